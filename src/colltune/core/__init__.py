@@ -1,0 +1,1 @@
+"""Frozen values that everything else is made of. No I/O."""

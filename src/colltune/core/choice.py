@@ -1,0 +1,51 @@
+"""How a collective is carried out: an algorithm and its parameters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from colltune.core.errors import InputError
+
+Value = int | str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Choice:
+    """An algorithm by its catalogue key, and the parameters that are set on it, sorted by name."""
+
+    algorithm: str
+    parameters: tuple[tuple[str, Value], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", tuple(sorted(self.parameters)))
+
+    def __str__(self) -> str:
+        return format_choice(self)
+
+
+# What the library does by itself. It is measured like any other candidate: it is the one to beat.
+DEFAULT = Choice("default")
+
+_CHOICE = re.compile(r"([a-z0-9_+.]+)(?:\(([^()]*)\))?")
+
+
+def format_choice(choice: Choice) -> str:
+    """``Choice("recexch", (("k", 4),))`` -> ``"recexch(k=4)"``."""
+    if not choice.parameters:
+        return choice.algorithm
+    return f"{choice.algorithm}({','.join(f'{name}={value}' for name, value in choice.parameters)})"
+
+
+def parse_choice(text: str) -> Choice:
+    """The inverse of format_choice. Raises InputError for text that it could not have written."""
+    match = _CHOICE.fullmatch(text)
+    if match is None:
+        raise InputError(f"cannot read the choice {text!r}", "Write for example binomial or recexch(k=4)")
+    parameters: list[tuple[str, Value]] = []
+    for item in filter(None, (match.group(2) or "").split(",")):
+        name, equals, value = item.partition("=")
+        if not equals or not name or not value:
+            raise InputError(f"cannot read the parameter {item!r} of {text!r}", "Write name=value")
+        parameters.append((name, int(value) if re.fullmatch(r"-?\d+", value) else value))
+    return Choice(match.group(1), tuple(parameters))

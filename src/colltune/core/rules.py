@@ -1,0 +1,83 @@
+"""Decisions as ordered rules: what every file format expresses, and what Python can evaluate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.scenario import Scenario, SizeBasis
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Applies where ppn, ranks and size are at most the given bounds; None is no bound.
+
+    ``max_size`` is in the rule set's basis, in bytes.
+    """
+
+    max_ppn: int | None
+    max_ranks: int | None
+    max_size: int | None
+    choice: Choice
+
+    def matches(self, ppn: int, ranks: int, size: int) -> bool:
+        return (
+            (self.max_ppn is None or ppn <= self.max_ppn)
+            and (self.max_ranks is None or ranks <= self.max_ranks)
+            and (self.max_size is None or size <= self.max_size)
+        )
+
+    def _order(self) -> tuple[float, float, float]:
+        unbounded = float("inf")
+        return (
+            unbounded if self.max_ppn is None else self.max_ppn,
+            unbounded if self.max_ranks is None else self.max_ranks,
+            unbounded if self.max_size is None else self.max_size,
+        )
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """The decisions for one collective: the first rule that matches decides.
+
+    Rules are sorted from most to least restrictive: by ppn bound, then ranks bound, then size bound. Every
+    (ppn, ranks) block ends with an unbounded size and the last rule has no bound at all, so the set is
+    total; this nesting is what lets a file write it as a tree. Raises ValueError for rules that are not so.
+    """
+
+    collective: str
+    basis: SizeBasis
+    rules: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        if not self.rules:
+            raise ValueError("a rule set needs at least the rule that always applies")
+        keys = [rule._order() for rule in self.rules]
+        if sorted(set(keys)) != keys:
+            raise ValueError(f"rules of {self.collective} are not in order, or two have the same bounds")
+        last = self.rules[-1]
+        if (last.max_ppn, last.max_ranks, last.max_size) != (None, None, None):
+            raise ValueError(f"the last rule of {self.collective} has a bound, so some calls match no rule")
+        for rule, after in zip(self.rules, (*self.rules[1:], None), strict=True):
+            if after is None or (rule.max_ppn, rule.max_ranks) != (after.max_ppn, after.max_ranks):
+                if rule.max_size is not None:
+                    raise ValueError(f"a block of {self.collective} has no rule for its largest sizes")
+            if after is not None and rule.max_ppn != after.max_ppn and rule.max_ranks is not None:
+                raise ValueError(f"a ppn block of {self.collective} has no rule for its largest rank counts")
+        if self.basis is SizeBasis.NONE and any(rule.max_size is not None for rule in self.rules):
+            raise ValueError(f"rules of {self.collective} cannot depend on the size")
+
+    def rule_for(self, scenario: Scenario) -> Rule:
+        """The rule that decides for ``scenario``."""
+        size = scenario.basis_bytes(self.basis)
+        for rule in self.rules:
+            if rule.matches(scenario.ppn, scenario.ranks, size):
+                return rule
+        raise AssertionError("unreachable: a rule set is total")
+
+    def evaluate(self, scenario: Scenario) -> Choice:
+        return self.rule_for(scenario).choice
+
+    @classmethod
+    def always(cls, collective: str, basis: SizeBasis, choice: Choice = DEFAULT) -> RuleSet:
+        return cls(collective, basis, (Rule(None, None, None, choice),))

@@ -1,0 +1,68 @@
+"""What a measurement yields, and where it was taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
+
+
+class Status(StrEnum):
+    """How a measurement ended. Only OK has times: no invented time ever reaches a learner."""
+
+    OK = "ok"
+    INAPPLICABLE = "inapplicable"  # the library would have run another algorithm in its place
+    WRONG = "wrong"  # it ran, and the result was not the right one
+    CRASHED = "crashed"  # it ended the job
+    HUNG = "hung"  # it did not come back within the watchdog's time
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One (scenario, choice) pair, measured.
+
+    ``times_s`` holds, per repetition, the time of the slowest rank after a synchronised start;
+    ``back_to_back_s`` the mean time of calls issued one after another without synchronisation (None where
+    not taken); ``cost_s`` the wall time that the measurement took, set-up and repetitions included.
+    ``group`` numbers the interleaved block of measurements that the sample belongs to: only samples of one
+    group were taken side by side.
+    """
+
+    scenario: Scenario
+    choice: Choice
+    status: Status
+    times_s: tuple[float, ...] = ()
+    back_to_back_s: float | None = None
+    osu_mean_s: float | None = None
+    cost_s: float = 0.0
+    launch: int = 0
+    group: int = 0
+    started_s: float = 0.0
+    detail: str = ""
+
+    @property
+    def time_s(self) -> float:
+        """Median over the repetitions, in seconds. Raises ValueError where there are none."""
+        if not self.times_s:
+            raise ValueError(f"no time was measured: {self.status} {self.scenario} {self.choice}")
+        return median(self.times_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What must be equal for two measurements to be compared: the MPI build, the machine, the job's shape.
+
+    ``facts`` holds further details that are shown but not compared.
+    """
+
+    mpi: str  # "mpich"
+    mpi_version: str
+    mpi_build: str  # hash of the library file: two builds of one version may differ
+    machine: str  # CPU model and core count of the nodes
+    nodes: int
+    ppn: int
+    thread_level: str
+    facts: dict[str, str] = field(default_factory=dict, compare=False, hash=False)

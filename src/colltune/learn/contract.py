@@ -1,0 +1,40 @@
+"""What a learner owes to the campaign that drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from colltune.core.model import Model
+from colltune.core.sample import Sample
+from colltune.core.space import Point
+
+
+class Learner(Protocol):
+    """Chooses what to measure next, for one collective, and learns from what was measured.
+
+    Laws (tested on every implementation by ``colltune.testing.LearnerContract``): the order in which samples are
+    told is irrelevant to the model; telling one sample twice changes nothing; a point that is pending or fully
+    measured is never asked for again; samples without a time never enter the model; equal seeds and samples
+    give equal answers.
+    """
+
+    def ask(self, count: int) -> list[Point]:
+        """The up to ``count`` most useful points, best first; fewer, or none, when the space is used up."""
+        ...
+
+    def tell(self, samples: Sequence[Sample]) -> None:
+        """Samples of measured points, failures included. Clears their pending mark."""
+        ...
+
+    def tell_pending(self, point: Point) -> None:
+        """``point`` is being measured: do not ask for it again."""
+        ...
+
+    def should_stop(self) -> str | None:
+        """Why nothing more needs to be measured, in words; None while there is more to learn."""
+        ...
+
+    def model(self) -> Model:
+        """The model of all that was told. Raises ValueError before the first sample with a time."""
+        ...

@@ -1,0 +1,43 @@
+"""What a source of samples owes to the campaign: live, replayed or simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from colltune.core.sample import Environment, Sample
+from colltune.core.space import Point
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long a point is measured: until the median is known well enough, or the time box ends.
+
+    ``relative_width``: full width of the 95% confidence interval of the median over the median at which a choice
+    is done. ``box_s``: seconds for each choice of a point at most, beyond the fewest repetitions.
+    """
+
+    relative_width: float = 0.05
+    box_s: float = 0.05
+    fewest: int = 10
+    most: int = 1000
+    warm_up: int = 2
+
+
+class Source(Protocol):
+    """Turns points into samples."""
+
+    @property
+    def environment(self) -> Environment: ...
+
+    def measure(self, points: Sequence[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        """One answer per point, as each completes: one sample per choice, failures as statuses.
+
+        Raises LaunchError where nothing can be measured at all.
+        """
+        ...
+
+    def close(self) -> None:
+        """Gives back what the source holds; the source is of no use afterwards."""
+        ...
