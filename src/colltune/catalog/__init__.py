@@ -1,0 +1,9 @@
+"""What each MPI library can run, per version: algorithms, parameters, preconditions."""
+
+from __future__ import annotations
+
+from colltune.catalog.catalogue import Catalogue
+from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
+from colltune.catalog.read import load
+
+__all__ = ["Algorithm", "Catalogue", "CollectiveEntry", "Kind", "Need", "Parameter", "load"]

@@ -1,0 +1,156 @@
+"""The choices that one version of a library offers, and which of them fit a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
+from colltune.core.choice import DEFAULT, Choice, Value
+from colltune.core.errors import InputError
+from colltune.core.scenario import Scenario
+
+_ELEMENT_BYTES = 4  # reductions are tuned on float
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """The catalogue of ``library`` at ``version`` (major.minor).
+
+    ``warning``: what to tell the user about the version, or None. ``tree_type_numbers``: how the selection file
+    writes tree types; empty where it writes their names.
+    """
+
+    library: str
+    version: str
+    warning: str | None
+    prefix: str
+    entries: dict[str, CollectiveEntry]
+    tree_type_numbers: dict[str, int]
+
+    def collective(self, name: str) -> CollectiveEntry:
+        """Raises InputError for a collective that is not in the catalogue."""
+        if name not in self.entries:
+            raise InputError(f"there is no collective {name!r} to tune", f"There are {', '.join(self.entries)}")
+        return self.entries[name]
+
+    def algorithm(self, collective: str, choice: Choice) -> Algorithm:
+        """The algorithm of a choice other than the default.
+
+        Raises InputError for an algorithm that this version does not have, one that must not be chosen, and
+        parameters other than exactly those that are tuned.
+        """
+        algorithm = self.collective(collective).algorithm(choice.algorithm)
+        if not algorithm.candidate:
+            raise InputError(f"{collective} {choice} cannot be chosen: {algorithm.why_not}", "Choose another one")
+        expected = sorted(parameter.name for parameter in algorithm.tuned)
+        if [name for name, _ in choice.parameters] != expected:
+            raise InputError(f"{collective} {choice} does not set exactly the parameters {expected}", "Set these")
+        return algorithm
+
+    def choices(self, collective: str) -> tuple[Choice, ...]:
+        """Every candidate, the default first."""
+        return _choices(self, collective)
+
+    def legal(self, scenario: Scenario, thread_level: str = "single") -> tuple[Choice, ...]:
+        """The candidates worth measuring in ``scenario``, the default first.
+
+        Left out is what the library would refuse or replace there, and what repeats another candidate, such as
+        a radix beyond the number of ranks. ``thread_level`` is the application's ("single" to "multiple").
+        """
+        # With several threads in MPI the device has no shared-memory algorithms, so that on one node all its
+        # compositions hand over to the flat default.
+        device_helps = thread_level != "multiple" or scenario.nodes > 1
+        legal = [DEFAULT]
+        for algorithm in self.collective(scenario.collective).algorithms:
+            if algorithm.kind is Kind.COMPOSITION and not device_helps:
+                continue
+            if algorithm.candidate and all(_holds(need, scenario) for need in algorithm.needs):
+                legal += _with_values(algorithm, [_useful(p, scenario) for p in algorithm.tuned])
+        return tuple(legal)
+
+    def settings(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
+        """The control variables to write before a call, as (full name, value); the default needs none.
+
+        An enumeration's value is its name, since numbers differ between versions. Raises InputError as
+        ``algorithm`` does.
+        """
+        if choice == DEFAULT:
+            return ()
+        algorithm = self.algorithm(collective, choice)
+        entry = self.collective(collective)
+        variable = f"{self.prefix}{collective.upper()}_"
+        if algorithm.kind is Kind.COMPOSITION:
+            return ((f"{variable}COMPOSITION", str(algorithm.number)),)
+        if entry.network_only.number is None:
+            reach = (f"{variable}DEVICE_COLLECTIVE", "0")
+        else:
+            reach = (f"{variable}COMPOSITION", str(entry.network_only.number))
+        return (reach, (f"{variable}INTRA_ALGORITHM", algorithm.key), *_parameter_settings(algorithm, choice))
+
+    def selection_parameters(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
+        """All parameters of a flat choice as the selection file writes them: none may be left out there."""
+        chosen = dict(choice.parameters)
+        written = []
+        for parameter in self.algorithm(collective, choice).parameters:
+            value = chosen.get(parameter.name, parameter.default)
+            if parameter.name == "tree_type" and self.tree_type_numbers:
+                value = self.tree_type_numbers[str(value)]
+            written.append((parameter.name, str(value)))
+        return tuple(written)
+
+
+@cache
+def _choices(catalogue: Catalogue, collective: str) -> tuple[Choice, ...]:
+    choices = [DEFAULT]
+    for algorithm in catalogue.collective(collective).algorithms:
+        if algorithm.candidate:
+            choices += _with_values(algorithm, [parameter.values for parameter in algorithm.tuned])
+    return tuple(choices)
+
+
+def _with_values(algorithm: Algorithm, values: list[tuple[Value, ...]]) -> Iterator[Choice]:
+    names = [parameter.name for parameter in algorithm.tuned]
+    for combination in product(*values):
+        yield Choice(algorithm.key, tuple(zip(names, combination, strict=True)))
+
+
+def _useful(parameter: Parameter, scenario: Scenario) -> tuple[Value, ...]:
+    """The values of ``parameter`` that differ from each other in ``scenario``."""
+    values = [value for value in parameter.values if isinstance(value, int)]
+    if parameter.limit == "size":
+        return tuple(value for value in values if value < scenario.size_bytes)
+    if parameter.limit is None:
+        return parameter.values
+    limit = scenario.ranks - (1 if parameter.limit == "ranks-1" else 0)
+    below = [value for value in values if value < limit]
+    return (*below, *[value for value in values if value >= limit][:1])
+
+
+def _parameter_settings(algorithm: Algorithm, choice: Choice) -> Iterator[tuple[str, str]]:
+    chosen = dict(choice.parameters)
+    for parameter in algorithm.parameters:
+        if parameter.cvar is not None and not parameter.init_only:
+            yield parameter.cvar, str(chosen.get(parameter.name, parameter.default))
+
+
+def _holds(need: Need, scenario: Scenario) -> bool:
+    """Whether the tuner's own calls of ``scenario`` meet ``need``: float sums, two buffers, equal counts."""
+    ranks, count = scenario.ranks, scenario.size_bytes // _ELEMENT_BYTES
+    match need:
+        case Need.POWER_OF_TWO:
+            return ranks & (ranks - 1) == 0
+        case Need.COUNT_GE_POF2:
+            return count >= 1 << (ranks.bit_length() - 1)
+        case Need.REGULAR_COUNTS:
+            return count % ranks == 0
+        case Need.PARENT_COMM:
+            return scenario.ppn > 1
+        case Need.ONE_NODE:
+            return scenario.nodes == 1
+        case Need.IN_PLACE:
+            return False
+        case Need.COMMUTATIVE | Need.BUILTIN_OP | Need.NOT_IN_PLACE:
+            return True

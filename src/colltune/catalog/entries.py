@@ -1,0 +1,100 @@
+"""What the catalogue says about one collective, one algorithm, one parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from colltune.core.choice import Value
+from colltune.core.errors import InputError
+from colltune.core.scenario import SizeBasis
+
+
+class Need(StrEnum):
+    """A precondition of an algorithm; the head of mpich.toml says what each of them means."""
+
+    POWER_OF_TWO = "power-of-two"
+    COMMUTATIVE = "commutative"
+    BUILTIN_OP = "builtin-op"
+    COUNT_GE_POF2 = "count-ge-pof2"
+    REGULAR_COUNTS = "regular-counts"
+    NOT_IN_PLACE = "not-in-place"
+    IN_PLACE = "in-place"
+    PARENT_COMM = "parent-comm"
+    ONE_NODE = "one-node"
+
+
+class Kind(StrEnum):
+    """FLAT: one algorithm for all ranks. COMPOSITION: the device combines network and shared memory."""
+
+    FLAT = "flat"
+    COMPOSITION = "composition"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an algorithm.
+
+    ``values``: what to try, empty where only ``default`` is used. ``cvar``: full name of its control variable,
+    None where it exists in the selection file alone. ``limit``: "ranks", "ranks-1", "size" or None; of the
+    values at and beyond the limit only the first is different from the others ("ranks", "ranks-1") or none is
+    of use ("size").
+    """
+
+    name: str
+    default: Value
+    values: tuple[Value, ...] = ()
+    cvar: str | None = None
+    limit: str | None = None
+    init_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """One algorithm of one collective in one version of the library.
+
+    ``selection_name``: its name in the selection file. ``number``: of a composition, the value of its control
+    variable, None where there is no such variable.
+    """
+
+    key: str
+    kind: Kind
+    selection_name: str
+    needs: frozenset[Need] = frozenset()
+    parameters: tuple[Parameter, ...] = ()
+    candidate: bool = True
+    why_not: str = ""
+    reproducible: bool = False
+    number: int | None = None
+
+    @property
+    def tuned(self) -> tuple[Parameter, ...]:
+        """The parameters that choices differ in."""
+        return tuple(parameter for parameter in self.parameters if parameter.values)
+
+
+@dataclass(frozen=True)
+class CollectiveEntry:
+    """A collective in one version of the library.
+
+    ``basis``: the size that its rules compare with. ``nothing_to_tune``: the reason in words, or None.
+    ``network_only``: the composition that hands all ranks to the flat algorithm.
+    """
+
+    name: str
+    basis: SizeBasis
+    algorithms: tuple[Algorithm, ...]
+    network_only: Algorithm
+    nothing_to_tune: str | None = None
+    _by_key: dict[str, Algorithm] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_key.update({algorithm.key: algorithm for algorithm in self.algorithms})
+
+    def algorithm(self, key: str) -> Algorithm:
+        """Raises InputError for a key that this version does not have."""
+        try:
+            return self._by_key[key]
+        except KeyError:
+            known = ", ".join(self._by_key)
+            raise InputError(f"{self.name} has no algorithm {key!r} in this version", f"It has {known}") from None

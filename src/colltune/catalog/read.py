@@ -1,0 +1,118 @@
+"""Reads the catalogue's TOML files for one version of a library."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from colltune.catalog.catalogue import Catalogue
+from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
+from colltune.core.errors import InputError
+from colltune.core.scenario import SizeBasis
+
+LIBRARIES = ("mpich",)
+
+
+def load(library: str, version: str) -> Catalogue:
+    """The catalogue of ``library`` ("mpich") at ``version``, such as "5.0.2".
+
+    A version newer than every known one is read as the newest, and ``Catalogue.warning`` says so. Raises
+    InputError for an unknown library, an older version, and text that is no version.
+    """
+    if library not in LIBRARIES:
+        raise InputError(f"there is no catalogue of {library!r}", f"There is one of {', '.join(LIBRARIES)}")
+    table = _table(library)
+    known: list[str] = table["versions"]
+    wanted = _version(version)
+    if wanted < _version(known[0]):
+        raise InputError(f"{library} {version} is older than {known[0]}", f"Use {library} {known[0]} to {known[-1]}")
+    used = max((text for text in known if _version(text) <= wanted), key=_version)
+    warning = None
+    if wanted not in map(_version, known):
+        warning = f"{library} {version} is not in the catalogue; it is taken for {used}"
+    return _catalogue(library, used, warning)
+
+
+@cache
+def _table(library: str) -> dict[str, Any]:
+    return tomllib.loads(resources.files("colltune.catalog").joinpath(f"{library}.toml").read_text("utf-8"))
+
+
+@cache
+def _catalogue(library: str, version: str, warning: str | None) -> Catalogue:
+    table = _table(library)
+    entries = {name: _entry(name, body, table, version) for name, body in table["collectives"].items()}
+    names = _version(version) >= _version(table["tree_type_names_since"])
+    numbers: dict[str, int] = {} if names else table["tree_type_numbers"]
+    return Catalogue(library, version, warning, table["prefix"], entries, numbers)
+
+
+def _version(text: str) -> tuple[int, int]:
+    """The major and minor number of "5.0.2" or "4.3.0rc1"."""
+    major, _, rest = text.partition(".")
+    minor = rest.partition(".")[0]
+    digits = minor[: len(minor) - len(minor.lstrip("0123456789"))]
+    if not major.isdigit() or not digits:
+        raise InputError(f"cannot read the version {text!r}", "Write for example 5.0.2")
+    return int(major), int(digits)
+
+
+def _present(body: dict[str, Any], version: str) -> bool:
+    now = _version(version)
+    return _version(body.get("since", "0.0")) <= now <= _version(body.get("until", "9999.0"))
+
+
+def _entry(name: str, body: dict[str, Any], table: dict[str, Any], version: str) -> CollectiveEntry:
+    compositions, network_only = [], None
+    for row in filter(lambda row: _present(row, version), body["compositions"]):
+        composition = _composition(name, row, table, version)
+        if row.get("network_only", False):
+            network_only = composition
+        else:
+            compositions.append(composition)
+    assert network_only is not None, f"{name} has no composition for flat algorithms in {version}"
+    flat = [_flat(name, row, table, version) for row in body["algorithms"] if _present(row, version)]
+    return CollectiveEntry(
+        name, SizeBasis(body["basis"]), (*compositions, *flat), network_only, body.get("nothing_to_tune")
+    )
+
+
+def _composition(name: str, row: dict[str, Any], table: dict[str, Any], version: str) -> Algorithm:
+    settable = _version(version) >= _version(table["composition_variables_since"])
+    return Algorithm(
+        key=row["key"],
+        kind=Kind.COMPOSITION,
+        selection_name=f"MPIDI_{name.capitalize()}_intra_composition_{row['key']}",
+        needs=frozenset(map(Need, row.get("needs", ()))),
+        candidate=row.get("candidate", True) and settable,
+        why_not=row.get("why_not", "" if settable else "this version has no control variable for it"),
+        number=row.get("number") if settable else None,
+    )
+
+
+def _flat(name: str, row: dict[str, Any], table: dict[str, Any], version: str) -> Algorithm:
+    scope = "allcomm" if row["key"] == "nb" else "intra"
+    rows = [parameter for parameter in row.get("parameters", ()) if _present(parameter, version)]
+    return Algorithm(
+        key=row["key"],
+        kind=Kind.FLAT,
+        selection_name=f"MPIR_{name.capitalize()}_{scope}_{row['key']}",
+        needs=frozenset(map(Need, row.get("needs", ()))),
+        parameters=tuple(_parameter(parameter, table["prefix"]) for parameter in rows),
+        candidate=row.get("candidate", True),
+        why_not=row.get("why_not", ""),
+        reproducible=row.get("reproducible", False),
+    )
+
+
+def _parameter(row: dict[str, Any], prefix: str) -> Parameter:
+    return Parameter(
+        name=row["name"],
+        default=row["default"],
+        values=tuple(row.get("values", ())),
+        cvar=None if row.get("selection_only") else prefix + row["cvar"],
+        limit=row.get("limit"),
+        init_only=row.get("init_only", False),
+    )
