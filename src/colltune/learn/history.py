@@ -1,0 +1,134 @@
+"""What a learner knows about the samples it was told: medians, failures, and what is still open."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import log
+from statistics import median
+
+from colltune.core.choice import Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point, Space
+
+Pair = tuple[Scenario, Choice]
+
+# A choice that ended the job at two scenarios is given up everywhere: each costs a relaunch.
+_FATAL_SCENARIOS = 2
+_FATAL = frozenset({Status.CRASHED, Status.HUNG})
+
+
+def _order(pair: Pair) -> tuple[int, int, int, str, str]:
+    """Sorts pairs; tuples of plain values compare several times faster than the pairs themselves."""
+    scenario, choice = pair
+    return scenario.nodes, scenario.ppn, scenario.size_bytes, choice.algorithm, str(choice.parameters)
+
+
+class History:
+    """The samples of one collective as a set: neither their order nor a repetition matters.
+
+    Failures never get a time. They exclude choices: an inapplicable, crashed or hung choice at its scenario; a choice
+    that crashed or hung at two scenarios everywhere; an algorithm with a wrong result everywhere, whatever its
+    parameters.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._samples: set[Sample] = set()
+        self._times: defaultdict[Pair, list[float]] = defaultdict(list)
+        self._failed: defaultdict[Pair, set[Status]] = defaultdict(set)
+        self._wrong: set[str] = set()
+        self._fatal: defaultdict[Choice, set[Scenario]] = defaultdict(set)
+        self._pending: set[Pair] = set()
+        self._sorted_times: dict[Pair, float] | None = None
+
+    def tell(self, samples: Iterable[Sample]) -> None:
+        """Takes samples in and clears the pending mark of their pairs.
+
+        Raises ValueError for a sample of another collective.
+        """
+        for sample in samples:
+            if sample.scenario.collective != self.space.collective:
+                raise ValueError(f"{sample.scenario} was told to a learner of {self.space.collective}")
+            pair = (sample.scenario, sample.choice)
+            self._pending.discard(pair)
+            if sample in self._samples:
+                continue
+            self._samples.add(sample)
+            self._sorted_times = None
+            if sample.status is Status.OK and sample.times_s:
+                self._times[pair].append(sample.time_s)
+            else:
+                self._note_failure(pair, sample.status)
+
+    def _note_failure(self, pair: Pair, status: Status) -> None:
+        self._failed[pair].add(status)
+        if status is Status.WRONG:
+            self._wrong.add(pair[1].algorithm)
+        if status in _FATAL:
+            self._fatal[pair[1]].add(pair[0])
+
+    def tell_pending(self, point: Point) -> None:
+        self._pending |= {(point.scenario, choice) for choice in point.choices}
+
+    def excluded(self, scenario: Scenario, choice: Choice) -> bool:
+        """Whether ``choice`` failed in a way that rules it out at ``scenario``."""
+        return (
+            (scenario, choice) in self._failed
+            or choice.algorithm in self._wrong
+            or len(self._fatal.get(choice, ())) >= _FATAL_SCENARIOS
+        )
+
+    def candidates(self, scenario: Scenario) -> tuple[Choice, ...]:
+        """The legal choices that no failure rules out."""
+        return tuple(choice for choice in self.space.choices(scenario) if not self.excluded(scenario, choice))
+
+    def open_choices(self, scenario: Scenario) -> tuple[Choice, ...]:
+        """The candidates that are neither measured nor pending."""
+        return tuple(
+            choice
+            for choice in self.candidates(scenario)
+            if (scenario, choice) not in self._times and (scenario, choice) not in self._pending
+        )
+
+    def touched(self, scenario: Scenario) -> bool:
+        """Whether any choice was measured, failed or is pending at ``scenario``."""
+        return any(
+            (scenario, choice) in known
+            for choice in self.space.choices(scenario)
+            for known in (self._times, self._pending, self._failed)
+        )
+
+    def times(self) -> dict[Pair, float]:
+        """Per measured pair that is not excluded, the median over its samples in seconds; in a fixed order."""
+        if self._sorted_times is None:
+            pairs = sorted((pair for pair in self._times if not self.excluded(*pair)), key=_order)
+            self._sorted_times = {pair: median(self._times[pair]) for pair in pairs}
+        return self._sorted_times
+
+    def relative_log_times(self) -> tuple[list[Pair], list[float]]:
+        """Measured pairs, and the logarithm of each time over the best one of its scenario (>= 0)."""
+        times = self.times()
+        best: dict[Scenario, float] = {}
+        for (scenario, _), time_s in times.items():
+            best[scenario] = min(time_s, best.get(scenario, time_s))
+        return list(times), [log(time_s / best[scenario]) for (scenario, _), time_s in times.items()]
+
+    def scenarios(self) -> set[Scenario]:
+        """The scenarios with at least one measured, failed or pending pair."""
+        return {pair[0] for known in (self._times, self._failed, self._pending) for pair in known}
+
+    def measured_sizes(self, nodes: int, ppn: int) -> set[int]:
+        """The sizes in bytes that were measured, failed or are pending at a shape."""
+        return {s.size_bytes for s in self.scenarios() if (s.nodes, s.ppn) == (nodes, ppn)}
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """Everything told, in a fixed order."""
+        return sorted(self._samples, key=lambda s: (s.scenario, s.choice, s.launch, s.group, s.started_s, s.times_s))
+
+    @property
+    def has_times(self) -> bool:
+        """Whether any pair that is not excluded has a time."""
+        return bool(self.times())
