@@ -1,0 +1,315 @@
+"""The journal of a campaign: append-only, of one environment, and whole again after any crash.
+
+What ``append`` has returned for is with the operating system: the death of this process cannot lose it, and the
+death of the machine can lose at most the last second. A record that was cut off while it was written is removed
+when the journal is next opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from colltune import __version__
+from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
+from colltune.core.sample import Environment, Sample
+from colltune.store.records import (
+    FORMAT,
+    Fact,
+    Header,
+    Note,
+    Record,
+    RecordError,
+    could_be_torn_header,
+    decode,
+    encode,
+)
+
+# The longest that a crash of the whole machine may reach back, in seconds.
+_SYNC_PERIOD_S = 1.0
+_NO_LOCKS_HERE = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@dataclass(frozen=True)
+class JournalContents:
+    """What a journal holds, in the order in which it was written. ``torn_bytes``: the cut-off record at its end."""
+
+    environment: Environment
+    colltune_version: str
+    samples: tuple[Sample, ...]
+    notes: tuple[Note, ...]
+    torn_bytes: int = 0
+
+
+def read_journal(path: Path | str) -> JournalContents:
+    """Reads a journal for a report, without locking or healing it.
+
+    Raises InputError for a file that cannot be read, that is not a journal, or that is damaged before its end.
+    """
+    path = Path(path)
+    header, records, torn_bytes, _ = _parse(_read_bytes(path), path)
+    if header is None:
+        raise InputError(f"{path} holds no whole header, and so no samples", "Delete it, or resume its campaign")
+    return JournalContents(
+        environment=header.environment,
+        colltune_version=header.colltune_version,
+        samples=tuple(record for record in records if isinstance(record, Sample)),
+        notes=tuple(record for record in records if isinstance(record, Note)),
+        torn_bytes=torn_bytes,
+    )
+
+
+class Journal:
+    """An open journal: what it held, and where the next samples go.
+
+    Made by ``create`` or ``open``. Holds a lock on the file until it is closed.
+    """
+
+    def __init__(
+        self, path: Path, descriptor: int, records: Sequence[Record], end: int, clock: Callable[[], float]
+    ) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._samples = [record for record in records if isinstance(record, Sample)]
+        self._notes = [record for record in records if isinstance(record, Note)]
+        self._end = end
+        self._clock = clock
+        self._synced_s = clock()
+
+    @classmethod
+    def create(cls, path: Path | str, environment: Environment, *, clock: Callable[[], float] = time.monotonic) -> Self:
+        """Begins a new journal. Raises InputError where the file is already there or cannot be made."""
+        path = Path(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        except OSError as error:
+            if os.path.lexists(path):
+                what = f"there is already a journal at {path}"
+                raise InputError(what, "Go on with it by --resume, or give another directory") from error
+            raise InputError(
+                f"cannot make the journal {path}: {error.strerror}", "Give a writable directory"
+            ) from error
+        journal = cls._locked(path, descriptor, clock)
+        with _closing_on_error(journal):
+            journal._write(encode(Header(FORMAT, __version__, environment)))
+            journal._sync()
+            _sync_directory(path.parent)
+        return journal
+
+    @classmethod
+    def open(cls, path: Path | str, environment: Environment, *, clock: Callable[[], float] = time.monotonic) -> Self:
+        """Goes on with a journal: replays it, and cuts off a record that was left incomplete at its end.
+
+        Raises EnvironmentMismatchError for a journal of another environment; InputError for no journal, a damaged
+        one, or one that another process is writing.
+        """
+        path = Path(path)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+        except FileNotFoundError as error:
+            raise InputError(f"there is no journal at {path}", "Leave --resume out to begin one") from error
+        except OSError as error:
+            raise InputError(f"cannot open the journal {path}: {error.strerror}", "Give a writable file") from error
+        journal = cls._locked(path, descriptor, clock)
+        with _closing_on_error(journal):
+            journal._replay(environment)
+        return journal
+
+    @classmethod
+    def _locked(cls, path: Path, descriptor: int, clock: Callable[[], float]) -> Self:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # Some parallel file systems are mounted without locks: better to go on there than not to tune at all.
+            if error.errno not in _NO_LOCKS_HERE:
+                os.close(descriptor)
+                raise InputError(
+                    f"another process is writing the journal {path}", "Wait for it to end, or give another directory"
+                ) from error
+        return cls(path, descriptor, (), 0, clock)
+
+    def _replay(self, environment: Environment) -> None:
+        data = _read_bytes(self.path)
+        header, records, _, end = _parse(data, self.path)
+        if header is not None:
+            _require_same(header.environment, environment, self.path)
+        if end < len(data):
+            os.ftruncate(self._descriptor, end)
+        self._end = end
+        if header is None:
+            self._write(encode(Header(FORMAT, __version__, environment)))
+        elif not data[:end].endswith(b"\n"):
+            self._write(b"\n")  # the record is whole by its checksum; only its newline was cut off
+        self._sync()
+        self._samples = [record for record in records if isinstance(record, Sample)]
+        self._notes = [record for record in records if isinstance(record, Note)]
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """Every sample, the replayed ones first."""
+        return tuple(self._samples)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return tuple(self._notes)
+
+    def append(self, samples: Sequence[Sample]) -> None:
+        """Writes ``samples``; they are with the operating system when this returns.
+
+        Raises ColltuneError where the disk is full or fails: then none of ``samples`` is in the file, and all
+        earlier ones are.
+        """
+        self._write(b"".join(encode(sample) for sample in samples))
+        self._samples.extend(samples)
+        if self._clock() - self._synced_s >= _SYNC_PERIOD_S:
+            self._sync()
+
+    def note(self, kind: str, facts: Mapping[str, Fact]) -> None:
+        """Writes an event, as ``append`` writes a sample."""
+        note = Note(kind, dict(facts))
+        self._write(encode(note))
+        self._notes.append(note)
+
+    def close(self) -> None:
+        """Flushes to the disk and gives the lock back. May be called twice."""
+        if self._descriptor < 0:
+            return
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise self._failure(error) from error
+        finally:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, data: bytes) -> None:
+        if self._descriptor < 0:
+            raise ValueError(f"the journal {self.path} is closed")
+        try:
+            written = os.write(self._descriptor, data)
+            while written < len(data):  # a full disk takes a part first and refuses the rest
+                written += os.write(self._descriptor, data[written:])
+        except OSError as error:
+            with contextlib.suppress(OSError):  # what is left half-written is healed by the next open
+                os.ftruncate(self._descriptor, self._end)
+            raise self._failure(error) from error
+        self._end += len(data)
+
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise self._failure(error) from error
+        self._synced_s = self._clock()
+
+    def _failure(self, error: OSError) -> ColltuneError:
+        kept = f"the {len(self._samples)} samples before are in the file"
+        if error.errno in _DISK_FULL:
+            what = f"no space is left for the journal {self.path} ({error.strerror}); {kept}"
+            return ColltuneError(what, "Make room, then go on by --resume")
+        return ColltuneError(f"cannot write the journal {self.path}: {error.strerror}; {kept}", "Go on by --resume")
+
+
+@contextlib.contextmanager
+def _closing_on_error(journal: Journal) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(ColltuneError):
+            journal.close()
+        raise
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the journal {path}: {error.strerror}", "Give the path of a journal") from error
+
+
+def _parse(data: bytes, path: Path) -> tuple[Header | None, list[Record], int, int]:
+    """Header (None where only its beginning was written), records after it, torn bytes, end of the whole part."""
+    lines = data.split(b"\n")
+    tail = lines.pop()
+    records: list[Record] = []
+    for number, line in enumerate(lines, start=1):
+        records.append(_record(line, number, path))
+    end = len(data) - len(tail)
+    if tail:
+        try:
+            records.append(_checked(decode(tail), len(lines) + 1, path))
+            end = len(data)
+        except RecordError:
+            if not records and not could_be_torn_header(tail):
+                raise InputError(f"{path} is not a journal of colltune", "Give the path of a journal") from None
+    if not records:
+        return None, [], len(data) - end, end
+    header = records[0]
+    assert isinstance(header, Header), "checked by _checked"
+    return header, records[1:], len(data) - end, end
+
+
+def _record(line: bytes, number: int, path: Path) -> Record:
+    try:
+        return _checked(decode(line), number, path)
+    except RecordError as error:
+        if number == 1:
+            raise InputError(f"{path} is not a journal of colltune: line 1: {error}", "Give another file") from None
+        raise InputError(
+            f"{path} is damaged at line {number}: {error}",
+            f"To keep what comes before it: head -n {number - 1} {path} > repaired.jsonl",
+        ) from None
+
+
+def _checked(record: Record, number: int, path: Path) -> Record:
+    """Raises RecordError where a header stands elsewhere than on line 1, InputError for a header of a later format."""
+    if isinstance(record, Header) != (number == 1):
+        raise RecordError("a header stands on line 1, and only there")
+    if isinstance(record, Header) and record.format != FORMAT:
+        raise InputError(
+            f"{path} has the journal format {record.format}, written by colltune {record.colltune_version}; "
+            f"this is colltune {__version__}, which reads format {FORMAT}",
+            "Use the colltune that wrote it",
+        )
+    return record
+
+
+def _require_same(there: Environment, here: Environment, path: Path) -> None:
+    differences = [
+        f"{item.name} is {getattr(there, item.name)!r} there and {getattr(here, item.name)!r} here"
+        for item in fields(Environment)
+        if item.compare and getattr(there, item.name) != getattr(here, item.name)
+    ]
+    if differences:
+        raise EnvironmentMismatchError(
+            f"the journal {path} was measured in another environment: {'; '.join(differences)}",
+            "Give another directory for this environment, or resume in a job like the one that began it",
+        )
+
+
+def _sync_directory(directory: Path) -> None:
+    """Makes the new file's name as durable as its content, where the file system knows how."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,13 @@
+from pathlib import Path
+
+from colltune.core.sample import Environment
+from colltune.store.journal import Journal
+from colltune.testing.journal import JournalContract
+
+
+class TestJournal(JournalContract):
+    def create(self, path: Path, environment: Environment) -> Journal:
+        return Journal.create(path, environment)
+
+    def resume(self, path: Path, environment: Environment) -> Journal:
+        return Journal.open(path, environment)

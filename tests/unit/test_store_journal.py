@@ -1,0 +1,342 @@
+"""The journal against crashes, damage, full disks and strangers."""
+
+import errno
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
+from colltune.core.sample import Environment, Sample
+from colltune.store.journal import Journal, read_journal
+from colltune.store.records import Note
+from colltune.testing.journal import ENVIRONMENT, example_samples
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.jsonl"
+
+
+def written(path: Path, samples: list[Sample]) -> Path:
+    with Journal.create(path, ENVIRONMENT) as journal:
+        journal.append(samples)
+    return path
+
+
+def test_every_truncation_of_the_last_record_is_healed(path: Path) -> None:
+    samples = example_samples(3)
+    data = written(path, samples).read_bytes()
+    start = data[:-1].rindex(b"\n") + 1
+    for end in range(start, len(data)):
+        path.write_bytes(data[:end])
+        contents = read_journal(path)
+        whole = end == len(data) - 1  # only the newline is missing
+        assert list(contents.samples) == (samples if whole else samples[:2])
+        assert contents.torn_bytes == (0 if whole else end - start)
+        assert path.read_bytes() == data[:end], "reading must not change the file"
+        with Journal.open(path, ENVIRONMENT) as journal:
+            assert journal.samples == contents.samples
+            journal.append(samples[2:])
+        assert list(read_journal(path).samples) == [*contents.samples, samples[2]]
+
+
+def test_every_truncation_of_the_header_is_healed(path: Path) -> None:
+    Journal.create(path, ENVIRONMENT).close()
+    data = path.read_bytes()
+    for end in range(len(data)):
+        path.write_bytes(data[:end])
+        with Journal.open(path, ENVIRONMENT) as journal:
+            assert journal.samples == ()
+            journal.append(example_samples(1))
+        assert list(read_journal(path).samples) == example_samples(1)
+
+
+@pytest.mark.parametrize("text", ["", "not a journal", "not a journal\n", '{"crc32":"xyz"', "\n\n", '{"a":1}\n'])
+def test_a_file_of_something_else_is_left_as_it_is(path: Path, text: str) -> None:
+    path.write_text(text)
+    with pytest.raises(InputError):
+        read_journal(path)
+    if text:
+        with pytest.raises(InputError, match="not a journal"):
+            Journal.open(path, ENVIRONMENT)
+        assert path.read_text() == text
+
+
+def test_damage_before_the_end_names_its_line(path: Path) -> None:
+    lines = written(path, example_samples(4)).read_bytes().splitlines(keepends=True)
+    for number in (2, 3, 4):
+        damaged = bytearray(lines[number - 1])
+        damaged[len(damaged) // 2] ^= 1
+        path.write_bytes(b"".join([*lines[: number - 1], bytes(damaged), *lines[number:]]))
+        before = path.read_bytes()
+        for attempt in (read_journal, lambda where: Journal.open(where, ENVIRONMENT)):
+            with pytest.raises(InputError, match=rf"damaged at line {number}.*head -n {number - 1} "):
+                attempt(path)
+        assert path.read_bytes() == before
+
+
+def test_the_advice_about_damage_works(path: Path, tmp_path: Path) -> None:
+    lines = written(path, example_samples(4)).read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]) + b"rubbish\n" + lines[4])
+    with pytest.raises(InputError) as caught:
+        read_journal(path)
+    command = re.search(r"head -n .*", caught.value.next_step)
+    assert command
+    subprocess.run(command.group().replace("repaired.jsonl", f"{tmp_path}/repaired.jsonl"), shell=True, check=True)
+    assert list(read_journal(tmp_path / "repaired.jsonl").samples) == example_samples(4)[:2]
+
+
+def test_a_second_header_is_damage(path: Path) -> None:
+    data = written(path, example_samples(1)).read_bytes()
+    path.write_bytes(data + data)
+    with pytest.raises(InputError, match="damaged at line 3"):
+        read_journal(path)
+
+
+def test_a_mismatch_names_fields_values_and_what_to_do(path: Path) -> None:
+    written(path, example_samples(1))
+    here = replace(ENVIRONMENT, mpi_version="4.3.2", nodes=2, facts={"hostname": "elsewhere"})
+    with pytest.raises(EnvironmentMismatchError) as caught:
+        Journal.open(path, here)
+    assert "mpi_version is '5.0.2' there and '4.3.2' here; nodes is 4 there and 2 here" in str(caught.value)
+    assert "facts" not in str(caught.value)
+    assert "machine" not in str(caught.value)
+    assert caught.value.next_step
+    # The refusal gives the lock back and changes nothing.
+    with Journal.open(path, replace(ENVIRONMENT, facts={"hostname": "elsewhere"})) as journal:
+        assert list(journal.samples) == example_samples(1)
+
+
+def test_the_header_keeps_the_facts(path: Path) -> None:
+    environment = replace(ENVIRONMENT, facts={"kernel": "6.1", "mpicc": "/opt/bin/mpicc"})
+    Journal.create(path, environment).close()
+    contents = read_journal(path)
+    assert contents.environment == environment
+    assert contents.environment.facts == environment.facts
+
+
+def test_a_later_format_says_who_wrote_it(path: Path) -> None:
+    import zlib
+
+    Journal.create(path, ENVIRONMENT).close()
+    document = json.loads(path.read_text())
+    body = json.dumps({"journal": 99, "colltune": "7.0", "environment": document["environment"]}).encode()[1:]
+    path.write_bytes(b'{"crc32":"%08x",%b\n' % (zlib.crc32(body), body))
+    with pytest.raises(InputError, match=r"format 99, written by colltune 7\.0"):
+        read_journal(path)
+
+
+def test_every_line_is_json(path: Path) -> None:
+    with Journal.create(path, ENVIRONMENT) as journal:
+        journal.append(example_samples(5))
+        journal.note("launch", {"number": 1, "command": "mpiexec -n 4", "ended": None})
+    kinds = [next(key for key in json.loads(line) if key != "crc32") for line in path.read_text().splitlines()]
+    assert kinds == ["journal", *["sample"] * 5, "note"]
+
+
+def test_notes_are_kept_in_order(path: Path) -> None:
+    notes = [Note("launch", {"number": 1, "wall_s": 0.25}), Note("quarantine", {"algorithm": "tree", "sure": True})]
+    with Journal.create(path, ENVIRONMENT) as journal:
+        for note in notes:
+            journal.note(note.kind, note.facts)
+        journal.append(example_samples(1))
+    with Journal.open(path, ENVIRONMENT) as journal:
+        assert list(journal.notes) == notes
+        assert list(journal.samples) == example_samples(1)
+
+
+def test_what_cannot_be_written_exactly_is_refused_and_harms_nothing(path: Path) -> None:
+    with Journal.create(path, ENVIRONMENT) as journal:
+        journal.append(example_samples(1))
+        with pytest.raises(ColltuneError, match="cannot be written"):
+            journal.append([replace(example_samples(1)[0], cost_s=float("nan"))])
+        journal.append(example_samples(1))
+    assert list(read_journal(path).samples) == example_samples(1) * 2
+
+
+def test_an_absent_or_unwritable_place_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no journal"):
+        Journal.open(tmp_path / "none.jsonl", ENVIRONMENT)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot make"):
+        Journal.create(tmp_path / "file" / "journal.jsonl", ENVIRONMENT)
+    with pytest.raises(InputError, match="cannot open"):
+        Journal.open(tmp_path, ENVIRONMENT)
+
+
+def test_a_closed_journal_takes_nothing(path: Path) -> None:
+    journal = Journal.create(path, ENVIRONMENT)
+    journal.close()
+    journal.close()
+    with pytest.raises(ValueError, match="closed"):
+        journal.append(example_samples(1))
+
+
+def test_the_disk_is_flushed_at_most_every_second_and_at_the_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+    synced: list[float] = []
+    with Journal.create(path, ENVIRONMENT, clock=lambda: now_s[0]) as journal:
+        monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(now_s[0]))
+        for tenth in range(25):
+            now_s[0] = tenth / 10
+            journal.append(example_samples(1))
+        assert synced == [1.0, 2.0]
+    assert synced == [1.0, 2.0, 2.4]
+
+
+FULL_DISK = """
+    import resource, sys
+    from colltune.core.errors import ColltuneError
+    from colltune.store.journal import Journal
+    from colltune.testing.journal import ENVIRONMENT, example_samples
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+    journal = Journal.create(sys.argv[1], ENVIRONMENT)
+    for sample in example_samples(100, repetitions=40):
+        try:
+            journal.append([sample])
+        except ColltuneError as error:
+            print(len(journal.samples), error)
+            break
+"""
+
+
+def test_no_space_left_is_one_clear_error_and_the_file_stays_whole(path: Path) -> None:
+    run = _python(FULL_DISK, str(path))
+    output = run.communicate(timeout=60)[0].decode()
+    count, message = output.split(" ", 1)
+    assert "no space is left for the journal" in message
+    assert "--resume" in message
+    contents = read_journal(path)
+    assert contents.torn_bytes == 0
+    assert list(contents.samples) == example_samples(100, repetitions=40)[: int(count)]
+    assert 2 < int(count) < 100
+
+
+def test_a_disk_error_that_cannot_be_undone_is_healed_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    journal = Journal.create(path, ENVIRONMENT)
+    journal.append(example_samples(2))
+    real = os.write
+
+    def torn(descriptor: int, data: bytes) -> int:
+        if len(data) < 50:
+            refuse()
+        return real(descriptor, data[: len(data) - 40])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", torn)
+        patch.setattr(os, "ftruncate", refuse)
+        with pytest.raises(ColltuneError, match="Input/output error; the 2 samples before are in the file"):
+            journal.append(example_samples(1))
+    journal.close()
+    assert read_journal(path).torn_bytes > 0
+    with Journal.open(path, ENVIRONMENT) as healed:
+        assert list(healed.samples) == example_samples(2)
+
+
+WRITER = """
+    import os, sys
+    from colltune.store.journal import Journal
+    from colltune.testing.journal import ENVIRONMENT, example_samples
+
+    journal = Journal.open(sys.argv[1], ENVIRONMENT)
+    samples = example_samples(20, repetitions=200)
+    index = len(journal.samples)
+    while True:
+        batch = [samples[(index + offset) % 20] for offset in range(1 + index % 3)]
+        journal.append(batch)
+        index += len(batch)
+        os.write(1, b"%d\\n" % index)
+"""
+
+
+def test_a_killed_writer_loses_no_sample_whose_append_returned(path: Path) -> None:
+    samples = example_samples(20, repetitions=200)
+    Journal.create(path, ENVIRONMENT).close()
+    generator = random.Random(7)
+    acknowledged = 0
+    for _ in range(10):
+        writer = _python(WRITER, str(path))
+        assert writer.stdout
+        first = writer.stdout.readline()
+        time.sleep(generator.uniform(0.0, 0.05))
+        writer.send_signal(signal.SIGKILL)
+        rest = writer.stdout.read().splitlines(keepends=True)
+        writer.wait(timeout=60)
+        writer.stdout.close()
+        counts = [int(line) for line in (first, *rest) if line.endswith(b"\n")]
+        assert counts[-1] > acknowledged
+        acknowledged = counts[-1]
+        found = read_journal(path).samples
+        assert len(found) >= acknowledged
+        assert all(sample == samples[index % 20] for index, sample in enumerate(found))
+
+
+def test_another_process_may_not_write_at_the_same_time(path: Path) -> None:
+    Journal.create(path, ENVIRONMENT).close()
+    writer = _python(WRITER, str(path))
+    assert writer.stdout
+    writer.stdout.readline()
+    try:
+        with pytest.raises(InputError, match="another process is writing the journal"):
+            Journal.open(path, ENVIRONMENT)
+    finally:
+        writer.kill()
+        writer.wait(timeout=60)
+        writer.stdout.close()
+    Journal.open(path, ENVIRONMENT).close()
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_random_damage_is_an_error_or_a_part_of_the_truth(tmp_path_factory: pytest.TempPathFactory, data) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "journal.jsonl"
+    samples = example_samples(3)
+    content = bytearray(written(path, samples).read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        position = data.draw(st.integers(0, len(content)))
+        content[position : position + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=8))
+    path.write_bytes(content)
+    try:
+        found = list(read_journal(path).samples)
+    except ColltuneError:
+        return
+    assert found == samples[: len(found)]
+
+
+@settings(max_examples=200)
+@given(content=st.binary(max_size=200))
+def test_random_bytes_are_an_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "journal.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ColltuneError):
+        read_journal(path)
+
+
+def _python(program: str, *arguments: str) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+
+
+def test_the_environment_of_a_journal_is_the_one_given(path: Path) -> None:
+    other = Environment("openmpi", "5.0.11", "ab", "ümlaut CPU", 1, 1, "multiple")
+    Journal.create(path, other).close()
+    assert read_journal(path).environment == other
