@@ -1,0 +1,131 @@
+/* The measuring agent: one MPI job that answers measuring requests for a whole campaign.
+ *
+ * Rank 0 reads requests, one line each, on standard input and writes answers on standard output. All other
+ * ranks sleep until a request names their node. See docs/design/agent.md for the protocol. */
+#ifndef CT_AGENT_H
+#define CT_AGENT_H
+
+#define _GNU_SOURCE /* POSIX and Linux calls beside C11; this header comes first in every file */
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CT_PROTOCOL 1
+enum {
+    CT_MAX_CHOICES = 64,
+    CT_MAX_SETTINGS = 12,
+    CT_MAX_NAME = 96,
+    CT_MAX_LINE = 1 << 18,
+    CT_MAX_GROUPS = 64,
+    CT_MAX_REPETITIONS = 100000
+};
+enum { CT_TAG_REQUEST = 11, CT_TAG_RESULT = 12, CT_TAG_SYNC = 100 }; /* SYNC + the communicator's number while it is made */
+
+/* ---- control.c: control variables of the library (MPI_T) ---- */
+
+typedef struct {
+    int variable; /* index into control.c's table; -1: the library has no such variable */
+    int value;
+} ct_setting;
+
+int ct_control_find(const char *name); /* -1: not there, or not an integer */
+int ct_control_write(const ct_setting *settings, int count);   /* MPI error code */
+int ct_control_restore(const ct_setting *settings, int count); /* back to the values at start */
+int ct_control_resolve(int argc, char **argv);                 /* the --resolve mode; exit status */
+
+/* ---- request.c: the text of a request ---- */
+
+typedef struct {
+    int setting_count;
+    ct_setting settings[CT_MAX_SETTINGS];
+    char missing[CT_MAX_NAME]; /* the first control variable that the library lacks; "" if none */
+} ct_choice;
+
+typedef struct {
+    long id;
+    char collective[32];
+    size_t size_bytes;
+    int ppn;
+    int node_count;
+    int *nodes; /* owned */
+    int root;
+    int warm_up, fewest, most;
+    double box_s;          /* for each choice */
+    double relative_width; /* of the median's confidence interval */
+    uint64_t seed;
+    bool osu; /* MPI_Barrier between calls, as OSU's benchmarks do, in place of the sparse synchronisation */
+    int choice_count;
+    ct_choice choices[CT_MAX_CHOICES];
+} ct_request;
+
+/* Reads one request. On failure returns false and fills `why`; nothing is owned then. */
+bool ct_request_parse(const char *line, ct_request *request, char *why, size_t why_size);
+void ct_request_free(ct_request *request);
+
+/* ---- world.c: which rank is where, and communicators over parts of the job ---- */
+
+typedef struct {
+    int rank, size;
+    int node_count;
+    int *node_of; /* [size] node of each world rank, numbered in order of first appearance */
+    int *local_of; /* [size] index of each world rank on its node */
+    int *rank_at;  /* [node_count * widest] world rank by node and local index; -1 where there is none */
+    int widest;    /* largest number of ranks on a node */
+    int *ppn_of;   /* [node_count] */
+} ct_world;
+
+typedef struct {
+    MPI_Comm comm;
+    bool fresh; /* nothing has run on it yet */
+} ct_group;
+
+int ct_world_make(ct_world *world); /* MPI error code */
+/* World ranks of a request in communicator order; returns their number, or -1 if the job has no such ranks. */
+int ct_world_members(const ct_world *world, const ct_request *request, int *members);
+/* Communicators by number; only their members call make and release, all of them. */
+int ct_group_make(int slot, const int *members, int count, ct_group **group);
+ct_group *ct_group_get(int slot); /* NULL: there is none */
+int ct_group_release(int slot);
+
+/* ---- collective.c: the calls that are timed, their data, and the check of their results ---- */
+
+typedef struct ct_call ct_call;
+
+/* NULL where the collective is unknown or the buffers cannot be had; `why` says so. */
+ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size);
+void ct_call_free(ct_call *call);
+int ct_call_run(ct_call *call);      /* MPI error code */
+void ct_call_poison(ct_call *call);  /* makes sure that an old result cannot pass for a new one */
+bool ct_call_correct(ct_call *call); /* whether this rank's result is right, byte for byte */
+
+/* ---- measure.c ---- */
+
+typedef struct {
+    char *text;
+    size_t length, capacity;
+} ct_text;
+
+void ct_text_add(ct_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Called on the group's first rank just before a choice runs for the first time. */
+typedef void ct_notice(void *context, long id, int choice);
+
+/* Measures every choice of `request` on `group`; the answer's lines are added to `answer` on the first rank. */
+int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, void *context, ct_text *answer);
+
+/* A barrier of the agent's own on point-to-point messages: no collective under test is used in it. */
+int ct_synchronise(MPI_Comm comm);
+
+/* ---- dispatch.c: requests out to the ranks that take part, answers back ---- */
+
+/* Serves until standard input ends or a rank fails; all ranks call it. Returns an MPI error code. */
+int ct_dispatch_serve(const ct_world *world);
+
+/* ---- statistics.c ---- */
+
+/* Sorts `values`; returns the median and the 95% confidence interval of it by order statistics. */
+double ct_median_interval(double *values, int count, double *low, double *high);
+
+#endif

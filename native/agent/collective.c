@@ -1,0 +1,246 @@
+/* The collectives: buffers, the call, and the check of the result against what every rank must hold. */
+#include "agent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum {
+    CT__ALLGATHER, CT__ALLGATHERV, CT__ALLREDUCE, CT__ALLTOALL, CT__BARRIER, CT__BCAST,
+    CT__GATHER, CT__REDUCE, CT__REDUCE_SCATTER, CT__REDUCE_SCATTER_BLOCK, CT__SCATTER, CT__KINDS
+} ct__kind;
+
+static const char *const CT__NAMES[CT__KINDS] = {
+    "allgather", "allgatherv", "allreduce", "alltoall", "barrier", "bcast",
+    "gather", "reduce", "reduce_scatter", "reduce_scatter_block", "scatter"};
+
+struct ct_call {
+    ct__kind kind;
+    MPI_Comm comm;
+    int rank, size, root;
+    int count;        /* elements of one block, or of the whole vector */
+    int *counts;      /* [size] of the v-variants and reduce_scatter */
+    int *displacements;
+    void *send, *receive;
+    size_t send_bytes, receive_bytes;
+};
+
+static size_t const CT__MOST_BYTES = (size_t)1 << 31; /* of one buffer */
+
+static bool ct__reduces(ct__kind kind)
+{
+    return kind == CT__ALLREDUCE || kind == CT__REDUCE || kind == CT__REDUCE_SCATTER ||
+           kind == CT__REDUCE_SCATTER_BLOCK;
+}
+
+/* One buffer for each direction serves all requests: pages are touched once, and alignment never changes. */
+static void *ct__buffer(int which, size_t bytes)
+{
+    static void *buffers[2];
+    static size_t capacities[2];
+    if (bytes > capacities[which] || buffers[which] == NULL) {
+        size_t wanted = bytes < 4096 ? 4096 : bytes;
+        void *larger = NULL;
+        if (posix_memalign(&larger, 4096, wanted) != 0)
+            return NULL;
+        memset(larger, 0, wanted);
+        free(buffers[which]);
+        buffers[which] = larger;
+        capacities[which] = wanted;
+    }
+    return buffers[which];
+}
+
+/* What rank `rank` contributes at byte or element `i`. Sums of elements are exact in a float up to 2^18 ranks. */
+static unsigned char ct__byte(int rank, size_t i) { return (unsigned char)((size_t)rank * 31 + i * 7 + (i >> 8) + 1); }
+static int ct__element(int rank, size_t i) { return (int)(((size_t)rank + i) & 63); }
+
+static void ct__fill(ct_call *call)
+{
+    if (ct__reduces(call->kind)) {
+        float *send = call->send;
+        for (size_t i = 0; i < call->send_bytes / sizeof *send; i++)
+            send[i] = (float)ct__element(call->rank, i);
+    } else {
+        unsigned char *send = call->send;
+        for (size_t i = 0; i < call->send_bytes; i++)
+            send[i] = ct__byte(call->rank, i);
+    }
+}
+
+static bool ct__size_buffers(ct_call *call, size_t size_bytes)
+{
+    size_t ranks = (size_t)call->size, all = size_bytes * ranks;
+    switch (call->kind) {
+    case CT__ALLGATHER: case CT__ALLGATHERV: case CT__GATHER:
+        call->send_bytes = size_bytes, call->receive_bytes = all;
+        break;
+    case CT__SCATTER:
+        call->send_bytes = all, call->receive_bytes = size_bytes;
+        break;
+    case CT__ALLTOALL:
+        call->send_bytes = call->receive_bytes = all;
+        break;
+    default:
+        call->send_bytes = call->receive_bytes = size_bytes;
+    }
+    return size_bytes <= CT__MOST_BYTES / (ranks > 1 ? ranks : 1);
+}
+
+static bool ct__set_counts(ct_call *call, size_t elements)
+{
+    size_t ranks = (size_t)call->size;
+    call->count = (int)elements;
+    if (call->kind == CT__REDUCE_SCATTER_BLOCK)
+        call->count = (int)(elements / ranks);
+    if (call->kind != CT__ALLGATHERV && call->kind != CT__REDUCE_SCATTER)
+        return true;
+    call->counts = malloc(sizeof(int) * ranks);
+    call->displacements = malloc(sizeof(int) * ranks);
+    if (call->counts == NULL || call->displacements == NULL)
+        return false;
+    int at = 0;
+    for (size_t i = 0; i < ranks; i++) {
+        /* reduce_scatter: the first ranks take one element more where the vector does not divide evenly */
+        call->counts[i] = call->kind == CT__ALLGATHERV ? (int)elements : (int)(elements / ranks + (i < elements % ranks));
+        call->displacements[i] = at;
+        at += call->counts[i];
+    }
+    return true;
+}
+
+ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size)
+{
+    int kind = 0;
+    while (kind < CT__KINDS && strcmp(request->collective, CT__NAMES[kind]) != 0)
+        kind++;
+    ct_call *call = calloc(1, sizeof *call);
+    if (kind == CT__KINDS || call == NULL) {
+        snprintf(why, why_size, "unknown collective %s", request->collective);
+        free(call);
+        return NULL;
+    }
+    call->kind = (ct__kind)kind;
+    call->comm = comm;
+    MPI_Comm_rank(comm, &call->rank);
+    MPI_Comm_size(comm, &call->size);
+    call->root = request->root % call->size;
+    size_t elements = ct__reduces(call->kind) ? request->size_bytes / sizeof(float) : request->size_bytes;
+    if (call->kind == CT__REDUCE_SCATTER_BLOCK) /* equal blocks: the whole vector is rounded down to them */
+        elements -= elements % (size_t)call->size;
+    size_t bytes = ct__reduces(call->kind) ? elements * sizeof(float) : elements;
+    if (call->kind == CT__REDUCE_SCATTER_BLOCK && elements == 0) {
+        snprintf(why, why_size, "less than one element for each of %d ranks", call->size);
+        ct_call_free(call);
+        return NULL;
+    }
+    bool fits = ct__size_buffers(call, bytes);
+    if (fits) {
+        call->send = ct__buffer(0, call->send_bytes);
+        call->receive = ct__buffer(1, call->receive_bytes);
+    }
+    if (!fits || call->send == NULL || call->receive == NULL || !ct__set_counts(call, elements)) {
+        snprintf(why, why_size, "the buffers for %zu bytes on %d ranks do not fit", request->size_bytes, call->size);
+        ct_call_free(call);
+        return NULL;
+    }
+    ct__fill(call);
+    return call;
+}
+
+void ct_call_free(ct_call *call)
+{
+    free(call->counts);
+    free(call->displacements);
+    free(call);
+}
+
+int ct_call_run(ct_call *c)
+{
+    switch (c->kind) {
+    case CT__ALLGATHER:
+        return MPI_Allgather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->comm);
+    case CT__ALLGATHERV:
+        return MPI_Allgatherv(c->send, c->count, MPI_BYTE, c->receive, c->counts, c->displacements, MPI_BYTE, c->comm);
+    case CT__ALLREDUCE:
+        return MPI_Allreduce(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, c->comm);
+    case CT__ALLTOALL:
+        return MPI_Alltoall(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->comm);
+    case CT__BARRIER:
+        return MPI_Barrier(c->comm);
+    case CT__BCAST:
+        return MPI_Bcast(c->rank == c->root ? c->send : c->receive, c->count, MPI_BYTE, c->root, c->comm);
+    case CT__GATHER:
+        return MPI_Gather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, c->comm);
+    case CT__REDUCE:
+        return MPI_Reduce(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, c->root, c->comm);
+    case CT__REDUCE_SCATTER:
+        return MPI_Reduce_scatter(c->send, c->receive, c->counts, MPI_FLOAT, MPI_SUM, c->comm);
+    case CT__REDUCE_SCATTER_BLOCK:
+        return MPI_Reduce_scatter_block(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, c->comm);
+    case CT__SCATTER:
+        return MPI_Scatter(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, c->comm);
+    case CT__KINDS:
+        break;
+    }
+    return MPI_ERR_OTHER;
+}
+
+void ct_call_poison(ct_call *call) { memset(call->receive, 0xA5, call->receive_bytes); }
+
+static bool ct__bytes_from(const unsigned char *got, size_t bytes, int rank, size_t first)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (got[i] != ct__byte(rank, first + i))
+            return false;
+    return true;
+}
+
+static bool ct__sums(const ct_call *call, size_t elements, size_t first)
+{
+    float sums[64], *got = call->receive;
+    for (size_t i = 0; i < 64; i++) {
+        long sum = 0;
+        for (int rank = 0; rank < call->size; rank++)
+            sum += ct__element(rank, i);
+        sums[i] = (float)sum;
+    }
+    for (size_t i = 0; i < elements; i++)
+        if (got[i] != sums[(first + i) & 63])
+            return false;
+    return true;
+}
+
+bool ct_call_correct(ct_call *call)
+{
+    const unsigned char *got = call->receive;
+    size_t count = (size_t)call->count;
+    bool right = true;
+    switch (call->kind) {
+    case CT__BARRIER:
+        return true;
+    case CT__ALLGATHER: case CT__ALLGATHERV: case CT__GATHER:
+        for (int peer = 0; peer < call->size && right && (call->kind != CT__GATHER || call->rank == call->root); peer++)
+            right = ct__bytes_from(got + (size_t)peer * count, count, peer, 0);
+        return right;
+    case CT__ALLTOALL:
+        for (int peer = 0; peer < call->size && right; peer++)
+            right = ct__bytes_from(got + (size_t)peer * count, count, peer, (size_t)call->rank * count);
+        return right;
+    case CT__BCAST:
+        return call->rank == call->root || ct__bytes_from(got, count, call->root, 0);
+    case CT__SCATTER:
+        return ct__bytes_from(got, count, call->root, (size_t)call->rank * count);
+    case CT__ALLREDUCE:
+        return ct__sums(call, count, 0);
+    case CT__REDUCE:
+        return call->rank != call->root || ct__sums(call, count, 0);
+    case CT__REDUCE_SCATTER:
+        return ct__sums(call, (size_t)call->counts[call->rank], (size_t)call->displacements[call->rank]);
+    case CT__REDUCE_SCATTER_BLOCK:
+        return ct__sums(call, count, count * (size_t)call->rank);
+    case CT__KINDS:
+        break;
+    }
+    return false;
+}

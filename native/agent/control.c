@@ -1,0 +1,116 @@
+/* Control variables: found by name once, written between calls.
+ *
+ * MPICH checks no value that is written, so only values that the catalogue vouches for may come here; a name
+ * that the library lacks is reported, never ignored. All algorithm variables must be equal on all ranks. */
+#include "agent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CT__MAX_VARIABLES = 256 };
+
+static struct {
+    char name[CT_MAX_NAME];
+    MPI_T_cvar_handle handle;
+    int initial;
+} ct__variables[CT__MAX_VARIABLES];
+static int ct__variable_count;
+
+int ct_control_find(const char *name)
+{
+    for (int i = 0; i < ct__variable_count; i++)
+        if (strcmp(ct__variables[i].name, name) == 0)
+            return i;
+    if (ct__variable_count == CT__MAX_VARIABLES || strlen(name) >= CT_MAX_NAME)
+        return -1;
+    int index;
+    if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS)
+        return -1;
+    MPI_Datatype type;
+    int name_length = 0, description_length = 0, verbosity, bind, scope, count;
+    MPI_T_enum values;
+    if (MPI_T_cvar_get_info(index, NULL, &name_length, &verbosity, &type, &values, NULL, &description_length,
+                            &bind, &scope) != MPI_SUCCESS ||
+        type != MPI_INT)
+        return -1;
+    MPI_T_cvar_handle handle;
+    if (MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS || count != 1)
+        return -1;
+    int initial;
+    if (MPI_T_cvar_read(handle, &initial) != MPI_SUCCESS)
+        return -1;
+    int i = ct__variable_count++;
+    strcpy(ct__variables[i].name, name);
+    ct__variables[i].handle = handle;
+    ct__variables[i].initial = initial;
+    return i;
+}
+
+int ct_control_write(const ct_setting *settings, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int value = settings[i].value;
+        int code = MPI_T_cvar_write(ct__variables[settings[i].variable].handle, &value);
+        if (code != MPI_SUCCESS)
+            return code;
+    }
+    return MPI_SUCCESS;
+}
+
+int ct_control_restore(const ct_setting *settings, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int value = ct__variables[settings[i].variable].initial;
+        int code = MPI_T_cvar_write(ct__variables[settings[i].variable].handle, &value);
+        if (code != MPI_SUCCESS)
+            return code;
+    }
+    return MPI_SUCCESS;
+}
+
+/* One `NAME=VALUE`: what integer the library itself reads from that text in the environment. A child does it,
+ * because a library reads its environment once. Prints `NAME=VALUE integer`, or `NAME=VALUE -` if unknown. */
+static void ct__resolve_one(const char *pair)
+{
+    const char *equals = strchr(pair, '=');
+    char name[CT_MAX_NAME];
+    int provided, index, count, value = -1, unset = -1;
+    MPI_T_cvar_handle handle;
+    if (equals == NULL || (size_t)(equals - pair) >= sizeof name)
+        _exit(3);
+    memcpy(name, pair, (size_t)(equals - pair));
+    name[equals - pair] = '\0';
+    setenv(name, equals + 1, 1);
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS ||
+        MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||
+        MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS || count != 1 ||
+        MPI_T_cvar_read(handle, &value) != MPI_SUCCESS)
+        unset = 1;
+    if (unset == 1)
+        printf("%s -\n", pair);
+    else
+        printf("%s %d\n", pair, value);
+    fflush(stdout);
+    _exit(0);
+}
+
+int ct_control_resolve(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child < 0) {
+            perror("fork");
+            return 1;
+        }
+        if (child == 0)
+            ct__resolve_one(argv[i]);
+        int status;
+        if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            printf("%s -\n", argv[i]);
+    }
+    return 0;
+}

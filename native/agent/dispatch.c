@@ -1,0 +1,333 @@
+/* Requests travel from rank 0 along a binomial tree over the ranks that take part; the first of these answers.
+ *
+ * A rank without work sleeps between looks at its inbox, so that it takes no cycles from those that measure.
+ * The host never sends two requests with a common node before the first is answered, and rank 0 sends nothing
+ * while a communicator is being released: so all ranks see the requests that concern them in one order. */
+#include "agent.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CT__MEASURE, CT__RELEASE, CT__QUIT };
+enum { CT__HEADER = 3 * sizeof(int) };
+static const char CT__RELEASED[] = "released"; /* from a group's first rank to rank 0; never printed */
+
+typedef struct {
+    int kind, slot, fresh;
+} ct__header;
+
+typedef struct {
+    const ct_world *world;
+    int *members;            /* [size] scratch */
+    char input[CT_MAX_LINE]; /* rank 0: what was read and not yet used */
+    size_t input_length;
+    bool input_ended;
+    int releasing; /* rank 0: slot that is being released; -1: none */
+    struct {
+        char *key; /* "ppn nodes" */
+        unsigned long used;
+    } slots[CT_MAX_GROUPS];
+    unsigned long clock;
+} ct__server;
+
+static void ct__write(const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t written = write(STDOUT_FILENO, text, length);
+        if (written <= 0)
+            return; /* nobody listens any more; the end of the input will stop us */
+        text += written;
+        length -= (size_t)written;
+    }
+}
+
+/* Sends a message on to this rank's children in the tree whose order is rank 0, then `members` without it. */
+static int ct__forward(ct__server *server, const char *message, int length, const int *members, int count)
+{
+    int rank = server->world->rank, others = 0, position = 0;
+    int *order = malloc(sizeof(int) * (size_t)(count + 1));
+    if (order == NULL)
+        return MPI_ERR_NO_MEM;
+    order[others++] = 0;
+    for (int i = 0; i < count; i++)
+        if (members[i] != 0)
+            order[others++] = members[i];
+    for (int i = 0; i < others; i++)
+        if (order[i] == rank)
+            position = i;
+    int code = MPI_SUCCESS, reach = 1;
+    while (reach < others)
+        reach *= 2;
+    /* The binomial tree: position p sends to p + d for every power of two d below p's lowest set bit. */
+    for (int distance = reach / 2; distance >= 1 && code == MPI_SUCCESS; distance /= 2)
+        if (position % (2 * distance) == 0 && position + distance < others)
+            code = MPI_Send(message, length, MPI_BYTE, order[position + distance], CT_TAG_REQUEST, MPI_COMM_WORLD);
+    free(order);
+    return code;
+}
+
+static int ct__say(ct__server *server, const char *text, size_t length)
+{
+    if (server->world->rank != 0)
+        return MPI_Send(text, (int)length, MPI_BYTE, 0, CT_TAG_RESULT, MPI_COMM_WORLD);
+    ct__write(text, length);
+    return MPI_SUCCESS;
+}
+
+static void ct__notice(void *context, long id, int choice)
+{
+    char line[64];
+    int length = snprintf(line, sizeof line, "trying id=%ld choice=%d\n", id, choice);
+    ct__say(context, line, (size_t)length);
+}
+
+static int ct__measure(ct__server *server, const ct__header *header, const ct_request *request, const int *members,
+                       int count)
+{
+    ct_group *group = ct_group_get(header->slot);
+    int code = MPI_SUCCESS;
+    if (header->fresh)
+        code = ct_group_make(header->slot, members, count, &group);
+    ct_text answer = {0};
+    if (code == MPI_SUCCESS)
+        code = group == NULL ? MPI_ERR_COMM : ct_measure(request, group, ct__notice, server, &answer);
+    if (code == MPI_SUCCESS && answer.length > 0)
+        code = ct__say(server, answer.text, answer.length);
+    free(answer.text);
+    return code;
+}
+
+static int ct__release(ct__server *server, const ct__header *header)
+{
+    ct_group *group = ct_group_get(header->slot);
+    int rank, code = group == NULL ? MPI_ERR_COMM : MPI_Comm_rank(group->comm, &rank);
+    if (code == MPI_SUCCESS)
+        code = ct_synchronise(group->comm); /* once it is through, all members have this message */
+    if (code == MPI_SUCCESS)
+        code = ct_group_release(header->slot);
+    if (code == MPI_SUCCESS && rank == 0 && server->world->rank == 0)
+        server->releasing = -1;
+    else if (code == MPI_SUCCESS && rank == 0)
+        code = MPI_Send(CT__RELEASED, sizeof CT__RELEASED, MPI_BYTE, 0, CT_TAG_RESULT, MPI_COMM_WORLD);
+    return code;
+}
+
+/* A message for this rank and the ranks below it in the tree. */
+static int ct__handle(ct__server *server, const char *message, int length)
+{
+    ct__header header;
+    memcpy(&header, message, sizeof header);
+    const ct_world *world = server->world;
+    if (header.kind == CT__QUIT) {
+        for (int i = 0; i < world->size; i++)
+            server->members[i] = i;
+        return ct__forward(server, message, length, server->members, world->size);
+    }
+    ct_request request;
+    char why[160];
+    if (!ct_request_parse(message + CT__HEADER, &request, why, sizeof why))
+        return MPI_ERR_OTHER; /* rank 0 has read the same text without trouble */
+    int count = ct_world_members(world, &request, server->members);
+    int code = ct__forward(server, message, length, server->members, count);
+    bool member = false;
+    for (int i = 0; i < count; i++)
+        member = member || server->members[i] == world->rank;
+    if (code == MPI_SUCCESS && member)
+        code = header.kind == CT__RELEASE ? ct__release(server, &header)
+                                          : ct__measure(server, &header, &request, server->members, count);
+    ct_request_free(&request);
+    return code;
+}
+
+static int ct__send_out(ct__server *server, ct__header header, const char *text)
+{
+    size_t length = CT__HEADER + strlen(text) + 1;
+    char *message = malloc(length);
+    if (message == NULL)
+        return MPI_ERR_NO_MEM;
+    memcpy(message, &header, sizeof header);
+    memcpy(message + CT__HEADER, text, strlen(text) + 1);
+    int code = ct__handle(server, message, (int)length);
+    free(message);
+    return code;
+}
+
+/* Finds or makes room for a communicator. Returns its slot; -1 if one must be released first (then it is asked). */
+static int ct__slot(ct__server *server, const char *key, int *fresh, int *code)
+{
+    int oldest = 0;
+    *fresh = 0;
+    for (int i = 0; i < CT_MAX_GROUPS; i++) {
+        if (server->slots[i].key != NULL && strcmp(server->slots[i].key, key) == 0) {
+            server->slots[i].used = ++server->clock;
+            return i;
+        }
+        if (server->slots[i].used < server->slots[oldest].used)
+            oldest = i;
+    }
+    if (server->slots[oldest].key != NULL) {
+        char *text = malloc(strlen(server->slots[oldest].key) + 64);
+        if (text == NULL)
+            return *code = MPI_ERR_NO_MEM, -1;
+        sprintf(text, "measure id=0 collective=barrier choice= %s", server->slots[oldest].key);
+        server->releasing = oldest;
+        free(server->slots[oldest].key);
+        server->slots[oldest].key = NULL;
+        server->slots[oldest].used = 0;
+        *code = ct__send_out(server, (ct__header){CT__RELEASE, oldest, 0}, text);
+        free(text);
+        return -1;
+    }
+    server->slots[oldest].key = strdup(key);
+    server->slots[oldest].used = ++server->clock;
+    *fresh = 1;
+    return oldest;
+}
+
+/* Rank 0: one line of input. Returns false if it must be tried again later. */
+static bool ct__line(ct__server *server, const char *line, int *code)
+{
+    ct_request request;
+    char why[160], answer[256];
+    if (!ct_request_parse(line, &request, why, sizeof why)) {
+        ct__write(answer, (size_t)snprintf(answer, sizeof answer, "error id=-1 %s\n", why));
+        return true;
+    }
+    if (ct_world_members(server->world, &request, server->members) < 0) {
+        ct__write(answer, (size_t)snprintf(answer, sizeof answer, "error id=%ld no such nodes or ppn in this job\n",
+                                           request.id));
+        ct_request_free(&request);
+        return true;
+    }
+    const char *nodes = strstr(line, "nodes=");
+    size_t length = strcspn(nodes, " \t\r\n");
+    char *key = malloc(length + 32);
+    int fresh = 0, slot = -1;
+    if (key != NULL) {
+        sprintf(key, "ppn=%d %.*s", request.ppn, (int)length, nodes);
+        slot = ct__slot(server, key, &fresh, code);
+        free(key);
+    }
+    ct_request_free(&request);
+    if (slot < 0 || *code != MPI_SUCCESS)
+        return false;
+    *code = ct__send_out(server, (ct__header){CT__MEASURE, slot, fresh}, line);
+    return true;
+}
+
+static int ct__read_input(ct__server *server, int wait_ms)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    if (server->input_ended || poll(&input, 1, wait_ms) <= 0)
+        return MPI_SUCCESS;
+    size_t space = sizeof server->input - 1 - server->input_length;
+    ssize_t count = space > 0 ? read(STDIN_FILENO, server->input + server->input_length, space) : 0;
+    if (count <= 0)
+        server->input_ended = true; /* also: a line longer than any request */
+    else
+        server->input_length += (size_t)count;
+    return MPI_SUCCESS;
+}
+
+/* Rank 0: acts on one line that is complete. Returns whether there was one. */
+static bool ct__next_line(ct__server *server, int *code)
+{
+    server->input[server->input_length] = '\0';
+    char *end = strchr(server->input, '\n');
+    if (end == NULL || server->releasing >= 0)
+        return false;
+    *end = '\0';
+    if (!ct__line(server, server->input, code)) {
+        *end = '\n';
+        return false;
+    }
+    size_t used = (size_t)(end - server->input) + 1;
+    memmove(server->input, end + 1, server->input_length - used);
+    server->input_length -= used;
+    return true;
+}
+
+/* Takes one message, if there is one. `*length` < 0: none. */
+static char *ct__receive(int tag, int *length, int *code)
+{
+    MPI_Status status;
+    int there = 0;
+    *length = -1;
+    *code = MPI_Iprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &there, &status);
+    if (*code != MPI_SUCCESS || !there)
+        return NULL;
+    MPI_Get_count(&status, MPI_BYTE, length);
+    char *message = malloc((size_t)*length + 1);
+    if (message == NULL)
+        *code = MPI_ERR_NO_MEM;
+    else
+        *code = MPI_Recv(message, *length, MPI_BYTE, status.MPI_SOURCE, tag, MPI_COMM_WORLD, &status);
+    return message;
+}
+
+static void ct__sleep(void) { nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL); }
+
+static int ct__serve_first(ct__server *server)
+{
+    int code = MPI_SUCCESS;
+    while (code == MPI_SUCCESS) {
+        int length;
+        char *message = ct__receive(CT_TAG_RESULT, &length, &code);
+        if (message != NULL && code == MPI_SUCCESS) {
+            message[length] = '\0';
+            if (strcmp(message, CT__RELEASED) == 0)
+                server->releasing = -1;
+            else
+                ct__write(message, (size_t)length);
+        }
+        free(message);
+        if (code == MPI_SUCCESS && !ct__next_line(server, &code) && code == MPI_SUCCESS && message == NULL) {
+            if (server->input_ended && server->releasing < 0)
+                return ct__send_out(server, (ct__header){CT__QUIT, 0, 0}, "");
+            ct__read_input(server, 1);
+        }
+    }
+    return code;
+}
+
+static int ct__serve_other(ct__server *server)
+{
+    for (;;) {
+        int length, code;
+        char *message = ct__receive(CT_TAG_REQUEST, &length, &code);
+        if (code != MPI_SUCCESS)
+            return code;
+        if (message == NULL) {
+            ct__sleep();
+            continue;
+        }
+        ct__header header;
+        memcpy(&header, message, sizeof header);
+        code = ct__handle(server, message, length);
+        free(message);
+        if (code != MPI_SUCCESS || header.kind == CT__QUIT)
+            return code;
+    }
+}
+
+int ct_dispatch_serve(const ct_world *world)
+{
+    ct__server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return MPI_ERR_NO_MEM;
+    server->world = world;
+    server->releasing = -1;
+    server->members = malloc(sizeof(int) * (size_t)world->size);
+    int code = server->members == NULL ? MPI_ERR_NO_MEM
+               : world->rank == 0      ? ct__serve_first(server)
+                                       : ct__serve_other(server);
+    for (int i = 0; i < CT_MAX_GROUPS; i++)
+        free(server->slots[i].key);
+    free(server->members);
+    free(server);
+    return code;
+}

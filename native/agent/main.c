@@ -1,0 +1,85 @@
+/* Starts MPI at the asked thread level, says who is there, and serves.
+ *
+ *   agent [--thread-level single|funneled|serialized|multiple]
+ *   agent --resolve NAME=VALUE ...     prints the integer that the library reads from each; no MPI job needed */
+#include "agent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int ct__thread_level(const char *name)
+{
+    static const struct {
+        const char *name;
+        int level;
+    } LEVELS[] = {{"single", MPI_THREAD_SINGLE},
+                  {"funneled", MPI_THREAD_FUNNELED},
+                  {"serialized", MPI_THREAD_SERIALIZED},
+                  {"multiple", MPI_THREAD_MULTIPLE}};
+    for (size_t i = 0; i < sizeof LEVELS / sizeof *LEVELS; i++)
+        if (strcmp(name, LEVELS[i].name) == 0)
+            return LEVELS[i].level;
+    return -1;
+}
+
+static int ct__announce(const ct_world *world, int provided)
+{
+    enum { WIDTH = MPI_MAX_PROCESSOR_NAME + 1 };
+    char own[WIDTH] = "", *names = malloc((size_t)WIDTH * (size_t)world->size);
+    int length, code = names == NULL ? MPI_ERR_NO_MEM : MPI_Get_processor_name(own, &length);
+    if (code == MPI_SUCCESS)
+        code = MPI_Gather(own, WIDTH, MPI_CHAR, names, WIDTH, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (code == MPI_SUCCESS && world->rank == 0) {
+        printf("ready protocol=%d ranks=%d thread_level=%d nodes=", CT_PROTOCOL, world->size, provided);
+        for (int node = 0; node < world->node_count; node++)
+            printf("%s%s:%d", node == 0 ? "" : ",", names + (size_t)world->rank_at[node * world->widest] * WIDTH,
+                   world->ppn_of[node]);
+        printf("\n");
+        fflush(stdout);
+    }
+    free(names);
+    return code;
+}
+
+/* An algorithm that does not apply must be refused, not replaced (MPICH's default is to replace it silently). */
+static void ct__refuse_fallback(void)
+{
+    int variable = ct_control_find("MPIR_CVAR_COLLECTIVE_FALLBACK");
+    if (variable >= 0)
+        ct_control_write(&(ct_setting){.variable = variable, .value = 0}, 1);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc >= 2 && strcmp(argv[1], "--resolve") == 0)
+        return ct_control_resolve(argc - 2, argv + 2);
+    int level = MPI_THREAD_SINGLE, provided, code;
+    if (argc == 3 && strcmp(argv[1], "--thread-level") == 0)
+        level = ct__thread_level(argv[2]);
+    if (level < 0 || (argc != 1 && argc != 3)) {
+        fprintf(stderr, "agent: unknown arguments\n");
+        return 2;
+    }
+    if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS || MPI_Init_thread(&argc, &argv, level, &provided) != MPI_SUCCESS)
+        return 1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    ct__refuse_fallback();
+    ct_world world = {0};
+    code = ct_world_make(&world);
+    if (code == MPI_SUCCESS)
+        code = ct__announce(&world, provided);
+    if (code == MPI_SUCCESS)
+        code = ct_dispatch_serve(&world);
+    if (code != MPI_SUCCESS) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length;
+        MPI_Error_string(code, text, &length);
+        fprintf(stderr, "agent: rank %d: %s\n", world.rank, text);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_T_finalize();
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,356 @@
+/* One point: all its choices, interleaved in random order, each until its median is known well enough. */
+#include "agent.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls of one choice in a row: an application repeats a call too, and the first after a change runs colder. */
+enum { CT__BURST = 4 };
+/* MPICH's shared-memory collectives start only after 5 calls on a communicator. */
+enum { CT__FRESH_WARM_UP = 8 };
+/* A choice whose interval lies above this multiple of the best one's is not measured more finely. */
+static double const CT__DOMINATED = 1.5;
+
+typedef enum { CT__OK, CT__INAPPLICABLE, CT__WRONG } ct__status;
+static const char *const CT__STATUS[] = {"ok", "inapplicable", "wrong"};
+
+typedef struct {
+    ct__status status;
+    char detail[160];
+    bool live;      /* still being measured */
+    bool dominated;
+    double *times;  /* [most] slowest rank's time by repetition, s; this rank's own until reduced */
+    int count;      /* repetitions done */
+    double estimate_s;
+    double own_sum_s; /* over this rank's repetitions */
+    double back_to_back_s; /* < 0: not taken */
+    double cost_s;
+} ct__state;
+
+typedef struct {
+    const ct_request *request;
+    ct_group *group;
+    ct_call *call;
+    ct__state *states;
+    int rank, size;
+    uint64_t random;
+} ct__point;
+
+void ct_text_add(ct_text *text, const char *format, ...)
+{
+    va_list arguments;
+    for (;;) {
+        size_t space = text->capacity - text->length;
+        va_start(arguments, format);
+        int length = vsnprintf(text->text == NULL ? NULL : text->text + text->length, space, format, arguments);
+        va_end(arguments);
+        if (length < 0)
+            return;
+        if ((size_t)length < space) {
+            text->length += (size_t)length;
+            return;
+        }
+        size_t capacity = 2 * (text->capacity + (size_t)length + 64);
+        char *larger = realloc(text->text, capacity);
+        if (larger == NULL)
+            return;
+        text->text = larger;
+        text->capacity = capacity;
+    }
+}
+
+int ct_synchronise(MPI_Comm comm)
+{
+    int rank, size, code = MPI_SUCCESS;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    for (int distance = 1; distance < size && code == MPI_SUCCESS; distance *= 2)
+        code = MPI_Sendrecv(NULL, 0, MPI_BYTE, (rank + distance) % size, CT_TAG_SYNC, NULL, 0, MPI_BYTE,
+                            (rank - distance + size) % size, CT_TAG_SYNC, comm, MPI_STATUS_IGNORE);
+    return code;
+}
+
+/* xorshift64*: all ranks draw the same numbers, so all shuffle alike. */
+static unsigned ct__draw(uint64_t *state, unsigned below)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (unsigned)((*state * 2685821657736338717ULL) >> 33) % below;
+}
+
+static int ct__run_one(ct__point *point, int index, double *elapsed_s)
+{
+    const ct_choice *choice = &point->request->choices[index];
+    int code = point->request->osu ? MPI_Barrier(point->group->comm) : ct_synchronise(point->group->comm);
+    if (code == MPI_SUCCESS)
+        code = ct_control_write(choice->settings, choice->setting_count);
+    double start = MPI_Wtime();
+    if (code == MPI_SUCCESS)
+        code = ct_call_run(point->call);
+    *elapsed_s = MPI_Wtime() - start;
+    int restored = ct_control_restore(choice->settings, choice->setting_count);
+    return code == MPI_SUCCESS ? restored : code;
+}
+
+/* First call of a choice: is it what was asked for, and is its result right? */
+static ct__status ct__try(ct__point *point, int index, double *elapsed_s)
+{
+    ct__state *state = &point->states[index];
+    const ct_choice *choice = &point->request->choices[index];
+    *elapsed_s = 0.0;
+    if (choice->missing[0] != '\0') {
+        snprintf(state->detail, sizeof state->detail, "no-control-variable:%s", choice->missing);
+        return CT__INAPPLICABLE;
+    }
+    ct_call_poison(point->call);
+    if (ct__run_one(point, index, elapsed_s) != MPI_SUCCESS) {
+        snprintf(state->detail, sizeof state->detail, "refused-by-the-library");
+        return CT__INAPPLICABLE;
+    }
+    if (!ct_call_correct(point->call)) {
+        snprintf(state->detail, sizeof state->detail, "wrong-result-on-rank-%d", point->rank);
+        return CT__WRONG;
+    }
+    return CT__OK;
+}
+
+/* All ranks must make the same calls, so every number of calls follows from values that all ranks agreed on. */
+static int ct__start(ct__point *point, int index)
+{
+    ct__state *state = &point->states[index];
+    const ct_request *request = point->request;
+    double own[2], worst[2];
+    own[0] = ct__try(point, index, &own[1]);
+    int code = MPI_Allreduce(own, worst, 2, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    state->status = (ct__status)worst[0];
+    state->live = state->status == CT__OK && code == MPI_SUCCESS;
+    if (!state->live)
+        return code;
+    int calls = point->group->fresh ? CT__FRESH_WARM_UP : request->warm_up;
+    if (worst[1] * calls > request->box_s)
+        calls = point->group->fresh ? CT__FRESH_WARM_UP : 1;
+    own[1] = worst[1];
+    for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
+        double elapsed;
+        code = ct__run_one(point, index, &elapsed);
+        own[1] = elapsed < own[1] ? elapsed : own[1];
+    }
+    if (code == MPI_SUCCESS)
+        code = MPI_Allreduce(own + 1, &state->estimate_s, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    return code;
+}
+
+/* Repetitions that a choice gets at least: fewer than asked where they would not fit into its time box. */
+static int ct__fewest(const ct__point *point, const ct__state *state)
+{
+    double fitting = point->request->box_s / (state->estimate_s + 1e-9);
+    int least = point->request->fewest < 3 ? point->request->fewest : 3;
+    return fitting >= point->request->fewest ? point->request->fewest : fitting < least ? least : (int)fitting;
+}
+
+/* One burst of every live choice, in an order drawn anew. */
+static int ct__round(ct__point *point, const int *quota)
+{
+    int order[CT_MAX_CHOICES], count = 0, code = MPI_SUCCESS;
+    for (int i = 0; i < point->request->choice_count; i++)
+        if (point->states[i].live && point->states[i].count < quota[i])
+            order[count++] = i;
+    for (int i = count - 1; i > 0; i--) {
+        int other = (int)ct__draw(&point->random, (unsigned)i + 1), kept = order[i];
+        order[i] = order[other];
+        order[other] = kept;
+    }
+    for (int i = 0; i < count; i++) {
+        ct__state *state = &point->states[order[i]];
+        double start = MPI_Wtime();
+        for (int call = 0; call < CT__BURST && state->count < quota[order[i]] && code == MPI_SUCCESS; call++) {
+            double elapsed = 0.0;
+            code = ct__run_one(point, order[i], &elapsed);
+            state->own_sum_s += elapsed;
+            state->times[state->count++] = elapsed;
+        }
+        state->cost_s += MPI_Wtime() - start;
+    }
+    return code;
+}
+
+/* The slowest rank's time of the repetitions from `from[i]` on replaces this rank's own. */
+static int ct__reduce(ct__point *point, const int *from, double *scratch)
+{
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < point->request->choice_count && code == MPI_SUCCESS; i++) {
+        ct__state *state = &point->states[i];
+        int fresh = state->count - from[i];
+        if (fresh <= 0)
+            continue;
+        code = MPI_Allreduce(state->times + from[i], scratch, fresh, MPI_DOUBLE, MPI_MAX, point->group->comm);
+        memcpy(state->times + from[i], scratch, sizeof(double) * (size_t)fresh);
+    }
+    return code;
+}
+
+/* Which choices need no more repetitions. The times are the same on all ranks by now, so the verdict is too. */
+static void ct__judge(ct__point *point, double *scratch)
+{
+    const ct_request *request = point->request;
+    double best_high = INFINITY, low[CT_MAX_CHOICES], high, middle;
+    for (int i = 0; i < request->choice_count; i++) {
+        ct__state *state = &point->states[i];
+        low[i] = 0.0;
+        if (state->status != CT__OK || state->count == 0)
+            continue;
+        memcpy(scratch, state->times, sizeof(double) * (size_t)state->count);
+        middle = ct_median_interval(scratch, state->count, &low[i], &high);
+        best_high = high < best_high ? high : best_high;
+        double spent = 0.0;
+        for (int r = 0; r < state->count; r++)
+            spent += state->times[r];
+        bool known = high - low[i] <= request->relative_width * middle;
+        if (state->count >= ct__fewest(point, state) &&
+            (known || spent >= request->box_s || state->count >= request->most))
+            state->live = false;
+    }
+    for (int i = 0; i < request->choice_count; i++)
+        if (point->states[i].live && low[i] > CT__DOMINATED * best_high &&
+            point->states[i].count >= ct__fewest(point, &point->states[i])) {
+            point->states[i].live = false;
+            point->states[i].dominated = true;
+        }
+}
+
+static int ct__repeat(ct__point *point, double *scratch)
+{
+    const ct_request *request = point->request;
+    int from[CT_MAX_CHOICES], quota[CT_MAX_CHOICES], code = MPI_SUCCESS;
+    for (;;) {
+        bool any = false;
+        int rounds = 0;
+        for (int i = 0; i < request->choice_count; i++) {
+            ct__state *state = &point->states[i];
+            from[i] = quota[i] = state->count;
+            if (!state->live)
+                continue;
+            any = true;
+            int grown = state->count * 2, fewest = ct__fewest(point, state);
+            quota[i] = grown < fewest ? fewest : grown > request->most ? request->most : grown;
+            int needed = (quota[i] - state->count + CT__BURST - 1) / CT__BURST;
+            rounds = needed > rounds ? needed : rounds;
+        }
+        if (!any || code != MPI_SUCCESS)
+            return code;
+        for (int i = 0; i < rounds && code == MPI_SUCCESS; i++)
+            code = ct__round(point, quota);
+        if (code == MPI_SUCCESS)
+            code = ct__reduce(point, from, scratch);
+        ct__judge(point, scratch);
+    }
+}
+
+/* Calls one after another with no synchronisation between them, as a loop in an application makes them. */
+static int ct__back_to_back(ct__point *point, int index)
+{
+    ct__state *state = &point->states[index];
+    const ct_choice *choice = &point->request->choices[index];
+    double fitting = 0.1 * point->request->box_s / (state->estimate_s + 1e-9);
+    int calls = fitting < 3 ? 3 : fitting > 50 ? 50 : (int)fitting;
+    int code = ct_synchronise(point->group->comm);
+    if (code == MPI_SUCCESS)
+        code = ct_control_write(choice->settings, choice->setting_count);
+    double start = MPI_Wtime();
+    for (int i = 0; i < calls && code == MPI_SUCCESS; i++)
+        code = ct_call_run(point->call);
+    double own = (MPI_Wtime() - start) / calls;
+    int restored = ct_control_restore(choice->settings, choice->setting_count);
+    state->cost_s += own * calls;
+    if (code == MPI_SUCCESS)
+        code = MPI_Allreduce(&own, &state->back_to_back_s, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    return code == MPI_SUCCESS ? restored : code;
+}
+
+static void ct__answer(const ct__point *point, const double *mean_s, ct_text *answer)
+{
+    const ct_request *request = point->request;
+    for (int i = 0; i < request->choice_count; i++) {
+        const ct__state *state = &point->states[i];
+        ct_text_add(answer, "result id=%ld choice=%d status=%s cost_us=%.1f", request->id, i, CT__STATUS[state->status],
+                    state->cost_s * 1e6);
+        if (state->detail[0] != '\0')
+            ct_text_add(answer, " detail=%s", state->detail);
+        if (state->status == CT__OK) {
+            ct_text_add(answer, " osu_us=%.4f", mean_s[i] * 1e6);
+            if (state->back_to_back_s >= 0.0)
+                ct_text_add(answer, " b2b_us=%.4f", state->back_to_back_s * 1e6);
+            ct_text_add(answer, " times_ns=");
+            for (int r = 0; r < state->count; r++)
+                ct_text_add(answer, r == 0 ? "%.0f" : ",%.0f", state->times[r] * 1e9);
+        }
+        ct_text_add(answer, "\n");
+    }
+}
+
+static int ct__measure_all(ct__point *point, double *scratch, ct_notice *notice, void *context)
+{
+    const ct_request *request = point->request;
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
+        double start = MPI_Wtime();
+        if (point->rank == 0)
+            notice(context, request->id, i);
+        code = ct__start(point, i);
+        point->states[i].cost_s += MPI_Wtime() - start;
+    }
+    if (code == MPI_SUCCESS)
+        code = ct__repeat(point, scratch);
+    for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++)
+        if (point->states[i].status == CT__OK && !point->states[i].dominated)
+            code = ct__back_to_back(point, i);
+    return code;
+}
+
+int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, void *context, ct_text *answer)
+{
+    char why[160];
+    double start = MPI_Wtime();
+    ct__point point = {.request = request, .group = group, .random = request->seed * 2 + 1};
+    MPI_Comm_rank(group->comm, &point.rank);
+    MPI_Comm_size(group->comm, &point.size);
+    point.call = ct_call_make(request, group->comm, why, sizeof why);
+    /* Buffers may be had on some ranks only; then nobody measures. */
+    int have = point.call != NULL, all_have = 0;
+    int code = MPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, group->comm);
+    if (code != MPI_SUCCESS || !all_have) {
+        if (point.rank == 0)
+            ct_text_add(answer, "error id=%ld %s\n", request->id, have ? "a rank has no memory for it" : why);
+        if (have)
+            ct_call_free(point.call);
+        return code;
+    }
+    size_t most = (size_t)request->most, choices = (size_t)request->choice_count;
+    point.states = calloc(choices, sizeof *point.states);
+    double *times = malloc(sizeof(double) * most * (choices + 1)), *sums = calloc(2 * choices, sizeof *sums);
+    if (point.states == NULL || times == NULL || sums == NULL)
+        MPI_Abort(MPI_COMM_WORLD, 12); /* a few megabytes: no use in going on without them */
+    for (size_t i = 0; i < choices; i++) {
+        point.states[i].times = times + i * most;
+        point.states[i].back_to_back_s = -1.0;
+    }
+    code = ct__measure_all(&point, times + choices * most, notice, context);
+    group->fresh = false;
+    for (size_t i = 0; i < choices; i++)
+        sums[i] = point.states[i].count > 0 ? point.states[i].own_sum_s / point.states[i].count / point.size : 0.0;
+    if (code == MPI_SUCCESS)
+        code = MPI_Allreduce(sums, sums + choices, (int)choices, MPI_DOUBLE, MPI_SUM, group->comm);
+    if (point.rank == 0 && code == MPI_SUCCESS) {
+        ct__answer(&point, sums + choices, answer);
+        ct_text_add(answer, "done id=%ld wall_us=%.1f\n", request->id, (MPI_Wtime() - start) * 1e6);
+    }
+    free(sums);
+    free(times);
+    free(point.states);
+    ct_call_free(point.call);
+    return code;
+}

@@ -1,0 +1,104 @@
+/* Where the ranks are, and the communicators over parts of the job. */
+#include "agent.h"
+
+#include <stdlib.h>
+
+int ct_world_make(ct_world *world)
+{
+    MPI_Comm node;
+    int code, leader, local;
+    MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world->size);
+    code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &node);
+    if (code != MPI_SUCCESS)
+        return code;
+    MPI_Comm_rank(node, &local);
+    leader = world->rank;
+    code = MPI_Bcast(&leader, 1, MPI_INT, 0, node);
+    MPI_Comm_free(&node);
+    size_t size = (size_t)world->size;
+    int *leaders = malloc(sizeof(int) * size), *node_of_leader = malloc(sizeof(int) * size);
+    world->node_of = malloc(sizeof(int) * size);
+    world->local_of = calloc(size, sizeof(int));
+    world->ppn_of = calloc(size, sizeof(int));
+    if (code == MPI_SUCCESS && (!leaders || !node_of_leader || !world->node_of || !world->local_of || !world->ppn_of))
+        code = MPI_ERR_NO_MEM;
+    if (code == MPI_SUCCESS)
+        code = MPI_Allgather(&leader, 1, MPI_INT, leaders, 1, MPI_INT, MPI_COMM_WORLD);
+    if (code == MPI_SUCCESS) {
+        for (int i = 0; i < world->size; i++)
+            node_of_leader[i] = -1;
+        world->node_count = 0;
+        world->widest = 0;
+        for (int i = 0; i < world->size; i++) {
+            if (node_of_leader[leaders[i]] < 0)
+                node_of_leader[leaders[i]] = world->node_count++;
+            int number = node_of_leader[leaders[i]];
+            world->node_of[i] = number;
+            world->local_of[i] = world->ppn_of[number]++;
+            if (world->ppn_of[number] > world->widest)
+                world->widest = world->ppn_of[number];
+        }
+        size_t slots = (size_t)world->node_count * (size_t)world->widest;
+        world->rank_at = malloc(sizeof(int) * slots);
+        if (world->rank_at == NULL)
+            code = MPI_ERR_NO_MEM;
+        for (size_t i = 0; i < slots && code == MPI_SUCCESS; i++)
+            world->rank_at[i] = -1;
+        for (int i = 0; i < world->size && code == MPI_SUCCESS; i++)
+            world->rank_at[world->node_of[i] * world->widest + world->local_of[i]] = i;
+    }
+    free(leaders);
+    free(node_of_leader);
+    return code;
+}
+
+int ct_world_members(const ct_world *world, const ct_request *request, int *members)
+{
+    int count = 0;
+    for (int n = 0; n < request->node_count; n++) {
+        int node = request->nodes[n];
+        if (node >= world->node_count || request->ppn > world->ppn_of[node])
+            return -1;
+        for (int earlier = 0; earlier < n; earlier++)
+            if (request->nodes[earlier] == node)
+                return -1;
+        for (int local = 0; local < request->ppn; local++)
+            members[count++] = world->rank_at[node * world->widest + local];
+    }
+    return count;
+}
+
+/* Rank 0 numbers the communicators, so that all ranks agree on which exist (see dispatch.c). */
+static struct {
+    ct_group group;
+    bool made;
+} ct__groups[CT_MAX_GROUPS];
+
+int ct_group_make(int slot, const int *members, int count, ct_group **group)
+{
+    MPI_Group everyone, chosen;
+    MPI_Comm_group(MPI_COMM_WORLD, &everyone);
+    MPI_Group_incl(everyone, count, members, &chosen);
+    /* Only the members take part: the other ranks may be asleep or measuring. */
+    int code = MPI_Comm_create_group(MPI_COMM_WORLD, chosen, CT_TAG_SYNC + slot, &ct__groups[slot].group.comm);
+    MPI_Group_free(&chosen);
+    MPI_Group_free(&everyone);
+    if (code != MPI_SUCCESS)
+        return code;
+    ct__groups[slot].made = true;
+    ct__groups[slot].group.fresh = true;
+    *group = &ct__groups[slot].group;
+    return MPI_Comm_set_errhandler(ct__groups[slot].group.comm, MPI_ERRORS_RETURN);
+}
+
+ct_group *ct_group_get(int slot)
+{
+    return slot >= 0 && slot < CT_MAX_GROUPS && ct__groups[slot].made ? &ct__groups[slot].group : NULL;
+}
+
+int ct_group_release(int slot)
+{
+    ct__groups[slot].made = false;
+    return MPI_Comm_free(&ct__groups[slot].group.comm);
+}

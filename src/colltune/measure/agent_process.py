@@ -1,0 +1,147 @@
+"""The agent as a process: lines in, lines out, and an end that is noticed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from colltune.core.errors import LaunchError
+
+_ENDED = None
+
+
+class AgentProcess:
+    """One launch of the agent under an MPI launcher.
+
+    The launcher is given a session of its own, so that ending it ends what it started and nothing else.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], start_timeout_s: float) -> None:
+        self.command = list(command)
+        self._stderr_tail: deque[str] = deque(maxlen=40)
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        try:
+            self._process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=dict(environment),
+                text=True,
+                errors="replace",
+                bufsize=1,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise LaunchError(f"cannot run {command[0]}: {error.strerror}", "Check --mpiexec") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._input: IO[str] = self._process.stdin
+        self._readers = [
+            threading.Thread(target=self._read_answers, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        self.ready = self._await_ready(start_timeout_s)
+
+    def _read_answers(self, stream: IO[str]) -> None:
+        for line in stream:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(_ENDED)
+
+    def _read_errors(self, stream: IO[str]) -> None:
+        for line in stream:
+            self._stderr_tail.append(line.rstrip("\n"))
+
+    def _await_ready(self, timeout_s: float) -> dict[str, str]:
+        deadline = time.monotonic() + timeout_s
+        while (remaining := deadline - time.monotonic()) > 0:
+            try:
+                line = self.read(remaining)
+            except TimeoutError:
+                break
+            if line is _ENDED:
+                code = self.close()
+                raise LaunchError(
+                    f"the MPI job ended before it was ready (exit code {code}): {' '.join(self.command)}"
+                    + (f"; it said: {self.stderr_text(3)}" if self.stderr_text(3) else ""),
+                    "Try this command by hand; `colltune doctor` shows what was found",
+                )
+            if line.startswith("ready "):
+                return parse_fields(line)
+        self.kill()
+        raise LaunchError(
+            f"the MPI job was not ready after {timeout_s:.0f} s: {' '.join(self.command)}",
+            "Try this command by hand; `colltune doctor` shows what was found",
+        )
+
+    def send(self, line: str) -> bool:
+        """Whether the agent could still be written to."""
+        try:
+            self._input.write(line + "\n")
+            self._input.flush()
+        except OSError:
+            return False
+        return True
+
+    def read(self, timeout_s: float) -> str | None:
+        """The next line; None once the job has ended. Raises TimeoutError where nothing comes in time."""
+        try:
+            line = self._lines.get(timeout=max(timeout_s, 1e-3))
+        except queue.Empty:
+            raise TimeoutError from None
+        if line is _ENDED:
+            self._lines.put(_ENDED)
+        return line
+
+    def stderr_text(self, lines: int = 8) -> str:
+        """The last lines of what the job wrote to its standard error, in one."""
+        return " | ".join(list(self._stderr_tail)[-lines:])
+
+    def close(self, timeout_s: float = 10.0) -> int:
+        """Ends the job in good order: its input ends, so it finalises. The exit code; kills what does not end."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._process.wait()
+        for reader in self._readers:
+            reader.join(timeout=2.0)
+        return code
+
+    def kill(self) -> None:
+        """Ends the job at once: first the launcher is asked, so that it can end its ranks on other nodes."""
+        for number, grace_s in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(grace_s)
+            if number is signal.SIGTERM and self._process.returncode is not None:
+                # Ranks that the launcher left behind are still of its session.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                break
+        with contextlib.suppress(OSError):
+            self._input.close()
+
+
+def parse_fields(line: str) -> dict[str, str]:
+    """``"done id=3 wall_us=7"`` -> its fields, the first word under the key ``""``."""
+    first, *rest = line.split(" ")
+    fields = {"": first}
+    for word in rest:
+        key, _, value = word.partition("=")
+        fields[key] = value
+    return fields
