@@ -1,0 +1,220 @@
+"""From a selection to a complete, minimal set of rules (ACCLAiM, section VII.A and table I).
+
+What a rule set says, and what it leaves to the library's default:
+
+- A *shape* is (nodes, ppn); its rules hold for its ppn and its number of ranks, nodes * ppn. Only the shapes of the
+  space, and those measured beside it, get rules. Between two of their ppn values, above the greatest, below and above
+  their rank counts the default stands.
+- For rank counts strictly between two neighbouring shapes of one ppn, a size gets a choice only where both
+  neighbours make the same one and it is legal at these counts; elsewhere the default stands.
+- In a shape, sizes go from half the least size to twice the greatest one that was measured in the campaign; beyond
+  the default stands. (Where half the least size is no more than 8 bytes the rules start at 0.)
+- Between two neighbouring sizes A < C with different choices, the size B half way decides where one ends and the other
+  begins. A choice is never extended to where it is not legal.
+- Where the library cannot decide by size, a shape has the one choice with the least sum of log times over its sizes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.model import Model
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import PER_BLOCK, REDUCTIONS, Scenario, SizeBasis
+from colltune.core.space import Space
+from colltune.distill.selection import Measured, Selection
+
+# The decision of one shape: ascending upper bounds in the rule set's basis, the last one None, and their choices.
+Steps = tuple[tuple[int | None, Choice], ...]
+# Blocks of one ppn: ascending upper bounds on the ranks, the last one None, and their steps.
+Blocks = tuple[tuple[int | None, Steps], ...]
+
+_ALL_DEFAULT: Steps = ((None, DEFAULT),)
+# Rank counts next to a measured one that are checked between two far neighbours; preconditions (powers of two, even
+# counts, multiples of the ppn) show within a few counts.
+_CHECKED_RANKS = 16
+
+
+def distill(model: Model, space: Space, measured: Measured, basis: SizeBasis, margin: float = 0.0) -> RuleSet:
+    """The rules that follow from ``model`` and ``measured`` (median seconds per pair), sizes in ``basis``.
+
+    The rule set is total and minimal: no two neighbouring rules or blocks say the same. At each scenario of the space
+    and at each measured one within its sizes, ``evaluate`` gives ``Selection.best``. ``margin`` as in Selection.
+    """
+    selection = Selection(model, space, measured, margin)
+    sizes = _sizes_by_shape(space, measured)
+    selection.prepare([Scenario(space.collective, *shape, size) for shape, some in sizes.items() for size in some])
+    by_ppn: defaultdict[int, dict[int, Steps]] = defaultdict(dict)
+    for (nodes, ppn), shape_sizes in sorted(sizes.items()):
+        by_ppn[ppn][nodes * ppn] = _Shape(selection, basis, nodes, ppn).steps(shape_sizes)
+    blocks: list[tuple[int | None, Blocks]] = []
+    previous = 0
+    for ppn, steps_by_ranks in sorted(by_ppn.items()):
+        if ppn > previous + 1:
+            blocks.append((ppn - 1, ((None, _ALL_DEFAULT),)))
+        blocks.append((ppn, _rank_blocks(space, basis, ppn, steps_by_ranks)))
+        previous = ppn
+    blocks.append((None, ((None, _ALL_DEFAULT),)))
+    return RuleSet(space.collective, basis, tuple(_rules(_merged(blocks))))
+
+
+def _sizes_by_shape(space: Space, measured: Measured) -> dict[tuple[int, int], list[int]]:
+    """The sizes to decide at per shape: the grid's and the measured ones, up to the greatest that was measured."""
+    largest = max((scenario.size_bytes for scenario, _ in measured), default=0)
+    found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for scenario in (*space.scenarios, *(scenario for scenario, _ in measured)):
+        if measured and scenario.size_bytes <= largest:
+            found[scenario.nodes, scenario.ppn].add(scenario.size_bytes)
+    return {shape: sorted(sizes) for shape, sizes in found.items()}
+
+
+class _Shape:
+    """Decides over the sizes of one (nodes, ppn)."""
+
+    def __init__(self, selection: Selection, basis: SizeBasis, nodes: int, ppn: int) -> None:
+        collective = selection.space.collective
+        self._selection = selection
+        self._basis = basis
+        self._nodes, self._ppn, self._collective = nodes, ppn, collective
+        self._element = 4 if collective in REDUCTIONS else 1
+        self._factor = nodes * ppn if basis is SizeBasis.TOTAL and collective in PER_BLOCK else 1
+
+    def steps(self, sizes: Sequence[int]) -> Steps:
+        if self._basis is SizeBasis.NONE:
+            return ((None, self._selection.best_over([self._at(size) for size in sizes])),)
+        steps = self._smallest(sizes[0])
+        for size, following in pairwise(sizes):
+            steps.append((size * self._factor, self._best(size)))
+            steps.extend(self._between(size, following))
+        greatest = sizes[-1]
+        steps.append((greatest * self._factor, self._best(greatest)))
+        steps.append((2 * greatest * self._factor, self._legal_up_to(greatest, greatest, 2 * greatest)))
+        return _merged([*steps, (None, DEFAULT)])
+
+    def _smallest(self, least: int) -> list[tuple[int | None, Choice]]:
+        """The steps for the sizes below ``least``, the smallest size that is decided."""
+        half = -(-least // 2 // self._element) * self._element
+        if least == 0:
+            return []
+        if half <= 8:
+            return [(self._below(least), self._legal_up_to(least, min(self._element, least), least))]
+        return [(self._below(half), DEFAULT), (self._below(least), self._legal_up_to(least, half, least))]
+
+    def _at(self, size: int) -> Scenario:
+        return Scenario(self._collective, self._nodes, self._ppn, size)
+
+    def _best(self, size: int) -> Choice:
+        return self._selection.best(self._at(size))
+
+    def _below(self, size: int) -> int:
+        """The bound, in the basis, of the sizes less than ``size``."""
+        return size * self._factor - 1
+
+    def _is_legal(self, choice: Choice, *sizes: int) -> bool:
+        return choice == DEFAULT or all(choice in self._selection.space.choices(self._at(size)) for size in sizes)
+
+    def _legal_up_to(self, decided: int, low: int, high: int) -> Choice:
+        """The choice made at ``decided`` where it is legal from ``low`` to ``high``, else the default."""
+        choice = self._best(decided)
+        return choice if self._is_legal(choice, low, high) else DEFAULT
+
+    def _between(self, a: int, c: int) -> Iterator[tuple[int | None, Choice]]:
+        """Table I: the step for the sizes strictly between A and C, decided at B half way."""
+        inside = [size for size in (a + self._element, c - self._element) if a < size < c]
+        if not inside:
+            return
+        b = (a + c) // 2 // self._element * self._element
+        at_a, at_c = self._best(a), self._best(c)
+        wanted = at_a if at_a == at_c or not a < b < c else self._best(b)
+        for choice in (wanted, at_a, at_c, DEFAULT):
+            if self._is_legal(choice, *inside, b):
+                yield self._below(c), choice
+                return
+
+
+def _rank_blocks(space: Space, basis: SizeBasis, ppn: int, steps_by_ranks: dict[int, Steps]) -> Blocks:
+    """All rank counts of one ppn: the measured ones, those between where neighbours agree, the default elsewhere."""
+    counts = sorted(steps_by_ranks)
+    blocks: list[tuple[int | None, Steps]] = []
+    if counts[0] > 2:
+        blocks.append((counts[0] - 1, _ALL_DEFAULT))
+    for ranks, following in pairwise(counts):
+        blocks.append((ranks, steps_by_ranks[ranks]))
+        if following > ranks + 1:
+            agreed = _agreed(steps_by_ranks[ranks], steps_by_ranks[following])
+            blocks.append((following - 1, _Gap(space, basis, ppn, ranks, following).legal(agreed)))
+    blocks.append((counts[-1], steps_by_ranks[counts[-1]]))
+    return _merged([*blocks, (None, _ALL_DEFAULT)])
+
+
+def _agreed(one: Steps, other: Steps) -> Steps:
+    """The choices on which two shapes agree, the default where they do not."""
+    bounds = {bound for bound, _ in (*one, *other) if bound is not None}
+    steps: list[tuple[int | None, Choice]] = []
+    for bound in (*sorted(bounds), None):
+        choice = _at(one, bound)
+        steps.append((bound, choice if choice == _at(other, bound) else DEFAULT))
+    return _merged(steps)
+
+
+def _at(steps: Steps, size: int | None) -> Choice:
+    """The choice of ``steps`` at ``size`` in the basis; None is beyond every bound."""
+    return next(choice for bound, choice in steps if bound is None or (size is not None and size <= bound))
+
+
+class _Gap:
+    """The rank counts strictly between two neighbouring ones of a ppn."""
+
+    def __init__(self, space: Space, basis: SizeBasis, ppn: int, low: int, high: int) -> None:
+        near = {low + 1 + i for i in range(_CHECKED_RANKS)} | {high - 1 - i for i in range(_CHECKED_RANKS)}
+        # A count that is no multiple of the ppn leaves a node filled in part; it is checked as if one rank a node.
+        self._shapes = {(r // ppn, ppn) if r % ppn == 0 else (r, 1) for r in near if low < r < high}
+        self._space = space
+        self._basis = basis
+        self._grid_sizes = sorted({scenario.size_bytes for scenario in space.scenarios})
+
+    def legal(self, steps: Steps) -> Steps:
+        """``steps`` with the default in place of what is not legal at one of the counts."""
+        kept: list[tuple[int | None, Choice]] = []
+        first = 0
+        for bound, choice in steps:
+            kept.append((bound, choice if choice == DEFAULT or self._is_legal(choice, first, bound) else DEFAULT))
+            first = (bound or 0) + 1
+        return _merged(kept)
+
+    def _is_legal(self, choice: Choice, first: int, last: int | None) -> bool:
+        """Whether ``choice`` is legal at both ends of the sizes from ``first`` to ``last``, in the basis."""
+        collective = self._space.collective
+        element = 4 if collective in REDUCTIONS else 1
+        for nodes, ppn in self._shapes:
+            factor = nodes * ppn if self._basis is SizeBasis.TOTAL and collective in PER_BLOCK else 1
+            sizes = self._grid_sizes if last is None else [max(first, element) // factor, last // factor]
+            for size in sizes:
+                scenario = Scenario(collective, nodes, ppn, size // element * element)
+                if choice not in self._space.choices(scenario):
+                    return False
+        return True
+
+
+def _rules(blocks: Sequence[tuple[int | None, Blocks]]) -> Iterator[Rule]:
+    for max_ppn, rank_blocks in blocks:
+        for max_ranks, steps in rank_blocks:
+            for max_size, choice in steps:
+                yield Rule(max_ppn, max_ranks, max_size, choice)
+
+
+_T = TypeVar("_T")
+
+
+def _merged(steps: Sequence[tuple[int | None, _T]]) -> tuple[tuple[int | None, _T], ...]:
+    """Neighbours that say the same become one, with the later bound."""
+    kept: list[tuple[int | None, _T]] = []
+    for step in steps:
+        if kept and kept[-1][1] == step[1]:
+            kept.pop()
+        kept.append(step)
+    return tuple(kept)

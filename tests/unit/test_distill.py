@@ -1,0 +1,261 @@
+"""Rules say what the selection says: everywhere, with nothing to spare, and never what is not legal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.model import Prediction
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Space
+from colltune.distill.rules import distill
+from colltune.distill.selection import Selection
+
+A, B, POW2, LARGE = Choice("a"), Choice("b", (("k", 4),)), Choice("pow2"), Choice("large")
+Pair = tuple[Scenario, Choice]
+
+
+def legal(scenario: Scenario) -> tuple[Choice, ...]:
+    """``pow2`` needs a power of two of ranks, ``large`` at least one 4-byte element per rank."""
+    ranks = scenario.ranks
+    return (
+        DEFAULT,
+        A,
+        B,
+        *((POW2,) if ranks & (ranks - 1) == 0 else ()),
+        *((LARGE,) if scenario.size_bytes >= 4 * ranks else ()),
+    )
+
+
+class TableModel:
+    """Times from a function; infinite where a choice failed."""
+
+    def __init__(self, times: dict[Pair, float] | None = None, failed: Sequence[Pair] = (), seed: int = 0) -> None:
+        self._times, self._failed, self._seed = times or {}, set(failed), seed
+
+    def predict(self, pairs: Sequence[Pair]) -> Prediction:
+        log_time = [
+            np.inf if pair in self._failed else log(self._times[pair]) if pair in self._times else self._smooth(pair)
+            for pair in pairs
+        ]
+        return Prediction(np.array(log_time), np.zeros(len(pairs)))
+
+    def _smooth(self, pair: Pair) -> float:
+        scenario, choice = pair
+        place = [DEFAULT, A, B, POW2, LARGE].index(choice)
+        return 0.1 * abs(np.log2(scenario.size_bytes + 1) - 4 * place) + 0.01 * place * scenario.ranks
+
+
+def grid(collective: str, shapes: Sequence[tuple[int, int]], sizes: Sequence[int]) -> Space:
+    return Space(collective, tuple(Scenario(collective, n, p, s) for n, p in shapes for s in sizes), legal)
+
+
+def choices_at(rules: RuleSet, nodes: int, ppn: int, sizes: Sequence[int]) -> list[Choice]:
+    return [rules.evaluate(Scenario(rules.collective, nodes, ppn, size)) for size in sizes]
+
+
+def times(space: Space, seed: int) -> dict[Pair, float]:
+    random = np.random.default_rng(seed)
+    return {pair: float(random.integers(1, 6)) * 1e-6 for pair in space.pairs()}
+
+
+def assert_minimal(rules: RuleSet) -> None:
+    blocks: dict[int | None, dict[int | None, list[tuple[int | None, Choice]]]] = {}
+    for rule in rules.rules:
+        blocks.setdefault(rule.max_ppn, {}).setdefault(rule.max_ranks, []).append((rule.max_size, rule.choice))
+    for by_ranks in blocks.values():
+        for steps in by_ranks.values():
+            assert all(one[1] != other[1] for one, other in pairwise(steps))
+        assert all(one != other for one, other in pairwise(by_ranks.values()))
+    assert all(one != other for one, other in pairwise(blocks.values()))
+
+
+spaces = st.builds(
+    grid,
+    st.sampled_from(["bcast", "allreduce", "allgather"]),
+    st.lists(
+        st.sampled_from([(n, p) for n in (1, 2, 3, 4, 6) for p in (1, 2, 3, 4, 7) if n * p > 1]),
+        min_size=1,
+        unique=True,
+    ),
+    st.lists(st.sampled_from([4, 8, 16, 20, 64, 256, 1024, 1028, 65536]), min_size=1, unique=True).map(sorted),
+)
+
+
+@given(spaces, st.integers(0, 9), st.sampled_from(SizeBasis), st.floats(0.2, 1.0))
+@settings(max_examples=120, deadline=None)
+def test_rules_are_total_minimal_and_say_what_the_selection_says(space, seed, basis, share):
+    every = times(space, seed)
+    random = np.random.default_rng(seed)
+    measured = {pair: value for pair, value in every.items() if random.random() < share}
+    rules = distill(TableModel(), space, measured, basis)
+    assert_minimal(rules)
+    largest = max((scenario.size_bytes for scenario, _ in measured), default=-1)
+    selection = Selection(TableModel(), space, measured)
+    for scenario in space.scenarios:
+        chosen = rules.evaluate(scenario)
+        assert chosen == DEFAULT or chosen in legal(scenario)
+        if basis is not SizeBasis.NONE and scenario.size_bytes <= largest:
+            assert chosen == selection.best(scenario)
+    for nodes in range(1, 9):
+        for ppn in range(1, 9):
+            for size in (0, 4, 12, 40, 512, 4096, 10**6):
+                assert rules.evaluate(Scenario(space.collective, nodes, ppn, size)) in (DEFAULT, A, B, POW2, LARGE)
+
+
+@given(spaces, st.integers(0, 9), st.sampled_from([SizeBasis.MESSAGE, SizeBasis.TOTAL]))
+@settings(max_examples=80, deadline=None)
+def test_no_rule_reaches_a_scenario_where_its_choice_is_not_legal(space, seed, basis):
+    rules = distill(TableModel(), space, times(space, seed), basis)
+    element = 4
+    for nodes in range(1, 9):
+        for ppn in {1, *(scenario.ppn for scenario in space.scenarios)}:
+            for size in range(element, 200, element):
+                scenario = Scenario(space.collective, nodes, ppn, size)
+                chosen = rules.evaluate(scenario)
+                assert chosen == DEFAULT or chosen in legal(scenario), (scenario, chosen)
+
+
+@given(spaces, st.integers(0, 9))
+@settings(max_examples=60, deadline=None)
+def test_with_everything_measured_the_medians_decide(space, seed):
+    measured = times(space, seed)
+    rules = distill(TableModel(seed=1), space, measured, SizeBasis.MESSAGE)
+    for scenario in space.scenarios:
+        best = min(measured[scenario, choice] for choice in legal(scenario))
+        assert measured[scenario, rules.evaluate(scenario)] == best
+
+
+def two_sizes(at_a: Choice, at_b: Choice, at_c: Choice) -> RuleSet:
+    """Rules of a space with sizes 8 and 64, whose fastest choices at 8, 36 and 64 bytes are given."""
+    space = grid("bcast", [(2, 1)], [8, 64])
+    wanted = {8: at_a, 36: at_b, 64: at_c}
+    table = {
+        (Scenario("bcast", 2, 1, size), choice): 1.0 if choice == fastest else 2.0
+        for size, fastest in wanted.items()
+        for choice in (DEFAULT, A, B)
+    }
+    failed = [(Scenario("bcast", 2, 1, size), choice) for size in wanted for choice in (POW2, LARGE)]
+    measured = {pair: value for pair, value in table.items() if pair[0].size_bytes != 36}
+    return distill(TableModel(table, failed), space, measured, SizeBasis.MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("at_a", "at_b", "at_c", "inside"),
+    [(A, B, B, B), (A, A, B, A), (DEFAULT, A, B, A), (A, DEFAULT, B, DEFAULT)],
+)
+def test_table_one_of_the_paper(at_a, at_b, at_c, inside):
+    rules = two_sizes(at_a, at_b, at_c)
+    assert choices_at(rules, 2, 1, [1, 8, 9, 36, 63, 64, 128, 129]) == [
+        at_a,
+        at_a,
+        inside,
+        inside,
+        inside,
+        at_c,
+        at_c,
+        DEFAULT,
+    ]
+
+
+def test_rank_counts_between_two_measured_ones_follow_only_where_both_agree():
+    space = grid("bcast", [(2, 1), (6, 1)], [8, 64])
+    fastest = {(2, 8): A, (6, 8): A, (2, 64): A, (6, 64): B}
+    measured = {
+        (scenario, choice): 1.0 if fastest[scenario.nodes, scenario.size_bytes] == choice else 2.0
+        for scenario, choice in space.pairs()
+    }
+    rules = distill(TableModel(), space, measured, SizeBasis.MESSAGE)
+    for ranks in (3, 4, 5):
+        assert choices_at(rules, ranks, 1, [8, 64]) == [A, DEFAULT]
+    assert choices_at(rules, 7, 1, [8, 64]) == [DEFAULT, DEFAULT]
+
+
+def test_a_choice_for_powers_of_two_is_not_extended_to_the_counts_between():
+    space = grid("bcast", [(4, 1), (8, 1)], [8])
+    measured = {pair: 1.0 if pair[1] == POW2 else 2.0 for pair in space.pairs()}
+    rules = distill(TableModel(), space, measured, SizeBasis.MESSAGE)
+    assert [rules.evaluate(Scenario("bcast", n, 1, 8)) for n in (3, 4, 5, 6, 7, 8, 9)] == [
+        DEFAULT,
+        POW2,
+        DEFAULT,
+        DEFAULT,
+        DEFAULT,
+        POW2,
+        DEFAULT,
+    ]
+
+
+def test_shapes_beside_the_grid_keep_the_default():
+    space = grid("bcast", [(2, 2), (2, 8)], [8])
+    measured = {pair: 1.0 if pair[1] == A else 2.0 for pair in space.pairs()}
+    rules = distill(TableModel(), space, measured, SizeBasis.MESSAGE)
+    assert [rules.evaluate(Scenario("bcast", 2, p, 8)) for p in (1, 2, 3, 7, 8, 9)] == [
+        DEFAULT,
+        A,
+        DEFAULT,
+        DEFAULT,
+        A,
+        DEFAULT,
+    ]
+    assert rules.evaluate(Scenario("bcast", 1, 2, 8)) == DEFAULT
+
+
+def test_total_sizes_count_all_ranks():
+    space = grid("allgather", [(2, 2)], [16, 64])
+    measured = {pair: 1.0 if pair[1] == (A if pair[0].size_bytes == 16 else B) else 2.0 for pair in space.pairs()}
+    rules = distill(TableModel(measured), space, measured, SizeBasis.TOTAL)
+    bounds = [rule.max_size for rule in rules.rules if rule.max_ranks == 4 and rule.choice == B]
+    assert bounds == [2 * 64 * 4]
+    assert choices_at(rules, 2, 2, [16, 64]) == [A, B]
+
+
+def test_where_the_size_cannot_decide_the_least_sum_of_log_times_does():
+    space = grid("bcast", [(2, 1)], [8, 64, 512])
+    table = {A: (1.0, 1.0, 9.0), B: (2.0, 2.0, 2.0)}
+    measured = {
+        (scenario, choice): table.get(choice, (4.0, 4.0, 4.0))[i]
+        for i, scenario in enumerate(space.scenarios)
+        for choice in legal(scenario)
+    }
+    rules = distill(TableModel(), space, measured, SizeBasis.NONE)
+    assert choices_at(rules, 2, 1, [8, 64, 512]) == [B, B, B]  # 2*2*2 = 8 < 1*1*9
+
+
+def test_a_failed_choice_is_not_selected_however_fast_it_was_before():
+    space = grid("bcast", [(2, 1)], [8])
+    scenario = space.scenarios[0]
+    measured = {pair: 1.0 if pair[1] == A else 2.0 for pair in space.pairs()}
+    rules = distill(TableModel(failed=[(scenario, A)]), space, measured, SizeBasis.MESSAGE)
+    assert rules.evaluate(scenario) == DEFAULT
+
+
+def test_the_model_fills_the_gaps_on_the_scale_of_what_was_measured():
+    space = grid("bcast", [(2, 1)], [8])
+    scenario = space.scenarios[0]
+    predicted = {(scenario, c): t for c, t in ((DEFAULT, 10.0), (A, 8.0), (B, 30.0), (POW2, 30.0), (LARGE, 30.0))}
+    measured = {(scenario, DEFAULT): 1e-6, (scenario, B): 3e-6}
+    assert Selection(TableModel(predicted), space, measured).best(scenario) == A
+    measured[scenario, A] = 1.2e-6  # measured after all, and slower than the model had it
+    assert Selection(TableModel(predicted), space, measured).best(scenario) == DEFAULT
+
+
+def test_a_margin_keeps_the_default():
+    space = grid("bcast", [(2, 1)], [8])
+    scenario = space.scenarios[0]
+    measured = {pair: 0.98e-6 if pair[1] == A else 1e-6 for pair in space.pairs()}
+    assert Selection(TableModel(), space, measured).best(scenario) == A
+    assert Selection(TableModel(), space, measured, margin=0.05).best(scenario) == DEFAULT
+
+
+def test_nothing_measured_is_all_default():
+    space = grid("bcast", [(2, 1)], [8])
+    assert distill(TableModel(), space, {}, SizeBasis.MESSAGE) == RuleSet.always("bcast", SizeBasis.MESSAGE)
