@@ -1,8 +1,9 @@
 /* Requests travel from rank 0 along a binomial tree over the ranks that take part; the first of these answers.
  *
  * A rank without work sleeps between looks at its inbox, so that it takes no cycles from those that measure.
- * The host never sends two requests with a common node before the first is answered, and rank 0 sends nothing
- * while a communicator is being released: so all ranks see the requests that concern them in one order. */
+ * The host never sends a request before all those are answered that share a node with it, unless they are for the very
+ * same ranks (then the tree, and so the order of arrival, is the same); rank 0 sends nothing while a communicator is
+ * being released. So all ranks see the requests that concern them in one order. */
 #include "agent.h"
 
 #include <poll.h>

@@ -15,13 +15,14 @@ class Effort:
     """How long a point is measured: until the median is known well enough, or the time box ends.
 
     ``relative_width``: full width of the 95% confidence interval of the median over the median at which a choice
-    is done. ``box_s``: seconds for each choice of a point at most, beyond the fewest repetitions.
+    is done. ``box_s``: seconds inside the calls of one choice of a point, at most, beyond the fewest repetitions;
+    of these there are fewer only where they would take more than 20 boxes.
     """
 
     relative_width: float = 0.05
-    box_s: float = 0.05
+    box_s: float = 0.005
     fewest: int = 10
-    most: int = 1000
+    most: int = 200
     warm_up: int = 2
 
 

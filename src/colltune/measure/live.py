@@ -57,7 +57,7 @@ class LiveSource:
         self._agent: AgentProcess | None = None
         self._next_id = 0
         self.launches = 0
-        self.measured_s = 0.0  # inside timed collective calls, synchronisation not counted
+        self.inside_s = 0.0  # first rank's time inside calls of the collectives: trials, warm-up and timed ones
 
     @property
     def environment(self) -> Environment:
@@ -156,6 +156,7 @@ class LiveSource:
             elif fields[""] == "result":
                 samples.append(self._sample(request, fields, started_s))
             elif fields[""] == "done":
+                self.inside_s += float(fields["inside_us"]) * 1e-6
                 return samples
 
     def _sample(self, request: _Request, fields: Mapping[str, str], started_s: float) -> Sample:
@@ -181,7 +182,6 @@ class LiveSource:
                 f"cannot read the agent's answer {dict(fields)!r}: {error}",
                 "This is a fault of colltune; please report it",
             ) from error
-        self.measured_s += sum(times_s)
         return sample
 
     def _recover(self, request: _Request, end: _AgentEndedError) -> tuple[list[Sample], list[Point]]:

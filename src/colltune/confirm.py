@@ -1,0 +1,86 @@
+"""Runs the gate: measures default and candidate again, side by side, in fresh groups and fresh launches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.measure.contract import Effort, Source
+from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge
+
+
+@dataclass
+class Confirmation:
+    """Puts ``candidates`` through the gate.
+
+    ``open_source`` starts a fresh launch and is called ``launches`` times at most; the groups are spread over them, so
+    that an algorithm whose time differs from launch to launch is seen to. ``deadline_s`` is on ``clock``: candidates
+    still open by then are refused, since what is not proven stays with the default.
+    """
+
+    open_source: Callable[[], Source]
+    record: Callable[[Sequence[Sample]], None]
+    launches: int = 3
+    most_groups: int = 11
+    threshold: float = THRESHOLD
+    effort: Effort = field(default_factory=lambda: Effort(relative_width=0.02, box_s=0.01, fewest=20, most=200))
+    clock: Callable[[], float] = time.monotonic
+
+    def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
+        self._ratios: dict[Scenario, list[float]] = {scenario: [] for scenario in candidates}
+        self._failed: dict[Scenario, str] = {}
+        fewest = fewest_groups()
+        quotas = [-(-fewest * (i + 1) // self.launches) for i in range(self.launches - 1)] + [self.most_groups]
+        for quota in quotas:
+            if not any(self._wanting(s, c, quota) for s, c in candidates.items()) or self.clock() >= deadline_s:
+                continue
+            source = self.open_source()
+            try:
+                self._one_launch(source, candidates, quota, deadline_s)
+            finally:
+                source.close()
+        return [self._result(scenario, choice) for scenario, choice in candidates.items()]
+
+    def _one_launch(self, source: Source, candidates: Mapping[Scenario, Choice], quota: int, deadline_s: float) -> None:
+        """Rounds over all candidates that still need groups, so that two groups of one are well apart in time."""
+        while self.clock() < deadline_s:
+            points = [Point(s, (DEFAULT, c)) for s, c in candidates.items() if self._wanting(s, c, quota)]
+            if not points:
+                return
+            # Largest shapes first, and those of one shape together: the agent can queue these.
+            points.sort(key=lambda p: (-p.scenario.ranks, -p.scenario.nodes, p.scenario.collective))
+            for point, samples in source.measure(points, self.effort):
+                self._take(point, samples)
+
+    def _take(self, point: Point, samples: Sequence[Sample]) -> None:
+        if not samples:
+            return
+        self.record(samples)
+        times = {sample.choice: sample.time_s for sample in samples if sample.status is Status.OK}
+        for sample in samples:
+            if sample.status is not Status.OK:
+                self._failed[point.scenario] = f"{sample.choice} was {sample.status} when measured again"
+        if len(times) == len(point.choices):
+            self._ratios[point.scenario].append(times[point.choices[0]] / times[point.choices[1]])
+
+    def _wanting(self, scenario: Scenario, choice: Choice, quota: int) -> bool:
+        ratios = self._ratios[scenario]
+        if scenario in self._failed or len(ratios) >= quota:
+            return False
+        return judge(scenario, choice, ratios, self.most_groups, self.threshold).verdict is Verdict.OPEN
+
+    def _result(self, scenario: Scenario, choice: Choice) -> GateResult:
+        ratios = tuple(self._ratios[scenario])
+        if scenario in self._failed:
+            return GateResult(scenario, choice, Verdict.REFUSED, ratios, self._failed[scenario])
+        result = judge(scenario, choice, ratios, self.most_groups, self.threshold)
+        if result.verdict is Verdict.OPEN:
+            return GateResult(
+                scenario, choice, Verdict.REFUSED, ratios, f"the budget ended after {len(ratios)} fresh groups"
+            )
+        return result

@@ -1,0 +1,117 @@
+"""The tuning directory: what `tune` leaves and what everything else reads.
+
+``tuning.json`` holds the decisions and how they were come by, ``journal.jsonl`` every measurement, and a folder named
+after the library the files that it loads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from colltune.core.choice import format_choice, parse_choice
+from colltune.core.errors import ColltuneError, InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+
+SCHEMA = 1
+MANIFEST = "tuning.json"
+JOURNAL = "journal.jsonl"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The result of a campaign.
+
+    ``files``: names, relative to the directory, with their bytes. ``variables``: the environment that makes the
+    library use them, where a value may hold ``{directory}``. ``summary``: figures about the campaign, for people.
+    """
+
+    environment: Environment
+    rule_sets: Mapping[str, RuleSet]
+    files: Mapping[str, bytes]
+    variables: Mapping[str, str]
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+    def variables_at(self, directory: Path) -> dict[str, str]:
+        place = str(directory.resolve())
+        return {name: value.replace("{directory}", place) for name, value in self.variables.items()}
+
+
+def save_tuning(directory: Path, tuning: Tuning) -> None:
+    """Writes the manifest last and in one step, so that a directory has either the old tuning or the new one."""
+    manifest = {
+        "schema": SCHEMA,
+        "environment": asdict(tuning.environment),
+        "variables": dict(tuning.variables),
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in tuning.files.items()},
+        "rules": {name: _rules_out(rule_set) for name, rule_set in tuning.rule_sets.items()},
+        "summary": dict(tuning.summary),
+    }
+    try:
+        for name, data in tuning.files.items():
+            _replace(directory / name, data)
+        _replace(directory / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    except OSError as error:
+        raise ColltuneError(
+            f"cannot write the tuning to {directory}: {error.strerror}",
+            f"Make room there and run `colltune tune ... --out {directory} --resume`: the measurements are kept",
+        ) from error
+
+
+def load_tuning(directory: Path) -> Tuning:
+    """Raises InputError where there is no tuning, it cannot be read, or a file is missing or not what was written."""
+    path = directory / MANIFEST
+    again = "Run `colltune tune` again, or with --resume to use what was measured"
+    try:
+        manifest = json.loads(path.read_bytes())
+        if manifest["schema"] != SCHEMA:
+            raise InputError(
+                f"{path} has schema {manifest['schema']}; this colltune reads {SCHEMA}",
+                "Use the colltune that wrote it",
+            )
+        files = {name: (directory / name).read_bytes() for name in manifest["files"]}
+        for name, data in files.items():
+            if hashlib.sha256(data).hexdigest() != manifest["files"][name]:
+                raise InputError(f"{directory / name} was changed or cut short after it was written", again)
+        return Tuning(
+            Environment(**manifest["environment"]),
+            {name: _rules_in(name, rules) for name, rules in manifest["rules"].items()},
+            files,
+            manifest["variables"],
+            manifest["summary"],
+        )
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}", again) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path} is not a tuning: {error!r}", again) from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + f".{os.getpid()}")
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _rules_out(rule_set: RuleSet) -> dict[str, Any]:
+    rules = [[r.max_ppn, r.max_ranks, r.max_size, format_choice(r.choice)] for r in rule_set.rules]
+    return {"basis": rule_set.basis.value, "max_ppn max_ranks max_size choice": rules}
+
+
+def _rules_in(collective: str, written: Mapping[str, Any]) -> RuleSet:
+    rules = tuple(Rule(p, r, s, parse_choice(c)) for p, r, s, c in written["max_ppn max_ranks max_size choice"])
+    return RuleSet(collective, SizeBasis(written["basis"]), rules)
