@@ -1,0 +1,35 @@
+"""What an emitter owes to the rest: rules to files, and files back to rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from colltune.core.rules import RuleSet
+
+
+class Emitter(Protocol):
+    """Writes decisions in the format of one library version.
+
+    Laws (tested on every implementation by ``colltune.testing.emitter.EmitterContract``): equal rule sets give
+    equal bytes; what is parsed back decides every scenario as the rule sets did, at each bound and beside it; a
+    collective without a rule set is left as the library has it.
+    """
+
+    @property
+    def name(self) -> str:
+        """The library's name, such as "mpich"."""
+        ...
+
+    def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
+        """File names and contents. Raises InputError for a choice that the library version does not have."""
+        ...
+
+    def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
+        """The decisions for one collective in ``files``. Raises InputError for files that emit did not write."""
+        ...
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """The environment variables by which the library reads the files from ``directory``."""
+        ...

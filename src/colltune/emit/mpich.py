@@ -1,0 +1,251 @@
+"""Rules to MPICH's selection files, and back.
+
+Two files decide together. The general file names the algorithm of every collective; the ch4 file says whether the
+device combines network and shared memory first, or hands all ranks to the general file. A flat choice is therefore
+written in both; a composition in the ch4 file only.
+
+MPICH checks nothing that a file asks for: an algorithm outside its preconditions aborts the program or returns wrong
+results. Here every choice stands behind the conditions it needs, and where one of them fails the library's own
+default tree follows, as it does for calls that were not tuned: communicators inside MPICH, intercommunicators,
+single ranks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from colltune.catalog import Algorithm, Catalogue, Kind, Need, load
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
+from colltune.emit.mpich_tree import Tree, format_tree, parse_tree, settle
+
+GENERAL_FILE = "mpich-coll.json"
+CH4_FILE = "mpich-ch4-coll.json"
+_VARIABLES = {
+    GENERAL_FILE: "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE",
+    CH4_FILE: "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE",
+}
+# The library reads numbers with atoi. A larger bound would wrap around; it is cut to this one.
+LARGEST_BOUND = 2**31 - 1
+
+# What the size bound of a rule is compared with; for other collectives MPICH aborts, or ranks would disagree.
+_SIZE = {
+    "allgather": "total_msg_size",
+    "allgatherv": "total_msg_size",
+    "allreduce": "avg_msg_size",
+    "alltoall": "avg_msg_size",
+    "bcast": "avg_msg_size",
+    "reduce": "avg_msg_size",
+    "reduce_scatter": "total_msg_size",
+    "reduce_scatter_block": "total_msg_size",
+}
+# How a precondition is asked: (operator, whether it holds where the operator does, the operator for the rest).
+_GUARDS = {
+    Need.POWER_OF_TWO: ("comm_size=pow2", True, "comm_size=any"),
+    Need.ONE_NODE: ("comm_size=node_comm_size", True, "comm_size=any"),
+    Need.PARENT_COMM: ("comm_hierarchy=parent", True, "comm_hierarchy=any"),
+    Need.COMMUTATIVE: ("is_commutative=yes", True, "is_commutative=no"),
+    Need.BUILTIN_OP: ("is_op_built_in=yes", True, "is_op_built_in=no"),
+    Need.REGULAR_COUNTS: ("is_block_regular=yes", True, "is_block_regular=no"),
+    Need.COUNT_GE_POF2: ("count<pow2", False, "count=any"),
+}
+
+
+class _Level(NamedTuple):
+    """One level of a rule tree: the operator that takes bounds, and the key for what lies beyond the last one."""
+
+    operator: str
+    rest: str
+
+
+class Pair(NamedTuple):
+    """The subtrees of the same place in both files."""
+
+    general: Tree
+    ch4: Tree
+
+
+class MpichEmitter:
+    """Emitter for the MPICH version of ``catalogue``, around the built-in trees of the user's library."""
+
+    name = "mpich"
+
+    def __init__(self, catalogue: Catalogue, defaults: DefaultTrees) -> None:
+        self._catalogue = catalogue
+        self._defaults = defaults
+
+    @classmethod
+    def from_library(cls, library: Path, version: str) -> MpichEmitter:
+        """For the MPICH whose libmpi.so is ``library`` and whose version is ``version``."""
+        return cls(load("mpich", version), cut_default_trees(library))
+
+    @property
+    def version(self) -> tuple[int, int]:
+        major, minor = self._catalogue.version.split(".")
+        return int(major), int(minor)
+
+    def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
+        general, ch4 = dict(self._defaults.general), dict(self._defaults.ch4)
+        for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
+            key = f"collective={rule_set.collective}"
+            tuned = self._intra(rule_set)
+            general[key] = {**general[key], "comm_type=intra": tuned.general}
+            ch4[key] = {**ch4[key], "comm_type=intra": tuned.ch4}
+        return {GENERAL_FILE: format_tree(general), CH4_FILE: format_tree(ch4)}
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        return {variable: str(directory / file) for file, variable in _VARIABLES.items()}
+
+    def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
+        entry = self._catalogue.collective(collective)
+        key = f"collective={collective}"
+        try:
+            trees = [parse_tree(files[name]) for name in (GENERAL_FILE, CH4_FILE)]
+            intra = Pair(*(tree[key]["comm_type=intra"] for tree in trees))
+            if intra == self._untouched(collective):
+                return RuleSet.always(collective, entry.basis)
+            parent = Pair(*(tree["comm_hierarchy=parent"] for tree in intra))
+            if collective == "alltoall":
+                parent = Pair(*(tree["is_sendbuf_inplace=no"] for tree in parent))
+            leaves = self._leaves(collective)
+            rules = tuple(_read_rules(parent, leaves, _levels(collective), ()))
+            return RuleSet(collective, entry.basis, rules)
+        except (KeyError, ValueError) as error:
+            what = f"the rules of {collective} are not as colltune writes them: {error}"
+            raise InputError(what, "Write the files again") from None
+
+    def _untouched(self, collective: str) -> Pair:
+        """The library's own subtrees of ``collective`` on an intracommunicator, as they are."""
+        key = f"collective={collective}"
+        if key not in self._defaults.general or key not in self._defaults.ch4:
+            raise InputError(f"this MPICH has no selection tree of {collective}", "Leave this collective out")
+        pair = Pair(self._defaults.general[key], self._defaults.ch4[key])
+        return Pair(*(tree.get("comm_type=intra", tree) for tree in pair))
+
+    def _default(self, collective: str) -> Pair:
+        """The same, fit to stand below any operator."""
+        return Pair(*map(settle, self._untouched(collective)))
+
+    def _intra(self, rule_set: RuleSet) -> Pair:
+        """The subtrees below comm_type=intra.
+
+        One rank, and the communicators that MPICH makes inside a parent, keep the default. A communicator with one
+        rank per node is no parent: before 5.0 it is called flat; since then only its average ppn tells it from the
+        inner ones, which have none.
+        """
+        collective = rule_set.collective
+        if rule_set.basis is not self._catalogue.collective(collective).basis:
+            raise InputError(f"the rules of {collective} compare sizes that MPICH does not", "Distil them again")
+        default = self._default(collective)
+        levels = _levels(collective)
+        tuned = self._write_rules(rule_set.rules, levels, collective)
+        first = rule_set.rules[0].max_ppn
+        one_per_node = [rule for rule in rule_set.rules if rule.max_ppn == first]
+        single = self._write_rules(one_per_node, levels[1:], collective)
+        if collective == "alltoall":
+            # The size of a call in place is not to be looked at: its send count and type are not significant.
+            tuned = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": tuned})
+            single = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": single})
+        flat = "comm_hierarchy=flat" if self.version < (5, 0) else "comm_avg_ppn<=1"
+        return _branch(
+            {"comm_size<=1": default, "comm_hierarchy=parent": tuned, flat: single, "comm_hierarchy=any": default}
+        )
+
+    def _write_rules(self, rules: Sequence[Rule], levels: Sequence[_Level], collective: str) -> Pair:
+        if not levels:
+            return self._leaf(collective, rules[0].choice)
+        level, *deeper = levels
+        branches: dict[str, Pair] = {}
+        for bound, group in groupby(rules, key=lambda rule: _bound(rule, level)):
+            key = level.rest if bound is None else f"{level.operator}<={min(bound, LARGEST_BOUND)}"
+            # Of two bounds beyond the largest the first decides, as it does among rules.
+            branches.setdefault(key, self._write_rules([*group], deeper, collective))
+        return branches[level.rest] if len(branches) == 1 else _branch(branches)
+
+    def _leaf(self, collective: str, choice: Choice) -> Pair:
+        """What stands for ``choice`` in both files, behind its guards."""
+        default = self._default(collective)
+        if choice == DEFAULT:
+            return default
+        algorithm = self._catalogue.algorithm(collective, choice)
+        if algorithm.kind is Kind.COMPOSITION:
+            leaf = Pair(default.general, {f"composition={algorithm.selection_name}": {}})
+        else:
+            written: Tree = {f"{k}={v}": {} for k, v in self._catalogue.selection_parameters(collective, choice)}
+            network_only = self._catalogue.collective(collective).network_only.selection_name
+            leaf = Pair({f"algorithm={algorithm.selection_name}": written}, {f"composition={network_only}": {}})
+        for need in _guards(algorithm):
+            operator, holds, rest = _GUARDS[need]
+            leaf = _branch({operator: leaf, rest: default} if holds else {operator: default, rest: leaf})
+        if algorithm.kind is Kind.COMPOSITION:
+            leaf = Pair(default.general, leaf.ch4)
+        return leaf
+
+    def _leaves(self, collective: str) -> dict[str, Choice]:
+        choices = self._catalogue.choices(collective)
+        return {_text(self._leaf(collective, choice)): choice for choice in reversed(choices)}
+
+
+def _levels(collective: str) -> tuple[_Level, ...]:
+    """From the outermost. comm_avg_ppn has no key for the rest that MPICH 4.0 and 4.1 would read."""
+    levels = [_Level("comm_avg_ppn", "comm_size=any"), _Level("comm_size", "comm_size=any")]
+    if collective in _SIZE:
+        levels.append(_Level(_SIZE[collective], f"{_SIZE[collective]}=any"))
+    return tuple(levels)
+
+
+def _bound(rule: Rule, level: _Level) -> int | None:
+    match level.operator:
+        case "comm_avg_ppn":
+            return rule.max_ppn
+        case "comm_size":
+            return rule.max_ranks
+        case _:
+            return rule.max_size
+
+
+def _guards(algorithm: Algorithm) -> list[Need]:
+    """The preconditions to ask for in front of ``algorithm``, in a fixed order."""
+    apart = algorithm.needs - _GUARDS.keys() - {Need.NOT_IN_PLACE}  # calls in place are kept apart in _intra
+    if apart:
+        raise InputError(f"{algorithm.selection_name} needs {sorted(apart)}, which cannot be guarded", "Leave it out")
+    return [need for need in _GUARDS if need in algorithm.needs]
+
+
+def _branch(branches: Mapping[str, Pair]) -> Pair:
+    """One object in each file with these keys."""
+    return Pair(
+        {key: pair.general for key, pair in branches.items()}, {key: pair.ch4 for key, pair in branches.items()}
+    )
+
+
+def _text(pair: Pair) -> str:
+    return json.dumps(pair)
+
+
+def _read_rules(
+    pair: Pair, leaves: Mapping[str, Choice], levels: Sequence[_Level], bounds: tuple[int | None, ...]
+) -> Iterator[Rule]:
+    """The rules that _write_rules wrote as ``pair``; ``bounds`` are those of the levels above. Raises ValueError."""
+    choice = leaves.get(_text(pair))
+    if choice is not None:
+        max_ppn, max_ranks, max_size = (*bounds, None, None, None)[:3]
+        yield Rule(max_ppn, max_ranks, max_size, choice)
+        return
+    if not levels:
+        raise ValueError(f"no choice is written as {_text(pair)[:200]}")
+    level, *deeper = levels
+    if not next(iter(pair.general), "").startswith(f"{level.operator}<="):
+        yield from _read_rules(pair, leaves, deeper, (*bounds, None))
+        return
+    if list(pair.general) != list(pair.ch4):
+        raise ValueError(f"the two files differ in {list(pair.general)} and {list(pair.ch4)}")
+    for key, general in pair.general.items():
+        bound = None if key == level.rest else int(key.removeprefix(f"{level.operator}<="))
+        yield from _read_rules(Pair(general, pair.ch4[key]), leaves, deeper, (*bounds, bound))

@@ -1,0 +1,205 @@
+"""MPICH's selection trees: text to tree and back, and what the library decides with one.
+
+A tree is a nested dict in the order of the file. Each key is an operator ("comm_size<=8") whose subtree applies where
+it holds; siblings are tried in order and the first that holds decides. A leaf is a dict whose first key names an
+algorithm or a composition. A key that occurs twice in one object keeps its first place and its last value, in
+Python's json as in the parser inside MPICH.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from colltune.core.errors import InputError
+from colltune.core.scenario import REDUCTIONS, Scenario, SizeBasis
+
+Tree = dict[str, "Tree"]
+
+LEAF = ("algorithm=", "composition=")
+# Operators that MPICH decides once, when a communicator is made, as long as no other operator stands before them.
+_OF_COMMUNICATOR = ("comm_type=", "comm_size", "comm_hierarchy=", "is_node_consecutive=", "comm_avg_ppn")
+_NUMERIC = re.compile(r"(comm_size|comm_avg_ppn|avg_msg_size|total_msg_size|count)(<=|<)(-?\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a collective, as the selection sees it.
+
+    ``message_bytes``: the vector, or the block of alltoall; ``total_bytes``: what total_msg_size compares with;
+    ``count``: elements. ``hierarchy``: "parent" for a communicator with several ranks on some node, "flat" for one
+    with a single rank per node, "node" and "node_roots" for the communicators that MPICH makes inside a parent.
+    """
+
+    collective: str
+    ranks: int
+    nodes: int = 1
+    hierarchy: str = "parent"
+    comm_type: str = "intra"
+    message_bytes: int = 0
+    total_bytes: int = 0
+    count: int = 0
+    commutative: bool = True
+    builtin_op: bool = True
+    in_place: bool = False
+    regular_counts: bool = True
+    node_consecutive: bool = True
+    multi_threaded: bool = False
+
+    @classmethod
+    def of(cls, scenario: Scenario, thread_level: str = "single") -> Call:
+        """The call by which ``scenario`` is measured: a sum of floats, or bytes, not in place."""
+        size, ranks = scenario.size_bytes, scenario.ranks
+        count = size // 4 if scenario.collective in REDUCTIONS else size
+        whole = scenario.collective in ("reduce_scatter", "reduce_scatter_block")
+        per_block = scenario.collective in ("allgather", "allgatherv")
+        return cls(
+            scenario.collective,
+            ranks,
+            scenario.nodes,
+            "parent" if scenario.ppn > 1 else "flat",
+            message_bytes=size,
+            total_bytes=scenario.basis_bytes(SizeBasis.TOTAL) if per_block else size if whole else size * ranks,
+            count=count // ranks if scenario.collective == "reduce_scatter_block" else count,
+            regular_counts=count % ranks == 0,
+            multi_threaded=thread_level == "multiple",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Where a tree led: the name of an algorithm or composition, and its parameters as written."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+def parse_tree(text: str | bytes) -> Tree:
+    """Raises InputError for text that is not a nest of JSON objects."""
+    try:
+        tree = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"a selection file is not JSON: {error}", "Write it again") from None
+    _check(tree)
+    return tree  # type: ignore[no-any-return]
+
+
+def format_tree(tree: Tree) -> bytes:
+    """Deterministic text whose length is no multiple of 4096.
+
+    MPICH maps the file and reads it as a string; the byte that ends the string is the unused rest of the last page,
+    which a file of whole pages does not have.
+    """
+    text = json.dumps(tree, indent=1).encode() + b"\n"
+    return text + b"\n" if len(text) % 4096 == 0 else text
+
+
+def is_leaf(tree: Tree) -> bool:
+    return next(iter(tree), "").startswith(LEAF)
+
+
+def read_leaf(tree: Tree) -> Leaf:
+    key, parameters = next(iter(tree.items()))
+    pairs = (text.replace(" ", "").partition("=") for text in parameters)
+    return Leaf(key.partition("=")[2].strip(), tuple((name, value) for name, _, value in pairs))
+
+
+def decide(tree: Tree, call: Call, version: tuple[int, int]) -> Leaf | None:
+    """The leaf that MPICH at ``version`` (major, minor) reaches for ``call``; None where the tree has none.
+
+    Every version decides the operators of the communicator when it is made, down to the first other operator; a
+    tree that has no answer there is searched again at the call. The two steps differ: at the call,
+    "comm_size<N" holds for N itself.
+    """
+    subtree = tree.get(f"collective={call.collective}")
+    if subtree is None:
+        return None
+    leaf = _search(subtree, call, version, early=True)
+    return leaf or _search(subtree, call, version, early=False)
+
+
+def _search(tree: Tree, call: Call, version: tuple[int, int], early: bool) -> Leaf | None:
+    while not is_leaf(tree):
+        for key, subtree in tree.items():
+            operator = key.replace(" ", "")
+            early = early and (operator.startswith(_OF_COMMUNICATOR) or operator.endswith("any"))
+            if _holds(operator, call, version, early):
+                tree = subtree
+                break
+        else:
+            return None
+    return read_leaf(tree)
+
+
+def _holds(operator: str, call: Call, version: tuple[int, int], early: bool) -> bool:
+    numeric = _NUMERIC.fullmatch(operator)
+    if numeric:
+        return _compares(numeric.group(1), numeric.group(2), int(numeric.group(3)), call, version, early)
+    name, _, value = operator.partition("=")
+    if operator == "any" or value == "any":
+        return True
+    if operator == "count<pow2":
+        return call.count < 1 << (call.ranks.bit_length() - 1)
+    if name == "comm_hierarchy":
+        if version >= (5, 0):  # all but "parent" mean "not parent" since then
+            return (value == "parent") == (call.hierarchy == "parent")
+        return value == call.hierarchy
+    flags = {"is_commutative": call.commutative, "is_op_built_in": call.builtin_op, "is_sendbuf_inplace": call.in_place}
+    flags |= {"is_block_regular": call.regular_counts, "is_multi_threaded": call.multi_threaded}
+    flags["is_node_consecutive"] = call.node_consecutive
+    if name in flags:
+        return flags[name] == (value == "yes")
+    if name == "comm_type":
+        return value == call.comm_type
+    if operator == "comm_size=pow2":
+        return call.ranks & (call.ranks - 1) == 0
+    if operator == "comm_size=node_comm_size":
+        return call.nodes == 1 and _has_nodes(call, version)
+    raise InputError(f"a selection file has the operator {operator!r}, which MPICH does not know", "Write it again")
+
+
+def _compares(name: str, sign: str, bound: int, call: Call, version: tuple[int, int], early: bool) -> bool:
+    match name:
+        case "comm_size":
+            return call.ranks < bound if sign == "<" and early else call.ranks <= bound
+        case "comm_avg_ppn":
+            reach = bound * call.nodes
+            return _has_nodes(call, version) and (call.ranks <= reach if sign == "<=" else call.ranks < reach)
+        case "avg_msg_size":
+            value = call.message_bytes
+        case "total_msg_size":
+            value = call.total_bytes
+        case _:
+            value = call.count
+    return value <= bound if sign == "<=" else value < bound
+
+
+def _has_nodes(call: Call, version: tuple[int, int]) -> bool:
+    """Since 5.0 the communicators inside a parent know nothing of nodes."""
+    return version < (5, 0) or call.hierarchy in ("parent", "flat")
+
+
+def _check(tree: object) -> None:
+    if not isinstance(tree, dict):
+        raise InputError(f"a selection file holds {tree!r} where an object is due", "Write it again")
+    for subtree in tree.values():
+        _check(subtree)
+
+
+def settle(tree: Tree, early: bool = True) -> Tree:
+    """The same decisions, wherever the tree is put: "comm_size<N" is written as what it means in its place.
+
+    ``tree`` is the subtree of one collective; ``early`` says that only operators of the communicator precede it.
+    """
+    if is_leaf(tree):
+        return tree
+    settled: Tree = {}
+    for key, subtree in tree.items():
+        operator = key.replace(" ", "")
+        early = early and (operator.startswith(_OF_COMMUNICATOR) or operator.endswith("any"))
+        if operator.startswith("comm_size<") and not operator.startswith("comm_size<="):
+            bound = int(operator.removeprefix("comm_size<"))
+            operator = f"comm_size<={bound - 1 if early else bound}"
+        settled[operator] = settle(subtree, early)
+    return settled
