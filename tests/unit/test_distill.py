@@ -16,7 +16,7 @@ from colltune.core.model import Prediction
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
-from colltune.distill.rules import distill
+from colltune.distill.rules import distill, distill_proven
 from colltune.distill.selection import Selection
 
 A, B, POW2, LARGE = Choice("a"), Choice("b", (("k", 4),)), Choice("pow2"), Choice("large")
@@ -259,3 +259,22 @@ def test_a_margin_keeps_the_default():
 def test_nothing_measured_is_all_default():
     space = grid("bcast", [(2, 1)], [8])
     assert distill(TableModel(), space, {}, SizeBasis.MESSAGE) == RuleSet.always("bcast", SizeBasis.MESSAGE)
+
+
+def test_proven_rules_reach_no_further_than_what_was_proven() -> None:
+    sizes = (8, 16, 32, 64)
+    space = Space(
+        "bcast",
+        tuple(Scenario("bcast", 1, ppn, size) for ppn in (2, 4) for size in sizes),
+        lambda _: (DEFAULT, Choice("ring")),
+    )
+    ring = Choice("ring")
+    proven = dict.fromkeys(space.scenarios, DEFAULT)
+    proven |= {Scenario("bcast", 1, ppn, size): ring for ppn in (2, 4) for size in (16, 32)}
+    rules = distill_proven(proven, space, SizeBasis.MESSAGE)
+    for ranks in range(1, 7):
+        for size in range(80):
+            expected = ring if ranks in (2, 4) and 16 <= size <= 32 else DEFAULT
+            assert rules.evaluate(Scenario("bcast", 1, ranks, size)) == expected
+    for nodes in (2, 3):
+        assert rules.evaluate(Scenario("bcast", nodes, 2, 16)) == DEFAULT

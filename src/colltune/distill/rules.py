@@ -11,15 +11,19 @@ What a rule set says, and what it leaves to the library's default:
   the default stands. (Where half the least size is no more than 8 bytes the rules start at 0.)
 - Between two neighbouring sizes A < C with different choices, the size B half way decides where one ends and the other
   begins. A choice is never extended to where it is not legal.
+- Rules of proven choices (``distill_proven``) reach less far: from the least to the greatest proven size of a shape,
+  and to no rank count between two shapes; between two sizes with different choices the default stands.
 - Where the library cannot decide by size, a shape has the one choice with the least sum of log times over its sizes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.model import Model
@@ -48,15 +52,66 @@ def distill(model: Model, space: Space, measured: Measured, basis: SizeBasis, ma
     selection = Selection(model, space, measured, margin)
     sizes = _sizes_by_shape(space, measured)
     selection.prepare([Scenario(space.collective, *shape, size) for shape, some in sizes.items() for size in some])
+    return _rule_set(selection, sizes, basis, _Reach.EXTENDED)
+
+
+def distill_proven(proven: Mapping[Scenario, Choice], space: Space, basis: SizeBasis) -> RuleSet:
+    """The rules that make each choice of ``proven`` in its scenario, and reach no further than was proven.
+
+    ``proven`` holds the scenarios that were looked at, those where the default stays included.
+    """
+    sizes: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for scenario in proven:
+        sizes[scenario.nodes, scenario.ppn].add(scenario.size_bytes)
+    ordered = {shape: sorted(some) for shape, some in sizes.items()}
+    return _rule_set(_Proven(space, proven), ordered, basis, _Reach.PROVEN)
+
+
+class _Reach(Enum):
+    """How far rules go beyond the scenarios that were decided."""
+
+    EXTENDED = "half and twice the sizes, rank counts between two that agree"
+    PROVEN = "nowhere"
+
+
+class _Decisions(Protocol):
+    """Which choice to make; ``Selection`` is one."""
+
+    @property
+    def space(self) -> Space: ...
+
+    def best(self, scenario: Scenario) -> Choice: ...
+
+    def best_over(self, scenarios: Sequence[Scenario]) -> Choice: ...
+
+
+@dataclass(frozen=True)
+class _Proven:
+    space: Space
+    proven: Mapping[Scenario, Choice]
+
+    def best(self, scenario: Scenario) -> Choice:
+        return self.proven.get(scenario, DEFAULT)
+
+    def best_over(self, scenarios: Sequence[Scenario]) -> Choice:
+        """Where size cannot decide, a choice is proven only if it is at every size."""
+        choices = {self.best(scenario) for scenario in scenarios}
+        return choices.pop() if len(choices) == 1 else DEFAULT
+
+
+def _rule_set(
+    selection: _Decisions, sizes: Mapping[tuple[int, int], Sequence[int]], basis: SizeBasis, reach: _Reach
+) -> RuleSet:
+    space = selection.space
     by_ppn: defaultdict[int, dict[int, Steps]] = defaultdict(dict)
     for (nodes, ppn), shape_sizes in sorted(sizes.items()):
-        by_ppn[ppn][nodes * ppn] = _Shape(selection, basis, nodes, ppn).steps(shape_sizes)
+        by_ppn[ppn][nodes * ppn] = _Shape(selection, basis, nodes, ppn, reach).steps(shape_sizes)
     blocks: list[tuple[int | None, Blocks]] = []
     previous = 0
     for ppn, steps_by_ranks in sorted(by_ppn.items()):
         if ppn > previous + 1:
             blocks.append((ppn - 1, ((None, _ALL_DEFAULT),)))
-        blocks.append((ppn, _rank_blocks(space, basis, ppn, steps_by_ranks)))
+        blocks.append((ppn, _rank_blocks(space, basis, ppn, steps_by_ranks, reach)))
         previous = ppn
     blocks.append((None, ((None, _ALL_DEFAULT),)))
     return RuleSet(space.collective, basis, tuple(_rules(_merged(blocks))))
@@ -75,10 +130,11 @@ def _sizes_by_shape(space: Space, measured: Measured) -> dict[tuple[int, int], l
 class _Shape:
     """Decides over the sizes of one (nodes, ppn)."""
 
-    def __init__(self, selection: Selection, basis: SizeBasis, nodes: int, ppn: int) -> None:
+    def __init__(self, selection: _Decisions, basis: SizeBasis, nodes: int, ppn: int, reach: _Reach) -> None:
         collective = selection.space.collective
         self._selection = selection
         self._basis = basis
+        self._reach = reach
         self._nodes, self._ppn, self._collective = nodes, ppn, collective
         self._element = 4 if collective in REDUCTIONS else 1
         self._factor = nodes * ppn if basis is SizeBasis.TOTAL and collective in PER_BLOCK else 1
@@ -92,7 +148,8 @@ class _Shape:
             steps.extend(self._between(size, following))
         greatest = sizes[-1]
         steps.append((greatest * self._factor, self._best(greatest)))
-        steps.append((2 * greatest * self._factor, self._legal_up_to(greatest, greatest, 2 * greatest)))
+        if self._reach is _Reach.EXTENDED:
+            steps.append((2 * greatest * self._factor, self._legal_up_to(greatest, greatest, 2 * greatest)))
         return _merged([*steps, (None, DEFAULT)])
 
     def _smallest(self, least: int) -> list[tuple[int | None, Choice]]:
@@ -102,6 +159,8 @@ class _Shape:
             return []
         if half <= 8:
             return [(self._below(least), self._legal_up_to(least, min(self._element, least), least))]
+        if self._reach is _Reach.PROVEN:
+            return [(self._below(least), DEFAULT)]
         return [(self._below(half), DEFAULT), (self._below(least), self._legal_up_to(least, half, least))]
 
     def _at(self, size: int) -> Scenario:
@@ -136,7 +195,7 @@ class _Shape:
                 return
 
 
-def _rank_blocks(space: Space, basis: SizeBasis, ppn: int, steps_by_ranks: dict[int, Steps]) -> Blocks:
+def _rank_blocks(space: Space, basis: SizeBasis, ppn: int, steps_by_ranks: dict[int, Steps], reach: _Reach) -> Blocks:
     """All rank counts of one ppn: the measured ones, those between where neighbours agree, the default elsewhere."""
     counts = sorted(steps_by_ranks)
     blocks: list[tuple[int | None, Steps]] = []
@@ -145,8 +204,11 @@ def _rank_blocks(space: Space, basis: SizeBasis, ppn: int, steps_by_ranks: dict[
     for ranks, following in pairwise(counts):
         blocks.append((ranks, steps_by_ranks[ranks]))
         if following > ranks + 1:
-            agreed = _agreed(steps_by_ranks[ranks], steps_by_ranks[following])
-            blocks.append((following - 1, _Gap(space, basis, ppn, ranks, following).legal(agreed)))
+            between = _ALL_DEFAULT
+            if reach is _Reach.EXTENDED:
+                agreed = _agreed(steps_by_ranks[ranks], steps_by_ranks[following])
+                between = _Gap(space, basis, ppn, ranks, following).legal(agreed)
+            blocks.append((following - 1, between))
     blocks.append((counts[-1], steps_by_ranks[counts[-1]]))
     return _merged([*blocks, (None, _ALL_DEFAULT)])
 
