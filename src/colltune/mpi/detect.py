@@ -1,0 +1,279 @@
+"""Finds the MPI that is here. The only module of ``colltune.mpi`` that runs commands, small ones."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from colltune.core.errors import InputError
+from colltune.mpi.installation import Installation, Launcher, Library
+
+_PATIENCE_S = 60.0
+_INSTALL = "Run pip install 'colltune[mpich]', load an MPI module, or set --mpiexec"
+_SCHEDULERS = {"srun": Launcher.SRUN, "flux": Launcher.FLUX, "jsrun": Launcher.JSRUN}
+# In the library file. Intel MPI is asked about first: it is made from MPICH and holds MPICH's marks too.
+_MARKS = (
+    (b"Intel(R) MPI Library", Library.INTELMPI),
+    (b"MVAPICH", Library.UNKNOWN),
+    (b"MPICH Version:", Library.MPICH),
+    (b"Open MPI v", Library.OPENMPI),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command printed (both streams, in that order) and how it ended."""
+
+    code: int
+    text: str
+
+
+Runner = Callable[[Sequence[str], Mapping[str, str]], Answer]
+
+
+def run_command(command: Sequence[str], environment: Mapping[str, str]) -> Answer:
+    """Runs a command that answers at once. Raises OSError where it cannot be started, or does not end."""
+    try:
+        done = subprocess.run(
+            command,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"no answer within {_PATIENCE_S:.0f} s") from error
+    return Answer(done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace"))
+
+
+def find_mpi(
+    mpiexec: str | None,
+    environment: Mapping[str, str],
+    *,
+    run: Runner = run_command,
+    python_bin: Path | None = None,
+) -> Installation:
+    """The MPI to tune: the one of ``mpiexec`` (a path or a name), or the nearest.
+
+    Without ``mpiexec``: beside the running Python where that is a virtual environment, then on PATH.
+    ``python_bin`` replaces the directory of the running Python. Raises InputError, with what to do, where there is
+    no mpiexec, no mpicc, an mpicc of another MPI, or no C compiler behind it.
+    """
+    if python_bin is None and sys.prefix != sys.base_prefix:
+        python_bin = Path(sys.executable).parent
+    launcher_path = _find_mpiexec(mpiexec, environment, python_bin)
+    launcher, said_library, said_version = _ask_launcher(launcher_path, environment, run)
+    mpicc = _find_mpicc(launcher_path, environment)
+    command = _ask_wrapper(mpicc, environment, run)
+    libmpi = _find_libmpi(mpicc, command, environment, run)
+    content = libmpi.read_bytes()
+    library = next((library for mark, library in _MARKS if mark in content), Library.UNKNOWN)
+    version = _library_version(library, mpicc, environment, run)
+    if launcher not in (*_SCHEDULERS.values(), Launcher.GENERIC):
+        _require_one_mpi((launcher_path, said_library, said_version), (mpicc, library, version), libmpi)
+    return Installation(
+        library=library,
+        version=version or (said_version if library is said_library else ""),
+        launcher=launcher,
+        mpiexec=launcher_path,
+        mpicc=mpicc,
+        libmpi=libmpi,
+        build=hashlib.sha256(content).hexdigest(),
+        compile_command=command,
+    )
+
+
+def describe_machine(cpuinfo: str | None = None) -> str:
+    """CPU model and core count of this node, of /proc/cpuinfo: ``"AMD EPYC 7763 64-Core Processor, 128 cores"``."""
+    if cpuinfo is None:
+        try:
+            cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return "unknown CPU"
+    blocks = [dict(_fields(block)) for block in cpuinfo.split("\n\n")]
+    everywhere = {name: value for block in reversed(blocks) for name, value in block.items()}
+    processors = [block for block in blocks if "processor" in block]
+    model = everywhere.get("model name") or everywhere.get("cpu")
+    if not model and "CPU implementer" in everywhere:
+        model = f"ARM {everywhere['CPU implementer']} part {everywhere.get('CPU part', 'unknown')}"
+    places = {
+        (block["physical id"], block["core id"]) for block in processors if {"physical id", "core id"} <= set(block)
+    }
+    cores = len(places) or len(processors)
+    return f"{' '.join((model or 'unknown CPU').split())}, {cores} {'core' if cores == 1 else 'cores'}"
+
+
+def ask_flux(environment: Mapping[str, str], *, run: Runner = run_command) -> str | None:
+    """Cores and hosts of the Flux instance that this process is in, for ``find_job``; None outside of one."""
+    flux = shutil.which("flux", path=environment.get("PATH", ""))
+    if "FLUX_URI" not in environment or flux is None:
+        return None
+    command = [flux, "resource", "list", "--no-header", "--states=all", "--format={ncores} {nodelist}"]
+    try:
+        answer = run(command, environment)
+    except OSError:
+        return None
+    return answer.text.strip() if answer.code == 0 else None
+
+
+def _fields(block: str) -> list[tuple[str, str]]:
+    pairs = (line.partition(":") for line in block.splitlines())
+    return [(name.strip(), value.strip()) for name, colon, value in pairs if colon]
+
+
+def _find_mpiexec(mpiexec: str | None, environment: Mapping[str, str], python_bin: Path | None) -> Path:
+    search = environment.get("PATH", "")
+    if mpiexec is not None:
+        found = shutil.which(mpiexec, path=search)
+        if found is None:
+            raise InputError(f"--mpiexec {mpiexec} is not a program on this machine", "Give the path of an mpiexec")
+        return Path(found).absolute()
+    for place in ([str(python_bin)] if python_bin else []) + [search]:
+        found = shutil.which("mpiexec", path=place)
+        if found is not None:
+            return Path(found).absolute()
+    beside = f"neither beside this Python ({python_bin}) nor on PATH" if python_bin else "not on PATH"
+    raise InputError(f"there is no mpiexec: {beside}", _INSTALL)
+
+
+def identify_launcher(
+    mpiexec: str, environment: Mapping[str, str], *, run: Runner = run_command
+) -> tuple[Library, str]:
+    """The MPI that ``mpiexec`` starts and its version, as it says itself. Raises InputError where it does not run."""
+    _, library, version = _ask_launcher(_find_mpiexec(mpiexec, environment, None), environment, run)
+    return library, version
+
+
+def _ask_launcher(mpiexec: Path, environment: Mapping[str, str], run: Runner) -> tuple[Launcher, Library, str]:
+    """Which family of launchers this is, of which MPI, of which version ("" where it does not say)."""
+    if mpiexec.name in _SCHEDULERS:
+        return _SCHEDULERS[mpiexec.name], Library.UNKNOWN, ""
+    try:
+        text = run([str(mpiexec), "--version"], environment).text
+    except OSError as error:
+        raise InputError(f"{mpiexec} does not run: {error}", _INSTALL) from error
+    if match := re.search(r"Intel\(R\) MPI Library.*?Version (\d+(?:\.\d+)*)", text):
+        return Launcher.HYDRA, Library.INTELMPI, match.group(1)
+    if match := re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)((?:\.\d+)*\w*)", text):
+        launcher = Launcher.PRRTE if int(match.group(1)) >= 5 else Launcher.ORTE
+        return launcher, Library.OPENMPI, match.group(1) + match.group(2)
+    if "HYDRA" in text:
+        match = re.search(r"Version:\s+(\S+)", text)
+        return Launcher.HYDRA, Library.MPICH, match.group(1) if match else ""
+    return Launcher.GENERIC, Library.UNKNOWN, ""
+
+
+def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
+    beside = [str(mpiexec.parent), str(mpiexec.resolve().parent)]
+    for place in (*beside, environment.get("PATH", "")):
+        found = shutil.which("mpicc", path=place)
+        if found is not None:
+            return Path(found).absolute()
+    raise InputError(
+        f"there is no mpicc beside {mpiexec}, nor on PATH",
+        "Install the development files of this MPI, or run pip install 'colltune[mpich]'",
+    )
+
+
+def _ask_wrapper(mpicc: Path, environment: Mapping[str, str], run: Runner) -> tuple[str, ...]:
+    """The command that the wrapper calls. Raises InputError where it says none, or its compiler is not here."""
+    try:
+        answer = run([str(mpicc), "-show"], environment)
+        command = tuple(shlex.split(answer.text.strip().split("\n")[0]))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{mpicc} does not run: {error}", _INSTALL) from error
+    if answer.code != 0 or not command:
+        said = answer.text.strip().split("\n")[0] or f"exit code {answer.code}"
+        raise InputError(f"{mpicc} -show fails: {said}", "Repair that MPI, or set --mpiexec to another")
+    if shutil.which(command[0], path=environment.get("PATH", "")) is None:
+        raise InputError(
+            f"{mpicc} calls the C compiler {command[0]}, which is not on this machine",
+            "Install one (Debian, Ubuntu: apt install gcc), or name another by MPICH_CC or OMPI_CC",
+        )
+    return command
+
+
+def _find_libmpi(mpicc: Path, command: Sequence[str], environment: Mapping[str, str], run: Runner) -> Path:
+    """The library file that programs made by ``mpicc`` load."""
+    directories = [Path(token[2:]) for token in command if token.startswith("-L") and len(token) > 2]
+    directories += [Path(after) for token, after in pairwise(command) if token == "-L"]
+    named = [re.fullmatch(r"-l(mpi(?:ch)?(?:_(?:cray|gnu|intel|amd|nvidia)\w*)?)", token) for token in command]
+    names = [match.group(1) for match in named if match] or ["mpi", "mpich"]
+    for directory in (*directories, mpicc.resolve().parent.parent / "lib", mpicc.resolve().parent.parent / "lib64"):
+        for name in names:
+            found = _shared_object(directory / f"lib{name}.so")
+            if found is not None:
+                return found
+    for name in names:  # a wrapper that relies on the compiler's own directories
+        try:
+            answer = run([command[0], f"-print-file-name=lib{name}.so"], environment)
+        except OSError:
+            continue
+        found = _shared_object(Path(answer.text.strip()))
+        if found is not None:
+            return found
+    where = ", ".join(map(str, directories)) or "the compiler's directories"
+    raise InputError(f"there is no shared MPI library behind {mpicc}: looked in {where}", _INSTALL)
+
+
+def _shared_object(path: Path) -> Path | None:
+    """The file that ``path`` stands for: through links and through a linker script that names another file."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return None
+    if head.startswith(b"\x7fELF"):
+        return path.resolve()
+    match = re.search(rb"(?:INPUT|GROUP)\s*\(\s*([^\s)]+)", head)
+    if match is None:
+        return None
+    target = path.parent / match.group(1).decode("utf-8", "replace")
+    return target.resolve() if target != path and target.is_file() else None
+
+
+def _library_version(library: Library, mpicc: Path, environment: Mapping[str, str], run: Runner) -> str:
+    """The version of the library by its own tools, "" where they do not say."""
+    if library is Library.OPENMPI:
+        command, pattern = [str(mpicc), "--showme:version"], r"Open MPI (\S+)"
+    else:
+        tool = shutil.which("mpichversion", path=f"{mpicc.parent}:{mpicc.resolve().parent}")
+        if tool is None:
+            return ""
+        command, pattern = [tool], r"MPICH Version:\s+(\S+)"
+    try:
+        match = re.search(pattern, run(command, environment).text)
+    except OSError:
+        return ""
+    return match.group(1) if match else ""
+
+
+def _require_one_mpi(launcher: tuple[Path, Library, str], wrapper: tuple[Path, Library, str], libmpi: Path) -> None:
+    """Raises InputError where the launcher and the compiler wrapper are not of one MPI."""
+    mpiexec, launched, launched_version = launcher
+    mpicc, linked, linked_version = wrapper
+    known = Library.UNKNOWN not in (launched, linked)
+    differs = known and launched is not linked
+    if launched is linked and launched_version and linked_version:
+        differs = launched_version != linked_version
+    together = _bins(mpiexec) & _bins(mpicc)
+    prefix = mpiexec.resolve().parent.parent
+    if differs or not (together or libmpi.is_relative_to(prefix)):
+        raise InputError(
+            f"{mpicc} ({linked} {linked_version or 'of unknown version'}) is not of {mpiexec} "
+            f"({launched} {launched_version or 'of unknown version'})",
+            f"Set --mpiexec to the one that belongs to it (see {mpicc.parent}), or put both of one MPI first on PATH",
+        )
+
+
+def _bins(program: Path) -> set[Path]:
+    return {program.parent, program.resolve().parent, program.parent.resolve()}

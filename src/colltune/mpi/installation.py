@@ -1,0 +1,44 @@
+"""What colltune knows about the MPI that it tunes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Library(StrEnum):
+    MPICH = "mpich"
+    OPENMPI = "openmpi"
+    INTELMPI = "intelmpi"
+    UNKNOWN = "unknown"
+
+
+class Launcher(StrEnum):
+    """The family of commands that start MPI programs; each has its own options."""
+
+    HYDRA = "hydra"  # MPICH, Intel MPI, MVAPICH
+    PRRTE = "prrte"  # Open MPI from 5.0
+    ORTE = "orte"  # Open MPI to 4.1
+    SRUN = "srun"
+    FLUX = "flux"
+    JSRUN = "jsrun"
+    GENERIC = "generic"  # a site's own mpiexec: only -n and -ppn are relied upon
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One MPI: its launcher, its compiler wrapper and its library, seen to belong together.
+
+    ``build`` is the SHA-256 of the library file: two builds of one version may behave differently.
+    ``compile_command`` is what the wrapper calls, its compiler first.
+    """
+
+    library: Library
+    version: str
+    launcher: Launcher
+    mpiexec: Path
+    mpicc: Path
+    libmpi: Path
+    build: str
+    compile_command: tuple[str, ...] = ()

@@ -1,0 +1,197 @@
+"""Which job this process is in: its nodes, and how many ranks each of them takes. Runs nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from colltune.core.errors import InputError
+from colltune.core.hostlist import expand_hostlist, parse_counts
+
+
+class Scheduler(StrEnum):
+    SLURM = "slurm"
+    PBS = "pbs"
+    FLUX = "flux"
+    LSF = "lsf"
+    HOST_FILE = "host file"
+    NONE = "none"  # a laptop or a login node: this machine alone
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node by its name, and how many ranks were granted on it."""
+
+    name: str
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The nodes that may be used, in the scheduler's order."""
+
+    scheduler: Scheduler
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        if not self.nodes:
+            raise InputError(f"the {self.scheduler} job has no node")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def ppn(self) -> int:
+        """Ranks that every node takes."""
+        return min(node.slots for node in self.nodes)
+
+
+def find_job(
+    environment: Mapping[str, str], *, host_file: Path | None = None, flux_resources: str | None = None
+) -> Job:
+    """The job that ``environment`` describes; this machine alone where it describes none.
+
+    ``host_file`` is the user's own list of hosts, and goes before any scheduler. ``flux_resources`` is the answer
+    of ``detect.ask_flux``: Flux does not name its hosts in the environment. Raises InputError, with the variable,
+    for a description that cannot be read.
+    """
+    if host_file is not None:
+        return Job(Scheduler.HOST_FILE, _hosts_of_file(host_file, _cores_here()))
+    if flux_resources is not None:
+        return Job(Scheduler.FLUX, _flux_nodes(flux_resources))
+    if "SLURM_JOB_NODELIST" in environment or "SLURM_NODELIST" in environment:
+        return Job(Scheduler.SLURM, _slurm_nodes(environment))
+    if "PBS_NODEFILE" in environment:
+        # A node that is named once was granted one rank: a job script asks for more by mpiprocs.
+        return Job(Scheduler.PBS, _hosts_of_file(Path(environment["PBS_NODEFILE"]), 1))
+    if {"LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS"} & environment.keys():
+        return Job(Scheduler.LSF, _lsf_nodes(environment))
+    return Job(Scheduler.NONE, (Node("localhost", _cores_here()),))
+
+
+def parse_host_file(text: str, source: str, alone: int) -> tuple[Node, ...]:
+    """Hosts of a host file, each with its slots, in the order of their first mention.
+
+    Understood are ``host``, ``host:8``, ``host slots=8`` and ``host 8``, and ``#`` comments. A host that is
+    repeated has as many slots as lines; where every host stands once and without a number, each has ``alone``.
+    ``source`` names the text in messages. Raises InputError for a line that cannot be read.
+    """
+    slots: dict[str, int] = {}
+    numbered = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        entry = line.partition("#")[0].strip()
+        if not entry:
+            continue
+        match = re.fullmatch(
+            r"([^\s:=]+)(?:(?::|\s+slots\s*=\s*|\s+)([0-9]{1,6}))?(?:\s+\w+\s*=\s*\S+)*", entry, re.ASCII
+        )
+        if match is None or match.group(2) == "0":
+            raise InputError(f"{source}, line {number}: cannot read {entry!r}", "Write for example node01 or node01:8")
+        name, count = match.groups()
+        numbered = numbered or count is not None or name in slots
+        slots[name] = slots.get(name, 0) + int(count or 1)
+    if not slots:
+        raise InputError(f"{source} names no host", "Write one host per line, for example node01:8")
+    return tuple(Node(name, count if numbered else alone) for name, count in slots.items())
+
+
+def _hosts_of_file(path: Path, alone: int) -> tuple[Node, ...]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the host file {path}: {error}", "Give a file with one host per line") from error
+    return parse_host_file(text, str(path), alone)
+
+
+def _slurm_nodes(environment: Mapping[str, str]) -> tuple[Node, ...]:
+    names = expand_hostlist(environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST", ""))
+    counts = _slurm_counts(environment, len(names))
+    if len(counts) != len(names):
+        raise InputError(
+            f"Slurm names {len(names)} nodes but {len(counts)} counts of tasks "
+            f"(SLURM_TASKS_PER_NODE={environment.get('SLURM_TASKS_PER_NODE', '')})",
+            "Run colltune from the job script itself, not within a step of fewer nodes",
+        )
+    return tuple(Node(name, count) for name, count in zip(names, counts, strict=True))
+
+
+def _slurm_counts(environment: Mapping[str, str], nodes: int) -> list[int]:
+    """Tasks per node: what the job asked for, else its cores."""
+    if "SLURM_TASKS_PER_NODE" in environment:
+        return parse_counts(environment["SLURM_TASKS_PER_NODE"])
+    if "SLURM_NTASKS_PER_NODE" in environment:
+        return [_count(environment, "SLURM_NTASKS_PER_NODE")] * nodes
+    for name in ("SLURM_NTASKS", "SLURM_NPROCS"):
+        if name in environment:
+            # Slurm fills nodes in turn, so the first ones have one task more where it does not come out even.
+            each, more = divmod(_count(environment, name), nodes)
+            return [max(1, each + (index < more)) for index in range(nodes)]
+    if "SLURM_JOB_CPUS_PER_NODE" in environment:
+        cores = _count(environment, "SLURM_CPUS_PER_TASK") if "SLURM_CPUS_PER_TASK" in environment else 1
+        return [max(1, count // cores) for count in parse_counts(environment["SLURM_JOB_CPUS_PER_NODE"])]
+    return [1] * nodes
+
+
+def _lsf_nodes(environment: Mapping[str, str]) -> tuple[Node, ...]:
+    if "LSB_DJOB_HOSTFILE" in environment:
+        nodes = _hosts_of_file(Path(environment["LSB_DJOB_HOSTFILE"]), 1)
+    elif "LSB_MCPU_HOSTS" in environment:
+        nodes = _name_count_pairs(environment["LSB_MCPU_HOSTS"])
+    else:
+        nodes = _repeated(environment["LSB_HOSTS"].split())
+    first, rest = nodes[0], nodes[1:]
+    # Some sites give the job one slot on a node that only runs its script: it is none of the nodes to tune.
+    if rest and first.slots == 1 and min(node.slots for node in rest) > 1:
+        return rest
+    return nodes
+
+
+def _name_count_pairs(text: str) -> tuple[Node, ...]:
+    tokens = text.split()
+    counts = tokens[1::2]
+    if not tokens or len(tokens) % 2 or not all(re.fullmatch(r"[1-9][0-9]{0,5}", count, re.ASCII) for count in counts):
+        raise InputError(f"cannot read LSB_MCPU_HOSTS={text!r}", "LSF writes for example node1 8 node2 8")
+    slots: dict[str, int] = {}
+    for name, count in zip(tokens[::2], counts, strict=True):
+        slots[name] = slots.get(name, 0) + int(count)
+    return tuple(Node(name, count) for name, count in slots.items())
+
+
+def _repeated(names: Iterable[str]) -> tuple[Node, ...]:
+    slots: dict[str, int] = {}
+    for name in names:
+        slots[name] = slots.get(name, 0) + 1
+    if not slots:
+        raise InputError("LSB_HOSTS is empty", "Run colltune from the job script itself")
+    return tuple(Node(name, count) for name, count in slots.items())
+
+
+def _flux_nodes(resources: str) -> tuple[Node, ...]:
+    """Nodes of lines ``<cores> <host list>``: the cores are those of all hosts of the line together."""
+    nodes: list[Node] = []
+    for line in resources.splitlines():
+        cores, _, hosts = line.strip().partition(" ")
+        if not re.fullmatch(r"[0-9]{1,9}", cores, re.ASCII):
+            raise InputError(
+                f"cannot read Flux's resources {line!r}", "Check `flux resource list`, or give a host file"
+            )
+        if hosts.strip():
+            names = expand_hostlist(hosts.strip())
+            nodes += [Node(name, max(1, int(cores) // len(names))) for name in names]
+    return tuple(nodes)
+
+
+def _count(environment: Mapping[str, str], name: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", environment[name], re.ASCII):
+        raise InputError(f"{name}={environment[name]!r} is not a count")
+    return int(environment[name])
+
+
+def _cores_here() -> int:
+    """Cores that this process may run on: fewer than the machine has where a container or taskset says so."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,235 @@
+"""Which MPI is here: on directory trees whose commands print what real ones printed."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from colltune.core.errors import InputError
+from colltune.mpi.detect import Answer, ask_flux, describe_machine, find_mpi, run_command
+from colltune.mpi.installation import Launcher, Library
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "mpi"
+CONTENT = {
+    "mpich": b"\x7fELF....MPICH Version:      %s\n....",
+    "openmpi": b"\x7fELF....Open MPI v%d.%d.%d....",
+    "intel": b"\x7fELF....Intel(R) MPI Library 2021....MPICH Version: %s....",
+}
+
+
+def script(path: Path, text: str) -> Path:
+    """A program that prints ``text``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\ncat <<'END'\n{text.rstrip()}\nEND\n")
+    path.chmod(0o755)
+    return path
+
+
+def lay_out(prefix: Path, name: str) -> Path:
+    """Installs the recorded MPI ``name`` under ``prefix``: its commands answer as they did, its library is a mark."""
+    said = {file.name: file.read_text().replace("@PREFIX@", str(prefix)) for file in (RECORDED / name).iterdir()}
+    script(prefix / "bin" / "mpiexec", said["mpiexec--version"])
+    if "mpichversion" in said:
+        script(prefix / "bin" / "mpichversion", said["mpichversion"])
+    mpicc = prefix / "bin" / "mpicc"
+    mpicc.write_text(
+        f'#!/bin/sh\ncase "$1" in\n-show) echo "{said["mpicc-show"].strip()}" ;;\n'
+        f'--showme:version) echo "{said.get("mpicc--showme:version", "").strip()}" ;;\nesac\n'
+    )
+    mpicc.chmod(0o755)
+    library = prefix / "lib" / ("libmpi.so.40" if "open" in name else "libmpi.so.12")
+    library.parent.mkdir(parents=True)
+    library.write_bytes(CONTENT[name.partition("-")[0]])
+    (prefix / "lib" / "libmpi.so").write_text(f"INPUT({library.name})\n")
+    return prefix
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> dict[str, str]:
+    """An environment with a shell, a C compiler, and no MPI."""
+    for name in ("sh", "cat", "echo"):
+        (tmp_path / "tools").mkdir(exist_ok=True)
+        (tmp_path / "tools" / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    script(tmp_path / "tools" / "cc", "")
+    return {"PATH": str(tmp_path / "tools")}
+
+
+def with_path(tools: Mapping[str, str], *prefixes: Path) -> dict[str, str]:
+    return {"PATH": ":".join([*(str(prefix / "bin") for prefix in prefixes), tools["PATH"]])}
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "version", "launcher"),
+    [
+        ("mpich-5.0.2", Library.MPICH, "5.0.2", Launcher.HYDRA),
+        ("mpich-4.0.3", Library.MPICH, "4.0.3", Launcher.HYDRA),
+        ("openmpi-5.0.11", Library.OPENMPI, "5.0.11", Launcher.PRRTE),
+    ],
+)
+def test_what_real_commands_printed_is_understood(tmp_path, tools, name, library, version, launcher) -> None:
+    prefix = lay_out(tmp_path / "mpi", name)
+    found = find_mpi(None, with_path(tools, prefix), python_bin=tmp_path / "venv" / "bin")
+    assert (found.library, found.version, found.launcher) == (library, version, launcher)
+    assert found.mpiexec == prefix / "bin" / "mpiexec"
+    assert found.mpicc == prefix / "bin" / "mpicc"
+    assert found.libmpi.parent == prefix / "lib"
+    assert found.libmpi.name != "libmpi.so", "the linker script is not the library"
+    assert found.build == sha256(found.libmpi.read_bytes()).hexdigest()
+    assert found.compile_command[0] == "cc"
+
+
+def test_the_one_beside_python_goes_before_path(tmp_path, tools) -> None:
+    venv = lay_out(tmp_path / "venv", "mpich-5.0.2")
+    module = lay_out(tmp_path / "module", "openmpi-5.0.11")
+    environment = with_path(tools, module)
+    assert find_mpi(None, environment, python_bin=venv / "bin").version == "5.0.2"
+    assert find_mpi(None, environment, python_bin=tmp_path / "nothing").version == "5.0.11"
+    assert find_mpi("mpiexec", environment, python_bin=venv / "bin").version == "5.0.11"
+    assert find_mpi(str(venv / "bin" / "mpiexec"), environment).version == "5.0.2"
+
+
+def test_links_to_an_installation_are_followed(tmp_path, tools) -> None:
+    real = lay_out(tmp_path / "opt" / "mpich", "mpich-5.0.2")
+    (tmp_path / "bin").mkdir()
+    for name in ("mpiexec", "mpicc"):
+        (tmp_path / "bin" / name).symlink_to(real / "bin" / name)
+    found = find_mpi(None, with_path(tools, tmp_path), python_bin=tmp_path / "venv")
+    assert found.version == "5.0.2"
+    shutil.move(tmp_path / "bin" / "mpicc", tmp_path / "gone")
+    assert find_mpi(None, with_path(tools, tmp_path), python_bin=tmp_path / "venv").mpicc == real / "bin" / "mpicc"
+
+
+def test_no_mpiexec(tmp_path, tools) -> None:
+    with pytest.raises(InputError, match=r"no mpiexec: neither beside this Python .* nor on PATH.*colltune\[mpich\]"):
+        find_mpi(None, tools, python_bin=tmp_path)
+
+
+def test_an_mpiexec_that_is_not_there(tmp_path, tools) -> None:
+    with pytest.raises(InputError, match=r"--mpiexec /none/mpiexec is not a program"):
+        find_mpi("/none/mpiexec", tools)
+
+
+def test_no_mpicc(tmp_path, tools) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
+    (prefix / "bin" / "mpicc").unlink()
+    with pytest.raises(InputError, match=r"no mpicc beside .*/mpi/bin/mpiexec, nor on PATH"):
+        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+
+
+@pytest.mark.parametrize("other", ["openmpi-5.0.11", "mpich-4.0.3", "mpich-5.0.2"])
+def test_an_mpicc_of_another_mpi(tmp_path, tools, other) -> None:
+    prefix = lay_out(tmp_path / "one", "mpich-5.0.2")
+    (prefix / "bin" / "mpicc").unlink()
+    elsewhere = lay_out(tmp_path / "two", other)
+    with pytest.raises(InputError, match=r"two/bin/mpicc .* is not of .*one/bin/mpiexec .*Set --mpiexec") as caught:
+        find_mpi(None, with_path(tools, prefix, elsewhere), python_bin=tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_mpicc_of_another_mpi_in_the_same_directory(tmp_path, tools) -> None:
+    # Debian's alternatives can be left so: /usr/bin/mpiexec of one MPI and /usr/bin/mpicc of the other.
+    prefix = lay_out(tmp_path / "usr", "mpich-5.0.2")
+    other = lay_out(tmp_path / "other", "openmpi-5.0.11")
+    shutil.copy(other / "bin" / "mpicc", prefix / "bin" / "mpicc")
+    with pytest.raises(InputError, match=r"mpicc \(openmpi 5\.0\.11\) is not of .*mpiexec \(mpich 5\.0\.2\)"):
+        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+
+
+def test_no_c_compiler(tmp_path, tools) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
+    (tmp_path / "tools" / "cc").unlink()
+    with pytest.raises(InputError, match="calls the C compiler cc, which is not on this machine"):
+        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+
+
+def test_an_mpicc_that_fails(tmp_path, tools) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
+    (prefix / "bin" / "mpicc").write_text("#!/bin/sh\necho I_MPI_ROOT is not set >&2\nexit 1\n")
+    with pytest.raises(InputError, match="mpicc -show fails: I_MPI_ROOT is not set"):
+        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+
+
+def test_no_library(tmp_path, tools) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
+    (prefix / "lib" / "libmpi.so").unlink()
+    with pytest.raises(InputError, match="no shared MPI library behind"):
+        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+
+
+def test_intel_mpi_is_told_from_mpich(tmp_path, tools) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-4.0.3")
+    (prefix / "bin" / "mpichversion").unlink()
+    script(
+        prefix / "bin" / "mpiexec",
+        "Intel(R) MPI Library for Linux* OS, Version 2021.18 Build 20260305 (id: 0)\nCopyright 2003-2026",
+    )
+    (prefix / "lib" / "libmpi.so.12").write_bytes(CONTENT["intel"])
+    found = find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+    assert (found.library, found.version, found.launcher) == (Library.INTELMPI, "2021.18", Launcher.HYDRA)
+
+
+def test_a_scheduler_as_launcher_takes_the_mpicc_on_path(tmp_path, tools) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
+    script(tmp_path / "slurm" / "bin" / "srun", "slurm 22.05.8")
+    found = find_mpi("srun", with_path(tools, tmp_path / "slurm", prefix))
+    assert (found.library, found.version, found.launcher) == (Library.MPICH, "5.0.2", Launcher.SRUN)
+
+
+def test_a_sites_own_mpiexec_is_taken_as_it_is(tmp_path, tools) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
+    script(tmp_path / "site" / "bin" / "mpiexec", "mpiexec version 1.2")
+    found = find_mpi(None, with_path(tools, tmp_path / "site", prefix), python_bin=tmp_path)
+    assert (found.launcher, found.library) == (Launcher.GENERIC, Library.MPICH)
+
+
+def test_a_command_that_cannot_run_is_one_clear_error(tmp_path, tools) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
+    (prefix / "bin" / "mpiexec").write_bytes(b"\x7fELF broken")
+    with pytest.raises(InputError, match="mpiexec does not run"):
+        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+
+
+def test_flux_is_asked_only_inside_of_it(tmp_path, tools) -> None:
+    asked: list[Sequence[str]] = []
+
+    def answer(command: Sequence[str], environment: Mapping[str, str]) -> Answer:
+        asked.append(command)
+        return Answer(0, "8 n[1-2]\n")
+
+    script(tmp_path / "flux" / "bin" / "flux", "")
+    environment = with_path(tools, tmp_path / "flux")
+    assert ask_flux(environment, run=answer) is None
+    assert not asked
+    assert ask_flux({**environment, "FLUX_URI": "local:///x"}, run=answer) == "8 n[1-2]"
+    assert ask_flux({**tools, "FLUX_URI": "local:///x"}, run=answer) is None
+    assert ask_flux({**environment, "FLUX_URI": "x"}, run=lambda *_: Answer(1, "cannot connect")) is None
+
+
+def test_commands_get_the_environment_and_no_input(tmp_path) -> None:
+    answer = run_command(
+        ["/bin/sh", "-c", "echo $X; cat; echo bad >&2; exit 3"], {"X": "y", "PATH": os.environ["PATH"]}
+    )
+    assert answer == Answer(3, "y\nbad\n")
+
+
+BLOCK = "processor\t: {n}\nmodel name\t: Some  CPU @ 2.50GHz\nphysical id\t: {p}\ncore id\t: {c}\n"
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("\n".join(BLOCK.format(n=n, p=n % 2, c=n // 2 % 2) for n in range(8)), "Some CPU @ 2.50GHz, 4 cores"),
+        ("processor : 0\nCPU implementer : 0x41\nCPU part : 0xd40\n\n", "ARM 0x41 part 0xd40, 1 core"),
+        ("processor : 0\ncpu : POWER9, altivec\n\nprocessor : 1\ncpu : POWER9, altivec\n", "POWER9, altivec, 2 cores"),
+        ("", "unknown CPU, 0 cores"),
+    ],
+)
+def test_the_machine_in_words(cpuinfo: str, expected: str) -> None:
+    assert describe_machine(cpuinfo) == expected
+
+
+def test_this_machine_has_a_description() -> None:
+    assert describe_machine().endswith(("core", "cores"))

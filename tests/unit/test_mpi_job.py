@@ -1,0 +1,109 @@
+"""Which job this is, by recorded environments of each scheduler."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colltune.core.errors import ColltuneError, InputError
+from colltune.mpi.job import Job, Node, Scheduler, find_job, parse_host_file
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "jobs"
+CORES = len(os.sched_getaffinity(0))
+
+
+def recorded(name: str) -> dict[str, str]:
+    text = (RECORDED / f"{name}.env").read_text().replace("@HERE@", str(RECORDED))
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def nodes(*pairs: tuple[str, int]) -> tuple[Node, ...]:
+    return tuple(Node(name, slots) for name, slots in pairs)
+
+
+POLARIS, AURORA = ".hsn.cm.polaris.alcf.anl.gov", ".hsn.cm.aurora.alcf.anl.gov"
+
+
+@pytest.mark.parametrize(
+    ("name", "scheduler", "expected"),
+    [
+        ("slurm-batch", "slurm", nodes(*((f"nid00{n}", 16) for n in (1002, 1003, 1004, 1010)))),
+        ("slurm-uneven", "slurm", nodes(("r1n09", 2), ("r1n10", 2), ("r2n09", 2), ("r2n10", 1))),
+        ("slurm-exclusive", "slurm", nodes(("c7", 16), ("c9", 16))),
+        ("slurm-ntasks", "slurm", nodes(("login", 3), ("n1", 3), ("n2", 2))),
+        ("pbs", "pbs", nodes(("x3006c0s13b1n0" + POLARIS, 4), ("x3006c0s19b0n0" + POLARIS, 4))),
+        ("pbs-one-line", "pbs", nodes(("x4407c5s4b0n0" + AURORA, 1), ("x4407c5s5b0n0" + AURORA, 1))),
+        ("lsf", "lsf", nodes(("hosta", 2), ("hostb", 2))),
+        ("lsf-launch-node", "lsf", nodes(("h41n04", 42), ("h41n05", 42))),
+        ("laptop", "none", nodes(("localhost", CORES))),
+        ("flux", "none", nodes(("localhost", CORES))),  # without Flux's own answer
+    ],
+)
+def test_recorded_environments(name: str, scheduler: str, expected: tuple[Node, ...]) -> None:
+    job = find_job(recorded(name))
+    assert job == Job(Scheduler(scheduler), expected)
+    assert job.ppn == min(node.slots for node in expected)
+
+
+def test_flux_names_its_hosts_by_its_own_answer() -> None:
+    job = find_job(recorded("flux"), flux_resources=(RECORDED / "flux.resources").read_text())
+    assert job == Job(Scheduler.FLUX, nodes(*((f"tuolumne{n}", 96) for n in range(1005, 1009))))
+
+
+def test_the_users_host_file_goes_before_the_scheduler(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("# mine\na:2\nb slots=3\n\nc 4 # fast\n")
+    job = find_job(recorded("slurm-batch"), host_file=path)
+    assert job == Job(Scheduler.HOST_FILE, nodes(("a", 2), ("b", 3), ("c", 4)))
+    path.write_text("a\nb\n")
+    assert find_job({}, host_file=path).nodes == nodes(("a", CORES), ("b", CORES))
+    path.write_text("a\nb\na\nb\na\n")
+    assert find_job({}, host_file=path).nodes == nodes(("a", 3), ("b", 2))
+    path.write_text("a slots=4 max_slots=8\n")
+    assert find_job({}, host_file=path).nodes == nodes(("a", 4))
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "a:b\n", "a b c\n", "a:0\n", "a slots=\n", ":3\n"])
+def test_a_bad_host_file_names_its_place(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "hosts"
+    path.write_text(text)
+    with pytest.raises(InputError, match="hosts"):
+        find_job({}, host_file=path)
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"SLURM_JOB_NODELIST": "n[1-"}, "host list"),
+        ({"SLURM_JOB_NODELIST": ""}, "host list"),
+        ({"SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x2)"}, "names 3 nodes but 2 counts"),
+        ({"SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "many"}, "SLURM_NTASKS='many'"),
+        ({"PBS_NODEFILE": "/nonexistent/nodes"}, "/nonexistent/nodes"),
+        ({"LSB_MCPU_HOSTS": "a b"}, "LSB_MCPU_HOSTS"),
+        ({"LSB_HOSTS": " "}, "LSB_HOSTS"),
+    ],
+)
+def test_a_description_that_cannot_be_read_is_one_clear_error(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        find_job(environment)
+
+
+@given(st.text(max_size=60))
+def test_any_host_file_is_hosts_or_a_clear_error(text: str) -> None:
+    try:
+        found = parse_host_file(text, "hosts", 4)
+    except ColltuneError:
+        return
+    assert found
+    assert all(node.slots >= 1 and node.name for node in found)
+
+
+@given(st.dictionaries(st.sampled_from(["SLURM_TASKS_PER_NODE", "SLURM_NTASKS", "SLURM_JOB_CPUS_PER_NODE"]), st.text()))
+def test_any_slurm_environment_is_a_job_or_a_clear_error(counts: dict[str, str]) -> None:
+    try:
+        job = find_job({"SLURM_JOB_NODELIST": "n[1-3]", **counts})
+    except ColltuneError:
+        return
+    assert job.names == ("n1", "n2", "n3")
