@@ -72,6 +72,7 @@ class Campaign:
     def run(self) -> Outcome:
         self._started_s = self.clock()
         self._samples: list[Sample] = list(self.known)
+        self._pairs_total = sum(1 for space in self.spaces.values() for _ in space.pairs())
         self._done = {(sample.scenario, sample.choice) for sample in self.known}
         self._broken = {(s.scenario.collective, s.choice) for s in self.known if s.status in _BROKEN}
         reasons: dict[str, str] = {}
@@ -148,7 +149,7 @@ class Campaign:
                 collective,
                 point.scenario,
                 pairs_done=len(self._done),
-                pairs_total=sum(1 for space in self.spaces.values() for _ in space.pairs()),
+                pairs_total=self._pairs_total,
                 elapsed_s=self.clock() - self._started_s,
                 budget_s=self.budget_s,
                 best=best,

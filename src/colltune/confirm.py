@@ -44,6 +44,10 @@ class Confirmation:
                 self._one_launch(source, candidates, quota, deadline_s)
             finally:
                 source.close()
+        return self.results(candidates)
+
+    def results(self, candidates: Mapping[Scenario, Choice]) -> list[GateResult]:
+        """What is known of ``candidates`` by now, also after a run that was cut off."""
         return [self._result(scenario, choice) for scenario, choice in candidates.items()]
 
     def _one_launch(self, source: Source, candidates: Mapping[Scenario, Choice], quota: int, deadline_s: float) -> None:

@@ -1,0 +1,22 @@
+"""The command line: one file per command. The only place that prints, and that ends the process."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from colltune.cli.app import app
+from colltune.core.errors import ColltuneError
+
+
+def main() -> None:
+    """Runs the command; an error becomes one line and an exit code."""
+    try:
+        app(prog_name="colltune")
+    except ColltuneError as error:
+        print(f"colltune: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has gone, as `colltune ... | head` does; there is nothing left to say to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

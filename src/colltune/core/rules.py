@@ -59,9 +59,9 @@ class RuleSet:
         if (last.max_ppn, last.max_ranks, last.max_size) != (None, None, None):
             raise ValueError(f"the last rule of {self.collective} has a bound, so some calls match no rule")
         for rule, after in zip(self.rules, (*self.rules[1:], None), strict=True):
-            if after is None or (rule.max_ppn, rule.max_ranks) != (after.max_ppn, after.max_ranks):
-                if rule.max_size is not None:
-                    raise ValueError(f"a block of {self.collective} has no rule for its largest sizes")
+            ends_block = after is None or (rule.max_ppn, rule.max_ranks) != (after.max_ppn, after.max_ranks)
+            if ends_block and rule.max_size is not None:
+                raise ValueError(f"a block of {self.collective} has no rule for its largest sizes")
             if after is not None and rule.max_ppn != after.max_ppn and rule.max_ranks is not None:
                 raise ValueError(f"a ppn block of {self.collective} has no rule for its largest rank counts")
         if self.basis is SizeBasis.NONE and any(rule.max_size is not None for rule in self.rules):

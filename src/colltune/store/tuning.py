@@ -23,6 +23,7 @@ from colltune.core.scenario import SizeBasis
 SCHEMA = 1
 MANIFEST = "tuning.json"
 JOURNAL = "journal.jsonl"
+CONFIRMATION = "confirmation.jsonl"  # what was measured again to prove the decisions
 
 
 @dataclass(frozen=True)

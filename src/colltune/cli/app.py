@@ -1,0 +1,24 @@
+"""All commands in one application."""
+
+from __future__ import annotations
+
+import typer
+
+from colltune.cli.check import check
+from colltune.cli.doctor import doctor
+from colltune.cli.env import env
+from colltune.cli.run import run
+from colltune.cli.tune import tune
+
+app = typer.Typer(
+    help="Tunes the collectives of your MPI library inside your own job, and hands it a file that is safe.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+app.command()(tune)
+app.command(context_settings=_PASS_ON)(run)
+app.command()(env)
+app.command()(check)
+app.command()(doctor)

@@ -1,0 +1,128 @@
+"""What `colltune tune` shows: a live line on a terminal, plain lines elsewhere, and one table at the end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from colltune.campaign import Progress as Step
+from colltune.cli.doctor import CROWDED
+from colltune.core.units import format_duration, format_size
+from colltune.report.tables import Gain, gains_table
+from colltune.tune import Listener, TuneResult
+from colltune.verify.gate import GateResult, Verdict
+from colltune.workbench import Workbench
+
+_PLAIN_EVERY_S = 5.0
+
+
+class Display:
+    """Use as a context manager around the tuning."""
+
+    def __init__(self) -> None:
+        self.console = Console(highlight=False, soft_wrap=True)
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._said_s = 0.0
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.fields[state]}"))
+            self._bar = Progress(*columns, console=self.console, transient=True)
+            self._task = self._bar.add_task("", state="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def listener(self) -> Listener:
+        return Listener(progress=self._progress, stage=self._stage, note=self._note)
+
+    def machine(self, bench: Workbench) -> None:
+        shape = f"{bench.nodes} nodes x {bench.ppn} ranks" if bench.nodes > 1 else f"{bench.ppn} ranks on this machine"
+        self.console.print(f"{bench.installation.library} {bench.installation.version}, {shape}")
+        if bench.catalogue.warning:
+            self._note(bench.catalogue.warning)
+        if bench.crowded:
+            self._note(CROWDED)
+
+    def _note(self, text: str) -> None:
+        self.console.print(f"note: {text}", markup=False)
+
+    def _stage(self, text: str) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=text, completed=0, total=None, state="")
+        else:
+            self.console.print(f"{text} ...", markup=False)
+
+    def _progress(self, step: Step) -> None:
+        left_s = max(0.0, min(step.budget_s - step.elapsed_s, self._time_left(step)))
+        state = f"{step.pairs_done} of {step.pairs_total}, {format_duration(left_s)} left"
+        where = step.collective
+        if step.scenario is not None:
+            where += f" {step.scenario.nodes} x {step.scenario.ppn} {format_size(step.scenario.size_bytes)}"
+        if step.best is not None and step.speedup is not None:
+            where += f": {step.best} {step.speedup:.2f} x"
+        if self._bar is not None and self._task is not None:
+            self._bar.update(
+                self._task, description=where, completed=step.pairs_done, total=step.pairs_total, state=state
+            )
+        elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
+            self._said_s = time.monotonic()
+            self.console.print(f"  {where}; {state}", markup=False)
+
+    @staticmethod
+    def _time_left(step: Step) -> float:
+        return step.elapsed_s / max(step.pairs_done, 1) * (step.pairs_total - step.pairs_done)
+
+    def result(self, result: TuneResult, out: Path) -> None:
+        """The end of `tune`: what was decided, what was refused and why, what it may bring, what it cost."""
+        say = self.console.print
+        kept = [r for r in result.gate if r.verdict is Verdict.KEPT]
+        refused = [r for r in result.gate if r.verdict is Verdict.REFUSED]
+        if kept:
+            say(gains_table([Gain(r.scenario, r.choice, r.speedup, r.low, r.high) for r in kept]))
+            say("Everywhere else the library's own choice stands.")
+        elif result.tuning.summary["gated"]:
+            say("The library's own choice stands everywhere: nothing was proven to be faster.")
+        summary = result.tuning.summary
+        if kept:
+            say(
+                f"{len(kept)} decisions proven: {summary['speedup']:.2f} times as fast on average there"
+                f" (at least {summary['speedup_low']:.2f}), the worst at least {summary['speedup_worst']:.2f}."
+            )
+        if refused:
+            say(f"{len(refused)} refused, for example {_where(refused[0])}: {refused[0].reason}.")
+        for collective, reason in result.outcome.reasons.items():
+            say(f"{collective}: {reason}.", markup=False)
+        share = summary["share"]
+        if share["inside_collectives_s"] > 0:
+            outside = 1.0 - share["inside_collectives_s"] / max(share["wall_s"], share["inside_collectives_s"])
+            launches = "1 launch" if share["launches"] == 1 else f"{share['launches']} launches"
+            say(
+                f"{summary['samples']} measurements in {format_duration(share['wall_s'])} and {launches},"
+                f" {outside:.0%} of it outside the measured collectives;"
+                f" {format_duration(summary['total_s'])} with the proof."
+            )
+        say(f"Run your application with: colltune run {out} -- mpiexec -n {_ranks(result)} ./app", markup=False)
+
+
+def _ranks(result: TuneResult) -> int:
+    environment = result.tuning.environment
+    return environment.nodes * environment.ppn
+
+
+def _where(refused: GateResult) -> str:
+    scenario = refused.scenario
+    return (
+        f"{scenario.collective} {scenario.nodes} x {scenario.ppn} {format_size(scenario.size_bytes)} {refused.choice}"
+    )

@@ -1,0 +1,60 @@
+"""`colltune doctor`: what is here, what can be tuned, and what cannot, with the reason."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+
+
+def doctor(
+    mpiexec: Mpiexec = None,
+    hostfile: HostFile = None,
+    nodes: Nodes = None,
+    ppn: Ppn = None,
+    thread_level: ThreadLevel = "single",
+) -> None:
+    """Say which MPI, launcher and job are found, and what can be tuned here."""
+    from colltune.core.scenario import COLLECTIVES, Scenario
+    from colltune.workbench import MachineOptions, open_workbench
+
+    bench = open_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), os.environ)
+    found = bench.installation
+    lines = [
+        ("MPI", f"{found.library} {found.version}, {found.libmpi}"),
+        ("launcher", f"{found.mpiexec} ({found.launcher})"),
+        ("compiler", f"{found.mpicc}"),
+        ("agent", f"{bench.agent}"),
+        (
+            "job",
+            f"{bench.job.scheduler}: {bench.nodes} nodes x {bench.ppn} ranks"
+            if len(bench.job.nodes) > 1
+            else f"{bench.job.nodes[0].name}: {bench.ppn} ranks on {bench.job.nodes[0].slots} cores",
+        ),
+        ("thread level", bench.thread_level),
+        ("machine", bench.environment.machine),
+    ]
+    for name, text in lines:
+        typer.echo(f"{name:<14} {text}")
+    if bench.catalogue.warning:
+        typer.echo(f"{'warning':<14} {bench.catalogue.warning}")
+    if bench.crowded:
+        typer.echo(f"{'warning':<14} {CROWDED}")
+    ready = bench.live_source(seed=1)
+    try:
+        said = ready.start()
+    finally:
+        ready.close()
+    typer.echo(f"{'test launch':<14} {said['ranks']} ranks on {said['nodes']}")
+    for collective in COLLECTIVES:
+        reason = bench.catalogue.collective(collective).nothing_to_tune
+        choices = bench.legal(Scenario(collective, bench.nodes, bench.ppn, 0 if collective == "barrier" else 1 << 16))
+        typer.echo(f"{collective:<22} {reason or ', '.join(str(choice) for choice in choices)}")
+
+
+CROWDED = (
+    "there are more ranks than cores: times then say more about the operating system's scheduler than about MPI. "
+    "Give --ppn, or tune inside a job"
+)

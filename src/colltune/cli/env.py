@@ -1,0 +1,17 @@
+"""`colltune env`: the exports, for those who set their own environment."""
+
+from __future__ import annotations
+
+import shlex
+
+import typer
+
+from colltune.cli.options import Tuned
+
+
+def env(tuned: Tuned) -> None:
+    """Print the exports that make MPI use a tuning: eval "$(colltune env tuned/)"."""
+    from colltune.store.tuning import load_tuning
+
+    for name, value in load_tuning(tuned).variables_at(tuned).items():
+        typer.echo(f"export {name}={shlex.quote(value)}")

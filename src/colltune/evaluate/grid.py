@@ -1,0 +1,86 @@
+"""An oracle: the recorded time of every choice at every scenario of one collective on one cluster.
+
+Notations: N scenarios, M choices; ``time_s`` (N, M) in seconds, NaN where a choice was not recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """``default_s`` (N,): the time of the library's own selection, NaN where it was not recorded.
+
+    ``default_s`` is not a candidate: it is what a tuner's selection is compared with.
+    """
+
+    name: str
+    collective: str
+    scenarios: tuple[Scenario, ...]
+    choices: tuple[Choice, ...]
+    time_s: Floats
+    default_s: Floats
+
+    def __post_init__(self) -> None:
+        if self.time_s.shape != (len(self.scenarios), len(self.choices)):
+            raise ValueError(f"{self.name}: times of shape {self.time_s.shape}")
+        if not (np.isfinite(self.time_s).sum(axis=1) >= 1).all():
+            raise ValueError(f"{self.name}: a scenario without any time")
+
+    @cached_property
+    def space(self) -> Space:
+        """The recorded pairs as a space; outside of its scenarios nothing is legal, for nothing is known there."""
+        legal = {
+            scenario: tuple(self.choices[m] for m in np.flatnonzero(np.isfinite(row)))
+            for scenario, row in zip(self.scenarios, self.time_s, strict=True)
+        }
+        return Space(self.collective, self.scenarios, lambda scenario: legal.get(scenario, ()))
+
+    @cached_property
+    def best_s(self) -> Floats:
+        """(N,): the time of the fastest choice."""
+        return np.asarray(np.nanmin(self.time_s, axis=1))
+
+    @cached_property
+    def rows(self) -> dict[Scenario, int]:
+        return {scenario: row for row, scenario in enumerate(self.scenarios)}
+
+    @cached_property
+    def columns(self) -> dict[Choice, int]:
+        return {choice: column for column, choice in enumerate(self.choices)}
+
+    def time(self, scenario: Scenario, choice: Choice) -> float:
+        """Seconds. Raises KeyError for what was not recorded."""
+        time_s = float(self.time_s[self.rows[scenario], self.columns[choice]])
+        if np.isnan(time_s):
+            raise KeyError((scenario, choice))
+        return time_s
+
+    def only(self, keep: Sequence[int]) -> Grid:
+        """The grid of some of the scenarios."""
+        rows = list(keep)
+        return Grid(
+            self.name,
+            self.collective,
+            tuple(self.scenarios[row] for row in rows),
+            self.choices,
+            self.time_s[rows],
+            self.default_s[rows],
+        )
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs were recorded."""
+        return int(np.isfinite(self.time_s).sum())

@@ -1,0 +1,276 @@
+"""Tunes: measures, decides, proves, writes. What `colltune tune` and the Python API do."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+from colltune.campaign import Campaign, Outcome, Progress, StopRequestedError, broken_choices
+from colltune.confirm import Confirmation
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import ColltuneError, InputError, LaunchError
+from colltune.core.model import Model
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.distill.rules import distill, distill_proven
+from colltune.distill.selection import Selection
+from colltune.learn.forest import ForestLearner
+from colltune.measure.contract import Effort
+from colltune.measure.live import LiveSource
+from colltune.store.journal import Journal
+from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
+from colltune.verify.gate import THRESHOLD, GateResult, Verdict
+from colltune.workbench import Workbench, check_collectives
+
+# Of the budget, what the first measuring may take; the rest is for proving what it found.
+_MEASURING_SHARE = 0.6
+# A scheduler that ends a job gives it seconds; in these the best of what was found is still proven and written.
+_LAST_SECONDS_S = 3.0
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """What to tune. ``gate`` False keeps every decision unproven: for research only."""
+
+    collectives: Sequence[str]
+    smallest_bytes: int = 1
+    largest_bytes: int = 1 << 20
+    budget_s: float = 300.0
+    resume: bool = False
+    seed: int = 1
+    gate: bool = True
+    threshold: float = THRESHOLD
+    effort: Effort = field(default_factory=Effort)
+
+
+@dataclass
+class Listener:
+    """Hears of what goes on; a command line shows it, a library user may not care."""
+
+    progress: Callable[[Progress], None] = lambda _progress: None
+    stage: Callable[[str], None] = lambda _text: None
+    note: Callable[[str], None] = lambda _text: None
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """A tuning, and how it was come by."""
+
+    tuning: Tuning
+    outcome: Outcome
+    gate: Sequence[GateResult]
+    nothing_to_tune: Mapping[str, str]
+
+
+def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listener | None = None) -> TuneResult:
+    """Measures the collectives, and leaves in ``out`` the files that the library loads, and every measurement.
+
+    Raises ColltuneError; what was measured by then is in the journal, and ``options.resume`` goes on from it.
+    """
+    listener = listener or Listener()
+    if options.budget_s <= 0.0 or options.largest_bytes < options.smallest_bytes:
+        raise InputError("the budget and the range of sizes must not be empty", "Give for example --budget 5m")
+    collectives, nothing = check_collectives(options.collectives, workbench.catalogue)
+    for name, reason in nothing.items():
+        listener.note(f"{name}: {reason}")
+    spaces = {name: workbench.space(name, options.smallest_bytes, options.largest_bytes) for name in collectives}
+    spaces = {name: space for name, space in spaces.items() if space.scenarios}
+    started_s = time.monotonic()
+    with _open_journal(out / JOURNAL, workbench, options.resume) as journal:
+        outcome, models, share = _measure(workbench, options, spaces, journal, listener)
+    decided = {name: _decide(models[name], spaces[name], outcome.samples, options.threshold) for name in spaces}
+    gate: list[GateResult] = []
+    if options.gate:
+        left_s = options.budget_s - (time.monotonic() - started_s)
+        deadline_s = time.monotonic() + (_LAST_SECONDS_S if outcome.interrupted else max(left_s, 5.0))
+        gate = _prove(workbench, options, decided, out, deadline_s, listener)
+        rule_sets = _proven_rules(workbench, spaces, decided, gate)
+    else:
+        listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
+        rule_sets = {
+            name: distill(
+                models[name], spaces[name], _medians(outcome.samples), workbench.catalogue.collective(name).basis
+            )
+            for name in spaces
+        }
+    files = {f"mpich/{name}": data for name, data in workbench.emitter.emit(list(rule_sets.values())).items()}
+    tuning = Tuning(
+        environment=workbench.environment,
+        rule_sets=rule_sets,
+        files=files,
+        variables=workbench.emitter.environment(Path("{directory}/mpich")),
+        summary=_summary(options, outcome, gate, share, time.monotonic() - started_s),
+    )
+    save_tuning(out, tuning)
+    return TuneResult(tuning, outcome, gate, nothing)
+
+
+def _open_journal(path: Path, workbench: Workbench, resume: bool) -> Journal:
+    if resume and path.exists():
+        return Journal.open(path, workbench.environment)
+    return Journal.create(path, workbench.environment)
+
+
+def _measure(
+    workbench: Workbench, options: TuneOptions, spaces: Mapping[str, Space], journal: Journal, listener: Listener
+) -> tuple[Outcome, dict[str, Model], dict[str, float]]:
+    """The one launch of the campaign. Also: models by collective, and how the launch's time was spent."""
+    source = workbench.live_source(options.seed, on_event=lambda kind, facts: journal.note(kind, _plain(facts)))
+    learners = {name: ForestLearner(space, options.seed) for name, space in spaces.items()}
+    campaign = Campaign(
+        source=source,
+        spaces=spaces,
+        learners=learners,
+        record=journal.append,
+        budget_s=options.budget_s * _MEASURING_SHARE,
+        effort=options.effort,
+        known=journal.samples,
+        progress=listener.progress,
+    )
+    try:
+        listener.stage("starting the MPI job")
+        source.start()
+        listener.stage("measuring")
+        outcome = campaign.run()
+    finally:
+        _close(source)
+    models = {name: learner.model() for name, learner in learners.items()}
+    share = {"launches": source.launches, "wall_s": outcome.elapsed_s, "inside_collectives_s": source.inside_s}
+    return outcome, models, share
+
+
+def _close(source: LiveSource) -> None:
+    try:
+        source.close()
+    except (KeyboardInterrupt, StopRequestedError):
+        source.kill()
+
+
+def _medians(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float]:
+    """Median time by pair in seconds, over all its samples; pairs of which a sample failed are left out."""
+    broken = broken_choices(samples)
+    times: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
+    for sample in samples:
+        if sample.status is Status.OK and (sample.scenario.collective, sample.choice) not in broken:
+            times[sample.scenario, sample.choice].append(sample.time_s)
+    return {pair: median(values) for pair, values in times.items()}
+
+
+def _decide(model: Model, space: Space, samples: Sequence[Sample], threshold: float) -> dict[Scenario, Choice]:
+    """The choice for every scenario of the grid that was measured at all in its shape."""
+    measured = _medians(samples)
+    selection = Selection(model, space, measured)
+    shapes = {(s.nodes, s.ppn) for s, _ in measured if s.collective == space.collective}
+    scenarios = [s for s in space.scenarios if (s.nodes, s.ppn) in shapes]
+    selection.prepare(scenarios)
+    broken = broken_choices(samples)
+
+    def promising(scenario: Scenario, choice: Choice) -> bool:
+        """Measured no faster than it would have to be proven: not worth the proof."""
+        times = [measured.get((scenario, one)) for one in (DEFAULT, choice)]
+        return times[0] is None or times[1] is None or times[0] > threshold * times[1]
+
+    decided = {scenario: selection.best(scenario) for scenario in scenarios}
+    return {s: c if (s.collective, c) not in broken and promising(s, c) else DEFAULT for s, c in decided.items()}
+
+
+def _prove(
+    workbench: Workbench,
+    options: TuneOptions,
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    out: Path,
+    deadline_s: float,
+    listener: Listener,
+) -> list[GateResult]:
+    candidates = {s: c for choices in decided.values() for s, c in choices.items() if c != DEFAULT}
+    if not candidates:
+        return []
+    listener.stage(f"proving {len(candidates)} choices against the default in fresh launches")
+    path = out / CONFIRMATION
+    path.unlink(missing_ok=True)
+    seeds = iter(range(options.seed + 1, options.seed + 1000))
+    with Journal.create(path, workbench.environment) as journal:
+        confirmation = Confirmation(
+            open_source=lambda: workbench.live_source(next(seeds)),
+            record=journal.append,
+            threshold=options.threshold,
+        )
+        try:
+            return confirmation.run(candidates, deadline_s)
+        except (LaunchError, KeyboardInterrupt, StopRequestedError) as error:
+            listener.note(
+                f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
+            )
+            return confirmation.results(candidates)
+
+
+def _proven_rules(
+    workbench: Workbench,
+    spaces: Mapping[str, Space],
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    gate: Sequence[GateResult],
+) -> dict[str, RuleSet]:
+    kept = {result.scenario for result in gate if result.verdict is Verdict.KEPT}
+    return {
+        name: distill_proven(
+            {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},
+            spaces[name],
+            workbench.catalogue.collective(name).basis,
+        )
+        for name, choices in decided.items()
+    }
+
+
+def _summary(
+    options: TuneOptions, outcome: Outcome, gate: Sequence[GateResult], share: Mapping[str, float], total_s: float
+) -> dict[str, Any]:
+    kept = [result for result in gate if result.verdict is Verdict.KEPT]
+    summary: dict[str, Any] = {
+        "seed": options.seed,
+        "gated": options.gate,
+        "total_s": total_s,
+        "samples": len(outcome.samples),
+        "reasons": dict(outcome.reasons),
+        "interrupted": outcome.interrupted,
+        "share": dict(share),
+        "gate": [
+            {
+                "scenario": [r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.scenario.size_bytes],
+                "choice": str(r.choice),
+                "verdict": r.verdict.value,
+                "ratios": [round(ratio, 4) for ratio in r.ratios],
+                "reason": r.reason,
+            }
+            for r in gate
+        ],
+    }
+    if kept:
+        summary["speedup"] = geometric_mean([r.speedup for r in kept])
+        summary["speedup_low"] = geometric_mean([r.low for r in kept])
+        summary["speedup_worst"] = min(r.low for r in kept)
+    return summary
+
+
+def _plain(facts: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in facts.items()}
+
+
+def require_writable(directory: Path) -> None:
+    """Raises InputError where nothing could be written there: better before the measuring than after."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / ".colltune-probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"cannot write to {directory}: {error.strerror}", "Give another directory by --out") from error
+
+
+__all__ = ["ColltuneError", "Listener", "TuneOptions", "TuneResult", "require_writable", "tune"]

@@ -1,0 +1,192 @@
+"""What every command that runs MPI needs: the MPI, the job, the catalogue, the agent, and how they are started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from colltune import catalog
+from colltune.catalog import Catalogue
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Environment
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.space import Space, message_sizes, shapes
+from colltune.emit.mpich import MpichEmitter
+from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
+from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
+from colltune.mpi.installation import Installation, Library
+from colltune.mpi.job import Job, find_job
+from colltune.mpi.launch import Command, Request, launch
+from colltune.native_build import build, cache_directory
+
+THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """What the user may say about where to run; None is whatever is found."""
+
+    mpiexec: str | None = None
+    host_file: Path | None = None
+    nodes: int | None = None
+    ppn: int | None = None
+    thread_level: str = "single"
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """An MPI ready to be measured."""
+
+    installation: Installation
+    job: Job
+    nodes: int
+    ppn: int
+    thread_level: str
+    catalogue: Catalogue
+    emitter: MpichEmitter
+    agent: Path
+    environment: Environment
+    process_environment: Mapping[str, str]
+    _settings: dict[tuple[str, Choice], Settings | None] = field(default_factory=dict)
+    _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether ranks share cores, so that times say more about the scheduler than about MPI."""
+        return any(self.ppn > node.slots for node in self.job.nodes[: self.nodes])
+
+    def settings(self, collective: str, choice: Choice) -> Settings | None:
+        """The control variables of a choice with their integers; None where this library does not know them."""
+        if (collective, choice) not in self._settings:
+            choices = {choice, *self.catalogue.choices(collective)}
+            named = {(collective, one): self.catalogue.settings(collective, one) for one in choices}
+            self._settings.update(resolve_settings(self.agent, named, self.process_environment))
+        return self._settings[collective, choice]
+
+    def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
+        """The choices that may be measured in ``scenario``."""
+        if scenario not in self._legal:
+            self._legal[scenario] = tuple(
+                choice
+                for choice in self.catalogue.legal(scenario, self.thread_level)
+                if choice == DEFAULT or self.settings(scenario.collective, choice) is not None
+            )
+        return self._legal[scenario]
+
+    def space(self, collective: str, smallest: int, largest: int) -> Space:
+        """The scenarios of ``collective`` that this job can form, for sizes between two bounds in bytes."""
+        sizes = message_sizes(collective, smallest, largest)
+        grid = (Scenario(collective, n, p, size) for n, p in shapes(self.nodes, self.ppn) for size in sizes)
+        return Space(collective, tuple(grid), self.legal)
+
+    def command(
+        self, program: Sequence[str], variables: Mapping[str, str] | None = None, nodes: int = 0, ppn: int = 0
+    ) -> Command:
+        """How to start ``program`` on the whole job, or on its first ``nodes`` with ``ppn`` ranks each."""
+        request = Request(program, nodes or self.nodes, ppn or self.ppn, environment=dict(variables or {}))
+        return launch(self.installation, self.job, request)
+
+    def live_source(
+        self,
+        seed: int,
+        variables: Mapping[str, str] | None = None,
+        on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None,
+    ) -> LiveSource:
+        """A source of samples on a fresh launch, with ``variables`` set for every rank."""
+        command = self.command([str(self.agent), "--thread-level", self.thread_level], variables)
+        if command.host_file is not None:
+            path, content = command.host_file
+            Path(path).write_text(content, encoding="utf-8")
+
+        def settings(collective: str, choice: Choice) -> Settings:
+            found = self.settings(collective, choice)
+            if found is None:
+                raise InputError(f"this MPI does not know {collective} {choice}", "Tune again: the MPI has changed")
+            return found
+
+        plan = LivePlan(
+            command=command.argv,
+            process_environment={**self.process_environment, **command.environment},
+            settings=settings,
+            seed=seed,
+            on_event=on_event,
+        )
+        return LiveSource(plan, self.environment)
+
+
+def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workbench:
+    """Finds MPI and job, and compiles the agent. Raises InputError, with what to do, where something is missing."""
+    if options.thread_level not in THREAD_LEVELS:
+        raise InputError(f"there is no thread level {options.thread_level!r}", f"Use {', '.join(THREAD_LEVELS)}")
+    python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
+    installation = find_mpi(options.mpiexec, environ, python_bin=python_bin)
+    if installation.library is not Library.MPICH:
+        raise InputError(
+            f"{installation.mpiexec} is {installation.library} {installation.version}; colltune tunes MPICH so far",
+            "Give the mpiexec of an MPICH by --mpiexec, or run pip install 'colltune[mpich]'",
+        )
+    job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
+    nodes, ppn = _shape(options, job)
+    catalogue = catalog.load("mpich", installation.version)
+    # A selection file that is in force would be measured in the place of the library's own choice.
+    process_environment = {name: value for name, value in environ.items() if not name.endswith("_TUNING_JSON_FILE")}
+    return Workbench(
+        installation=installation,
+        job=job,
+        nodes=nodes,
+        ppn=ppn,
+        thread_level=options.thread_level,
+        catalogue=catalogue,
+        emitter=MpichEmitter.from_library(installation.libmpi, installation.version),
+        agent=build(installation.mpicc, "agent", cache_directory(environ)),
+        environment=Environment(
+            mpi=str(installation.library),
+            mpi_version=installation.version,
+            mpi_build=installation.build,
+            machine=describe_machine(),
+            nodes=nodes,
+            ppn=ppn,
+            thread_level=options.thread_level,
+            facts={
+                "scheduler": str(job.scheduler),
+                "launcher": str(installation.launcher),
+                "mpiexec": str(installation.mpiexec),
+                "mpicc": str(installation.mpicc),
+            },
+        ),
+        process_environment=process_environment,
+    )
+
+
+def _shape(options: MachineOptions, job: Job) -> tuple[int, int]:
+    nodes, ppn = options.nodes or len(job.nodes), options.ppn or job.ppn
+    if nodes > len(job.nodes):
+        raise InputError(f"--nodes {nodes}: the job has {len(job.nodes)}", "Ask for fewer nodes")
+    if nodes * ppn < 2:
+        raise InputError(
+            f"this is a job of {nodes} node with {ppn} rank: a collective needs two ranks at least",
+            "Give --ppn 2 or more",
+        )
+    return nodes, ppn
+
+
+def check_collectives(names: Iterable[str], catalogue: Catalogue) -> tuple[list[str], dict[str, str]]:
+    """The collectives to tune, and those of ``names`` that have nothing to tune, with the reason.
+
+    Raises InputError for a name that is no collective.
+    """
+    wanted, nothing = [], {}
+    for name in dict.fromkeys(names):
+        if name not in COLLECTIVES:
+            raise InputError(f"there is no collective {name!r} to tune", f"There are {', '.join(COLLECTIVES)}")
+        reason = catalogue.collective(name).nothing_to_tune
+        if reason is None:
+            wanted.append(name)
+        else:
+            nothing[name] = reason
+    if not wanted:
+        raise InputError(f"nothing to tune: {'; '.join(f'{k}: {v}' for k, v in nothing.items()) or 'no collective'}")
+    return wanted, nothing
