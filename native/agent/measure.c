@@ -134,9 +134,9 @@ static int ct__start(ct__point *point, int index)
     state->live = state->status == CT__OK && code == MPI_SUCCESS;
     if (!state->live)
         return code;
-    int calls = point->group->fresh ? CT__FRESH_WARM_UP : request->warm_up;
-    if (worst[1] * calls > request->box_s)
-        calls = point->group->fresh ? CT__FRESH_WARM_UP : 1;
+    int calls = worst[1] * request->warm_up > request->box_s ? 1 : request->warm_up;
+    if (point->group->fresh && index == 0)
+        calls = CT__FRESH_WARM_UP;
     own[1] = worst[1];
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
         double elapsed;

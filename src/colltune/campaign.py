@@ -6,7 +6,7 @@ The only module that knows both the learners and the source of samples.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from colltune.core.choice import DEFAULT, Choice
@@ -18,6 +18,7 @@ from colltune.measure.contract import Effort, Source
 
 # Trials, warm-up, the calls back to back and the synchronisation, over the time box of a choice.
 _OVERHEAD = 2.5
+WHOLE = "the whole grid was measured"
 # Statuses after which a choice is not trusted anywhere.
 _BROKEN = frozenset({Status.WRONG, Status.CRASHED, Status.HUNG})
 
@@ -92,15 +93,11 @@ class Campaign:
     def _tune(self, collective: str, deadline_s: float) -> str:
         whole = self._whole_grid(collective)
         if not whole:
-            return "the whole grid was measured"
+            return WHOLE
         pairs = sum(len(point.choices) for point in whole)
         if pairs * self.effort.box_s * _OVERHEAD <= deadline_s - self.clock():
             # Cheaper to measure than to be clever about.
-            return (
-                "the whole grid was measured"
-                if self._measure(whole, deadline_s)
-                else "its share of the budget is spent"
-            )
+            return WHOLE if self._measure(whole, deadline_s) else "its share of the budget is spent"
         learner = self.learners[collective]
         while (reason := learner.should_stop()) is None:
             points = [self._trusted(point) for point in learner.ask(1)]
@@ -126,12 +123,18 @@ class Campaign:
 
     def _measure(self, points: Sequence[Point], deadline_s: float) -> bool:
         """Measures ``points``; False if the deadline came first."""
-        for chunk in _chunks(points):
-            if self.clock() >= deadline_s:
-                return False
-            for point, samples in self.source.measure([self._trusted(point) for point in chunk], self.effort):
-                self._take(point, samples)
-        return True
+        late = False
+
+        def in_time() -> Iterator[Point]:
+            nonlocal late
+            for point in points:
+                if late := self.clock() >= deadline_s:
+                    return
+                yield self._trusted(point)
+
+        for point, samples in self.source.measure(in_time(), self.effort):
+            self._take(point, samples)
+        return not late
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         if not samples:
@@ -156,12 +159,6 @@ class Campaign:
                 speedup=times[DEFAULT] / times[best] if best is not None and DEFAULT in times else None,
             )
         )
-
-
-def _chunks(points: Sequence[Point]) -> list[Sequence[Point]]:
-    """Pieces small enough that a deadline is noticed, large enough that the source is kept busy."""
-    size = 8
-    return [points[i : i + size] for i in range(0, len(points), size)]
 
 
 def broken_choices(samples: Sequence[Sample]) -> set[tuple[str, Choice]]:

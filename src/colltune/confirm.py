@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from statistics import median
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
@@ -29,19 +31,28 @@ class Confirmation:
     most_groups: int = 11
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=lambda: Effort(relative_width=0.02, box_s=0.01, fewest=20, most=200))
+    progress: Callable[[Sequence[GateResult]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
 
     def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
+        """Judges ``candidates``, which come in the order of their promise: the first are proven first."""
         self._ratios: dict[Scenario, list[float]] = {scenario: [] for scenario in candidates}
         self._failed: dict[Scenario, str] = {}
+        self._cost_s: dict[Scenario, float] = {}
         fewest = fewest_groups()
         quotas = [-(-fewest * (i + 1) // self.launches) for i in range(self.launches - 1)] + [self.most_groups]
         for quota in quotas:
-            if not any(self._wanting(s, c, quota) for s, c in candidates.items()) or self.clock() >= deadline_s:
+            if self.clock() >= deadline_s or not self._round(candidates, quota, deadline_s):
                 continue
             source = self.open_source()
             try:
-                self._one_launch(source, candidates, quota, deadline_s)
+                while points := self._round(candidates, quota, deadline_s):
+                    in_time = takewhile(lambda _point: self.clock() < deadline_s, points)
+                    for point, samples in source.measure(in_time, self.effort):
+                        self._take(point, samples)
+                    self.progress(self.results(candidates))
+                    if self.clock() >= deadline_s:
+                        break
             finally:
                 source.close()
         return self.results(candidates)
@@ -50,21 +61,30 @@ class Confirmation:
         """What is known of ``candidates`` by now, also after a run that was cut off."""
         return [self._result(scenario, choice) for scenario, choice in candidates.items()]
 
-    def _one_launch(self, source: Source, candidates: Mapping[Scenario, Choice], quota: int, deadline_s: float) -> None:
-        """Rounds over all candidates that still need groups, so that two groups of one are well apart in time."""
-        while self.clock() < deadline_s:
-            points = [Point(s, (DEFAULT, c)) for s, c in candidates.items() if self._wanting(s, c, quota)]
-            if not points:
-                return
-            # Largest shapes first, and those of one shape together: the agent can queue these.
-            points.sort(key=lambda p: (-p.scenario.ranks, -p.scenario.nodes, p.scenario.collective))
-            for point, samples in source.measure(points, self.effort):
-                self._take(point, samples)
+    def _round(self, candidates: Mapping[Scenario, Choice], quota: int, deadline_s: float) -> list[Point]:
+        """One further group of all candidates that need one and whose proof can be had in time.
+
+        Rounds go over all of these, so that two groups of one candidate are well apart in time. Points of one shape
+        stand together: the agent can queue these.
+        """
+        left_s = deadline_s - self.clock()
+        typical_s = median(self._cost_s.values()) if self._cost_s else 0.0
+        points = []
+        for scenario, choice in candidates.items():
+            if not self._wanting(scenario, choice, quota):
+                continue
+            missing = max(1, fewest_groups() - len(self._ratios[scenario]))
+            left_s -= missing * self._cost_s.get(scenario, typical_s)
+            if left_s < 0.0 and points:
+                break
+            points.append(Point(scenario, (DEFAULT, choice)))
+        return sorted(points, key=lambda p: (-p.scenario.ranks, -p.scenario.nodes, p.scenario.collective))
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         if not samples:
             return
         self.record(samples)
+        self._cost_s[point.scenario] = sum(sample.cost_s for sample in samples)
         times = {sample.choice: sample.time_s for sample in samples if sample.status is Status.OK}
         for sample in samples:
             if sample.status is not Status.OK:

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from colltune.campaign import Campaign, Outcome, Progress, StopRequestedError, broken_choices
+from colltune.campaign import WHOLE, Campaign, Outcome, Progress, StopRequestedError, broken_choices
 from colltune.confirm import Confirmation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import ColltuneError, InputError, LaunchError
@@ -22,6 +22,7 @@ from colltune.core.space import Space
 from colltune.distill.rules import distill, distill_proven
 from colltune.distill.selection import Selection
 from colltune.learn.forest import ForestLearner
+from colltune.learn.measured import MeasuredModel
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
 from colltune.store.journal import Journal
@@ -55,6 +56,7 @@ class Listener:
     """Hears of what goes on; a command line shows it, a library user may not care."""
 
     progress: Callable[[Progress], None] = lambda _progress: None
+    proof: Callable[[Sequence[GateResult]], None] = lambda _results: None
     stage: Callable[[str], None] = lambda _text: None
     note: Callable[[str], None] = lambda _text: None
 
@@ -90,7 +92,7 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     if options.gate:
         left_s = options.budget_s - (time.monotonic() - started_s)
         deadline_s = time.monotonic() + (_LAST_SECONDS_S if outcome.interrupted else max(left_s, 5.0))
-        gate = _prove(workbench, options, decided, out, deadline_s, listener)
+        gate = _prove(workbench, options, decided, _medians(outcome.samples), out, deadline_s, listener)
         rule_sets = _proven_rules(workbench, spaces, decided, gate)
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
@@ -141,7 +143,12 @@ def _measure(
         outcome = campaign.run()
     finally:
         _close(source)
-    models = {name: learner.model() for name, learner in learners.items()}
+    medians = _medians(outcome.samples)
+    models: dict[str, Model] = {}
+    for name, learner in learners.items():
+        # Rules that reach beyond the grid need a model that does, too.
+        whole = options.gate and outcome.reasons.get(name) == WHOLE
+        models[name] = MeasuredModel(medians) if whole or not medians else learner.model()
     share = {"launches": source.launches, "wall_s": outcome.elapsed_s, "inside_collectives_s": source.inside_s}
     return outcome, models, share
 
@@ -185,6 +192,7 @@ def _prove(
     workbench: Workbench,
     options: TuneOptions,
     decided: Mapping[str, Mapping[Scenario, Choice]],
+    medians: Mapping[tuple[Scenario, Choice], float],
     out: Path,
     deadline_s: float,
     listener: Listener,
@@ -192,6 +200,14 @@ def _prove(
     candidates = {s: c for choices in decided.values() for s, c in choices.items() if c != DEFAULT}
     if not candidates:
         return []
+
+    def gain(scenario: Scenario) -> float:
+        """Of the whole job before its parts, and by the ratio that was measured."""
+        default, chosen = medians.get((scenario, DEFAULT)), medians.get((scenario, candidates[scenario]))
+        ratio = default / chosen if default and chosen else 1.0
+        return ratio * (scenario.ranks / (workbench.nodes * workbench.ppn)) ** 0.5
+
+    candidates = {s: candidates[s] for s in sorted(candidates, key=gain, reverse=True)}
     listener.stage(f"proving {len(candidates)} choices against the default in fresh launches")
     path = out / CONFIRMATION
     path.unlink(missing_ok=True)
@@ -201,6 +217,7 @@ def _prove(
             open_source=lambda: workbench.live_source(next(seeds)),
             record=journal.append,
             threshold=options.threshold,
+            progress=listener.proof,
         )
         try:
             return confirmation.run(candidates, deadline_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -45,7 +46,7 @@ class Display:
             self._bar.stop()
 
     def listener(self) -> Listener:
-        return Listener(progress=self._progress, stage=self._stage, note=self._note)
+        return Listener(progress=self._progress, proof=self._proof, stage=self._stage, note=self._note)
 
     def machine(self, bench: Workbench) -> None:
         shape = f"{bench.nodes} nodes x {bench.ppn} ranks" if bench.nodes > 1 else f"{bench.ppn} ranks on this machine"
@@ -79,6 +80,16 @@ class Display:
         elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
             self._said_s = time.monotonic()
             self.console.print(f"  {where}; {state}", markup=False)
+
+    def _proof(self, results: Sequence[GateResult]) -> None:
+        kept = sum(1 for result in results if result.verdict is Verdict.KEPT)
+        groups = sum(len(result.ratios) for result in results)
+        state = f"{groups} comparisons, {kept} of {len(results)} proven"
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=kept, total=len(results), state=state)
+        elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
+            self._said_s = time.monotonic()
+            self.console.print(f"  {state}", markup=False)
 
     @staticmethod
     def _time_left(step: Step) -> float:

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestRegressor
 
 from colltune.core.choice import Choice
 from colltune.core.model import Model, Prediction
@@ -204,6 +202,10 @@ class _Forest:
     def __init__(
         self, encoding: ChoiceEncoding, pairs: Sequence[Pair], output: Floats, trees: int, rows: int, seed: int
     ) -> None:
+        # Imported here because it takes longer than to measure a small grid whole, which needs no forest.
+        import sklearn
+        from sklearn.ensemble import RandomForestRegressor
+
         columns = scenario_columns([scenario for scenario, _ in pairs])
         numbers = encoding.numbers([choice for _, choice in pairs])
         self._places = encoding.fit(numbers, columns[:, 2], output)

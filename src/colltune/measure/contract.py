@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,9 +32,10 @@ class Source(Protocol):
     @property
     def environment(self) -> Environment: ...
 
-    def measure(self, points: Sequence[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         """One answer per point, as each completes: one sample per choice, failures as statuses.
 
+        Points are taken from ``points`` one by one as the source can use them, so that a generator may stop early.
         Raises LaunchError where nothing can be measured at all.
         """
         ...

@@ -6,7 +6,7 @@ import random
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Effort
 
+# Requests at the agent: one that is measured, and one that it finds when it is done.
+_QUEUED = 2
 Settings = tuple[tuple[str, int], ...]
 
 
@@ -83,23 +85,31 @@ class LiveSource:
             plan.on_event("launch", {"number": self.launches, "command": list(plan.command)})
         return self._agent.ready
 
-    def measure(self, points: Sequence[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-        waiting = deque(point for point in points if point.choices)
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        following = iter(points)
+        again: deque[Point] = deque()  # to be measured once more, after a job that ended early
         pending: deque[_Request] = deque()
-        while waiting or pending:
-            while waiting and self._may_send(pending, waiting[0]):
-                pending.append(self._send(waiting.popleft(), effort))
+        upcoming: Point | None = None
+        while True:
+            while upcoming is not None or len(pending) < _QUEUED:
+                if upcoming is None:
+                    upcoming = again.popleft() if again else next(following, None)
+                if upcoming is None or not self._may_send(pending, upcoming):
+                    break
+                if upcoming.choices:
+                    pending.append(self._send(upcoming, effort))
+                upcoming = None
+            if not pending:
+                return
             request = pending[0]
             try:
                 samples = self._answers(request)
             except _AgentEndedError as end:
-                failed, again = self._recover(request, end)
-                pending.popleft()
-                waiting.extendleft(reversed([*again, *(other.point for other in pending)]))
+                samples, retried = self._recover(request, end)
+                again.extendleft(reversed([*retried, *(other.point for other in list(pending)[1:])]))
                 pending.clear()
-                yield request.point, failed
-                continue
-            pending.popleft()
+            else:
+                pending.popleft()
             yield request.point, samples
 
     @staticmethod
@@ -108,7 +118,7 @@ class LiveSource:
         if not pending:
             return True
         running, following = pending[0].point.scenario, point.scenario
-        return len(pending) < 2 and (running.nodes, running.ppn) == (following.nodes, following.ppn)
+        return len(pending) < _QUEUED and (running.nodes, running.ppn) == (following.nodes, following.ppn)
 
     def _send(self, point: Point, effort: Effort) -> _Request:
         self.start()
