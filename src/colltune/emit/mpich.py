@@ -79,6 +79,7 @@ class MpichEmitter:
     def __init__(self, catalogue: Catalogue, defaults: DefaultTrees) -> None:
         self._catalogue = catalogue
         self._defaults = defaults
+        self._settled: dict[str, Pair] = {}
 
     @classmethod
     def from_library(cls, library: Path, version: str) -> MpichEmitter:
@@ -130,7 +131,9 @@ class MpichEmitter:
 
     def _default(self, collective: str) -> Pair:
         """The same, fit to stand below any operator."""
-        return Pair(*map(settle, self._untouched(collective)))
+        if collective not in self._settled:
+            self._settled[collective] = Pair(*map(settle, self._untouched(collective)))
+        return self._settled[collective]
 
     def _intra(self, rule_set: RuleSet) -> Pair:
         """The subtrees below comm_type=intra.

@@ -1,0 +1,79 @@
+"""Small built-in trees in MPICH's format, with each trait that the real ones have."""
+
+from __future__ import annotations
+
+from colltune.core.scenario import COLLECTIVES
+from colltune.emit.mpich_defaults import DefaultTrees
+from colltune.emit.mpich_tree import Tree
+
+
+def algorithm(collective: str, name: str) -> Tree:
+    return {f"algorithm=MPIR_{collective.capitalize()}_{name}": {}}
+
+
+def composition(collective: str, letter: str) -> Tree:
+    return {f"composition=MPIDI_{collective.capitalize()}_intra_composition_{letter}": {}}
+
+
+def default_trees() -> DefaultTrees:
+    general: Tree = {}
+    ch4: Tree = {}
+    for name in COLLECTIVES:
+        general[f"collective={name}"] = {
+            "comm_type=intra": algorithm(name, "intra_first"),
+            "comm_type=inter": algorithm(name, "inter_only"),
+        }
+        ch4[f"collective={name}"] = {"comm_type=intra": composition(name, "alpha")}
+    general["collective=scan"] = algorithm("scan", "intra_recursive_doubling")
+    general["collective=bcast"]["comm_type=intra"] = {
+        "comm_size<8": {
+            "comm_hierarchy=parent": {"avg_msg_size<=0": algorithm("bcast", "intra_zero"), "avg_msg_size=any": _few()},
+            "comm_hierarchy=any": _few(),
+        },
+        "comm_size=pow2": {"avg_msg_size<12288": _few(), "avg_msg_size=any": algorithm("bcast", "intra_many_pow2")},
+        "comm_size=any": algorithm("bcast", "intra_many"),
+    }
+    general["collective=allreduce"]["comm_type=intra"] = {
+        "avg_msg_size<=8": algorithm("allreduce", "intra_short"),
+        "avg_msg_size=any": {
+            "is_op_built_in=no": algorithm("allreduce", "intra_user"),
+            "is_op_built_in=yes": {
+                "count<pow2": algorithm("allreduce", "intra_few"),
+                "count=any": algorithm("allreduce", "intra_long"),
+            },
+        },
+    }
+    general["collective=alltoall"]["comm_type=intra"] = {
+        "is_sendbuf_inplace=yes": algorithm("alltoall", "intra_in_place"),
+        "is_sendbuf_inplace=no": {"comm_size<8": algorithm("alltoall", "intra_few"), "comm_size=any": _alltoall()},
+    }
+    ch4["collective=bcast"]["comm_type=intra"] = {
+        "comm_hierarchy=parent": {
+            "comm_size<8": {"avg_msg_size=any": composition("bcast", "alpha")},
+            "comm_size=any": composition("bcast", "gamma"),
+        },
+        "comm_hierarchy=any": composition("bcast", "gamma"),
+    }
+    ch4["collective=allreduce"]["comm_type=intra"] = {
+        "comm_size=node_comm_size": composition("allreduce", "gamma"),
+        "comm_size=any": {
+            "comm_hierarchy=parent": {
+                "is_commutative=yes": composition("allreduce", "alpha"),
+                "is_commutative=no": composition("allreduce", "beta"),
+            },
+            "comm_hierarchy=any": composition("allreduce", "beta"),
+        },
+    }
+    return DefaultTrees(general, ch4)
+
+
+def _few() -> Tree:
+    return algorithm("bcast", "intra_few")
+
+
+def _alltoall() -> Tree:
+    return {"avg_msg_size<=256": algorithm("alltoall", "intra_brucks"), "avg_msg_size=any": _pairwise()}
+
+
+def _pairwise() -> Tree:
+    return algorithm("alltoall", "intra_pairwise")

@@ -1,0 +1,158 @@
+"""The catalogue of MPICH: versions, choices, preconditions, control variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from colltune.catalog import Kind, Need, load
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario, SizeBasis
+
+VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_collective_has_an_entry_in_every_version(version: str) -> None:
+    catalogue = load("mpich", version)
+    assert set(catalogue.entries) == set(COLLECTIVES)
+    for name in COLLECTIVES:
+        choices = catalogue.choices(name)
+        assert choices[0] == DEFAULT
+        assert len(set(choices)) == len(choices)
+
+
+@pytest.mark.parametrize(
+    ("version", "known_as", "warned"),
+    [("4.1", "4.1", False), ("5.0.1rc2", "5.0", False), ("5.1.0", "5.0", True), ("4.9", "4.3", True)],
+)
+def test_versions_are_matched_by_major_and_minor(version: str, known_as: str, warned: bool) -> None:
+    catalogue = load("mpich", version)
+    assert catalogue.version == known_as
+    assert (catalogue.warning is not None) == warned
+
+
+@pytest.mark.parametrize(
+    ("library", "version"), [("mpich", "3.4.3"), ("mpich", "five"), ("mpich", "5."), ("lam", "7.0")]
+)
+def test_what_is_not_covered_is_refused(library: str, version: str) -> None:
+    with pytest.raises(InputError):
+        load(library, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("nodes", [1, 2, 3, 8])
+@pytest.mark.parametrize("ppn", [1, 2, 3, 8, 64])
+def test_legal_choices_are_few_known_and_start_with_the_default(version: str, nodes: int, ppn: int) -> None:
+    catalogue = load("mpich", version)
+    for name in COLLECTIVES:
+        for size in (0, 4, 64, 2**20):
+            legal = catalogue.legal(Scenario(name, nodes, ppn, size))
+            assert legal[0] == DEFAULT
+            assert set(legal) <= set(catalogue.choices(name))
+            assert len(set(legal)) == len(legal) <= 20
+
+
+def test_preconditions_leave_choices_out() -> None:
+    catalogue = load("mpich", "5.0.2")
+
+    def keys(collective: str, nodes: int, ppn: int, size: int, level: str = "single") -> set[str]:
+        return {choice.algorithm for choice in catalogue.legal(Scenario(collective, nodes, ppn, size), level)}
+
+    assert "recursive_doubling" in keys("allgather", 2, 2, 64)
+    assert "recursive_doubling" not in keys("allgather", 3, 2, 64)
+    assert "reduce_scatter_allgather" not in keys("allreduce", 2, 4, 28)
+    assert "reduce_scatter_allgather" in keys("allreduce", 2, 4, 32)
+    assert "gamma" not in keys("allreduce", 2, 2, 64)
+    assert {"alpha", "gamma"} <= keys("allreduce", 1, 2, 64)
+    assert not {"alpha", "beta", "delta"} & keys("bcast", 4, 1, 64)
+    assert not {"alpha", "gamma"} & keys("allreduce", 1, 2, 64, "multiple")
+    assert "alpha" in keys("allreduce", 2, 2, 64, "multiple")
+    assert "noncommutative" not in keys("reduce_scatter", 2, 2, 20)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"), [(2, {2}), (3, {2, 3}), (4, {2, 3, 4}), (6, {2, 3, 4, 8}), (64, {2, 3, 4, 8})]
+)
+def test_a_radix_beyond_the_ranks_is_tried_once(ranks: int, expected: set[int]) -> None:
+    legal = load("mpich", "5.0.2").legal(Scenario("allgather", 1, ranks, 64))
+    assert {dict(choice.parameters)["k"] for choice in legal if choice.algorithm == "k_brucks"} == expected
+
+
+def test_a_chunk_as_long_as_the_message_is_left_out() -> None:
+    catalogue = load("mpich", "5.0.2")
+    for size, chunks in ((8192, set()), (8193, {8192}), (2**20, {8192, 65536})):
+        legal = catalogue.legal(Scenario("bcast", 1, 8, size))
+        assert {dict(c.parameters)["chunk_size"] for c in legal if c.algorithm == "pipelined_tree"} == chunks
+
+
+def test_control_variables_of_choices() -> None:
+    catalogue = load("mpich", "5.0.2")
+    assert catalogue.settings("bcast", DEFAULT) == ()
+    assert catalogue.settings("bcast", Choice("alpha")) == (("MPIR_CVAR_BCAST_COMPOSITION", "1"),)
+    assert catalogue.settings("allreduce", parse_choice("recexch(k=4)")) == (
+        ("MPIR_CVAR_ALLREDUCE_COMPOSITION", "2"),
+        ("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recexch"),
+        ("MPIR_CVAR_ALLREDUCE_RECEXCH_KVAL", "4"),
+        ("MPIR_CVAR_ALLREDUCE_RECEXCH_SINGLE_PHASE_RECV", "0"),
+    )
+    assert catalogue.settings("allgatherv", Choice("ring"))[0] == ("MPIR_CVAR_ALLGATHERV_DEVICE_COLLECTIVE", "0")
+    assert load("mpich", "4.0.3").settings("bcast", Choice("binomial")) == (
+        ("MPIR_CVAR_BCAST_DEVICE_COLLECTIVE", "0"),
+        ("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial"),
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_setting_names_a_variable_that_is_read_once(version: str) -> None:
+    catalogue = load("mpich", version)
+    for name in COLLECTIVES:
+        for choice in catalogue.choices(name):
+            assert not [variable for variable, _ in catalogue.settings(name, choice) if "TREE_TYPE" in variable]
+
+
+@pytest.mark.parametrize(
+    ("collective", "text"),
+    [
+        ("bcast", "smp"),
+        ("bcast", "tree"),
+        ("bcast", "tree(k=2,x=1)"),
+        ("bcast", "nothing"),
+        ("barrier", "recexch(k=2)"),
+    ],
+)
+def test_choices_that_cannot_be_made_are_refused(collective: str, text: str) -> None:
+    with pytest.raises(InputError):
+        load("mpich", "5.0.2").settings(collective, parse_choice(text))
+
+
+def test_parameters_are_written_as_each_version_reads_them() -> None:
+    tree = parse_choice("tree(k=4)")
+    old = dict(load("mpich", "4.2.3").selection_parameters("allreduce", tree))
+    new = dict(load("mpich", "4.3.2").selection_parameters("allreduce", tree))
+    assert old == {"tree_type": "1", "k": "4", "chunk_size": "0", "buffer_per_child": "0"}
+    assert new["tree_type"] == "knomial_1"
+    assert {"topo_overhead", "topo_diff_groups", "topo_diff_switches", "topo_same_switches"} <= set(new)
+
+
+def test_the_basis_is_what_mpich_compares() -> None:
+    catalogue = load("mpich", "5.0.2")
+    basis = {name: catalogue.collective(name).basis for name in COLLECTIVES}
+    assert {name for name in basis if basis[name] is SizeBasis.TOTAL} == {"allgather", "allgatherv"}
+    assert {name for name in basis if basis[name] is SizeBasis.NONE} == {"barrier", "gather", "scatter"}
+    assert catalogue.collective("gather").nothing_to_tune
+    assert catalogue.collective("bcast").nothing_to_tune is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_never_chosen_says_why(version: str) -> None:
+    catalogue = load("mpich", version)
+    for name in COLLECTIVES:
+        for algorithm in catalogue.collective(name).algorithms:
+            assert algorithm.candidate or algorithm.why_not
+            if algorithm.kind is Kind.COMPOSITION and algorithm.candidate:
+                assert algorithm.number is not None
+            if Need.IN_PLACE in algorithm.needs:
+                assert not algorithm.candidate
+            if algorithm.reproducible:
+                assert name in REDUCTIONS

@@ -1,0 +1,228 @@
+"""MPICH's selection files: what they decide for any call, however unlucky."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpich_trees import default_trees
+
+from colltune.catalog import Kind, Need, load
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
+from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich_tree import Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
+from colltune.testing.emitter import random_rules
+
+VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
+GOLDEN = Path(__file__).parents[1] / "golden" / "mpich"
+
+
+def emitter(version: str) -> MpichEmitter:
+    return MpichEmitter(load("mpich", version), default_trees())
+
+
+def meets(call: Call, need: Need) -> bool:
+    return {
+        Need.POWER_OF_TWO: call.ranks in (1, 2, 4, 8, 16, 32, 64),
+        Need.COMMUTATIVE: call.commutative,
+        Need.BUILTIN_OP: call.builtin_op,
+        Need.COUNT_GE_POF2: call.count >= 2 ** (len(f"{call.ranks:b}") - 1),
+        Need.REGULAR_COUNTS: call.regular_counts,
+        Need.NOT_IN_PLACE: not call.in_place,
+        Need.IN_PLACE: call.in_place,
+        Need.PARENT_COMM: call.hierarchy == "parent",
+        Need.ONE_NODE: call.hierarchy == "parent" and call.nodes == 1,
+    }[need]
+
+
+def chosen(rule_set: RuleSet, call: Call) -> Choice:
+    """What the rules say of ``call``; the default for calls that rules do not speak of."""
+    if call.ranks == 1 or call.comm_type == "inter" or call.hierarchy not in ("parent", "flat"):
+        return DEFAULT
+    size = call.total_bytes if rule_set.collective.startswith(("allgather", "reduce_scatter")) else call.message_bytes
+    for rule in rule_set.rules:
+        ppn_fits = rule.max_ppn is None or call.ranks <= rule.max_ppn * call.nodes
+        if ppn_fits and rule.matches(0, call.ranks, 0 if rule_set.basis is SizeBasis.NONE else size):
+            return rule.choice
+    raise AssertionError("a rule set is total")
+
+
+@st.composite
+def calls(draw: st.DrawFn, collective: str) -> Call:
+    hierarchy = draw(st.sampled_from(["parent", "parent", "parent", "flat", "node", "node_roots"]))
+    ranks = draw(st.integers(1, 72))
+    nodes = {"flat": ranks, "node": 1, "node_roots": ranks}.get(hierarchy) or draw(st.integers(1, max(1, ranks // 2)))
+    return Call(
+        collective,
+        ranks,
+        nodes,
+        hierarchy,
+        draw(st.sampled_from(["intra", "intra", "intra", "inter"])),
+        draw(st.integers(0, 2**25)),
+        draw(st.integers(0, 2**25)),
+        draw(st.integers(0, 100)),
+        *(draw(st.booleans()) for _ in range(6)),
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(VERSIONS), st.sampled_from(COLLECTIVES), st.integers(0, 10**6))
+def test_any_call_gets_the_chosen_algorithm_or_where_that_cannot_run_the_default(
+    data: st.DataObject, version: str, collective: str, seed: int
+) -> None:
+    catalogue, defaults, number = load("mpich", version), default_trees(), emitter(version).version
+    entry = catalogue.collective(collective)
+    rule_set = random_rules(seed, collective, entry.basis, catalogue.choices(collective))
+    files = emitter(version).emit([rule_set])
+    call = data.draw(calls(collective))
+    general = decide(defaults.general, call, number)
+    ch4 = decide(defaults.ch4, call, number)
+    choice = chosen(rule_set, call)
+    if choice != DEFAULT:
+        algorithm = catalogue.algorithm(collective, choice)
+        if all(meets(call, need) for need in algorithm.needs):
+            if algorithm.kind is Kind.COMPOSITION:
+                ch4 = Leaf(algorithm.selection_name)
+            else:
+                ch4 = Leaf(entry.network_only.selection_name)
+                general = Leaf(algorithm.selection_name, catalogue.selection_parameters(collective, choice))
+    assert decide(parse_tree(files[GENERAL_FILE]), call, number) == general
+    assert decide(parse_tree(files[CH4_FILE]), call, number) == ch4
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_files_hold_nothing_that_this_mpich_refuses(version: str) -> None:
+    catalogue = load("mpich", version)
+    for collective in COLLECTIVES:
+        basis = catalogue.collective(collective).basis
+        rule_set = random_rules(7, collective, basis, catalogue.choices(collective))
+        for content in emitter(version).emit([rule_set]).values():
+            tuned = parse_tree(content)[f"collective={collective}"]["comm_type=intra"]
+            check_operators(tuned, emitter(version).version, collective)
+
+
+def check_operators(tree: Tree, version: tuple[int, int], collective: str) -> None:
+    if is_leaf(tree):
+        return
+    keys = list(tree)
+    for key in keys:
+        assert "any" not in key or key.endswith("=any")
+        assert not key.startswith(("comm_size<", "comm_avg_ppn<")) or "<=" in key, "means <= in some places"
+        if key.endswith("=any"):
+            assert key == keys[-1], "after any nothing may follow"
+        if "<" in key or key in ("comm_size=pow2", "comm_size=node_comm_size"):
+            assert key != keys[-1], "a comparison needs a sibling for the rest"
+        if key == "comm_avg_ppn=any":
+            assert version >= (4, 2)
+        if collective in ("gather", "scatter", "barrier"):
+            assert "msg_size" not in key
+        if collective.startswith(("allgather", "reduce_scatter")):
+            assert "avg_msg_size" not in key
+        check_operators(tree[key], version, collective)
+
+
+def test_every_other_collective_stays_as_it_was() -> None:
+    defaults = default_trees()
+    files = emitter("5.0.2").emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("binomial"))])
+    for name, tree in ((GENERAL_FILE, defaults.general), (CH4_FILE, defaults.ch4)):
+        written = parse_tree(files[name])
+        assert {key: value for key, value in written.items() if key != "collective=bcast"} == {
+            key: value for key, value in tree.items() if key != "collective=bcast"
+        }
+        assert list(written) == list(tree)
+        inter = tree["collective=bcast"].get("comm_type=inter")
+        assert written["collective=bcast"].get("comm_type=inter") == inter
+
+
+def test_bounds_beyond_31_bits_are_cut() -> None:
+    rules = (
+        Rule(None, None, 2**31, Choice("binomial")),
+        Rule(None, None, 2**40, Choice("nb")),
+        Rule(None, None, None, DEFAULT),
+    )
+    text = emitter("5.0.2").emit([RuleSet("bcast", SizeBasis.MESSAGE, rules)])[GENERAL_FILE]
+    assert b"avg_msg_size<=2147483647" in text
+    assert b"2147483648" not in text
+    call = Call("bcast", 4, message_bytes=2**31 - 1)
+    assert decide(parse_tree(text), call, (5, 0)) == Leaf("MPIR_Bcast_intra_binomial")
+
+
+def test_no_file_has_a_length_of_whole_pages() -> None:
+    lengths = [len(format_tree({"algorithm=" + "x" * extra: {}})) for extra in range(4000, 8200)]
+    assert all(length % 4096 for length in lengths)
+    assert sum(length % 4096 == 1 for length in lengths) == 2
+
+
+def test_rules_in_another_basis_are_refused() -> None:
+    with pytest.raises(InputError, match="compare sizes"):
+        emitter("5.0.2").emit([RuleSet.always("gather", SizeBasis.MESSAGE, Choice("nb"))])
+
+
+def test_a_choice_of_a_newer_version_is_refused() -> None:
+    rule_set = RuleSet.always("allreduce", SizeBasis.MESSAGE, parse_choice("recursive_multiplying(k=2)"))
+    assert emitter("4.3.2").emit([rule_set])
+    with pytest.raises(InputError, match="recursive_multiplying"):
+        emitter("4.2.3").emit([rule_set])
+
+
+@pytest.mark.parametrize("spoil", ["", "[1]", "{}", '{"collective=bcast": {"comm_type=intra": {"comm_size<=1": {}}}}'])
+def test_files_by_another_hand_are_refused(spoil: str) -> None:
+    files = emitter("5.0.2").emit([])
+    with pytest.raises(InputError):
+        emitter("5.0.2").parse({**files, GENERAL_FILE: spoil.encode()}, "bcast")
+
+
+def test_a_call_is_what_the_scenario_measures() -> None:
+    call = Call.of(Scenario("allgather", 2, 3, 100))
+    assert (call.ranks, call.total_bytes, call.hierarchy) == (6, 600, "parent")
+    assert Call.of(Scenario("reduce_scatter", 2, 2, 80)) == replace(
+        Call("reduce_scatter", 4, 2), message_bytes=80, total_bytes=80, count=20
+    )
+    assert Call.of(Scenario("allreduce", 4, 1, 80), "multiple").multi_threaded
+    assert Call.of(Scenario("allreduce", 4, 1, 80)).hierarchy == "flat"
+
+
+@pytest.mark.parametrize("version", ["4.0.3", "4.2.3", "5.0.2"])
+def test_golden_files(version: str) -> None:
+    """The files for a fixed set of rules, byte for byte. tests/golden/mpich/README says how to renew them."""
+    files = emitter(version).emit(golden_rules(version))
+    for name, content in files.items():
+        assert content == (GOLDEN / version[:3] / name).read_bytes()
+
+
+def golden_rules(version: str) -> list[RuleSet]:
+    tree = "binomial" if version.startswith("4.0") else "tree(k=4)"
+    barrier = "dissemination" if version.startswith("4.0") else "k_dissemination(k=4)"
+    composition = DEFAULT if version.startswith("4.0") else Choice("alpha")
+    bcast = (
+        Rule(1, None, 1024, parse_choice(tree)),
+        Rule(1, None, None, DEFAULT),
+        Rule(None, 4, None, composition),
+        Rule(None, None, 65536, Choice("scatter_recursive_doubling_allgather")),
+        Rule(None, None, None, Choice("scatter_ring_allgather")),
+    )
+    allreduce = (
+        Rule(None, None, 64, Choice("recursive_doubling")),
+        Rule(None, None, None, Choice("reduce_scatter_allgather")),
+    )
+    return [
+        RuleSet("bcast", SizeBasis.MESSAGE, bcast),
+        RuleSet("allreduce", SizeBasis.MESSAGE, allreduce),
+        RuleSet.always("barrier", SizeBasis.NONE, parse_choice(barrier)),
+        RuleSet.always("alltoall", SizeBasis.MESSAGE, Choice("pairwise")),
+    ]
+
+
+if __name__ == "__main__":
+    for golden in ("4.0.3", "4.2.3", "5.0.2"):
+        for file, data in emitter(golden).emit(golden_rules(golden)).items():
+            json.loads(data)
+            (GOLDEN / golden[:3]).mkdir(parents=True, exist_ok=True)
+            (GOLDEN / golden[:3] / file).write_bytes(data)
