@@ -1,0 +1,128 @@
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool ct__number(const char *text, char end, long long least, long long most, long long *value, const char **rest)
+{
+    char *stop;
+
+    errno = 0;
+    *value = strtoll(text, &stop, 10);
+    *rest = stop;
+    return errno == 0 && stop != text && (*stop == '\0' || *stop == end) && *value >= least && *value <= most;
+}
+
+static bool ct__parse_ranks(const char *text, struct ct_options *options)
+{
+    for (options->ranks = 0;; text++) {
+        long long value;
+        if (!ct__number(text, ',', 1, 1 << 20, &value, &text) || options->ranks == CT_MOST_RANK_COUNTS)
+            return false;
+        if (options->ranks > 0 && value <= options->rank_counts[options->ranks - 1])
+            return false;
+        options->rank_counts[options->ranks++] = (int)value;
+        if (*text == '\0')
+            return true;
+    }
+}
+
+/* COLLECTIVE=BYTES,BYTES,... */
+static bool ct__parse_sizes(const char *text, bool total, struct ct_options *options)
+{
+    const char *equals = strchr(text, '=');
+    int collective = equals == NULL ? -1 : ct_collective_find(text, (size_t)(equals - text));
+
+    if (collective < 0)
+        return false;
+    for (text = equals + 1;; text++) {
+        struct ct_size size = {collective, total, 0};
+        if (!ct__number(text, ',', 0, 1LL << 40, &size.bytes, &text) || options->size_count == CT_MOST_SIZES)
+            return false;
+        options->sizes[options->size_count++] = size;
+        if (*text == '\0')
+            return true;
+    }
+}
+
+static bool ct__parse_only(const char *text, struct ct_options *options)
+{
+    memset(options->selected, 0, sizeof options->selected);
+    for (;; text++) {
+        size_t length = strcspn(text, ",");
+        int collective = ct_collective_find(text, length);
+        if (collective < 0)
+            return false;
+        options->selected[collective] = true;
+        text += length;
+        if (*text == '\0')
+            return true;
+    }
+}
+
+static bool ct__parse_level(const char *text, struct ct_options *options)
+{
+    static const char *const names[] = {"single", "funneled", "serialized", "multiple"};
+    static const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            options->thread_level = levels[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool ct__parse_value(const char *name, const char *value, struct ct_options *options)
+{
+    const char *rest;
+    long long number = 0;
+
+    if (strcmp(name, "--ranks") == 0)
+        return ct__parse_ranks(value, options);
+    if (strcmp(name, "--sizes") == 0 || strcmp(name, "--totals") == 0)
+        return ct__parse_sizes(value, strcmp(name, "--totals") == 0, options);
+    if (strcmp(name, "--only") == 0)
+        return ct__parse_only(value, options);
+    if (strcmp(name, "--thread-level") == 0)
+        return ct__parse_level(value, options);
+    if (strcmp(name, "--progress") == 0) {
+        options->progress_path = value;
+        return true;
+    }
+    if (strcmp(name, "--max-bytes") == 0)
+        return ct__number(value, '\0', 1, 1LL << 40, &options->max_bytes, &rest);
+    if (strcmp(name, "--case") == 0 && ct__number(value, '\0', 1, 1LL << 40, &number, &rest)) {
+        options->only_case = (long)number;
+        return true;
+    }
+    if (strcmp(name, "--case-limit") == 0 && ct__number(value, '\0', 1, 86400, &number, &rest)) {
+        options->case_limit_s = (unsigned)number;
+        return true;
+    }
+    return false;
+}
+
+bool ct_options_parse(int argc, char **argv, struct ct_options *options)
+{
+    *options = (struct ct_options){.case_limit_s = 60, .thread_level = MPI_THREAD_SINGLE};
+    for (int i = 0; i < CT_COLLECTIVES; i++)
+        options->selected[i] = true;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--short") == 0) {
+            options->is_short = true;
+            continue;
+        }
+        if (i + 1 == argc || !ct__parse_value(argv[i], argv[i + 1], options)) {
+            fprintf(stderr, "conformance: cannot use %s %s\n", argv[i], i + 1 == argc ? "" : argv[i + 1]);
+            return false;
+        }
+        i++;
+    }
+    if (options->max_bytes == 0)
+        options->max_bytes = options->is_short ? 1 << 18 : 1 << 22;
+    return true;
+}

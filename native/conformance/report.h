@@ -1,0 +1,32 @@
+/* What the replay says: verdicts of single cases, the case that is running, failures and totals. */
+#ifndef CT_REPORT_H
+#define CT_REPORT_H
+
+#include <stdbool.h>
+
+#define CT_CASE_TEXT 256
+
+/* The outcome of one case on one rank, and, once collected, on all of them. */
+struct ct_verdict {
+    int failed, rank;
+    char text[200];
+};
+
+/* Notes the first thing that went wrong; later ones follow from it more often than not. */
+__attribute__((format(printf, 2, 3))) void ct_verdict_fail(struct ct_verdict *verdict, const char *format, ...);
+
+/* Notes an MPI error, on stderr too: the other ranks may wait for ever for the one that got it. */
+void ct_verdict_check(struct ct_verdict *verdict, int rc, const char *function);
+
+/* Only rank 0 reports; on the others these do nothing.
+ * progress_path: a file that always holds the running case, NULL: each case is a line on stdout instead.
+ * case_limit_s: after so many seconds in one case it is named as hung and the program ends with code 3. */
+void ct_report_open(bool speaks, const char *progress_path, unsigned case_limit_s);
+void ct_report_start(long number, const char *text);
+void ct_report_finish(long number, const char *text, const struct ct_verdict *verdict);
+void ct_report_skip(const char *collective, int ranks, long long bytes);
+
+/* Writes the last line. Returns the exit code: 0, or 1 if a case failed. */
+int ct_report_close(void);
+
+#endif
