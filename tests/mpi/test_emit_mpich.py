@@ -1,0 +1,235 @@
+"""MPICH itself loads the files: the algorithm that they name is the one that runs, and no legal call fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from colltune.catalog import load
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import COLLECTIVES, SizeBasis
+from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich_tree import Call, decide, parse_tree
+from colltune.mpi.detect import find_mpi
+from colltune.mpi.installation import Installation, Library
+
+pytestmark = pytest.mark.mpi
+
+NATIVE = Path(__file__).parents[1] / "native"
+FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
+# A waiting rank gives its core away, and messages go through UCX, where they are counted.
+QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx"}
+MOST_CHOICES = 19
+
+
+@pytest.fixture(scope="module")
+def mpich() -> Installation:
+    mpiexec = os.environ.get("COLLTUNE_TEST_MPIEXEC")
+    try:
+        found = find_mpi(mpiexec, os.environ, python_bin=Path(sys.executable).parent)
+    except InputError as error:
+        pytest.skip(str(error))
+    if found.library is not Library.MPICH:
+        pytest.skip(f"{found.mpiexec} is not MPICH's")
+    return found
+
+
+@pytest.fixture(scope="module")
+def emitter(mpich: Installation) -> MpichEmitter:
+    return MpichEmitter.from_library(mpich.libmpi, mpich.version)
+
+
+@pytest.fixture(scope="module")
+def programs(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("programs")
+    for name in ("legal_calls", "count_sends"):
+        command = [str(mpich.mpicc), *FLAGS, str(NATIVE / f"{name}.c"), "-o", str(directory / name)]
+        subprocess.run(command, check=True, timeout=60)
+    compiler = shutil.which("cc") or "gcc"
+    shared = [
+        compiler,
+        *FLAGS,
+        "-shared",
+        "-fPIC",
+        str(NATIVE / "send_count.c"),
+        "-o",
+        str(directory / "send_count.so"),
+    ]
+    subprocess.run([*shared, "-ldl"], check=True, timeout=60)
+    return directory
+
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(mpich: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
+    """Runs a command on ``ranks`` ranks with the files of ``rule_sets`` in force."""
+
+    def run(
+        ranks: int, command: Sequence[str], rule_sets: Sequence[RuleSet], **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        for name, content in emitter.emit(rule_sets).items():
+            (tmp_path / name).write_bytes(content)
+        environment = {**os.environ, **QUIET, **variables, **emitter.environment(tmp_path)}
+        return subprocess.run(
+            [str(mpich.mpiexec), "-n", str(ranks), *command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+
+    return run
+
+
+def always(mpich: Installation, number: int) -> list[RuleSet]:
+    """Rules that prefer, everywhere, the ``number``-th choice of each collective."""
+    catalogue, rule_sets = load("mpich", mpich.version), []
+    for name in COLLECTIVES:
+        choices = catalogue.choices(name)
+        rule_sets.append(RuleSet.always(name, catalogue.collective(name).basis, choices[number % len(choices)]))
+    return rule_sets
+
+
+def check_legal_calls(
+    run: Run, programs: Path, rule_sets: list[RuleSet], ranks: int, largest: int, **variables: str
+) -> None:
+    answer = run(ranks, [str(programs / "legal_calls"), "0", str(largest)], rule_sets, **variables)
+    said = answer.stdout[-2000:] + answer.stderr[-2000:]
+    preferred = [f"{rule_set.collective} {rule_set.rules[0].choice}" for rule_set in rule_sets]
+    assert answer.returncode == 0, f"{preferred}: {said}"
+    assert answer.stdout.startswith("ok"), f"{preferred}: {said}"
+
+
+def test_no_version_has_more_choices_than_are_tried(mpich: Installation) -> None:
+    catalogue = load("mpich", mpich.version)
+    assert max(len(catalogue.choices(name)) for name in COLLECTIVES) <= MOST_CHOICES
+
+
+@pytest.mark.parametrize("number", range(MOST_CHOICES))
+def test_whatever_a_file_prefers_every_legal_call_works(
+    mpich: Installation, run: Run, programs: Path, number: int
+) -> None:
+    check_legal_calls(run, programs, always(mpich, number), 5, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(MOST_CHOICES))
+@pytest.mark.parametrize(
+    ("ranks", "variables"),
+    [(6, {"MPIR_CVAR_NUM_CLIQUES": "2"}), (5, {"MPIR_CVAR_NOLOCAL": "1"}), (8, {})],
+    ids=["two nodes", "one rank per node", "one node"],
+)
+def test_and_so_it_does_on_several_nodes(
+    mpich: Installation, run: Run, programs: Path, number: int, ranks: int, variables: dict[str, str]
+) -> None:
+    check_legal_calls(run, programs, always(mpich, number), ranks, 8, **variables)
+
+
+def log2_ceiling(ranks: int) -> int:
+    return (ranks - 1).bit_length()
+
+
+# How many messages all ranks together send, by algorithm; a tree sends one to each rank but its root.
+MESSAGES: dict[str, Callable[[int], int]] = {
+    "allgather ring": lambda ranks: ranks * (ranks - 1),
+    "allgather brucks": lambda ranks: ranks * log2_ceiling(ranks),
+    "alltoall pairwise": lambda ranks: ranks * (ranks - 1),
+    "alltoall brucks": lambda ranks: ranks * log2_ceiling(ranks),
+    "allreduce ring": lambda ranks: 2 * ranks * (ranks - 1),
+    "allreduce tree": lambda ranks: 2 * (ranks - 1),
+    "bcast binomial": lambda ranks: ranks - 1,
+    "barrier k_dissemination(k=2)": lambda ranks: ranks * log2_ceiling(ranks),
+    "barrier k_dissemination(k=8)": lambda ranks: ranks * min(ranks - 1, 7),
+    "barrier dissemination": lambda ranks: ranks * log2_ceiling(ranks),
+}
+
+
+def by_size_and_ranks(collective: str, basis: SizeBasis, short: Choice, long: Choice) -> RuleSet:
+    """``short`` up to 1,024 bytes on up to four ranks; the other way round on more."""
+    bound = None if basis is SizeBasis.NONE else 1024
+    rules = [Rule(None, 4, bound, short), Rule(None, 4, None, long), Rule(None, None, bound, long)]
+    rules.append(Rule(None, None, None, short))
+    if basis is SizeBasis.NONE:
+        rules = [Rule(None, 4, None, short), Rule(None, None, None, long)]
+    return RuleSet(collective, basis, tuple(rules))
+
+
+@pytest.mark.parametrize("ranks", range(2, 9))
+def test_the_file_decides_which_algorithm_runs(mpich: Installation, run: Run, programs: Path, ranks: int) -> None:
+    if mpich.version.startswith("4.0"):
+        pytest.skip("MPICH 4.0 has few algorithms whose messages can be told apart at every rank count")
+    rule_sets = [
+        by_size_and_ranks("allgather", SizeBasis.TOTAL, Choice("brucks"), Choice("ring")),
+        by_size_and_ranks("alltoall", SizeBasis.MESSAGE, Choice("brucks"), Choice("pairwise")),
+        by_size_and_ranks("allreduce", SizeBasis.MESSAGE, parse_choice("tree(k=2)"), Choice("ring")),
+        by_size_and_ranks(
+            "barrier", SizeBasis.NONE, parse_choice("k_dissemination(k=8)"), parse_choice("k_dissemination(k=2)")
+        ),
+        by_size_and_ranks("bcast", SizeBasis.MESSAGE, Choice("binomial"), Choice("scatter_ring_allgather")),
+    ]
+    sizes = [840, 1024, 1028, 4200]  # every rank has a block of its own to send
+    answer = run(
+        ranks,
+        [str(programs / "count_sends"), *map(str, sizes)],
+        rule_sets,
+        MPIR_CVAR_NOLOCAL="1",
+        LD_PRELOAD=str(programs / "send_count.so"),
+    )
+    assert answer.returncode == 0, answer.stderr
+    counted = {(name, int(size)): int(sent) for name, size, sent in map(str.split, answer.stdout.splitlines())}
+    by_name = {rule_set.collective: rule_set for rule_set in rule_sets}
+    for (name, size), sent in counted.items():
+        if name not in by_name:
+            continue
+        basis = {SizeBasis.TOTAL: size * ranks, SizeBasis.MESSAGE: size, SizeBasis.NONE: 0}[by_name[name].basis]
+        rule = next(rule for rule in by_name[name].rules if rule.matches(1, ranks, basis))
+        label = f"{name} {rule.choice}".replace("tree(k=2)", "tree")
+        if label in MESSAGES:
+            assert sent == MESSAGES[label](ranks), (label, size)
+        else:
+            # A scatter over a tree, then a ring: no fewer messages than the ring alone but for the empty blocks.
+            assert label == "bcast scatter_ring_allgather"
+            assert sent > ranks - 1 or ranks == 2, (label, size)
+
+
+@pytest.mark.parametrize("ranks", [3, 5])
+def test_a_composition_in_the_file_runs(mpich: Installation, run: Run, programs: Path, ranks: int) -> None:
+    """On two nodes: the flat tree sends to every rank of the other node, the composition once to its first rank."""
+    sent = {}
+    for choice in (Choice("alpha"), Choice("scatter_ring_allgather"), DEFAULT):
+        if choice.algorithm == "alpha" and mpich.version.startswith("4.0"):
+            pytest.skip("MPICH 4.0 cannot measure compositions, so none is written for it")
+        answer = run(
+            ranks,
+            [str(programs / "count_sends"), "64"],
+            [RuleSet.always("bcast", SizeBasis.MESSAGE, choice)],
+            MPIR_CVAR_NUM_CLIQUES="2",
+            LD_PRELOAD=str(programs / "send_count.so"),
+        )
+        assert answer.returncode == 0, answer.stderr
+        lines = [line.split() for line in answer.stdout.splitlines()]
+        sent[choice.algorithm] = next(int(count) for name, _, count in lines if name == "bcast")
+    assert sent["alpha"] == 1
+    assert sent["scatter_ring_allgather"] > 1
+    assert sent["default"] == 1  # MPICH's own tree is in the file too, and names the same composition
+
+
+def test_the_default_trees_of_this_mpich_decide_every_tuned_collective(emitter: MpichEmitter) -> None:
+    for content in emitter.emit([]).values():
+        tree = parse_tree(content)
+        for name in COLLECTIVES:
+            for ranks in (1, 2, 3, 7, 8, 9, 64):
+                for commutative in (True, False):
+                    call = Call(name, ranks, message_bytes=1000, total_bytes=8000, count=250, commutative=commutative)
+                    assert decide(tree, call, emitter.version) is not None, (name, call)
