@@ -1,0 +1,154 @@
+"""The replay passes on the library as it is, and finds each of the faults it is there for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+from colltune.emit.mpich_defaults import cut_default_trees
+from colltune.native_build import build, source_directory
+from colltune.verify.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
+
+pytestmark = pytest.mark.mpi
+
+FAULTS = Path(__file__).parents[1] / "native" / "faulty_mpi.c"
+SELECTION = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+
+
+@pytest.fixture(scope="module")
+def mpiexec() -> Path:
+    named = os.environ.get("COLLTUNE_TEST_MPIEXEC")
+    path = Path(named) if named else Path(sys.executable).parent / "mpiexec"
+    if not path.exists():
+        pytest.skip(f"no MPI at {path}: set COLLTUNE_TEST_MPIEXEC")
+    return path
+
+
+@pytest.fixture(scope="module")
+def program(mpiexec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(mpiexec.with_name("mpicc"), PROGRAM, tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def faulty(mpiexec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = tmp_path_factory.mktemp("faulty") / "faulty.so"
+    subprocess.run([mpiexec.with_name("mpicc"), "-shared", "-fPIC", FAULTS, "-o", library], check=True)
+    return library
+
+
+def replay(
+    mpiexec: Path, program: Path, world: int, arguments: Sequence[str], timeout_s: float = 120.0, **variables: str
+) -> ConformanceResult:
+    command = [str(mpiexec), "-n", str(world), str(program), *arguments]
+    return run_conformance(command, {**os.environ, **variables}, timeout_s)
+
+
+def test_the_library_itself_passes_at_1_to_8_ranks(mpiexec: Path, program: Path) -> None:
+    result = replay(mpiexec, program, 8, replay_arguments(range(1, 9), short=True))
+    assert result.passed, result.message
+    assert result.cases > 1500
+
+
+def test_the_full_form_passes(mpiexec: Path, program: Path) -> None:
+    bounds = RuleSet(
+        "allgather", SizeBasis.TOTAL, (Rule(None, None, 600, Choice("ring")), Rule(None, None, None, DEFAULT))
+    )
+    only = ["allgather", "alltoallv", "gather", "reduce_scatter", "scatter"]
+    result = replay(mpiexec, program, 3, replay_arguments([3], [bounds], collectives=only, max_bytes=100_000))
+    assert result.passed, result.message
+    assert result.skipped == ()
+
+
+def test_threads_and_single_cases(mpiexec: Path, program: Path) -> None:
+    arguments = replay_arguments([3], short=True, thread_level="multiple", collectives=["bcast", "allreduce"])
+    result = replay(mpiexec, program, 3, arguments)
+    assert result.passed, result.message
+    alone = replay(mpiexec, program, 3, [*arguments, "--case", str(result.cases - 1)])
+    assert alone.passed, alone.message
+    assert 0 < alone.cases < 10
+
+
+def test_an_algorithm_outside_its_preconditions_is_named(mpiexec: Path, program: Path, tmp_path: Path) -> None:
+    general = dict(cut_default_trees(mpiexec.parent.parent / "lib" / "libmpi.so.12").general)
+    general["collective=allgather"] = {
+        "comm_type=intra": {"algorithm=MPIR_Allgather_intra_recursive_doubling": {}},
+        "comm_type=inter": {"algorithm=MPIR_Allgather_inter_local_gather_remote_bcast": {}},
+    }
+    selection = tmp_path / "selection.json"
+    selection.write_text(json.dumps(general))
+    arguments = replay_arguments([1, 2, 3, 4], short=True)
+    result = replay(mpiexec, program, 4, arguments, **{SELECTION: str(selection)})
+    assert not result.passed
+    assert result.crashed_case is not None
+    assert "allgather" in result.crashed_case
+    assert "ranks=3" in result.crashed_case
+    assert "Assertion failed" in result.detail
+
+
+def test_a_file_that_does_not_load_is_a_crash_at_the_start(mpiexec: Path, program: Path, tmp_path: Path) -> None:
+    selection = tmp_path / "selection.json"
+    selection.write_text('{"collective=bcast": {"comm_siez<=4": {')
+    result = replay(mpiexec, program, 2, replay_arguments([2], short=True), **{SELECTION: str(selection)})
+    assert not result.passed
+    assert result.crashed_case == "start-up, before the first case"
+
+
+@pytest.mark.parametrize(
+    ("fault", "collective", "words"),
+    [
+        ("flip", "allreduce", "byte 0 of element 0"),
+        ("swap", "allreduce", "op=user_ordered"),
+        ("overrun", "allgather", "after its end"),
+        ("gap", "bcast", "gap byte 5 of element 0"),
+        ("leave", "barrier", "left before"),
+    ],
+)
+def test_a_fault_is_found(mpiexec: Path, program: Path, faulty: Path, fault: str, collective: str, words: str) -> None:
+    # Seven bytes or seven elements: allreduce counts in elements of four bytes.
+    extra = [] if collective == "barrier" else ["--sizes", f"{collective}=28"]
+    arguments = [*replay_arguments([3], collectives=[collective], max_bytes=2000), *extra]
+    result = replay(mpiexec, program, 3, arguments, LD_PRELOAD=str(faulty), CT_FAULT=fault)
+    assert result.crashed_case is None, result.message
+    assert 0 < result.failure_count < result.cases
+    assert all(text.split()[1] == collective for text in result.failures)
+    assert all(words in text for text in result.failures)
+
+
+@pytest.mark.parametrize(("fault", "hung"), [("die", False), ("hang", True)])
+def test_the_case_that_ends_or_hangs_is_named(
+    mpiexec: Path, program: Path, faulty: Path, fault: str, hung: bool
+) -> None:
+    arguments = replay_arguments([2], collectives=["allreduce"], short=True, case_limit_s=2)
+    result = replay(
+        mpiexec, program, 2, [*arguments, "--sizes", "allreduce=28"], LD_PRELOAD=str(faulty), CT_FAULT=fault
+    )
+    assert result.hung is hung
+    assert result.crashed_case is not None
+    assert "allreduce" in result.crashed_case
+    assert "count=7" in result.crashed_case
+
+
+def test_the_program_is_clean_under_sanitizers(mpiexec: Path, tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    program = tmp_path / "sanitized"
+    flags = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
+    sources = sorted(source_directory(PROGRAM).glob("*.c"))
+    subprocess.run(
+        [mpiexec.with_name("mpicc"), *flags, "-fno-sanitize-recover=all", *sources, "-o", program], check=True
+    )
+    # MPICH keeps what it has until the process ends.
+    result = replay(
+        mpiexec, program, 3, replay_arguments([3], short=True, max_bytes=50_000), ASAN_OPTIONS="detect_leaks=0"
+    )
+    assert result.passed, result.message

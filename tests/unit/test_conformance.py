@@ -1,0 +1,148 @@
+"""What is tried, how the replay's output is read, and that a job which ends or hangs becomes a result."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import LaunchError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+from colltune.verify.conformance import (
+    BEFORE_FIRST_CASE,
+    ConformanceResult,
+    boundaries,
+    parse_output,
+    rank_counts,
+    replay_arguments,
+    run_conformance,
+)
+
+RING = Choice("ring")
+
+
+def is_prime(number: int) -> bool:
+    return number > 1 and all(number % d for d in range(2, number))
+
+
+def rules(collective: str, basis: SizeBasis, *bounds: int) -> RuleSet:
+    return RuleSet(
+        collective, basis, (*(Rule(None, None, bound, RING) for bound in bounds), Rule(None, None, None, DEFAULT))
+    )
+
+
+def parse(stdout: str, *, stderr: str = "", running: str = "", code: int | None = 0) -> ConformanceResult:
+    return parse_output(["mpiexec", "-n", "4", "replay"], stdout, stderr, running, code, 1.5)
+
+
+@given(st.integers(1, 3000))
+def test_rank_counts_hold_what_breaks_algorithms(world: int) -> None:
+    counts = rank_counts(world)
+    assert counts == sorted(set(counts))
+    assert set(range(1, min(world, 16) + 1)) <= set(counts)
+    assert counts[-1] == world
+    for power in (2**n for n in range(12)):
+        assert {power - 1, power, power + 1} & set(range(1, world + 1)) <= set(counts)
+    for power in (2**n for n in range(4, 11)):
+        if 2 * power <= world:
+            assert any(is_prime(count) for count in counts if power + 1 < count < 2 * power - 1)
+    assert len(counts) <= 16 + 5 * world.bit_length()
+
+
+@given(st.sets(st.integers(0, 1 << 30), max_size=8))
+def test_each_bound_is_tried_from_both_sides(bounds: set[int]) -> None:
+    sizes = boundaries(rules("bcast", SizeBasis.MESSAGE, *sorted(bounds)))
+    assert list(sizes) == sorted(set(sizes))
+    assert set(sizes) == {bound + step for bound in bounds for step in (-1, 0, 1) if bound + step >= 0}
+
+
+def test_arguments_name_the_bounds_in_the_rules_own_basis() -> None:
+    arguments = replay_arguments(
+        [1, 2, 3],
+        [
+            rules("bcast", SizeBasis.MESSAGE, 4096),
+            rules("allgather", SizeBasis.TOTAL, 64),
+            rules("barrier", SizeBasis.NONE),
+        ],
+        short=True,
+        thread_level="multiple",
+    )
+    assert arguments[:4] == ["--ranks", "1,2,3", "--thread-level", "multiple"]
+    assert "--short" in arguments
+    assert arguments[-4:] == ["--sizes", "bcast=4095,4096,4097", "--totals", "allgather=63,64,65"]
+
+
+def test_a_clean_run_passes() -> None:
+    result = parse("skip alltoall ranks=4 bytes=9999\ndone cases=12 failures=0 skipped=1\n", running="case 12 scatter")
+    assert result.passed
+    assert result.cases == 12
+    assert result.skipped == ("alltoall ranks=4 bytes=9999",)
+    assert "12 cases" in result.message
+    assert "1 sizes left out" in result.message
+
+
+def test_failures_are_counted_and_can_be_repeated_alone() -> None:
+    result = parse("FAIL 7 allreduce comm=world | rank 2: recvbuf\ndone cases=9 failures=140 skipped=0\n", code=1)
+    assert not result.passed
+    assert result.failure_count == 140
+    assert result.failures == ("7 allreduce comm=world | rank 2: recvbuf",)
+    assert "140 of 9 cases" in result.message
+    assert result.message.endswith("mpiexec -n 4 replay --case 7")
+
+
+def test_an_ended_job_is_the_case_that_was_running() -> None:
+    result = parse(
+        "", stderr="\nAssertion failed in file a.c at line 3: pof2\n", running="case 40 allgather ", code=134
+    )
+    assert result.crashed_case == "40 allgather"
+    assert not result.hung
+    assert result.cases == 40
+    assert "Assertion failed in file a.c at line 3" in result.message
+    assert "--case 40" in result.message
+
+
+def test_without_a_progress_file_the_last_line_tells() -> None:
+    assert parse("case 1 bcast\ncase 2 gather root=0\n", code=9).crashed_case == "2 gather root=0"
+
+
+def test_a_job_that_never_began() -> None:
+    result = parse("", stderr="unknown key comm_siez<=4\n", code=1)
+    assert result.crashed_case == BEFORE_FIRST_CASE
+    assert "unknown key comm_siez" in result.message
+
+
+def test_a_named_hang() -> None:
+    result = parse("HANG 8 barrier comm=dup\n", running="case 8 barrier comm=dup", code=3)
+    assert result.hung
+    assert result.crashed_case == "8 barrier comm=dup"
+
+
+def test_a_crash_after_all_cases_is_not_a_pass() -> None:
+    assert not parse("done cases=5 failures=0 skipped=0\n", running="case 5 gather", code=139).passed
+
+
+def test_refused_arguments_are_not_a_finding_about_the_tuning() -> None:
+    with pytest.raises(LaunchError, match="--ranks asks for 9"):
+        parse("", stderr="conformance: --ranks asks for 9, but the job has 4\n", code=2)
+
+
+def test_a_missing_launcher() -> None:
+    with pytest.raises(LaunchError, match="no-such-launcher"):
+        run_conformance(["no-such-launcher"], os.environ, 5.0)
+
+
+def test_a_job_that_outlasts_its_time_is_stopped(tmp_path: Path) -> None:
+    program = tmp_path / "sleeper.py"
+    program.write_text(
+        "import pathlib, sys, time\n"
+        "pathlib.Path(sys.argv[sys.argv.index('--progress') + 1]).write_text('case 3 alltoall comm=world  \\n')\n"
+        "time.sleep(60)\n"
+    )
+    result = run_conformance([sys.executable, str(program)], os.environ, 1.0)
+    assert result.hung
+    assert result.crashed_case == "3 alltoall comm=world"
+    assert result.wall_s < 10.0
