@@ -1,0 +1,206 @@
+"""Topologies from the files that sites have."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colltune.core.errors import ColltuneError, InputError
+from colltune.core.hostlist import expand_hostlist
+from colltune.core.topology import Top, Topology
+from colltune.schedule.topology_files import (
+    load_topology,
+    parse_plain,
+    parse_scheme,
+    parse_slurm_conf,
+    parse_slurm_yaml,
+    shipped_schemes,
+)
+from colltune.schedule.yaml_subset import parse_yaml
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "topologies"
+HOSTS = expand_hostlist("n[01-08],login")
+
+
+def layers(topology: Topology) -> dict[str, tuple[str, ...]]:
+    """Host -> names of the layers above it, the greatest first."""
+    ways = (topology.paths[leaf] for leaf in topology.leaf)
+    names = [tuple(topology.switches[switch].name for switch in reversed(way[:-1])) for way in ways]
+    return {host.partition(".")[0]: path for host, path in zip(topology.hosts, names, strict=True)}
+
+
+@pytest.mark.parametrize("name", ["topology.conf", "topology.yaml"])
+def test_slurms_tree(name: str) -> None:
+    topology = load_topology(str(RECORDED / name), HOSTS)
+    assert topology.top is Top.SHARED
+    assert layers(topology) == {
+        **dict.fromkeys(HOSTS[:4], ("core", "spine", "s0")),
+        **dict.fromkeys((*HOSTS[4:6], "login"), ("core", "spine", "s1")),
+        **dict.fromkeys(HOSTS[6:8], ("core", "s2")),
+    }
+
+
+def test_slurms_blocks() -> None:
+    topology = load_topology(str(RECORDED / "topology-block.conf"), HOSTS[:8])
+    assert layers(topology) == {**dict.fromkeys(HOSTS[:4], ("b1",)), **dict.fromkeys(HOSTS[4:8], ("b2",))}
+    text = (RECORDED / "topology.yaml").read_text().replace("cluster_default: true", "cluster_default: false")
+    assert parse_slurm_yaml(text, "x")["n05"] == ("b2",), "without a default, the first one counts"
+
+
+def test_a_plain_file() -> None:
+    topology = load_topology(str(RECORDED / "plain.txt"), HOSTS)
+    assert topology.top is Top.CROSSBAR
+    assert layers(topology)["n05"] == ("g0", "c1")
+    assert layers(topology)["n08"] == ("g1",)
+
+
+def test_polaris() -> None:
+    topology = load_topology("polaris", (RECORDED / "polaris.hosts").read_text().split())
+    assert topology.top is Top.CROSSBAR
+    assert layers(topology) == {
+        "x3201c0s31b1n0": ("group 800", "rack 3201"),
+        "x3201c0s37b0n0": ("group 800", "rack 3201"),
+        "x3202c0s13b0n0": ("group 800", "rack 3202"),
+        "x3204c0s7b1n0": ("group 801", "rack 3204"),
+        "x3002c0s1b0n0": ("group 750", "rack 3002"),
+        "x3003c0s13b0n0": ("group 750", "rack 3003"),
+        "x3006c0s13b1n0": ("group 751", "rack 3006"),
+    }
+
+
+def test_aurora() -> None:
+    topology = load_topology("aurora", (RECORDED / "aurora.hosts").read_text().split())
+    assert layers(topology) == {
+        "x4407c5s4b0n0": ("group 4407", "chassis 5"),
+        "x4407c5s5b0n0": ("group 4407", "chassis 5"),
+        "x4407c6s0b0n0": ("group 4407", "chassis 6"),
+        "x4408c5s4b0n0": ("group 4408", "chassis 5"),
+        "x4408c5s7b0n0": ("group 4408", "chassis 5"),
+    }
+    assert topology.leaf[0] != topology.leaf[3], "chassis 5 of two groups are two chassis"
+
+
+def test_serial_and_the_shipped_ones() -> None:
+    assert load_topology("serial", HOSTS) == Topology.serial(HOSTS)
+    assert shipped_schemes() == ("aurora", "polaris")
+
+
+def test_full_names_are_found_by_their_short_ones() -> None:
+    topology = load_topology(str(RECORDED / "plain.txt"), ["n01.site.org", "n08"])
+    assert layers(topology) == {"n01": ("g0", "c0"), "n08": ("g1",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts", "message"),
+    [
+        ("plain.txt", ["n01", "x1", "x2", "x3", "x4"], r"does not know 4 of the job's hosts: x1, x2, x3 \.\.\."),
+        ("nothing.conf", ["n01"], "cannot read the topology .* serial, aurora, polaris"),
+    ],
+)
+def test_hosts_or_files_that_are_not_there(name: str, hosts: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_topology(str(RECORDED / name), hosts)
+
+
+def test_a_name_of_another_site() -> None:
+    with pytest.raises(InputError, match="nid001 is not of the scheme"):
+        load_topology("aurora", ["nid001"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n2", "n2 hangs on both a and b"),
+        ("SwitchName=a Switches=c\nSwitchName=b Switches=c", "c hangs on both a and b"),
+        ("SwitchName=a Switches=b Nodes=n1\nSwitchName=b Switches=a", "above itself"),
+        ("SwitchName=a Nodes=n[1-", "host list"),
+        ("Nodes=n1", "line 1"),
+        ("\n\nSwitchName=a Colour=red", "line 3"),
+    ],
+)
+def test_a_topology_conf_that_is_no_tree(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_slurm_conf(text, "topology.conf")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not a list"),
+        ("a: b", "not a list"),
+        ("- topology: x\n  flat: true", "neither switches nor blocks"),
+        ("- topology: x\n  tree:\n    switches:\n      - nodes: n1", "cannot read the switch"),
+        ("- topology: x\n  tree:\n    switches:\n      - switch: a\n     nodes: n1", "line 5"),
+        ("- topology: x\n\ttree: y", "line 2: a tab"),
+        ("- topology: &x\n", "line 1"),
+        ("- topology: x\n  topology: y\n", "line 2"),
+    ],
+)
+def test_a_topology_yaml_that_cannot_be_used(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_slurm_yaml(text, "topology.yaml")
+
+
+@pytest.mark.parametrize("text", ["n1", "a/: n1", ": n1", "a:", "a: n[1-", "top: sideways", "a: n1\nb: n1", "a//b: n1"])
+def test_a_plain_file_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_plain(text, "plain")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "host = '('\nlayers = [{name = 'a'}]",
+        "host = '(?P<a>x)'",
+        "host = '(?P<a>x)'\nlayers = [{name = 'b'}]",
+        "host = '(?P<a>x)'\nlayers = [{name = 'a', divide = 0}]",
+        "host = '(?P<a>x)'\ntop = 'side'\nlayers = []",
+        "host = 3\nlayers = []",
+        "host = 'x'\nlayers = [3]",
+        "not toml",
+    ],
+)
+def test_a_scheme_that_cannot_be_used(text: str) -> None:
+    with pytest.raises(InputError, match="mine"):
+        parse_scheme(text, "mine.toml")
+
+
+def test_a_new_system_is_a_few_lines(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        "host = 'c(?P<row>[a-z])(?P<number>\\d+)'\nlayers = [{name='row'}, {name='switch', part='number', divide=16}]\n"
+    )
+    topology = load_topology(str(tmp_path / "mine.toml"), ["ca3", "ca15", "ca16", "cb3"])
+    assert topology.top is Top.SHARED
+    assert layers(topology) == {
+        "ca3": ("row a", "switch 0"),
+        "ca15": ("row a", "switch 0"),
+        "ca16": ("row a", "switch 1"),
+        "cb3": ("row b", "switch 0"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", ""),
+        ("a: 1\nb: 'x # y'  # c\nc: \"\"\n", {"a": "1", "b": "x # y", "c": ""}),
+        ("- a\n- [b, c]\n- []\n-\n  - d\n- k: v\n  l:\n  - m\n", ["a", ["b", "c"], [], ["d"], {"k": "v", "l": ["m"]}]),
+        ("a:\n  b:\n    c: d\ne:\n", {"a": {"b": {"c": "d"}}, "e": ""}),
+    ],
+)
+def test_the_yaml_that_is_read(text: str, value: object) -> None:
+    assert parse_yaml(text, "x") == value
+
+
+lines = st.lists(st.sampled_from(["- a", "- a: b", "a:", "  b: c", "  - d", "-", "    - x: y", "      z: w", "[1,2]"]))
+
+
+@settings(max_examples=200)
+@given(lines.map("\n".join) | st.text(max_size=60), st.sampled_from([parse_slurm_yaml, parse_slurm_conf, parse_plain]))
+def test_any_text_is_a_topology_or_a_clear_error(text: str, parse) -> None:
+    try:
+        parse(text, "x")
+    except ColltuneError:
+        return
