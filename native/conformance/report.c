@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CT__MOST_LINES 100
+#define CT__MOST_LINES 2000
 
 static struct {
     bool speaks;

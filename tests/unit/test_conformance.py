@@ -15,6 +15,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.verify.conformance import (
     BEFORE_FIRST_CASE,
     ConformanceResult,
+    beyond_the_library,
     boundaries,
     parse_output,
     rank_counts,
@@ -92,6 +93,23 @@ def test_failures_are_counted_and_can_be_repeated_alone() -> None:
     assert result.failures == ("7 allreduce comm=world | rank 2: recvbuf",)
     assert "140 of 9 cases" in result.message
     assert result.message.endswith("mpiexec -n 4 replay --case 7")
+
+
+def test_what_the_library_gets_wrong_by_itself_is_not_held_against_a_tuning() -> None:
+    default = parse("FAIL 3 reduce comm=inter | rank 0: byte 1\ndone cases=9 failures=1 skipped=0\n", code=1)
+    same = parse("FAIL 3 reduce comm=inter | rank 1: byte 8\ndone cases=9 failures=1 skipped=0\n", code=1)
+    more = parse(
+        "FAIL 3 reduce comm=inter | rank 1: byte 8\nFAIL 4 reduce comm=dup | rank 0: byte 0\n"
+        "done cases=9 failures=2 skipped=0\n",
+        code=1,
+    )
+    assert beyond_the_library(same, default).passed
+    assert "1 fail without the tuning too" in beyond_the_library(same, default).message
+    left = beyond_the_library(more, default)
+    assert not left.passed
+    assert left.failures == ("4 reduce comm=dup | rank 0: byte 0",)
+    assert left.failure_count == 1
+    assert "--case 4" in left.message
 
 
 def test_an_ended_job_is_the_case_that_was_running() -> None:

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import LaunchError
@@ -34,10 +34,11 @@ _LAST_WORDS = re.compile(r"Assertion failed|Abort\(|unknown key|unrecognized key
 class ConformanceResult:
     """What a replay found.
 
-    ``cases``: started ones; ``failures``: one text per failed case that was printed (the first hundred), and
+    ``cases``: started ones; ``failures``: one text per failed case that was printed (the first two thousand), and
     ``failure_count`` all of them; ``crashed_case``: the one that ended the job or never ended, None if it went
     through; ``hung`` tells these two apart; ``skipped``: counts that were beyond the byte limit; ``detail``: the
-    library's last words; ``command`` is what was run.
+    library's last words; ``command`` is what was run; ``library_failures``: failures that were taken out because the
+    library has them without the tuning too.
     """
 
     command: tuple[str, ...]
@@ -49,6 +50,7 @@ class ConformanceResult:
     skipped: tuple[str, ...]
     detail: str
     wall_s: float
+    library_failures: int = 0
 
     @property
     def passed(self) -> bool:
@@ -59,7 +61,9 @@ class ConformanceResult:
         """What was found, where, and what to do next."""
         if self.passed:
             skipped = f", {len(self.skipped)} sizes left out as too large" if self.skipped else ""
-            return f"{self.cases} cases gave the right result in {format_duration(self.wall_s)}{skipped}"
+            own = f", {self.library_failures} fail without the tuning too" if self.library_failures else ""
+            right = self.cases - self.library_failures
+            return f"{right} cases gave the right result in {format_duration(self.wall_s)}{skipped}{own}"
         if self.crashed_case is not None:
             how = "a collective did not come back" if self.hung else "the job was ended by a collective"
             what, where = f"{how}: {self.detail}" if self.detail else how, self.crashed_case
@@ -68,6 +72,27 @@ class ConformanceResult:
         number = re.match(r"\d+", where)
         again = shlex.join((*self.command, "--case", number[0])) if number else shlex.join(self.command)
         return f"{what}\n  where: {where}\n  next: do not use this tuning; run the case alone with: {again}"
+
+
+def beyond_the_library(tuned: ConformanceResult, default: ConformanceResult) -> ConformanceResult:
+    """``tuned`` without the failures that the same replay has in ``default``, a run without any tuning.
+
+    Some libraries fail legal calls by themselves (MPICH 4.0: reductions on inter-communicators), and no tuning is to
+    blame for these. Cases are told apart by their text, so both runs must have had the same arguments.
+    """
+    known = {_case_text(failure) for failure in default.failures}
+    own = tuple(failure for failure in tuned.failures if _case_text(failure) not in known)
+    shared = len(tuned.failures) - len(own)
+    return replace(
+        tuned,
+        failures=own,
+        failure_count=tuned.failure_count - shared,
+        library_failures=tuned.library_failures + shared,
+    )
+
+
+def _case_text(failure: str) -> str:
+    return failure.partition(" | ")[0]
 
 
 def rank_counts(world: int) -> list[int]:
