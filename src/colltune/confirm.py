@@ -69,7 +69,7 @@ class Confirmation:
         """
         left_s = deadline_s - self.clock()
         typical_s = median(self._cost_s.values()) if self._cost_s else 0.0
-        points = []
+        points: list[Point] = []
         for scenario, choice in candidates.items():
             if not self._wanting(scenario, choice, quota):
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +27,7 @@ from colltune.learn.forest import ForestLearner
 from colltune.learn.measured import MeasuredModel
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
+from colltune.replay import make_safe
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
 from colltune.verify.gate import THRESHOLD, GateResult, Verdict
@@ -102,14 +105,21 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
             )
             for name in spaces
         }
-    files = {f"mpich/{name}": data for name, data in workbench.emitter.emit(list(rule_sets.values())).items()}
-    tuning = Tuning(
-        environment=workbench.environment,
-        rule_sets=rule_sets,
-        files=files,
-        variables=workbench.emitter.environment(Path("{directory}/mpich")),
-        summary=_summary(options, outcome, gate, share, time.monotonic() - started_s),
-    )
+    summary = _summary(options, outcome, gate, share)
+
+    def emitted(decisions: Mapping[str, RuleSet]) -> Tuning:
+        files = {f"mpich/{name}": data for name, data in workbench.emitter.emit(list(decisions.values())).items()}
+        variables = workbench.emitter.environment(Path("{directory}/mpich"))
+        return Tuning(workbench.environment, decisions, files, variables, summary)
+
+    tuning = emitted(rule_sets)
+    if not outcome.interrupted:
+        listener.stage("replaying every collective under the new file")
+        with tempfile.TemporaryDirectory(prefix=".replay-", dir=out) as workplace:
+            tuning, found = make_safe(workbench, tuning, Path(workplace), emitted)
+        for text in found:
+            listener.note(text)
+    summary["total_s"] = time.monotonic() - started_s
     save_tuning(out, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
 
@@ -205,7 +215,7 @@ def _prove(
         """Of the whole job before its parts, and by the ratio that was measured."""
         default, chosen = medians.get((scenario, DEFAULT)), medians.get((scenario, candidates[scenario]))
         ratio = default / chosen if default and chosen else 1.0
-        return ratio * (scenario.ranks / (workbench.nodes * workbench.ppn)) ** 0.5
+        return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
 
     candidates = {s: candidates[s] for s in sorted(candidates, key=gain, reverse=True)}
     listener.stage(f"proving {len(candidates)} choices against the default in fresh launches")
@@ -246,13 +256,12 @@ def _proven_rules(
 
 
 def _summary(
-    options: TuneOptions, outcome: Outcome, gate: Sequence[GateResult], share: Mapping[str, float], total_s: float
+    options: TuneOptions, outcome: Outcome, gate: Sequence[GateResult], share: Mapping[str, float]
 ) -> dict[str, Any]:
     kept = [result for result in gate if result.verdict is Verdict.KEPT]
     summary: dict[str, Any] = {
         "seed": options.seed,
         "gated": options.gate,
-        "total_s": total_s,
         "samples": len(outcome.samples),
         "reasons": dict(outcome.reasons),
         "interrupted": outcome.interrupted,

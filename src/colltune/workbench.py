@@ -10,7 +10,7 @@ from pathlib import Path
 from colltune import catalog
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.errors import InputError
+from colltune.core.errors import EnvironmentMismatchError, InputError
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
@@ -159,6 +159,33 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
         ),
         process_environment=process_environment,
     )
+
+
+def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: Mapping[str, str]) -> Workbench:
+    """The workbench on which a tuning of the environment ``tuned`` can be looked at.
+
+    Where the options leave it open, MPI, nodes, ppn and thread level are those of the tuning. Raises
+    EnvironmentMismatchError where the MPI is another one: its file would not be safe here.
+    """
+    job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
+    bench = open_workbench(
+        MachineOptions(
+            options.mpiexec or tuned.facts.get("mpiexec"),
+            options.host_file,
+            options.nodes or min(tuned.nodes, len(job.nodes)),
+            options.ppn or tuned.ppn,
+            tuned.thread_level,
+        ),
+        environ,
+    )
+    here = bench.environment
+    if (here.mpi, here.mpi_version, here.mpi_build) != (tuned.mpi, tuned.mpi_version, tuned.mpi_build):
+        raise EnvironmentMismatchError(
+            f"tuned with {tuned.mpi} {tuned.mpi_version} (build {tuned.mpi_build[:12]}), and here is "
+            f"{here.mpi} {here.mpi_version} (build {here.mpi_build[:12]})",
+            "Point --mpiexec at the MPI that was tuned, or tune this one",
+        )
+    return bench
 
 
 def _shape(options: MachineOptions, job: Job) -> tuple[int, int]:

@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
-from colltune.cli.options import Tuned
+import os
+from typing import Annotated
+
+import typer
+
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned
 
 
-def check(tuned: Tuned) -> None:
-    """Run every collective in every form under a tuning, and compare each result byte for byte."""
-    raise NotImplementedError(tuned)
+def check(
+    tuned: Tuned,
+    short: Annotated[bool, typer.Option("--short", help="One case of each kind, as at the end of `tune`.")] = False,
+    mpiexec: Mpiexec = None,
+    hostfile: HostFile = None,
+    nodes: Nodes = None,
+    ppn: Ppn = None,
+) -> None:
+    """Run every collective in every form under a tuning, and compare each result byte for byte.
+
+    The exit code is 1 if a case fails. More ranks than cores are fine here: --ppn 8 checks up to 8 ranks.
+    """
+    from colltune.replay import replay
+    from colltune.store.tuning import load_tuning
+    from colltune.workbench import MachineOptions, open_tuned_workbench
+
+    tuning = load_tuning(tuned)
+    bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)
+    result = replay(bench, tuning.rule_sets, tuning.variables_at(tuned), short=short)
+    typer.echo(result.message)
+    for failure in result.failures:
+        typer.echo(f"  {failure}")
+    raise typer.Exit(0 if result.passed else 1)

@@ -56,14 +56,19 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
         "summary": dict(tuning.summary),
     }
     try:
-        for name, data in tuning.files.items():
-            _replace(directory / name, data)
+        write_files(directory, tuning.files)
         _replace(directory / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     except OSError as error:
         raise ColltuneError(
             f"cannot write the tuning to {directory}: {error.strerror}",
             f"Make room there and run `colltune tune ... --out {directory} --resume`: the measurements are kept",
         ) from error
+
+
+def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Each file in one step: whoever reads it sees the old one or the new one. Raises OSError."""
+    for name, data in files.items():
+        _replace(directory / name, data)
 
 
 def load_tuning(directory: Path) -> Tuning:

@@ -1,0 +1,73 @@
+"""Runs the conformance replay on the MPI of a workbench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from colltune.core.choice import DEFAULT
+from colltune.core.errors import ColltuneError
+from colltune.core.rules import RuleSet
+from colltune.native_build import build, cache_directory
+from colltune.store.tuning import Tuning, write_files
+from colltune.verify.conformance import ConformanceResult, rank_counts, replay_arguments, run_conformance
+from colltune.workbench import Workbench
+
+_SHORT_TIMEOUT_S = 180.0
+_FULL_TIMEOUT_S = 3600.0
+
+
+def replay(
+    bench: Workbench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], *, short: bool
+) -> ConformanceResult:
+    """Every collective in every form, with ``variables`` set, at rank counts up to the job's."""
+    program = build(bench.installation.mpicc, "conformance", cache_directory(bench.process_environment))
+    arguments = replay_arguments(
+        rank_counts(bench.nodes * bench.ppn), rule_sets.values(), short=short, thread_level=bench.thread_level
+    )
+    command = bench.command([str(program), *arguments], variables)
+    environment = {**bench.process_environment, **command.environment, **variables}
+    return run_conformance(command.argv, environment, _SHORT_TIMEOUT_S if short else _FULL_TIMEOUT_S)
+
+
+def make_safe(
+    bench: Workbench, tuning: Tuning, workplace: Path, emit: Callable[[Mapping[str, RuleSet]], Tuning]
+) -> tuple[Tuning, list[str]]:
+    """``tuning``, or what is left of it once every collective that fails the replay is back at the default.
+
+    ``emit`` makes a tuning of other rules. Also: what was found, a line each. Raises ColltuneError where even the
+    library's own choices fail.
+    """
+    notes: list[str] = []
+    for _ in range(len(tuning.rule_sets) + 1):
+        write_files(workplace, tuning.files)
+        result = replay(bench, tuning.rule_sets, tuning.variables_at(workplace), short=True)
+        if result.passed:
+            return tuning, notes
+        blamed = blamed_collectives(result) & departing(tuning.rule_sets)
+        if not blamed:
+            blamed = departing(tuning.rule_sets)
+        if not blamed:
+            raise ColltuneError(
+                f"the conformance replay fails with the library's own choices: {result.message}",
+                "Nothing was written but the journal; report this to the makers of the MPI",
+            )
+        notes.append(f"the replay failed, so {', '.join(sorted(blamed))} keep the default: {result.message}")
+        rule_sets = {
+            name: RuleSet.always(name, rules.basis) if name in blamed else rules
+            for name, rules in tuning.rule_sets.items()
+        }
+        tuning = replace(emit(rule_sets), summary=tuning.summary)
+    raise AssertionError("unreachable: each round takes one collective back to the default")
+
+
+def departing(rule_sets: Mapping[str, RuleSet]) -> set[str]:
+    """The collectives with a rule other than the default."""
+    return {name for name, rules in rule_sets.items() if any(rule.choice != DEFAULT for rule in rules.rules)}
+
+
+def blamed_collectives(result: ConformanceResult) -> set[str]:
+    """The collectives that failing cases name; a case's text begins with its number and its collective."""
+    cases = [*result.failures, *([result.crashed_case] if result.crashed_case else [])]
+    return {word for case in cases for word in case.split()[:4] if word.isidentifier()}
