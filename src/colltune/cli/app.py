@@ -9,6 +9,7 @@ from colltune.cli.doctor import doctor
 from colltune.cli.env import env
 from colltune.cli.run import run
 from colltune.cli.tune import tune
+from colltune.cli.verify import verify
 
 app = typer.Typer(
     help="Tunes the collectives of your MPI library inside your own job, and hands it a file that is safe.",
@@ -21,4 +22,5 @@ app.command()(tune)
 app.command(context_settings=_PASS_ON)(run)
 app.command()(env)
 app.command()(check)
+app.command()(verify)
 app.command()(doctor)

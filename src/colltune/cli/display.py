@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from colltune.campaign import Progress as Step
+from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
 from colltune.core.units import format_duration, format_size
 from colltune.report.tables import Gain, gains_table
@@ -26,7 +26,7 @@ class Display:
     """Use as a context manager around the tuning."""
 
     def __init__(self) -> None:
-        self.console = Console(highlight=False, soft_wrap=True)
+        self.console = make_console()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._said_s = 0.0

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from rich.table import Table
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.core.units import format_size
+from colltune.core.units import format_duration, format_size
+
+
+class Comparison(Protocol):
+    """What a row of the verification says; ``colltune.verify.verdict.Comparison`` is one."""
+
+    @property
+    def scenario(self) -> Scenario: ...
+    @property
+    def choice(self) -> Choice: ...
+    @property
+    def default_s(self) -> float: ...
+    @property
+    def tuned_s(self) -> float: ...
+    @property
+    def ratio(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def verdict(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +47,7 @@ class Gain:
 
 def gains_table(gains: Sequence[Gain]) -> Table:
     """One row per run of neighbouring sizes with one choice; the worst lower bound of the run is shown."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header, justify in (
-        ("collective", "left"),
-        ("nodes x ppn", "right"),
-        ("message size", "right"),
-        ("instead of the default", "left"),
-        ("speed-up", "right"),
-        ("at least", "right"),
-    ):
-        table.add_column(header, justify=justify)  # type: ignore[arg-type]
+    table = _table("collective", "nodes x ppn>", "message size>", "in place of the default", "speed-up>", "at least>")
     for run in _runs(gains):
         first, last = run[0].scenario, run[-1].scenario
         sizes = format_size(first.size_bytes)
@@ -49,6 +62,35 @@ def gains_table(gains: Sequence[Gain]) -> Table:
             f"{speedups[0]:.2f}" if speedups[0] == speedups[-1] else f"{speedups[0]:.2f} to {speedups[-1]:.2f}",
             f"{min(gain.low for gain in run):.2f}",
         )
+    return table
+
+
+def comparisons_table(comparisons: Iterable[Comparison]) -> Table:
+    """One row per scenario: times with and without the file, the ratio with its interval, and the verdict."""
+    table = _table(
+        "collective", "nodes x ppn>", "message size>", "choice", "default>", "tuned>", "ratio>", "interval>", "verdict"
+    )
+    for row in comparisons:
+        scenario = row.scenario
+        table.add_row(
+            scenario.collective,
+            f"{scenario.nodes} x {scenario.ppn}",
+            format_size(scenario.size_bytes) if scenario.collective != "barrier" else "",
+            str(row.choice),
+            format_duration(row.default_s),
+            format_duration(row.tuned_s),
+            f"{row.ratio:.2f}",
+            f"{row.low:.2f} to {row.high:.2f}",
+            row.verdict,
+        )
+    return table
+
+
+def _table(*headers: str) -> Table:
+    """Columns by header; a trailing ``>`` aligns to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(header.removesuffix(">"), justify="right" if header.endswith(">") else "left", no_wrap=True)
     return table
 
 

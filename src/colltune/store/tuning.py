@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.store.journal import read_journal
 
 SCHEMA = 1
 MANIFEST = "tuning.json"
@@ -63,6 +65,14 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
             f"cannot write the tuning to {directory}: {error.strerror}",
             f"Make room there and run `colltune tune ... --out {directory} --resume`: the measurements are kept",
         ) from error
+
+
+def tuned_sizes(directory: Path) -> dict[str, list[int]]:
+    """The message sizes in bytes that the campaign of ``directory`` measured, ascending, by collective."""
+    sizes: defaultdict[str, set[int]] = defaultdict(set)
+    for sample in read_journal(directory / JOURNAL).samples:
+        sizes[sample.scenario.collective].add(sample.scenario.size_bytes)
+    return {name: sorted(some) for name, some in sizes.items()}
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:

@@ -1,0 +1,47 @@
+"""`colltune verify`: is it faster, and is it slower anywhere?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned
+
+
+def verify(
+    tuned: Tuned,
+    launches: Annotated[int, typer.Option(min=2, help="Launches with the file, and as many without it.")] = 8,
+    osu: Annotated[
+        Path | None, typer.Option("--with", help="Directory of an OSU Micro-Benchmarks build to measure with.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
+    mpiexec: Mpiexec = None,
+    hostfile: HostFile = None,
+    nodes: Nodes = None,
+    ppn: Ppn = None,
+) -> None:
+    """Compare the default with the tuned file, also at sizes that were not tuned. Exit code 1 if any is slower."""
+    from colltune.cli.console import make_console
+    from colltune.report.tables import comparisons_table
+    from colltune.store.tuning import load_tuning, tuned_sizes
+    from colltune.verification import scenarios_to_verify
+    from colltune.verification import verify as run_verify
+    from colltune.verify.osu import OsuBenchmarks
+    from colltune.verify.verdict import Verdict, fewest_launches
+    from colltune.workbench import MachineOptions, open_tuned_workbench
+
+    tuning = load_tuning(tuned)
+    bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)
+    programs = None if osu is None else OsuBenchmarks.find(osu, list(tuning.rule_sets))
+    scenarios = scenarios_to_verify(tuning, tuned_sizes(tuned), bench)
+    comparisons = run_verify(bench, tuning, tuned, scenarios, launches, seed, osu=programs)
+    console = make_console()
+    console.print(comparisons_table(comparisons))
+    if launches < fewest_launches():
+        console.print(f"{launches} launches are too few to tell anything; use {fewest_launches()} or more.")
+    counts = {verdict: sum(1 for c in comparisons if c.verdict is verdict) for verdict in Verdict}
+    console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")
+    raise typer.Exit(1 if counts[Verdict.SLOWER] else 0)

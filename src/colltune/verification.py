@@ -1,0 +1,106 @@
+"""Measures the library with and without the tuned file, in launches of their own, on sizes that tuning never saw."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from colltune.core.choice import DEFAULT
+from colltune.core.errors import LaunchError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Status
+from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.space import Point, shapes
+from colltune.measure.contract import Effort
+from colltune.store.tuning import Tuning
+from colltune.verify.osu import OsuBenchmarks
+from colltune.verify.verdict import Comparison, compare
+from colltune.workbench import Workbench
+
+EFFORT = Effort(relative_width=0.01, box_s=0.02, fewest=20, most=400)
+# Of each shape and collective, at most so many scenarios: verification is to be quick enough to be done.
+_MOST_SIZES = 16
+_CONTROLS = 3
+
+
+def held_out(rules: RuleSet, sizes: Sequence[int], nodes: int, ppn: int) -> list[Scenario]:
+    """Scenarios of one shape to verify: where a rule departs from the default, and a few where none does.
+
+    ``sizes`` are those that were tuned. Between each two of them the size half way, which was not, is taken too.
+    """
+    element = 4 if rules.collective in REDUCTIONS else 1
+    between = [(a + b) // 2 // element * element for a, b in pairwise(sizes)]
+    scenarios = [Scenario(rules.collective, nodes, ppn, size) for size in sorted({*sizes, *between})]
+    tuned = [s for s in scenarios if rules.evaluate(s) != DEFAULT]
+    controls = [s for s in scenarios if rules.evaluate(s) == DEFAULT]
+    return sorted([*_spread(tuned, _MOST_SIZES), *_spread(controls, _CONTROLS)])
+
+
+def _spread(scenarios: Sequence[Scenario], most: int) -> list[Scenario]:
+    """At most ``most`` of them, evenly taken, the first and the last included."""
+    if len(scenarios) <= most:
+        return list(scenarios)
+    return [scenarios[round(i * (len(scenarios) - 1) / (most - 1))] for i in range(most)]
+
+
+def scenarios_to_verify(tuning: Tuning, tuned_sizes: Mapping[str, Sequence[int]], bench: Workbench) -> list[Scenario]:
+    """Over all collectives and the shapes that the job at hand can form."""
+    found: list[Scenario] = []
+    for nodes, ppn in reversed(shapes(bench.nodes, bench.ppn)):
+        for name, rules in tuning.rule_sets.items():
+            found += held_out(rules, tuned_sizes[name], nodes, ppn)
+    return found
+
+
+def verify(
+    bench: Workbench,
+    tuning: Tuning,
+    directory: Path,
+    scenarios: Sequence[Scenario],
+    launches: int,
+    seed: int,
+    *,
+    osu: OsuBenchmarks | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> list[Comparison]:
+    """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
+
+    With ``osu`` these programs measure in place of the agent. Raises LaunchError where a launch fails: then the file is
+    not in order, whatever its speed.
+    """
+    variables = tuning.variables_at(directory)
+    order = random.Random(seed)
+    times: dict[bool, defaultdict[Scenario, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
+    for launch in range(launches):
+        for position, tuned in enumerate(order.sample((True, False), 2)):
+            setting = variables if tuned else {}
+            if osu is None:
+                found = _medians_of_launch(bench, setting, scenarios, seed + launch)
+            else:
+                found = osu.medians(bench.command, setting, bench.process_environment, scenarios)
+            for scenario, time_s in found.items():
+                times[tuned][scenario].append(time_s)
+            progress(2 * launch + position + 1, 2 * launches)
+    return [
+        compare(s, tuning.rule_sets[s.collective].evaluate(s), times[False][s], times[True][s])
+        for s in scenarios
+        if times[False][s] and times[True][s]
+    ]
+
+
+def _medians_of_launch(
+    bench: Workbench, variables: Mapping[str, str], scenarios: Sequence[Scenario], seed: int
+) -> dict[Scenario, float]:
+    found: dict[Scenario, float] = {}
+    with closing(bench.live_source(seed, variables)) as source:
+        for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], EFFORT):
+            if not samples or samples[0].status is not Status.OK:
+                what = samples[0].status if samples else "lost"
+                raise LaunchError(f"{point.scenario} was {what} with {dict(variables)}", "Run `colltune check`")
+            found[point.scenario] = median(samples[0].times_s)
+    return found

@@ -1,0 +1,86 @@
+"""Faster, same or slower: two sets of launches compared, without a model of their noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from math import comb
+from statistics import median
+
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
+
+# Differences below this share are called the same: no application would feel them.
+PRACTICAL = 0.03
+# Chance, per side and point, that the interval misses; small, because a verification looks at many points.
+_ERROR = 1e-3
+
+
+class Verdict(StrEnum):
+    FASTER = "faster"
+    SAME = "same"
+    SLOWER = "slower"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Default against tuned in one scenario; times in seconds, medians over launches. ``ratio`` above 1: faster."""
+
+    scenario: Scenario
+    choice: Choice
+    default_s: float
+    tuned_s: float
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.low > 1.0 and self.ratio > 1.0 + PRACTICAL:
+            return Verdict.FASTER
+        if self.high < 1.0 and self.ratio < 1.0 - PRACTICAL:
+            return Verdict.SLOWER
+        return Verdict.SAME
+
+
+def compare(scenario: Scenario, choice: Choice, default_s: Sequence[float], tuned_s: Sequence[float]) -> Comparison:
+    """From one median per launch, default and tuned, to the ratio and its interval.
+
+    The ratio is the median of all pairwise ratios (Hodges-Lehmann), the interval by the Mann-Whitney statistic: exact
+    for any distribution of launch medians.
+    """
+    ratios = sorted(default / tuned for default in default_s for tuned in tuned_s)
+    index = _rank(len(default_s), len(tuned_s))
+    low, high = (ratios[index], ratios[-1 - index]) if index >= 0 else (0.0, float("inf"))
+    return Comparison(scenario, choice, median(default_s), median(tuned_s), median(ratios), low, high)
+
+
+def _rank(first: int, second: int) -> int:
+    """Index of the pairwise ratio that bounds the true one with at most _ERROR on its side; -1: too few launches."""
+    total, below, index = comb(first + second, first), 0, -1
+    for statistic in range(first * second // 2):
+        below += _arrangements(first, second, statistic)
+        if below / total > _ERROR:
+            break
+        index = statistic
+    return index
+
+
+@cache
+def _arrangements(first: int, second: int, statistic: int) -> int:
+    """Orders of two samples with this Mann-Whitney statistic."""
+    if statistic < 0:
+        return 0
+    if first == 0 or second == 0:
+        return 1 if statistic == 0 else 0
+    return _arrangements(first - 1, second, statistic - second) + _arrangements(first, second - 1, statistic)
+
+
+def fewest_launches() -> int:
+    """Launches of each kind below which nothing can be told."""
+    count = 2
+    while _rank(count, count) < 0:
+        count += 1
+    return count
