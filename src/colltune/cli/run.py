@@ -19,7 +19,7 @@ def run(tuned: Tuned, context: typer.Context) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app."""
     from colltune.store.tuning import load_tuning
 
-    command = context.args
+    command = context.args[1:] if context.args[:1] == ["--"] else context.args
     if not command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
     tuning = load_tuning(tuned)

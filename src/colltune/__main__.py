@@ -1,0 +1,5 @@
+"""`python -m colltune`."""
+
+from colltune.cli import main
+
+main()

@@ -1,0 +1,156 @@
+"""The command line without an MPI: help, slips of the fingers, and files that are not what they should be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import Choice
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.store.tuning import Tuning, load_tuning, save_tuning
+
+
+def colltune(*arguments: str, path: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command with only ``path`` on PATH, so that no MPI of the machine is found by chance."""
+    return subprocess.run(
+        [sys.executable, "-m", "colltune", *arguments],
+        capture_output=True,
+        text=True,
+        env={"PATH": path, "HOME": os.environ.get("HOME", "/"), "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        timeout=60,
+        check=False,
+    )
+
+
+def fails_with_one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def save_example(directory: Path, choice: str = "ring") -> Tuning:
+    tuning = Tuning(
+        Environment("mpich", "5.0.2", "abc", "a machine", 1, 4, "single"),
+        {"allgather": RuleSet.always("allgather", SizeBasis.TOTAL, Choice(choice))},
+        {"mpich/general.json": b"{}\n"},
+        {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "{directory}/mpich/general.json"},
+        {"seed": 1},
+    )
+    save_tuning(directory, tuning)
+    return tuning
+
+
+def test_help_names_the_commands_and_imports_no_heavy_library() -> None:
+    done = colltune("--help")
+    assert done.returncode == 0
+    for command in ("tune", "run", "env", "check", "verify", "doctor"):
+        assert f"\n  {command} " in done.stdout
+    script = (
+        "import sys\nfrom colltune.cli.app import app\n"
+        "print([name for name in ('sklearn', 'scipy', 'numpy', 'pandas', 'matplotlib') if name in sys.modules])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tune", "bcast", "--budget", "0s"], ["'0s'", "above zero"]),
+        (["tune", "bcast", "--budget", "soon"], ["'soon'", "5m"]),
+        (["tune", "bcast", "--max-size", "1XB"], ["'1XB'", "64KiB"]),
+        (["tune", "bcast", "--gate", "maybe"], ["maybe"]),
+        (["tune", "bcast"], ["no mpiexec"]),
+        (["tune", "bcast", "--mpiexec", "/nowhere/mpiexec"], ["/nowhere/mpiexec"]),
+        (["env", "nowhere"], ["nowhere", "colltune tune"]),
+        (["run", "nowhere", "--", "true"], ["nowhere"]),
+        (["doctor"], ["no mpiexec"]),
+    ],
+)
+def test_bad_input_gives_one_line_with_what_to_do_next(arguments: list[str], words: list[str], tmp_path: Path) -> None:
+    if arguments[0] == "tune":
+        arguments = [*arguments, "--out", str(tmp_path / "tuned")]
+    # A Python outside of a virtual environment finds no MPI beside itself.
+    if "no mpiexec" in words and sys.prefix != sys.base_prefix:
+        pytest.skip("the MPI of this virtual environment would be found")
+    fails_with_one_line(colltune(*arguments), *words)
+
+
+def test_an_unwritable_directory_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    fails_with_one_line(colltune("tune", "bcast", "--out", str(tmp_path / "file" / "tuned")), "cannot write")
+
+
+def test_a_tuning_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    written = save_example(tmp_path)
+    assert load_tuning(tmp_path) == written
+
+
+def test_env_prints_exports_with_the_place_of_the_files(tmp_path: Path) -> None:
+    directory = tmp_path / "with space"
+    save_example(directory)
+    done = colltune("env", str(directory))
+    assert done.returncode == 0
+    script = f'{done.stdout}\nprintf %s "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"'
+    shown = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
+    assert shown.stdout == str(directory / "mpich" / "general.json")
+
+
+@pytest.mark.parametrize("harm", ["changed", "cut", "gone"])
+def test_run_refuses_a_file_that_is_not_what_was_written(harm: str, tmp_path: Path) -> None:
+    save_example(tmp_path)
+    file = tmp_path / "mpich" / "general.json"
+    match harm:
+        case "changed":
+            file.write_bytes(b'{"collective=bcsat": {}}\n')
+        case "cut":
+            file.write_bytes(b"{")
+        case "gone":
+            file.unlink()
+    fails_with_one_line(colltune("run", str(tmp_path), "--", "/bin/echo", "started"), "general.json")
+
+
+def test_run_starts_the_command_with_the_files_in_its_environment(tmp_path: Path) -> None:
+    save_example(tmp_path)
+    done = colltune(
+        "run", str(tmp_path), "--", "/bin/sh", "-c", "echo $MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE; exit 7"
+    )
+    assert done.returncode == 7
+    assert done.stdout.strip() == str(tmp_path / "mpich" / "general.json")
+
+
+def test_run_without_a_command_says_how_to_write_one(tmp_path: Path) -> None:
+    save_example(tmp_path)
+    fails_with_one_line(colltune("run", str(tmp_path)), "mpiexec -n 4 ./app")
+
+
+def test_run_refuses_an_mpiexec_of_another_mpi(tmp_path: Path) -> None:
+    save_example(tmp_path / "tuned")
+    other = tmp_path / "mpiexec"
+    other.write_text('#!/bin/sh\necho "mpiexec (OpenRTE) 4.1.4"\n')
+    other.chmod(0o755)
+    done = colltune("run", str(tmp_path / "tuned"), "--", str(other), "-n", "2", "./app", path="/bin:/usr/bin")
+    fails_with_one_line(done, "openmpi 4.1.4", "mpich 5.0.2")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 99}', '{"schema": 1}', "\xff"])
+def test_a_manifest_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "tuning.json").write_text(text, encoding="latin-1")
+    fails_with_one_line(colltune("env", str(tmp_path)), "tuning.json")
+
+
+def test_a_manifest_of_another_schema_says_so(tmp_path: Path) -> None:
+    save_example(tmp_path)
+    manifest = json.loads((tmp_path / "tuning.json").read_text())
+    manifest["schema"] = 2
+    (tmp_path / "tuning.json").write_text(json.dumps(manifest))
+    fails_with_one_line(colltune("env", str(tmp_path)), "schema 2")

@@ -1,0 +1,68 @@
+"""Faster, same, slower: intervals that hold for any noise."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from colltune.core.choice import Choice
+from colltune.core.errors import LaunchError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.verification import held_out
+from colltune.verify.osu import parse_latency
+from colltune.verify.verdict import Verdict, compare, fewest_launches
+
+SCENARIO = Scenario("bcast", 1, 4, 1024)
+RING = Choice("ring")
+
+
+def launches(draw: random.Random, centre: float, count: int = 8) -> list[float]:
+    """Launch medians with two modes and a heavy tail."""
+    return [centre * draw.choice((1.0, 1.3)) * draw.lognormvariate(0.0, 0.05) for _ in range(count)]
+
+
+def test_equal_launches_are_hardly_ever_called_slower() -> None:
+    draw = random.Random(1)
+    verdicts = [compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 1.0)).verdict for _ in range(3000)]
+    assert verdicts.count(Verdict.SLOWER) <= 6  # 2 in 1,000 at most
+    assert verdicts.count(Verdict.FASTER) <= 6
+
+
+def test_a_true_difference_is_seen() -> None:
+    draw = random.Random(2)
+    slower = [compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 2.0)).verdict for _ in range(200)]
+    assert slower.count(Verdict.SLOWER) >= 190
+
+
+def test_a_difference_that_no_application_feels_is_called_the_same() -> None:
+    result = compare(SCENARIO, RING, [1.0] * 8, [1.02] * 8)
+    assert (result.low, result.high) == (pytest.approx(1 / 1.02), pytest.approx(1 / 1.02))
+    assert result.verdict is Verdict.SAME
+
+
+def test_too_few_launches_tell_nothing() -> None:
+    few = fewest_launches() - 1
+    assert compare(SCENARIO, RING, [1.0] * few, [9.0] * few).verdict is Verdict.SAME
+    assert compare(SCENARIO, RING, [1.0] * (few + 1), [9.0] * (few + 1)).verdict is Verdict.SLOWER
+
+
+def test_held_out_sizes_are_between_the_tuned_ones_and_no_powers_of_two() -> None:
+    rules = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, 64, Choice("default")), Rule(None, None, None, RING)))
+    scenarios = held_out(rules, [16, 32, 64, 128, 256], 1, 4)
+    sizes = {scenario.size_bytes for scenario in scenarios}
+    assert {96, 192} <= sizes
+    tuned = [scenario for scenario in scenarios if scenario.size_bytes > 64]
+    assert [scenario.size_bytes for scenario in tuned] == [96, 128, 192, 256]
+    assert len(scenarios) - len(tuned) == 3  # controls
+
+
+def test_latencies_are_read_from_the_table_of_the_osu_programs() -> None:
+    table = "# OSU MPI Broadcast Latency Test v7.4\n# Size       Avg Latency(us)\n1024                  12.50\n"
+    assert parse_latency(table, SCENARIO) == pytest.approx(12.5e-6)
+    assert parse_latency(
+        "# OSU MPI Barrier\n# Avg Latency(us)\n  3.25\n", Scenario("barrier", 1, 2, 0)
+    ) == pytest.approx(3.25e-6)
+    with pytest.raises(LaunchError, match="no latency"):
+        parse_latency("mpiexec: no such file", SCENARIO)
