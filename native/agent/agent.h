@@ -54,6 +54,7 @@ typedef struct {
     int warm_up, fewest, most;
     double box_s;          /* for each choice */
     double relative_width; /* of the median's confidence interval */
+    int limit_s;           /* for the trial of one choice, or for all repetitions, before a rank ends itself; 0: none */
     uint64_t seed;
     bool osu; /* MPI_Barrier between calls, as OSU's benchmarks do, in place of the sparse synchronisation */
     int choice_count;
@@ -93,7 +94,7 @@ int ct_group_release(int slot);
 
 typedef struct ct_call ct_call;
 
-/* NULL where the collective is unknown or the buffers cannot be had; `why` says so. */
+/* NULL where the collective is unknown or the buffers cannot be had; `why` says so, in one word. */
 ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size);
 void ct_call_free(ct_call *call);
 int ct_call_run(ct_call *call);      /* MPI error code */

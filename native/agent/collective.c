@@ -1,6 +1,7 @@
 /* The collectives: buffers, the call, and the check of the result against what every rank must hold. */
 #include "agent.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ struct ct_call {
     size_t send_bytes, receive_bytes;
 };
 
-static size_t const CT__MOST_BYTES = (size_t)1 << 31; /* of one buffer */
+static size_t const CT__MOST_BYTES = INT_MAX; /* of one buffer: counts and displacements are ints */
 
 static bool ct__reduces(ct__kind kind)
 {
@@ -116,7 +117,7 @@ ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_
         kind++;
     ct_call *call = calloc(1, sizeof *call);
     if (kind == CT__KINDS || call == NULL) {
-        snprintf(why, why_size, "unknown collective %s", request->collective);
+        snprintf(why, why_size, "unknown-collective");
         free(call);
         return NULL;
     }
@@ -130,7 +131,7 @@ ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_
         elements -= elements % (size_t)call->size;
     size_t bytes = ct__reduces(call->kind) ? elements * sizeof(float) : elements;
     if (call->kind == CT__REDUCE_SCATTER_BLOCK && elements == 0) {
-        snprintf(why, why_size, "less than one element for each of %d ranks", call->size);
+        snprintf(why, why_size, "less-than-one-element-for-each-of-%d-ranks", call->size);
         ct_call_free(call);
         return NULL;
     }
@@ -140,7 +141,7 @@ ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_
         call->receive = ct__buffer(1, call->receive_bytes);
     }
     if (!fits || call->send == NULL || call->receive == NULL || !ct__set_counts(call, elements)) {
-        snprintf(why, why_size, "the buffers for %zu bytes on %d ranks do not fit", request->size_bytes, call->size);
+        snprintf(why, why_size, "no-buffers-for-%zu-bytes-on-%d-ranks", request->size_bytes, call->size);
         ct_call_free(call);
         return NULL;
     }

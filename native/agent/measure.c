@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Calls of one choice in a row: an application repeats a call too, and the first after a change runs colder. */
 enum { CT__BURST = 4 };
@@ -103,23 +104,34 @@ static int ct__run_one(ct__point *point, int index, double *elapsed_s)
 /* First call of a choice: is it what was asked for, and is its result right? */
 static ct__status ct__try(ct__point *point, int index, double *elapsed_s)
 {
-    ct__state *state = &point->states[index];
     const ct_choice *choice = &point->request->choices[index];
     *elapsed_s = 0.0;
-    if (choice->missing[0] != '\0') {
-        snprintf(state->detail, sizeof state->detail, "no-control-variable:%s", choice->missing);
+    if (choice->missing[0] != '\0')
         return CT__INAPPLICABLE;
-    }
     ct_call_poison(point->call);
-    if (ct__run_one(point, index, elapsed_s) != MPI_SUCCESS) {
-        snprintf(state->detail, sizeof state->detail, "refused-by-the-library");
+    if (ct__run_one(point, index, elapsed_s) != MPI_SUCCESS)
         return CT__INAPPLICABLE;
-    }
-    if (!ct_call_correct(point->call)) {
-        snprintf(state->detail, sizeof state->detail, "wrong-result-on-rank-%d", point->rank);
-        return CT__WRONG;
-    }
-    return CT__OK;
+    return ct_call_correct(point->call) ? CT__OK : CT__WRONG;
+}
+
+/* All ranks learn how a choice fared on the worst of them, and its longest time. */
+static int ct__agree(ct__point *point, int index, ct__status own_status, double own_s, double *longest_s)
+{
+    ct__state *state = &point->states[index];
+    const char *missing = point->request->choices[index].missing;
+    double own[3] = {own_status, own_status == CT__WRONG ? point->rank : -1, own_s}, worst[3];
+    int code = MPI_Allreduce(own, worst, 3, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    if (code != MPI_SUCCESS)
+        return code;
+    *longest_s = worst[2];
+    state->status = (ct__status)worst[0];
+    if (state->status == CT__WRONG)
+        snprintf(state->detail, sizeof state->detail, "wrong-result-on-rank-%d", (int)worst[1]);
+    else if (state->status == CT__INAPPLICABLE && missing[0] != '\0')
+        snprintf(state->detail, sizeof state->detail, "no-control-variable:%s", missing);
+    else if (state->status == CT__INAPPLICABLE)
+        snprintf(state->detail, sizeof state->detail, "refused-by-the-library");
+    return MPI_SUCCESS;
 }
 
 /* All ranks must make the same calls, so every number of calls follows from values that all ranks agreed on. */
@@ -127,24 +139,25 @@ static int ct__start(ct__point *point, int index)
 {
     ct__state *state = &point->states[index];
     const ct_request *request = point->request;
-    double own[2], worst[2];
-    own[0] = ct__try(point, index, &own[1]);
-    int code = MPI_Allreduce(own, worst, 2, MPI_DOUBLE, MPI_MAX, point->group->comm);
-    state->status = (ct__status)worst[0];
-    state->live = state->status == CT__OK && code == MPI_SUCCESS;
-    if (!state->live)
+    double shortest_s, elapsed_s;
+    ct__status own = ct__try(point, index, &elapsed_s);
+    int code = ct__agree(point, index, own, elapsed_s, &shortest_s);
+    if (code != MPI_SUCCESS || state->status != CT__OK)
         return code;
-    int calls = worst[1] * request->warm_up > request->box_s ? 1 : request->warm_up;
+    int calls = shortest_s * request->warm_up > request->box_s ? 1 : request->warm_up;
     if (point->group->fresh && index == 0)
         calls = CT__FRESH_WARM_UP;
-    own[1] = worst[1];
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
-        double elapsed;
-        code = ct__run_one(point, index, &elapsed);
-        own[1] = elapsed < own[1] ? elapsed : own[1];
+        if (i == calls - 1) /* shared-memory collectives start late, so their result is seen only now */
+            ct_call_poison(point->call);
+        code = ct__run_one(point, index, &elapsed_s);
+        shortest_s = elapsed_s < shortest_s ? elapsed_s : shortest_s;
     }
-    if (code == MPI_SUCCESS)
-        code = MPI_Allreduce(own + 1, &state->estimate_s, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    if (code == MPI_SUCCESS) {
+        own = ct_call_correct(point->call) ? CT__OK : CT__WRONG;
+        code = ct__agree(point, index, own, shortest_s, &state->estimate_s);
+    }
+    state->live = state->status == CT__OK && code == MPI_SUCCESS;
     return code;
 }
 
@@ -298,6 +311,7 @@ static void ct__answer(const ct__point *point, const double *mean_s, ct_text *an
     }
 }
 
+/* An alarm ends a rank that is stuck: should the host have died too, nobody else would. */
 static int ct__measure_all(ct__point *point, double *scratch, ct_notice *notice, void *context)
 {
     const ct_request *request = point->request;
@@ -306,14 +320,17 @@ static int ct__measure_all(ct__point *point, double *scratch, ct_notice *notice,
         double start = MPI_Wtime();
         if (point->rank == 0)
             notice(context, request->id, i);
+        alarm((unsigned)request->limit_s);
         code = ct__start(point, i);
         point->states[i].cost_s += MPI_Wtime() - start;
     }
+    alarm((unsigned)request->limit_s);
     if (code == MPI_SUCCESS)
         code = ct__repeat(point, scratch);
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++)
         if (point->states[i].status == CT__OK && !point->states[i].dominated)
             code = ct__back_to_back(point, i);
+    alarm(0);
     return code;
 }
 
@@ -329,8 +346,11 @@ int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, vo
     int have = point.call != NULL, all_have = 0;
     int code = MPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, group->comm);
     if (code != MPI_SUCCESS || !all_have) {
+        for (int i = 0; i < request->choice_count && point.rank == 0; i++)
+            ct_text_add(answer, "result id=%ld choice=%d status=inapplicable cost_us=0 detail=%s\n", request->id, i,
+                        have ? "no-memory-on-a-rank" : why);
         if (point.rank == 0)
-            ct_text_add(answer, "error id=%ld %s\n", request->id, have ? "a rank has no memory for it" : why);
+            ct_text_add(answer, "done id=%ld wall_us=0 inside_us=0\n", request->id);
         if (have)
             ct_call_free(point.call);
         return code;

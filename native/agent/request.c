@@ -104,6 +104,7 @@ static bool ct__read_field(const char *key, char *value, ct_request *request)
         {"warm_up", offsetof(ct_request, warm_up), 0, 1000},
         {"fewest", offsetof(ct_request, fewest), 1, CT_MAX_REPETITIONS},
         {"most", offsetof(ct_request, most), 1, CT_MAX_REPETITIONS},
+        {"limit_s", offsetof(ct_request, limit_s), 0, 1 << 20},
     };
     long number;
     for (size_t i = 0; i < sizeof INTEGERS / sizeof *INTEGERS; i++)

@@ -15,6 +15,9 @@ from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
 from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge
 
+# Answers on one choice alone, in place of a comparison, after which a scenario is given up.
+_MOST_ALONE = 3
+
 
 @dataclass
 class Confirmation:
@@ -38,6 +41,8 @@ class Confirmation:
         """Judges ``candidates``, which come in the order of their promise: the first are proven first."""
         self._ratios: dict[Scenario, list[float]] = {scenario: [] for scenario in candidates}
         self._failed: dict[Scenario, str] = {}
+        self._untrusted: dict[tuple[str, Choice], str] = {}
+        self._alone: dict[Scenario, int] = {}
         self._cost_s: dict[Scenario, float] = {}
         fewest = fewest_groups()
         quotas = [-(-fewest * (i + 1) // self.launches) for i in range(self.launches - 1)] + [self.most_groups]
@@ -84,24 +89,37 @@ class Confirmation:
         if not samples:
             return
         self.record(samples)
-        self._cost_s[point.scenario] = sum(sample.cost_s for sample in samples)
-        times = {sample.choice: sample.time_s for sample in samples if sample.status is Status.OK}
         for sample in samples:
-            if sample.status is not Status.OK:
-                self._failed[point.scenario] = f"{sample.choice} was {sample.status} when measured again"
-        if len(times) == len(point.choices):
+            why = f"{sample.choice} was {sample.status} when measured again"
+            if sample.status is Status.INAPPLICABLE or (sample.status is not Status.OK and sample.choice == DEFAULT):
+                self._failed[point.scenario] = why
+            elif sample.status is not Status.OK:
+                self._untrusted[point.scenario.collective, sample.choice] = why
+        times = {sample.choice: sample.time_s for sample in samples if sample.status is Status.OK}
+        if len(point.choices) == 2 and len(times) == 2:
+            self._cost_s[point.scenario] = sum(sample.cost_s for sample in samples)
             self._ratios[point.scenario].append(times[point.choices[0]] / times[point.choices[1]])
+        elif len(point.choices) == 1:
+            # The job ended while the two were measured side by side, so the source measured each alone.
+            self._alone[point.scenario] = self._alone.get(point.scenario, 0) + 1
+            if self._alone[point.scenario] >= _MOST_ALONE:
+                self._failed[point.scenario] = "the job ended when it was measured beside the default"
+
+    def _failure(self, scenario: Scenario, choice: Choice) -> str | None:
+        """Why ``choice`` cannot be kept, whatever its times."""
+        return self._untrusted.get((scenario.collective, choice), self._failed.get(scenario))
 
     def _wanting(self, scenario: Scenario, choice: Choice, quota: int) -> bool:
         ratios = self._ratios[scenario]
-        if scenario in self._failed or len(ratios) >= quota:
+        if self._failure(scenario, choice) is not None or len(ratios) >= quota:
             return False
         return judge(scenario, choice, ratios, self.most_groups, self.threshold).verdict is Verdict.OPEN
 
     def _result(self, scenario: Scenario, choice: Choice) -> GateResult:
         ratios = tuple(self._ratios[scenario])
-        if scenario in self._failed:
-            return GateResult(scenario, choice, Verdict.REFUSED, ratios, self._failed[scenario])
+        failure = self._failure(scenario, choice)
+        if failure is not None:
+            return GateResult(scenario, choice, Verdict.REFUSED, ratios, failure)
         result = judge(scenario, choice, ratios, self.most_groups, self.threshold)
         if result.verdict is Verdict.OPEN:
             return GateResult(

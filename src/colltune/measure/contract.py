@@ -35,6 +35,9 @@ class Source(Protocol):
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         """One answer per point, as each completes: one sample per choice, failures as statuses.
 
+        A choice that ends the job is told at once, in an answer of its own that may hold no more than it; its point's
+        other choices come in later answers. From then on it is left out of the points of its collective, unless
+        it is the default.
         Points are taken from ``points`` one by one as the source can use them, so that a generator may stop early.
         Raises LaunchError where nothing can be measured at all.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import subprocess
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError, MeasurementError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
@@ -19,6 +20,10 @@ from colltune.measure.contract import Effort
 
 # Requests at the agent: one that is measured, and one that it finds when it is done.
 _QUEUED = 2
+# Launches in a row that may end before a request is begun: one can be bad luck, as a node that goes down.
+_BARREN_LAUNCHES = 2
+# Beyond the host's patience, after which ranks end themselves: nobody else would, if the host has died too.
+_LIMIT_MARGIN_S = 15
 Settings = tuple[tuple[str, int], ...]
 
 
@@ -58,6 +63,8 @@ class LiveSource:
         self._random = random.Random(plan.seed)
         self._agent: AgentProcess | None = None
         self._next_id = 0
+        self._barren = 0
+        self._ended: set[tuple[str, Choice]] = set()  # choices that ended a job of this source
         self.launches = 0
         self.inside_s = 0.0  # first rank's time inside calls of the collectives: trials, warm-up and timed ones
 
@@ -96,8 +103,9 @@ class LiveSource:
                     upcoming = again.popleft() if again else next(following, None)
                 if upcoming is None or not self._may_send(pending, upcoming):
                     break
-                if upcoming.choices:
-                    pending.append(self._send(upcoming, effort))
+                trusted = self._trusted(upcoming)
+                if trusted.choices:
+                    pending.append(self._send(trusted, effort))
                 upcoming = None
             if not pending:
                 return
@@ -120,23 +128,32 @@ class LiveSource:
         running, following = pending[0].point.scenario, point.scenario
         return len(pending) < _QUEUED and (running.nodes, running.ppn) == (following.nodes, following.ppn)
 
+    def _trusted(self, point: Point) -> Point:
+        """``point`` without the choices that ended the job: one may have been planned before its fault was known.
+
+        The default stays: it is what all others are compared with, and what an application runs in any case.
+        """
+        ended = {choice for collective, choice in self._ended if collective == point.scenario.collective}
+        return Point(point.scenario, tuple(c for c in point.choices if c == DEFAULT or c not in ended))
+
     def _send(self, point: Point, effort: Effort) -> _Request:
         self.start()
         assert self._agent is not None
         self._next_id += 1
-        self._agent.send(self._format_request(self._next_id, point, effort))
-        return _Request(self._next_id, point, self._plan.silence_s + 5.0 * effort.box_s * len(point.choices))
+        request = _Request(self._next_id, point, self._plan.silence_s + 5.0 * effort.box_s * len(point.choices))
+        self._agent.send(self._format_request(request, effort))
+        return request
 
-    def _format_request(self, number: int, point: Point, effort: Effort) -> str:
-        scenario = point.scenario
+    def _format_request(self, request: _Request, effort: Effort) -> str:
+        scenario = request.point.scenario
         words = [
-            f"measure id={number} collective={scenario.collective} bytes={scenario.size_bytes}",
+            f"measure id={request.id} collective={scenario.collective} bytes={scenario.size_bytes}",
             f"ppn={scenario.ppn} nodes=0-{scenario.nodes - 1}",
             f"warm_up={effort.warm_up} fewest={effort.fewest} most={effort.most}",
             f"box_us={round(effort.box_s * 1e6)} width_ppm={round(effort.relative_width * 1e6)}",
-            f"seed={self._random.getrandbits(31)}",
+            f"seed={self._random.getrandbits(31)} limit_s={int(request.deadline_s) + _LIMIT_MARGIN_S}",
         ]
-        for choice in point.choices:
+        for choice in request.point.choices:
             settings = self._plan.settings(scenario.collective, choice)
             words.append("choice=" + ",".join(f"{name}={value}" for name, value in settings))
         return " ".join(words)
@@ -144,7 +161,7 @@ class LiveSource:
     def _answers(self, request: _Request) -> list[Sample]:
         """The samples of one request. Raises _AgentEndedError if the agent ends or falls silent first."""
         assert self._agent is not None
-        samples: list[Sample] = []
+        samples: dict[Choice, Sample] = {}
         started_s = self._plan.clock()
         while True:
             try:
@@ -154,45 +171,45 @@ class LiveSource:
             if line is None:
                 raise _AgentEndedError(Status.CRASHED, self._agent.stderr_text())
             fields = parse_fields(line)
-            if fields[""] == "error":
-                raise MeasurementError(
-                    f"the agent refused {request.point.scenario}: {line}",
-                    "This is a fault of colltune; please report it",
-                )
-            if fields.get("id") != str(request.id):
+            if fields[""] != "error" and fields.get("id") != str(request.id):
                 continue
-            if fields[""] == "trying":
-                request.tried = int(fields["choice"])
-            elif fields[""] == "result":
-                samples.append(self._sample(request, fields, started_s))
-            elif fields[""] == "done":
-                self.inside_s += float(fields["inside_us"]) * 1e-6
-                return samples
+            try:
+                if fields[""] == "error":
+                    raise ValueError("the agent refused the request")
+                if fields[""] == "trying":
+                    request.tried = _index(fields["choice"], request.point)
+                    self._barren = 0
+                elif fields[""] == "result":
+                    sample = self._sample(request, fields, started_s)
+                    samples[sample.choice] = sample
+                elif fields[""] == "done":
+                    self.inside_s += _seconds(fields["inside_us"])
+                    return [samples[choice] for choice in request.point.choices]
+            except (KeyError, ValueError) as error:
+                raise MeasurementError(
+                    f"cannot read the agent's answer on {request.point.scenario}: {line[:200]!r}: {error!r}",
+                    "This is a fault of colltune; please report it",
+                ) from error
 
     def _sample(self, request: _Request, fields: Mapping[str, str], started_s: float) -> Sample:
-        try:
-            times_s = tuple(int(text) * 1e-9 for text in fields.get("times_ns", "").split(",") if text)
-            back_to_back = fields.get("b2b_us")
-            osu_mean = fields.get("osu_us")
-            sample = Sample(
-                scenario=request.point.scenario,
-                choice=request.point.choices[int(fields["choice"])],
-                status=Status(fields["status"]),
-                times_s=times_s,
-                back_to_back_s=None if back_to_back is None else float(back_to_back) * 1e-6,
-                osu_mean_s=None if osu_mean is None else float(osu_mean) * 1e-6,
-                cost_s=float(fields["cost_us"]) * 1e-6,
-                launch=self.launches,
-                group=request.id,
-                started_s=started_s,
-                detail=fields.get("detail", ""),
-            )
-        except (KeyError, ValueError, IndexError) as error:
-            raise MeasurementError(
-                f"cannot read the agent's answer {dict(fields)!r}: {error}",
-                "This is a fault of colltune; please report it",
-            ) from error
-        return sample
+        """Raises KeyError or ValueError for what the agent does not say."""
+        status = Status(fields["status"])
+        times_s = tuple(_seconds(text, 1e-9) for text in fields.get("times_ns", "").split(",") if text)
+        if (status is Status.OK) != bool(times_s):
+            raise ValueError(f"{len(times_s)} times with the status {status}")
+        return Sample(
+            scenario=request.point.scenario,
+            choice=request.point.choices[_index(fields["choice"], request.point)],
+            status=status,
+            times_s=times_s,
+            back_to_back_s=_seconds(fields["b2b_us"]) if "b2b_us" in fields else None,
+            osu_mean_s=_seconds(fields["osu_us"]) if "osu_us" in fields else None,
+            cost_s=_seconds(fields["cost_us"]),
+            launch=self.launches,
+            group=request.id,
+            started_s=started_s,
+            detail=fields.get("detail", ""),
+        )
 
     def _recover(self, request: _Request, end: _AgentEndedError) -> tuple[list[Sample], list[Point]]:
         """After the job's end: who did it, and what is measured again.
@@ -204,15 +221,20 @@ class LiveSource:
         point = request.point
         choices = point.choices
         if request.tried < 0:
-            raise LaunchError(
-                f"the MPI job ended before it began to measure {point.scenario}: {end.detail}",
-                "Look at the job's own messages above; `colltune doctor` shows what was found",
-            )
+            self._barren += 1
+            if self._barren >= _BARREN_LAUNCHES:
+                raise LaunchError(
+                    f"{self._barren} MPI jobs ended before they began to measure {point.scenario}: {end.detail}",
+                    "Look at the job's own messages above; `colltune doctor` shows what was found",
+                )
+            self._plan.on_event("lost", {"scenario": str(point.scenario), "detail": end.detail})
+            return [], [point]
         if request.tried == len(choices) - 1 and len(choices) > 1:
             again = [Point(point.scenario, (choice,)) for choice in choices]
             self._plan.on_event("lost", {"scenario": str(point.scenario), "detail": end.detail})
             return [], again
         culprit = choices[request.tried]
+        self._ended.add((point.scenario.collective, culprit))
         self._plan.on_event(
             "quarantine", {"scenario": str(point.scenario), "choice": str(culprit), "status": end.status.value}
         )
@@ -234,6 +256,21 @@ class _AgentEndedError(Exception):
         super().__init__(detail)
         self.status = status
         self.detail = detail
+
+
+def _index(text: str, point: Point) -> int:
+    index = int(text)
+    if not 0 <= index < len(point.choices):
+        raise ValueError(f"there is no choice {index}")
+    return index
+
+
+def _seconds(text: str, unit_s: float = 1e-6) -> float:
+    """A time as the agent writes it, in ``unit_s``. Raises ValueError for what is no duration."""
+    value = float(text) * unit_s
+    if not 0.0 <= value < math.inf:
+        raise ValueError(f"{text} is not a time")
+    return value
 
 
 def resolve_settings(

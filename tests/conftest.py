@@ -1,0 +1,43 @@
+"""What all tests share: an MPI where there is one, and a cache of compiled programs for the session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from colltune.core.errors import InputError
+from colltune.mpi.detect import find_mpi
+from colltune.mpi.installation import Installation, Library
+from colltune.native_build import build
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where this session's compiled programs are; never the user's own cache."""
+    directory = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLLTUNE_CACHE", str(directory))
+        yield directory
+
+
+@pytest.fixture(scope="session")
+def mpi() -> Installation:
+    """The MPICH of COLLTUNE_TEST_MPIEXEC, or the one beside this Python."""
+    named = os.environ.get("COLLTUNE_TEST_MPIEXEC")
+    try:
+        found = find_mpi(named, os.environ, python_bin=Path(sys.executable).parent)
+    except InputError as error:
+        pytest.skip(f"no MPI: {error}")
+    if found.library is not Library.MPICH:
+        pytest.skip(f"{found.mpiexec} is not MPICH's")
+    return found
+
+
+@pytest.fixture(scope="session")
+def agent(mpi: Installation, cache: Path) -> Path:
+    """The measuring agent, compiled for ``mpi``."""
+    return build(mpi.mpicc, "agent", cache)

@@ -1,0 +1,111 @@
+"""Live sources for tests: short measurements, launches that are counted, ranks that share cores in peace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Environment, Sample
+from colltune.core.space import Point
+from colltune.measure.contract import Effort
+from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
+from colltune.mpi.installation import Installation
+
+# A waiting rank gives its core away: there may be more ranks than cores.
+QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
+
+
+def flat(collective: str, algorithm: str, **variables: int) -> list[tuple[str, str]]:
+    """The control variables that make MPICH run a flat algorithm, whether it applies or not."""
+    prefix = f"MPIR_CVAR_{collective.upper()}_"
+    device = {
+        "allgather": ("COMPOSITION", "2"),
+        "alltoall": ("COMPOSITION", "2"),
+    }.get(collective, ("DEVICE_COLLECTIVE", "0"))
+    reach = [] if collective == "reduce_scatter" else [(prefix + device[0], device[1])]
+    more = [(f"MPIR_CVAR_{name}", str(value)) for name, value in variables.items()]
+    return [*reach, (prefix + "INTRA_ALGORITHM", algorithm), *more]
+
+
+@dataclass
+class Jobs:
+    """Makes live sources on the MPI under test, and knows how often one was launched."""
+
+    mpi: Installation
+    agent: Path
+    directory: Path
+    events: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._count = self.directory / "launches"
+        self.mpiexec = self.directory / "mpiexec"
+        self.mpiexec.write_text(f'#!/bin/sh\necho "$*" >> {self._count}\nexec {self.mpi.mpiexec} "$@"\n')
+        self.mpiexec.chmod(0o755)
+
+    @property
+    def launches(self) -> int:
+        return len(self._count.read_text().splitlines()) if self._count.exists() else 0
+
+    def resolver(self) -> Callable[[str, Choice], Settings]:
+        """Settings for a choice that is written as its algorithm: also for those that the catalogue would not allow."""
+        known: dict[tuple[str, Choice], Settings | None] = {}
+
+        def settings(collective: str, choice: Choice) -> Settings:
+            if choice == DEFAULT:
+                return ()
+            if (collective, choice) not in known:
+                named = {(collective, choice): flat(collective, choice.algorithm)}
+                known.update(resolve_settings(self.agent, named, os.environ))
+            found = known[collective, choice]
+            assert found is not None, f"{collective} {choice} is unknown to this library"
+            return found
+
+        return settings
+
+    def source(self, ranks: int, silence_s: float = 30.0, **variables: str) -> LiveSource:
+        environment = {**os.environ, **QUIET, **variables, "COLLTUNE_TEST_JOB": str(self.directory)}
+        plan = LivePlan(
+            command=[str(self.mpiexec), "-n", str(ranks), str(self.agent)],
+            process_environment=environment,
+            settings=self.resolver(),
+            seed=1,
+            silence_s=silence_s,
+            on_event=lambda kind, facts: self.events.append((kind, facts)),
+        )
+        return LiveSource(plan, Environment("mpich", self.mpi.version, self.mpi.build, "test", 1, ranks, "single"))
+
+    def processes(self) -> list[int]:
+        """Processes of all launches that are not yet gone: launcher, proxies and ranks, in whatever session."""
+        mark = f"COLLTUNE_TEST_JOB={self.directory}".encode()
+        found = []
+        for directory in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (directory / "environ").read_bytes().split(b"\0"):
+                    found.append(int(directory.name))
+        return found
+
+    def all_end(self, limit_s: float) -> bool:
+        """Whether all processes are gone after ``limit_s`` seconds at most."""
+        end = time.monotonic() + limit_s
+        while self.processes() and time.monotonic() < end:
+            time.sleep(0.05)
+        return not self.processes()
+
+    def numbered(self, collective: str, algorithm: str) -> str:
+        """``NAME=INTEGER`` of the control variable that chooses ``algorithm``."""
+        name, value = self.resolver()(collective, Choice(algorithm))[-1]
+        return f"{name}={value}"
+
+
+def measure(source: LiveSource, points: Sequence[Point], effort: Effort = SHORT) -> list[Sample]:
+    """All samples of ``points``, and the end of the source."""
+    try:
+        return [sample for _, samples in source.measure(points, effort) for sample in samples]
+    finally:
+        source.close()
