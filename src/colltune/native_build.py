@@ -55,7 +55,9 @@ def build(mpicc: str | Path, name: str, cache: Path | None = None, *, shared: bo
             [str(mpicc), "-show"], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(f"the compiler wrapper {mpicc} cannot be run: {error}", "Check --mpicc") from error
+        raise InputError(
+            f"the compiler wrapper {mpicc} cannot be run: {error}", "Repair that MPI, or point --mpiexec at another"
+        ) from error
     digest = hashlib.sha256(f"{mpicc} {wrapper.stdout} {_FLAGS} {shared}".encode())
     for path in sorted([*sources, *directory.glob("*.h"), *(directory.parent / "include").glob("*.h")]):
         digest.update(path.read_bytes())
@@ -86,7 +88,7 @@ def _compile(mpicc: str | Path, sources: list[str], directory: Path, target: Pat
             complaint = next((line for line in run.stderr.splitlines() if "error" in line or "not found" in line), "")
             raise InputError(
                 f"{mpicc} could not compile colltune's {directory.name}: {complaint or run.stderr.strip()[:200]}",
-                "Install a C compiler (Debian: apt-get install gcc libc6-dev), or point --mpicc at one that works",
+                "Install a C compiler (Debian: apt-get install gcc libc6-dev), or point --mpiexec at an MPI whose mpicc works",
             )
         made.replace(target)
     finally:

@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -16,7 +17,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Point, shapes
-from colltune.measure.contract import Effort
+from colltune.measure.contract import Convention, Effort
 from colltune.store.tuning import Tuning
 from colltune.verify.osu import OsuBenchmarks
 from colltune.verify.verdict import Comparison, compare
@@ -66,6 +67,7 @@ def verify(
     seed: int,
     *,
     osu: OsuBenchmarks | None = None,
+    convention: Convention = Convention.SLOWEST_RANK,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[Comparison]:
     """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
@@ -80,7 +82,7 @@ def verify(
         for position, tuned in enumerate(order.sample((True, False), 2)):
             setting = variables if tuned else {}
             if osu is None:
-                found = _medians_of_launch(bench, setting, scenarios, seed + launch)
+                found = _medians_of_launch(bench, setting, scenarios, seed + launch, convention)
             else:
                 found = osu.medians(bench.command, setting, bench.process_environment, scenarios)
             for scenario, time_s in found.items():
@@ -94,13 +96,17 @@ def verify(
 
 
 def _medians_of_launch(
-    bench: Workbench, variables: Mapping[str, str], scenarios: Sequence[Scenario], seed: int
+    bench: Workbench, variables: Mapping[str, str], scenarios: Sequence[Scenario], seed: int, convention: Convention
 ) -> dict[Scenario, float]:
     found: dict[Scenario, float] = {}
+    effort = replace(EFFORT, convention=convention)
     with closing(bench.live_source(seed, variables)) as source:
-        for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], EFFORT):
+        for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
             if not samples or samples[0].status is not Status.OK:
                 what = samples[0].status if samples else "lost"
                 raise LaunchError(f"{point.scenario} was {what} with {dict(variables)}", "Run `colltune check`")
-            found[point.scenario] = median(samples[0].times_s)
+            time_s = samples[0].osu_mean_s
+            if convention is Convention.SLOWEST_RANK or time_s is None:
+                time_s = median(samples[0].times_s)
+            found[point.scenario] = time_s
     return found

@@ -17,6 +17,9 @@ def verify(
     osu: Annotated[
         Path | None, typer.Option("--with", help="Directory of an OSU Micro-Benchmarks build to measure with.")
     ] = None,
+    convention: Annotated[
+        str, typer.Option(help="What a time is: slowest-rank, or osu (mean over ranks, MPI_Barrier between calls).")
+    ] = "slowest-rank",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
@@ -25,6 +28,8 @@ def verify(
 ) -> None:
     """Compare the default with the tuned file, also at sizes that were not tuned. Exit code 1 if any is slower."""
     from colltune.cli.console import make_console
+    from colltune.core.errors import InputError
+    from colltune.measure.contract import Convention
     from colltune.report.tables import comparisons_table
     from colltune.store.tuning import load_tuning, tuned_sizes
     from colltune.verification import scenarios_to_verify
@@ -33,11 +38,15 @@ def verify(
     from colltune.verify.verdict import Verdict, fewest_launches
     from colltune.workbench import MachineOptions, open_tuned_workbench
 
+    if convention not in list(Convention):
+        raise InputError(f"there is no convention {convention!r}", f"Use {' or '.join(Convention)}")
     tuning = load_tuning(tuned)
     bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)
     programs = None if osu is None else OsuBenchmarks.find(osu, list(tuning.rule_sets))
     scenarios = scenarios_to_verify(tuning, tuned_sizes(tuned), bench)
-    comparisons = run_verify(bench, tuning, tuned, scenarios, launches, seed, osu=programs)
+    comparisons = run_verify(
+        bench, tuning, tuned, scenarios, launches, seed, osu=programs, convention=Convention(convention)
+    )
     console = make_console()
     console.print(comparisons_table(comparisons))
     if launches < fewest_launches():

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from colltune.core.sample import Environment, Sample
 from colltune.core.space import Point
+
+
+class Convention(StrEnum):
+    """What a time of a collective is.
+
+    SLOWEST_RANK: from a start that the ranks agree on to the end of the slowest one. OSU: MPI_Barrier between calls
+    and the mean over ranks and iterations, as the OSU Micro-Benchmarks do (``Sample.osu_mean_s``).
+    """
+
+    SLOWEST_RANK = "slowest-rank"
+    OSU = "osu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +36,7 @@ class Effort:
     fewest: int = 10
     most: int = 200
     warm_up: int = 2
+    convention: Convention = Convention.SLOWEST_RANK
 
 
 class Source(Protocol):
