@@ -88,7 +88,7 @@ def _compile(mpicc: str | Path, sources: list[str], directory: Path, target: Pat
             complaint = next((line for line in run.stderr.splitlines() if "error" in line or "not found" in line), "")
             raise InputError(
                 f"{mpicc} could not compile colltune's {directory.name}: {complaint or run.stderr.strip()[:200]}",
-                "Install a C compiler (Debian: apt-get install gcc libc6-dev), or point --mpiexec at an MPI whose mpicc works",
+                "Install a C compiler (Debian: apt-get install gcc libc6-dev), or choose another MPI by --mpiexec",
             )
         made.replace(target)
     finally:
