@@ -1,0 +1,74 @@
+"""Two nodes: real Hydra over a remote shell of our own, each node a host name of its own on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, load_tuning
+
+pytestmark = pytest.mark.mpi
+
+_REMOTE_SHELL = """#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in -[lpoFi]) shift 2;; -*) shift;; *) break;; esac; done
+host=$1; shift
+echo "$host" >> {log}
+if [ -e {gone} ] && [ "$(grep -c beta {log})" -gt "$(cat {gone})" ] && [ "$host" = beta ]; then
+    echo "ssh: connect to host beta port 22: No route to host" >&2
+    exit 255
+fi
+exec unshare --uts sh -c "hostname $host; $*"
+"""
+
+
+@pytest.fixture
+def two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with `hosts`; a file `gone` in it holds how many launches node beta still lives through."""
+    if subprocess.run(["unshare", "--uts", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("host names of one's own need root (unshare --uts)")
+    shell = tmp_path / "remote-shell"
+    shell.write_text(_REMOTE_SHELL.format(log=tmp_path / "log", gone=tmp_path / "gone"))
+    shell.chmod(0o755)
+    (tmp_path / "hosts").write_text("alpha:1\nbeta:1\n")
+    monkeypatch.setenv("HYDRA_LAUNCHER_EXEC", str(shell))
+    return tmp_path
+
+
+def tune(mpi: Installation, place: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "colltune", "tune", "allgather", "--max-size", "64", "--budget", "20s"]
+    command += ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(place / "hosts"), "--out", str(place / "tuned"), *more]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
+
+
+def test_two_nodes_are_tuned_as_two_nodes(mpi: Installation, two_nodes: Path) -> None:
+    done = tune(mpi, two_nodes)
+    assert done.returncode == 0, done.stderr
+    assert "2 nodes x 1 ranks" in done.stdout
+    samples = read_journal(two_nodes / "tuned" / JOURNAL).samples
+    assert {(sample.scenario.nodes, sample.scenario.ppn) for sample in samples} == {(2, 1)}
+    assert load_tuning(two_nodes / "tuned").environment.nodes == 2
+
+
+def test_a_node_that_goes_between_two_launches_costs_no_measurement(mpi: Installation, two_nodes: Path) -> None:
+    (two_nodes / "gone").write_text("1")
+    done = tune(mpi, two_nodes)
+    measured = read_journal(two_nodes / "tuned" / JOURNAL).samples
+    assert measured
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert not (two_nodes / "tuned" / "tuning.json").exists()
+
+    (two_nodes / "gone").unlink()
+    again = tune(mpi, two_nodes, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert read_journal(two_nodes / "tuned" / JOURNAL).samples == measured
+    rules = load_tuning(two_nodes / "tuned").rule_sets["allgather"]
+    assert rules.rules[-1].choice == DEFAULT
