@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -70,10 +71,7 @@ class Occupancy:
         layers = self.topology.layers_used(nodes)
         if any(self._busy[node] for node in nodes) or any(self._used[layer] for layer in layers):
             raise ValueError("a node or a layer is in use already")
-        for node in nodes:
-            self._busy[node] = True
-            self._direct[self.topology.leaf[node]] -= 1
-            self._add(self.topology.leaf[node], -1)
+        self._mark(nodes, busy=True)
         for layer in layers:
             self._used[layer] = True
             self._add(self._parent[layer], -int(self._available[layer]))
@@ -85,11 +83,16 @@ class Occupancy:
         for layer in layers:
             self._used[layer] = False
             self._add(self._parent[layer], int(self._available[layer]))
-        for node in nodes:
-            self._busy[node] = False
-            self._direct[self.topology.leaf[node]] += 1
-            self._add(self.topology.leaf[node], 1)
+        self._mark(nodes, busy=False)
         self._running -= 1
+
+    def _mark(self, nodes: Sequence[int], *, busy: bool) -> None:
+        for node in nodes:
+            self._busy[node] = busy
+        for leaf, count in Counter(self.topology.leaf[node] for node in nodes).items():
+            change = -count if busy else count
+            self._direct[leaf] += change
+            self._add(leaf, change)
 
     def _add(self, switch: int, change: int) -> None:
         """Changes what is available at ``switch`` and above, up to a switch in use: it hides all that is below."""
