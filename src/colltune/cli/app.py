@@ -5,8 +5,10 @@ from __future__ import annotations
 import typer
 
 from colltune.cli.check import check
+from colltune.cli.diff import diff
 from colltune.cli.doctor import doctor
 from colltune.cli.env import env
+from colltune.cli.explain import explain
 from colltune.cli.run import run
 from colltune.cli.tune import tune
 from colltune.cli.verify import verify
@@ -23,4 +25,6 @@ app.command(context_settings=_PASS_ON)(run)
 app.command()(env)
 app.command()(check)
 app.command()(verify)
+app.command()(explain)
+app.command()(diff)
 app.command()(doctor)

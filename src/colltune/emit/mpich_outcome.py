@@ -1,0 +1,37 @@
+"""What a pair of MPICH's selection trees leads to, in words: for people who ask what will run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from colltune.catalog import Catalogue
+from colltune.core.errors import InputError
+from colltune.emit.mpich import CH4_FILE, GENERAL_FILE
+from colltune.emit.mpich_defaults import DefaultTrees
+from colltune.emit.mpich_tree import Call, Leaf, decide, parse_tree
+
+
+def trees_of(files: Mapping[str, bytes]) -> DefaultTrees:
+    """The trees of both selection files. Raises InputError where one is missing or is not JSON."""
+    try:
+        return DefaultTrees(parse_tree(files[GENERAL_FILE]), parse_tree(files[CH4_FILE]))
+    except KeyError as error:
+        raise InputError(f"the selection file {error.args[0]} is missing", "Write the files again") from None
+
+
+def describe_outcome(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> str:
+    """The algorithm or composition that ``trees`` choose for ``call``, with its parameters, as MPICH names them."""
+    major, minor = catalogue.version.split(".")
+    version = int(major), int(minor)
+    device = decide(trees.ch4, call, version)
+    network_only = catalogue.collective(call.collective).network_only.selection_name
+    if device is not None and device.name != network_only:
+        inside = "shared memory" if call.nodes == 1 else "network and shared memory"
+        return f"{_format_leaf(device)} ({inside}, by the device)"
+    general = decide(trees.general, call, version)
+    return _format_leaf(general) if general is not None else "nothing: the files do not cover this call"
+
+
+def _format_leaf(leaf: Leaf) -> str:
+    parameters = ", ".join(f"{name}={value}" for name, value in leaf.parameters)
+    return f"{leaf.name} ({parameters})" if parameters else leaf.name

@@ -1,0 +1,107 @@
+"""Where two tunings decide differently, and in what they were made differently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from rich.table import Table
+
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.report.regions import Difference, differences, format_ppn, format_ranks, format_sizes
+
+_NAMES = {
+    "mpi": "MPI",
+    "mpi_version": "MPI version",
+    "mpi_build": "MPI build",
+    "machine": "machine",
+    "nodes": "nodes",
+    "ppn": "ranks per node",
+    "thread_level": "thread level",
+}
+_BUILD_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class TuningDifference:
+    """``environments``: (name, one, other) of what differs. ``decisions``: by collective, shape and size.
+
+    ``apart``: collectives whose sizes mean different things in the two, so that they cannot be compared.
+    ``untuned``: collectives that only one of the two tuned, with that one's number (1 or 2).
+    """
+
+    environments: Sequence[tuple[str, str, str]]
+    decisions: Sequence[Difference]
+    apart: Sequence[str]
+    untuned: Mapping[str, int]
+
+    @property
+    def same(self) -> bool:
+        """Whether every call gets the same decision. Environments may differ."""
+        return not self.decisions and not self.apart
+
+
+def compare_environments(one: Environment, other: Environment) -> list[tuple[str, str, str]]:
+    """(name, value in one, value in other) of what makes measurements incomparable."""
+    found: list[tuple[str, str, str]] = []
+    for item in fields(Environment):
+        values = [str(getattr(environment, item.name)) for environment in (one, other)]
+        if item.compare and values[0] != values[1]:
+            shown = [value[:_BUILD_DIGITS] for value in values] if item.name == "mpi_build" else values
+            found.append((_NAMES[item.name], shown[0], shown[1]))
+    return found
+
+
+def compare_decisions(
+    one: Mapping[str, RuleSet], other: Mapping[str, RuleSet]
+) -> tuple[list[Difference], list[str], dict[str, int]]:
+    """The differences, the collectives that cannot be compared, and those that only one of the two has.
+
+    A collective without rules is left to the library, as one whose every rule is the default.
+    """
+    decisions: list[Difference] = []
+    apart: list[str] = []
+    untuned: dict[str, int] = {}
+    for collective in sorted({*one, *other}):
+        if collective not in one or collective not in other:
+            untuned[collective] = 1 if collective in one else 2
+        basis = (one.get(collective) or other[collective]).basis
+        first = one.get(collective) or RuleSet.always(collective, basis)
+        second = other.get(collective) or RuleSet.always(collective, basis)
+        if first.basis is not second.basis:
+            apart.append(collective)
+        else:
+            decisions += differences(first, second)
+    return decisions, apart, untuned
+
+
+def environments_table(rows: Sequence[tuple[str, str, str]], names: tuple[str, str]) -> Table:
+    """One row per difference; ``names`` are the two tunings."""
+    table = _table()
+    for header in ("environment", *names):
+        table.add_column(header, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def decisions_table(rows: Sequence[Difference], names: tuple[str, str]) -> Table:
+    """One row per region; what is not in it is decided alike."""
+    table = _table()
+    for header in ("collective", "ranks per node", "ranks", "message size", *names):
+        table.add_column(header, overflow="fold")
+    for row in rows:
+        table.add_row(
+            row.collective,
+            format_ppn(row.region.ppn) or "any",
+            format_ranks(row.region.ranks) or "any",
+            format_sizes(row.region.size, row.collective, row.basis),
+            str(row.one),
+            str(row.other),
+        )
+    return table
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, header_style="bold")

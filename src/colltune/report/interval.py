@@ -1,0 +1,21 @@
+"""How well a median is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+
+
+def median_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
+    """Two-sided interval of the median of what ``values`` were drawn from; None where there are too few to give one.
+
+    Order statistics: exact whatever the distribution, as long as the values are independent.
+    """
+    ordered, count = sorted(values), len(values)
+    below, index = 0, -1
+    for rank in range(count // 2):
+        below += comb(count, rank)
+        if 2 * below > (1.0 - confidence) * 2**count:
+            break
+        index = rank
+    return (ordered[index], ordered[-1 - index]) if index >= 0 else None

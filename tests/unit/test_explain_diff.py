@@ -1,0 +1,186 @@
+"""What `explain` and `diff` say, from tunings written by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from colltune.cli.app import app
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.report.explain import nearest_scenarios
+from colltune.report.interval import median_interval
+from colltune.store.journal import Journal
+from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
+
+HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {"mpiexec": "/nowhere/bin/mpiexec"})
+RING = Choice("ring")
+RULES = RuleSet(
+    "allreduce",
+    SizeBasis.MESSAGE,
+    (
+        Rule(1, None, None, DEFAULT),
+        Rule(2, 2, 4096, RING),
+        Rule(2, 2, None, DEFAULT),
+        Rule(2, None, None, DEFAULT),
+        Rule(None, None, None, DEFAULT),
+    ),
+)
+GENERAL = b'{"collective=allreduce": {"avg_msg_size<=4096": {"algorithm=A": {"k=2": {}}}, "any": {"algorithm=B": {}}}}'
+CH4 = b'{"collective=allreduce": {"composition=MPIDI_Allreduce_intra_composition_beta": {}}}'
+RUNNER = CliRunner()
+
+
+def write(directory: Path, rule_sets: dict[str, RuleSet], environment: Environment = HERE, **summary: object) -> Path:
+    files = {"mpich/mpich-coll.json": GENERAL, "mpich/mpich-ch4-coll.json": CH4}
+    save_tuning(directory, Tuning(environment, rule_sets, files, {}, summary))
+    return directory
+
+
+def sample(size: int, choice: Choice, *times_us: float, status: Status = Status.OK) -> Sample:
+    return Sample(Scenario("allreduce", 1, 2, size), choice, status, tuple(t * 1e-6 for t in times_us))
+
+
+@pytest.fixture
+def tuned(tmp_path: Path) -> Path:
+    gate = [
+        {
+            "scenario": ["allreduce", 1, 2, 4096],
+            "choice": "ring",
+            "verdict": "kept",
+            "ratios": [1.5, 1.25],
+            "reason": "at least 1.25 times as fast in 2 fresh groups",
+        }
+    ]
+    write(tmp_path, {"allreduce": RULES}, gated=True, gate=gate)
+    with Journal.create(tmp_path / JOURNAL, HERE) as journal:
+        journal.append([sample(4096, DEFAULT, *[3.0] * 10), sample(4096, RING, *[2.0] * 10)])
+        journal.append([sample(4096, Choice("tree"), status=Status.CRASHED), sample(64, DEFAULT, 1.0)])
+    with Journal.create(tmp_path / CONFIRMATION, HERE) as journal:
+        journal.append([sample(4096, DEFAULT, 3.0), sample(4096, RING, 2.0)])
+    return tmp_path
+
+
+def explain(directory: Path, *arguments: str) -> str:
+    result = RUNNER.invoke(app, ["explain", str(directory), *arguments], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_explain_names_the_rule_and_what_the_file_leads_to(tuned: Path) -> None:
+    text = explain(tuned, "allreduce", "--size", "4KiB")
+    assert "2 of 5: 2 ranks per node, 2 ranks, up to 4 KiB: ring" in text
+    assert "runs      A (k=2)" in text
+    assert "unknown: the library that was tuned is not at /nowhere/lib/libmpi.so.12" in text
+
+
+def test_explain_shows_the_measurements_and_the_proof(tuned: Path) -> None:
+    lines = explain(tuned, "allreduce", "--size", "4KiB").splitlines()
+    ring = next(line for line in lines if line.strip().startswith("ring"))
+    assert ring.split() == ["ring", "2", "us", "2", "us", "to", "2", "us", "10", "1.50", "<-", "chosen"]
+    assert any(line.split() == ["tree", "crashed"] for line in lines)
+    assert any("ring kept: at least 1.25 times" in line for line in lines)
+    assert any("per fresh group: 1.25, 1.50" in line for line in lines)
+    assert len(lines) < 24
+
+
+def test_explain_turns_to_the_neighbours_of_a_size_that_was_not_measured(tuned: Path) -> None:
+    text = explain(tuned, "allreduce", "--size", "1KiB")
+    assert "measured at 64 B" in text
+    assert "measured at 4 KiB" in text
+    assert "too few to tell" in text
+
+
+def test_explain_says_when_nothing_was_measured_of_the_shape(tuned: Path) -> None:
+    text = explain(tuned, "allreduce", "--size", "1KiB", "--nodes", "4")
+    assert "nothing on 4 x 2; measured were 1 x 2" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["bcast", "--size", "4"], "bcast was not tuned"),
+        (["allreduces", "--size", "4"], "there is no collective 'allreduces'"),
+        (["allreduce"], "which size"),
+        (["allreduce", "--size", "5"], "no whole number of 4-byte elements"),
+        (["allreduce", "--size", "0"], "no bytes"),
+        (["allreduce", "--size", "much"], "cannot read the size"),
+        (["allreduce", "--size", "4", "--ppn", "1"], "a single rank"),
+    ],
+)
+def test_explain_refuses_what_cannot_be(tuned: Path, arguments: list[str], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        RUNNER.invoke(app, ["explain", str(tuned), *arguments], catch_exceptions=False)
+
+
+def test_a_proof_that_was_switched_off_is_said_to_be(tmp_path: Path) -> None:
+    write(tmp_path, {"allreduce": RULES}, gated=False, gate=[])
+    with Journal.create(tmp_path / JOURNAL, HERE) as journal:
+        journal.append([sample(64, DEFAULT, 1.0)])
+    assert "the gate was off" in explain(tmp_path, "allreduce", "--size", "64")
+
+
+def test_nearest_is_the_size_itself_or_its_two_neighbours() -> None:
+    samples = [sample(size, DEFAULT, 1.0) for size in (4, 64, 1024)]
+
+    def sizes(size: int) -> list[int]:
+        return [s.size_bytes for s in nearest_scenarios(Scenario("allreduce", 1, 2, size), samples)]
+
+    assert (sizes(64), sizes(100), sizes(2), sizes(4096)) == ([64], [64, 1024], [4], [1024])
+    assert nearest_scenarios(Scenario("allreduce", 1, 4, 64), samples) == []
+
+
+def test_the_interval_of_a_median_is_an_order_statistic() -> None:
+    assert median_interval([3.0, 1.0, 2.0, 5.0, 4.0]) is None  # 2 / 2^5 is more than 5%
+    assert median_interval([6.0, 3.0, 1.0, 2.0, 5.0, 4.0]) == (1.0, 6.0)
+    assert median_interval(range(10)) == (1, 8)  # the textbook's ranks 2 and 9 of 10
+    assert median_interval(range(100)) == (39, 60)  # ranks 40 and 61 of 100
+
+
+def diff(one: Path, other: Path) -> tuple[int, str]:
+    result = RUNNER.invoke(app, ["diff", str(one), str(other)], catch_exceptions=False)
+    return result.exit_code, result.output
+
+
+def test_equal_decisions_are_the_same_whatever_the_machine(tmp_path: Path) -> None:
+    one = write(tmp_path / "a", {"allreduce": RULES})
+    other = write(tmp_path / "b", {"allreduce": RULES}, replace(HERE, machine="another", mpi_version="4.3.2"))
+    code, text = diff(one, other)
+    assert code == 0
+    assert text.endswith("The same decisions.\n")
+    assert text.index("MPI version") < text.index("another") < text.index("The same")
+
+
+def test_what_was_not_tuned_is_as_the_default(tmp_path: Path) -> None:
+    always = RuleSet.always("bcast", SizeBasis.MESSAGE)
+    code, text = diff(write(tmp_path / "a", {"bcast": always}), write(tmp_path / "b", {}))
+    assert code == 0
+    assert f"bcast was tuned in {tmp_path / 'a'} only" in text
+
+
+def test_a_difference_is_told_with_its_place(tmp_path: Path) -> None:
+    always = RuleSet.always("allreduce", SizeBasis.MESSAGE)
+    code, text = diff(write(tmp_path / "a", {"allreduce": RULES}), write(tmp_path / "b", {"allreduce": always}))
+    assert code == 1
+    row = text.splitlines()[-1].split()
+    assert row == ["allreduce", "2", "2", "up", "to", "4", "KiB", "ring", "default"]
+
+
+def test_sizes_of_other_meaning_are_not_compared(tmp_path: Path) -> None:
+    one = {"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE)}
+    other = {"allreduce": RuleSet.always("allreduce", SizeBasis.TOTAL)}
+    code, text = diff(write(tmp_path / "a", one), write(tmp_path / "b", other))
+    assert code == 1
+    assert "cannot be compared" in text
+
+
+def test_a_directory_without_tuning_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        diff(write(tmp_path / "a", {}), tmp_path / "nothing")
+    assert caught.value.exit_code == 2
