@@ -1,0 +1,149 @@
+"""The whole way on the real MPICH: tune, run, check, verify; and a disk that fills."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.emit.mpich import MpichEmitter
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
+
+pytestmark = pytest.mark.mpi
+NATIVE = Path(__file__).parents[1] / "native"
+
+
+def colltune(*arguments: str, timeout_s: float = 240.0) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    command = [sys.executable, "-m", "colltune", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout_s, check=False)
+
+
+def tune(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return colltune("tune", *more, "--mpiexec", str(mpi.mpiexec), "--out", str(out), "--budget", "60s")
+
+
+@pytest.fixture(scope="module")
+def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tune") / "tuned"
+    done = tune(mpi, directory, "bcast", "allgather", "gather", "--max-size", "4KiB", "--ppn", "2")
+    assert done.returncode == 0, done.stderr
+    assert "gather: MPICH has the binomial tree only" in done.stdout
+    assert "outside the measured collectives" in done.stdout
+    return directory
+
+
+def test_the_whole_small_grid_is_measured_and_each_choice_is_ok(tuned: Path) -> None:
+    samples = read_journal(tuned / JOURNAL).samples
+    scenarios = {sample.scenario for sample in samples}
+    assert scenarios == {Scenario(c, 1, 2, 1 << power) for c in ("bcast", "allgather") for power in range(13)}
+    assert all(sample.status is Status.OK for sample in samples)
+    for scenario in scenarios:
+        assert DEFAULT in {sample.choice for sample in samples if sample.scenario == scenario}
+
+
+def test_a_directory_with_measurements_is_not_overwritten(mpi: Installation, tuned: Path) -> None:
+    before = (tuned / JOURNAL).read_bytes()
+    again = tune(mpi, tuned, "bcast", "--ppn", "2")
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
+    assert (tuned / JOURNAL).read_bytes() == before
+
+
+def test_a_journal_of_another_machine_is_refused(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "tuned" / JOURNAL
+    journal.parent.mkdir()
+    journal.write_bytes((tuned / JOURNAL).read_bytes())
+    done = tune(mpi, tmp_path / "tuned", "bcast", "--ppn", "3", "--resume")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "ppn" in done.stderr
+
+
+def test_check_and_verify_pass_on_what_was_tuned(tuned: Path) -> None:
+    checked = colltune("check", str(tuned), "--short")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "gave the right result" in checked.stdout
+    verified = colltune("verify", str(tuned), "--launches", "2")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert "0 slower" in verified.stdout
+
+
+def departing_tuning(mpi: Installation, directory: Path) -> None:
+    """A tuning in which every shape of one node departs from the default, for three collectives."""
+    emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
+    rule_sets = {
+        "bcast": RuleSet(
+            "bcast",
+            SizeBasis.MESSAGE,
+            (Rule(None, None, 100, Choice("scatter_ring_allgather")), Rule(None, None, None, Choice("binomial"))),
+        ),
+        "allgather": RuleSet.always("allgather", SizeBasis.TOTAL, Choice("recursive_doubling")),
+        "allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE, Choice("reduce_scatter_allgather")),
+    }
+    from colltune.workbench import MachineOptions, open_workbench
+
+    bench = open_workbench(MachineOptions(mpiexec=str(mpi.mpiexec), ppn=2), os.environ)
+    files = {f"mpich/{name}": data for name, data in emitter.emit(list(rule_sets.values())).items()}
+    variables = emitter.environment(Path("{directory}/mpich"))
+    save_tuning(directory, Tuning(bench.environment, rule_sets, files, variables, {"gate": []}))
+
+
+@pytest.mark.parametrize("ranks", [2, 3, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in range(4, 9))])
+def test_an_application_runs_under_a_file_that_departs_everywhere(
+    ranks: int, mpi: Installation, tmp_path: Path
+) -> None:
+    departing_tuning(mpi, tmp_path / "tuned")
+    program = tmp_path / "legal_calls"
+    subprocess.run([str(mpi.mpicc), "-O1", str(NATIVE / "legal_calls.c"), "-o", str(program)], check=True)
+    done = colltune("run", str(tmp_path / "tuned"), "--", str(mpi.mpiexec), "-n", str(ranks), str(program))
+    assert done.returncode == 0, f"{done.stdout[-500:]} {done.stderr[-500:]}"
+    assert "ok" in done.stdout
+
+
+def test_a_file_that_was_edited_after_tuning_starts_nothing(mpi: Installation, tmp_path: Path) -> None:
+    departing_tuning(mpi, tmp_path)
+    name = next(iter(load_tuning(tmp_path).files))
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes().replace(b"comm_size<=", b"comm_siez<=", 1) + b" ")
+    done = colltune("run", str(tmp_path), "--", str(mpi.mpiexec), "-n", "2", "/bin/echo", "started")
+    assert done.returncode == 2
+    assert "started" not in done.stdout
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(place)], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("a small disk of one's own needs root (mount)")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_ends_in_one_line_and_what_was_measured_is_kept(mpi: Installation, small_disk: Path) -> None:
+    done = tune(mpi, small_disk / "tuned", "bcast", "allreduce", "--max-size", "64KiB", "--ppn", "2")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "No space left" in done.stderr
+    assert len(read_journal(small_disk / "tuned" / JOURNAL).samples) > 10
+    assert not (small_disk / "tuned" / "tuning.json").exists()
+
+
+def test_the_manifest_tells_how_each_decision_was_come_by(tuned: Path) -> None:
+    summary = json.loads((tuned / "tuning.json").read_text())["summary"]
+    assert summary["share"]["launches"] == 1
+    for decision in summary["gate"]:
+        assert decision["verdict"] in ("kept", "refused")
+        assert decision["verdict"] == "refused" or min(decision["ratios"]) > 0
