@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from colltune.core.errors import InputError
-from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.mpi.launch import Request, launch
@@ -37,18 +35,10 @@ int main(int argc, char **argv)
 
 
 @pytest.fixture(scope="module")
-def installation() -> Installation:
-    try:
-        return find_mpi(None, os.environ)
-    except InputError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def program(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("program")
     (directory / "hello.c").write_text(PROGRAM)
-    subprocess.run([installation.mpicc, directory / "hello.c", "-o", directory / "hello"], check=True)
+    subprocess.run([mpi.mpicc, directory / "hello.c", "-o", directory / "hello"], check=True)
     return directory / "hello"
 
 
@@ -60,8 +50,8 @@ JOBS = [
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.scheduler)
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_ranks_environment_and_input_arrive(installation: Installation, program: Path, job: Job, ranks: int) -> None:
-    command = launch(installation, job, Request([str(program)], 1, ranks, {"COLLTUNE_TEST": "a, b=c"}))
+def test_ranks_environment_and_input_arrive(mpi: Installation, program: Path, job: Job, ranks: int) -> None:
+    command = launch(mpi, job, Request([str(program)], 1, ranks, {"COLLTUNE_TEST": "a, b=c"}))
     run = subprocess.run(
         command.argv,
         env={**os.environ, **command.environment},

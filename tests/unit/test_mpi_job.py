@@ -30,6 +30,9 @@ POLARIS, AURORA = ".hsn.cm.polaris.alcf.anl.gov", ".hsn.cm.aurora.alcf.anl.gov"
     ("name", "scheduler", "expected"),
     [
         ("slurm-batch", "slurm", nodes(*((f"nid00{n}", 16) for n in (1002, 1003, 1004, 1010)))),
+        ("slurm-22.05-salloc", "slurm", nodes(("n1", 2), ("n2", 2))),
+        ("slurm-22.05-salloc-tasks", "slurm", nodes(("n1", 4), ("n2", 1))),
+        ("slurm-22.05-sbatch-exclusive", "slurm", nodes(("n1", 4), ("n2", 4))),
         ("slurm-uneven", "slurm", nodes(("r1n09", 2), ("r1n10", 2), ("r2n09", 2), ("r2n10", 1))),
         ("slurm-exclusive", "slurm", nodes(("c7", 16), ("c9", 16))),
         ("slurm-ntasks", "slurm", nodes(("login", 3), ("n1", 3), ("n2", 2))),

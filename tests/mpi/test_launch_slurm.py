@@ -1,0 +1,83 @@
+"""Inside a real Slurm allocation: the job is found, and Hydra and srun start ranks where they should."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from slurm_cluster import slurm_cluster, why_not
+
+from colltune.mpi.installation import Installation
+
+pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    char word[16] = "";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == 0 && scanf("%15s", word) != 1)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    printf("%d of %d on %s [%s] [%s]\n", rank, size, getenv("SLURM_NODEID"), word, getenv("COLLTUNE_TEST"));
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+# What runs inside the allocation, as colltune itself would: it finds the job and starts the program on a part of it.
+INSIDE = """
+    import json, os, subprocess, sys
+    from colltune.mpi.detect import find_mpi
+    from colltune.mpi.job import find_job
+    from colltune.mpi.launch import Request, launch
+
+    program, shapes, launchers = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
+    job = find_job(os.environ)
+    print(json.dumps([job.scheduler, [[node.name, node.slots] for node in job.nodes]]))
+    for launcher in launchers:
+        installation = find_mpi(launcher, os.environ)
+        for nodes, ppn in shapes:
+            command = launch(installation, job, Request([program], nodes, ppn, {"COLLTUNE_TEST": "a, b=c"}))
+            whole = {**os.environ, **command.environment}
+            run = subprocess.run(command.argv, env=whole, input="word", capture_output=True, text=True, timeout=60)
+            print(json.dumps([run.returncode, sorted(run.stdout.splitlines()), run.stderr]))
+"""
+
+
+def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
+    (tmp_path / "program.c").write_text(PROGRAM)
+    program = tmp_path / "program"
+    subprocess.run([mpi.mpicc, tmp_path / "program.c", "-o", program], check=True)
+    shapes = [(2, 2), (1, 2), (2, 1)]
+    with slurm_cluster(tmp_path / "slurm", nodes=2, cores=2) as environment:
+        source = str(Path(__file__).parents[2] / "src")
+        search = f"{mpi.mpiexec.parent}:{environment['PATH']}"
+        run = subprocess.run(
+            [
+                *("salloc", "-N2", "--ntasks-per-node=2", sys.executable, "-c", textwrap.dedent(INSIDE)),
+                *(str(program), json.dumps(shapes), str(mpi.mpiexec), "srun"),
+            ],
+            env={**environment, "PYTHONPATH": source, "PATH": search},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=True,
+        )
+    job, *answers = (json.loads(line) for line in run.stdout.splitlines())
+    assert job == ["slurm", [["n1", 2], ["n2", 2]]]
+    assert len(answers) == 2 * len(shapes)
+    for (nodes, ppn), (code, printed, complaint) in zip(shapes * 2, answers, strict=True):
+        expected = [
+            f"{rank} of {nodes * ppn} on {rank // ppn} [{'word' if rank == 0 else ''}] [a, b=c]"
+            for rank in range(nodes * ppn)
+        ]
+        assert (code, printed) == (0, expected), complaint
