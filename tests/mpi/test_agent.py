@@ -1,0 +1,252 @@
+"""The agent itself: under sanitizers, at the limits of its tables, and on requests that nobody should send."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jobs import QUIET
+
+from colltune.core.scenario import COLLECTIVES, REDUCTIONS
+from colltune.mpi.installation import Installation
+from colltune.native_build import source_directory
+
+pytestmark = pytest.mark.mpi
+
+NATIVE = Path(__file__).parents[1] / "native"
+SANITIZED = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
+# MPICH keeps what it has until the process ends.
+SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=77", "UBSAN_OPTIONS": "halt_on_error=1:exitcode=77"}
+SHORT = "warm_up=1 fewest=2 most=4 box_us=200 width_ppm=500000"
+
+
+def compile_sanitized(mpi: Installation, sources: Sequence[Path], target: Path) -> Path:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    include = f"-I{source_directory('agent')}"
+    flags = [*SANITIZED, "-fno-sanitize-recover=all", include]
+    subprocess.run([mpi.mpicc, *flags, *sources, "-lm", "-ldl", "-o", target], check=True, timeout=120)
+    return target
+
+
+@pytest.fixture(scope="module")
+def sanitized_agent(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sources = sorted(source_directory("agent").glob("*.c"))
+    return compile_sanitized(mpi, sources, tmp_path_factory.mktemp("agent") / "agent")
+
+
+@pytest.fixture(scope="module")
+def reader(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sources = [source_directory("agent") / "request.c", NATIVE / "read_requests.c"]
+    return compile_sanitized(mpi, sources, tmp_path_factory.mktemp("reader") / "reader")
+
+
+Talk = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def talk(mpi: Installation) -> Talk:
+    """Gives an agent lines, one after another, and returns what it says to them; its end must be an orderly one."""
+
+    def talk(agent: Path, ranks: int, lines: Sequence[str], last: bytes = b"", **variables: str) -> list[str]:
+        environment = {**os.environ, **QUIET, **SANITIZER_OPTIONS, **variables}
+        command = [str(mpi.mpiexec), "-n", str(ranks), str(agent)]
+        with (
+            tempfile.TemporaryFile("w+") as errors,
+            subprocess.Popen(command, stdin=-1, stdout=-1, stderr=errors, env=environment) as process,
+        ):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            watchdog = threading.Timer(120.0, process.terminate)
+            watchdog.start()
+            answers = []
+            assert process.stdout.readline().startswith(b"ready protocol=1 ")
+            for line in lines:
+                process.stdin.write(f"{line}\n".encode())
+                process.stdin.flush()
+                for answer in process.stdout:
+                    answers.append(answer.decode(errors="replace").rstrip("\n"))
+                    if answer.startswith((b"done ", b"error ")):
+                        break
+            for start in range(0, len(last), 20_000):  # hydra takes no more than it can pass on
+                process.stdin.write(last[start : start + 20_000])
+                process.stdin.flush()
+                time.sleep(0.1)
+            process.stdin.close()
+            answers += [answer.decode(errors="replace").rstrip("\n") for answer in process.stdout]
+            code = process.wait()
+            watchdog.cancel()
+            errors.seek(0)
+            said = errors.read()
+        assert code == 0, said[-3000:]
+        assert "ERROR: AddressSanitizer" not in said
+        assert "runtime error" not in said
+        return answers
+
+    return talk
+
+
+def request(number: int, collective: str, size_bytes: int, ppn: int, nodes: str = "0", *more: str) -> str:
+    fields = f"measure id={number} collective={collective} bytes={size_bytes} ppn={ppn} nodes={nodes} {SHORT}"
+    return " ".join([fields, *(more or ["choice="])])
+
+
+def done(answers: Sequence[str]) -> list[int]:
+    return [int(line.split()[1].removeprefix("id=")) for line in answers if line.startswith("done ")]
+
+
+BROKEN = [
+    "",
+    " ",
+    "measure",
+    "stop",
+    "measure id=1",
+    "measure id=-1 collective=bcast ppn=1 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes= choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0,0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=1 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0-1048575 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=3-1 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=3 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=99999999999 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=-8 ppn=1 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 fewest=9 most=3 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=A",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice==3",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=A=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=A=99999999999",
+    f"measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice={'A' * 200}=1",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 " + "choice= " * 65,
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=" + "MPIR_CVAR_BCAST_INTRA_ALGORITHM=1," * 13,
+    f"measure id=1 collective={'x' * 40} bytes=8 ppn=1 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 unknown=1 choice=",
+]
+
+
+def test_a_session_of_good_and_broken_requests_is_clean_under_sanitizers(talk: Talk, sanitized_agent: Path) -> None:
+    good = []
+    for name in COLLECTIVES:
+        for size in (0, 8, 1000, 65536):
+            for ppn in (1, 2):
+                good.append(request(len(good) + 1, name, size - size % 4 if name in REDUCTIONS else size, ppn))
+    good.append(request(len(good) + 1, "bcast", 2**31, 1))
+    good.append(request(len(good) + 1, "allgatherv", 2**40, 2))
+    good.append(request(len(good) + 1, "nonsense", 8, 2))
+    good.append(request(len(good) + 1, "reduce", 64, 2, "0", "root=1", "osu=1", "choice="))
+    flat = "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE=0,MPIR_CVAR_BCAST_INTRA_ALGORITHM=1"
+    choices = ["choice=", f"choice={flat}", "choice=NO_SUCH=1", *["choice="] * 61]
+    good.append(request(len(good) + 1, "bcast", 64, 2, "0", *choices))
+    assert len(good) > 3 * len(BROKEN)
+    lines = [line for pair in itertools.zip_longest(good, BROKEN) for line in pair if line is not None]
+    answers = talk(sanitized_agent, 2, lines)
+    assert done(answers) == list(range(1, len(good) + 1))
+    assert sum(line.startswith("error ") for line in answers) == len(BROKEN)
+    bad = {line for line in answers if "status=wrong" in line}
+    assert not bad
+
+
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_garbage_is_refused_line_by_line(talk: Talk, sanitized_agent: Path, data: st.DataObject) -> None:
+    alphabet = st.characters(blacklist_characters="\n\0", blacklist_categories=("Cs",))
+    garbage = data.draw(st.lists(st.text(alphabet), min_size=20, max_size=60))
+    answers = talk(sanitized_agent, 2, [*garbage, request(5, "bcast", 8, 2)])
+    assert sum(line.startswith("error ") for line in answers) == len(garbage)
+    assert done(answers) == [5]
+
+
+def test_a_line_longer_than_any_request_ends_the_agent_in_good_order(talk: Talk, sanitized_agent: Path) -> None:
+    assert talk(sanitized_agent, 2, [], b"x" * ((1 << 18) - 1)) == []
+    assert talk(sanitized_agent, 2, []) == []
+    assert talk(sanitized_agent, 2, [], b"measure id=1 cut off") == []
+
+
+def test_more_shapes_than_communicators_are_kept(talk: Talk, agent: Path) -> None:
+    """Five nodes, by the library's own means, in so many orders that communicators must be given back and made again."""
+    orders = [order for count in (2, 3, 5) for order in itertools.permutations("01234", count)][:90]
+    shapes = [(1, ",".join(order)) for order in [*orders, *orders[:10]]]
+    lines = [
+        request(number, "bcast" if number % 2 else "allgather", 100, ppn, nodes)
+        for number, (ppn, nodes) in enumerate(shapes, start=1)
+    ]
+    answers = talk(agent, 5, lines, MPIR_CVAR_NUM_CLIQUES="5")
+    assert done(answers) == list(range(1, len(lines) + 1))
+    assert all("status=ok" in line for line in answers if line.startswith("result "))
+
+
+WORDS = st.sampled_from(
+    ["measure", "id=1", "ppn=2", "nodes=0", "nodes=0-3,9", "choice=", "choice=KNOWN_A=1", "collective=bcast", "bytes=8"]
+)
+NOISE = st.text(st.sampled_from("=,-09 aKNOW_"), max_size=30)
+
+
+@settings(max_examples=10, deadline=None)
+@given(lines=st.lists(st.lists(WORDS | NOISE, max_size=12).map(" ".join), min_size=30, max_size=120))
+def test_the_reader_of_requests_survives_any_line(reader: Path, lines: list[str]) -> None:
+    run = read(reader, lines)
+    assert all(line.startswith(("ok ", "no ")) for line in run)
+
+
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_what_is_written_is_what_is_read(reader: Path, data: st.DataObject) -> None:
+    number = st.integers(0, 2**31 - 1)
+    lines, expected = [], []
+    for _ in range(20):
+        first, last = sorted(data.draw(st.tuples(st.integers(0, 50), st.integers(0, 50))))
+        size, identity, ppn = data.draw(number), data.draw(number), data.draw(st.integers(1, 65536))
+        values = data.draw(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=12))
+        choice = ",".join(f"KNOWN_{'x' * i}={value}" for i, value in enumerate(values))
+        read_choice = ",".join(f"{6 + i}:{value}" for i, value in enumerate(values))
+        nodes = ",".join(map(str, range(first, last + 1)))
+        fixed = "warm_up=2 fewest=10 most=1000 box_us=50000 limit_s=3"
+        lines.append(
+            f"measure id={identity} collective=bcast bytes={size} ppn={ppn} nodes={first}-{last} "
+            f"{fixed} choice={choice} choice=GONE=1"
+        )
+        expected.append(
+            f"ok id={identity} collective=bcast bytes={size} ppn={ppn} nodes={nodes} {fixed}"
+            f" choice={read_choice}/ choice=/GONE"
+        )
+    assert read(reader, lines) == expected
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_hundred_thousand_changed_requests_are_read_or_refused(reader: Path, seed: int) -> None:
+    run = subprocess.run(
+        [reader, str(seed), "100000"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **SANITIZER_OPTIONS},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    read_count = int(run.stdout.split()[0])
+    assert 1000 < read_count < 99_000  # both ways are taken
+
+
+def read(reader: Path, lines: Sequence[str]) -> list[str]:
+    run = subprocess.run(
+        [reader],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        env={**os.environ, **SANITIZER_OPTIONS},
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    said = run.stdout.splitlines()
+    assert len(said) == len(lines)
+    return said

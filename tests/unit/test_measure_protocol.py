@@ -1,0 +1,178 @@
+"""What the host makes of an agent's words: samples or a MeasurementError, whatever they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import LaunchError, MeasurementError
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.measure import live
+from colltune.measure.contract import Effort
+from colltune.measure.live import LivePlan, LiveSource
+
+ENVIRONMENT = Environment("mpich", "5.0.2", "0f" * 32, "Example CPU, 8 cores", 1, 2, "single")
+TREE = Choice("tree", (("k", 2),))
+POINT = Point(Scenario("bcast", 1, 2, 64), (DEFAULT, TREE))
+SAID = [
+    "trying id=1 choice=0",
+    "trying id=1 choice=1",
+    "result id=1 choice=0 status=ok cost_us=7.5 osu_us=1.2500 b2b_us=1.5000 times_ns=1000,2000,3000",
+    "result id=1 choice=1 status=inapplicable cost_us=1.0 detail=refused-by-the-library",
+    "done id=1 wall_us=100.0 inside_us=50.0",
+]
+
+
+class Scripted:
+    """Stands in for the process of an agent, and says what it was given; then it has ended."""
+
+    def __init__(self, lines: Sequence[str | None]) -> None:
+        self.lines: Iterator[str | None] = iter(lines)
+        self.ready = {"ranks": "2"}
+        self.sent: list[str] = []
+
+    def send(self, line: str) -> bool:
+        self.sent.append(line)
+        return True
+
+    def read(self, timeout_s: float) -> str | None:
+        return next(self.lines, None)
+
+    def stderr_text(self, lines: int = 8) -> str:
+        return "its last words"
+
+    def close(self, timeout_s: float = 10.0) -> int:
+        return 0
+
+    def kill(self) -> None: ...
+
+
+def hear(*launches: Sequence[str | None], points: Sequence[Point] = (POINT,)) -> tuple[list[Sample], LiveSource]:
+    """Samples of ``points``, from a source whose launches say ``launches``, one after another."""
+    scripts = iter(launches)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "AgentProcess", lambda *_: Scripted(next(scripts, ())))
+        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+        return [sample for _, samples in source.measure(points, Effort()) for sample in samples], source
+
+
+def test_a_plain_answer_is_read() -> None:
+    (default, tree), source = hear(SAID)
+    assert (default.choice, default.status) == (DEFAULT, Status.OK)
+    assert default.times_s == pytest.approx((1e-6, 2e-6, 3e-6))
+    assert (default.osu_mean_s, default.back_to_back_s) == (pytest.approx(1.25e-6), pytest.approx(1.5e-6))
+    assert (tree.status, tree.times_s, tree.detail) == (Status.INAPPLICABLE, (), "refused-by-the-library")
+    assert source.inside_s == pytest.approx(50e-6)
+
+
+def test_words_of_others_are_passed_over() -> None:
+    noise = ["", "hello", "result", "result id=", "done id=17 inside_us=9", "[proxy:0@host] a warning = x", "id=1"]
+    (default, tree), _ = hear([word for line in SAID for word in (*noise, line)])
+    assert (default.status, tree.status) == (Status.OK, Status.INAPPLICABLE)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "result id=1 choice=0 status=ok cost_us=7.5",
+        "result id=1 choice=0 status=inapplicable cost_us=7.5 times_ns=1",
+        "result id=1 choice=2 status=ok cost_us=7.5 times_ns=1",
+        "result id=1 choice=-1 status=ok cost_us=7.5 times_ns=1",
+        "result id=1 choice=0 status=fine cost_us=7.5 times_ns=1",
+        "result id=1 choice=0 status=ok cost_us=nan times_ns=1",
+        "result id=1 choice=0 status=ok cost_us=1 times_ns=-4",
+        "result id=1 choice=0 status=ok cost_us=1 times_ns=inf",
+        "result id=1 choice=0 status=ok cost_us=1 times_ns=1e999",
+        "result id=1 choice=0 status=ok cost_us=1 times_ns=" + "9" * 5000,
+        "result id=1 choice=0 status=ok times_ns=1",
+        "trying id=1",
+        "trying id=1 choice=7",
+        "trying id=1 choice=x",
+        "done id=1",
+        "done id=1 inside_us=nan",
+        "done id=1 inside_us=1",
+        "error id=1 no such nodes or ppn in this job",
+        "error id=-1 cannot read the field",
+    ],
+)
+def test_what_breaks_the_protocol_is_a_measurement_error_that_shows_it(line: str) -> None:
+    with pytest.raises(MeasurementError) as caught:
+        hear([*SAID[:2], line, *SAID[3:]])
+    assert line[:150] in str(caught.value)
+
+
+WORDS = [
+    "trying",
+    "result",
+    "done",
+    "error",
+    "ready",
+    "id=1",
+    "id=2",
+    "id=3",
+    "choice=0",
+    "choice=1",
+    "status=ok",
+    "status=wrong",
+]
+WORDS += ["status=crashed", "cost_us=1.5", "inside_us=2", "osu_us=1", "b2b_us=3", "times_ns=10,20", "times_ns=,", "="]
+WORD = st.sampled_from(WORDS) | st.text(max_size=8)
+LINE = st.sampled_from(SAID) | st.lists(WORD, max_size=8).map(" ".join)
+
+
+def changed(line: str, at: int, text: str) -> str:
+    at %= len(line) + 1
+    return line[:at] + text + line[at + 1 :]
+
+
+MUTATED = st.builds(changed, st.sampled_from(SAID), st.integers(0, 120), st.text(max_size=3))
+
+
+@settings(max_examples=150, deadline=None)
+@given(lines=st.lists(LINE | MUTATED, max_size=12), again=st.lists(LINE | MUTATED, max_size=12))
+def test_any_words_give_samples_or_an_error_of_ours(lines: list[str], again: list[str]) -> None:
+    try:
+        samples, source = hear(lines, again, SAID, SAID, SAID)
+    except (MeasurementError, LaunchError):
+        return
+    assert source.inside_s >= 0.0
+    for sample in samples:
+        assert sample.choice in POINT.choices
+        assert (sample.status is Status.OK) == bool(sample.times_s)
+        assert all(0.0 <= time_s < math.inf for time_s in sample.times_s)
+
+
+def test_a_job_that_ends_before_it_begins_is_started_once_more() -> None:
+    samples, source = hear([], [line.replace("id=1", "id=2") for line in SAID])
+    assert [sample.status for sample in samples] == [Status.OK, Status.INAPPLICABLE]
+    assert source.launches == 2
+    with pytest.raises(LaunchError, match="2 MPI jobs ended"):
+        hear([], [])
+
+
+def test_a_culprit_is_left_out_of_points_that_were_planned_before_its_fault_was_known() -> None:
+    sizes = (8, 16, 32)
+    points = [Point(Scenario("bcast", 1, 2, size), (DEFAULT, TREE, Choice("ring"))) for size in sizes]
+    ring = "result id={} choice={} status=ok cost_us=1 times_ns=5"
+    crash = ["trying id=1 choice=0", "trying id=1 choice=1"]
+
+    def whole(number: int) -> list[str]:
+        results = [ring.format(number, choice) for choice in (0, 1)]
+        return [f"trying id={number} choice={choice}" for choice in (0, 1)] + [
+            *results,
+            f"done id={number} inside_us=1",
+        ]
+
+    # Two requests were at the agent when it ended (1 and 2); after it, three are asked for again.
+    samples, source = hear(crash, [line for number in (3, 4, 5) for line in whole(number)], points=points)
+    assert [(s.scenario.size_bytes, s.choice.algorithm) for s in samples if s.status is Status.CRASHED] == [(8, "tree")]
+    fine = {(s.scenario.size_bytes, s.choice.algorithm) for s in samples if s.status is Status.OK}
+    assert fine == {(size, name) for size in sizes for name in ("default", "ring")}
+    assert source.launches == 2
