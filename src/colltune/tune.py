@@ -30,13 +30,14 @@ from colltune.measure.live import LiveSource
 from colltune.replay import make_safe
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
-from colltune.verify.gate import THRESHOLD, GateResult, Verdict
+from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge
 from colltune.workbench import Workbench, check_collectives
 
 # Of the budget, what the first measuring may take; the rest is for proving what it found.
 _MEASURING_SHARE = 0.6
-# A scheduler that ends a job gives it seconds; in these the best of what was found is still proven and written.
-_LAST_SECONDS_S = 3.0
+# Where the job is ended from outside there is no time for fresh launches. What was seen in the one launch there was has
+# to be clearer then.
+_ONE_LAUNCH_THRESHOLD = 1.10
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,12 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     decided = {name: _decide(models[name], spaces[name], outcome.samples, options.threshold) for name in spaces}
     gate: list[GateResult] = []
     if options.gate:
-        left_s = options.budget_s - (time.monotonic() - started_s)
-        deadline_s = time.monotonic() + (_LAST_SECONDS_S if outcome.interrupted else max(left_s, 5.0))
-        gate = _prove(workbench, options, decided, _medians(outcome.samples), out, deadline_s, listener)
+        candidates = _candidates(workbench, decided, _medians(outcome.samples))
+        if outcome.interrupted:
+            gate = [_judge_one_launch(s, c, outcome.samples, options.threshold) for s, c in candidates.items()]
+        else:
+            left_s = options.budget_s - (time.monotonic() - started_s)
+            gate = _prove(workbench, options, candidates, out, time.monotonic() + max(left_s, 5.0), listener)
         rule_sets = _proven_rules(workbench, spaces, decided, gate)
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
@@ -151,14 +155,17 @@ def _measure(
         source.start()
         listener.stage("measuring")
         outcome = campaign.run()
+        if outcome.interrupted:
+            source.kill()
     finally:
         _close(source)
     medians = _medians(outcome.samples)
     models: dict[str, Model] = {}
     for name, learner in learners.items():
-        # Rules that reach beyond the grid need a model that does, too.
-        whole = options.gate and outcome.reasons.get(name) == WHOLE
-        models[name] = MeasuredModel(medians) if whole or not medians else learner.model()
+        # Rules that reach beyond the grid need a model that does, too; when the job is being ended there is no time.
+        enough = options.gate and (outcome.interrupted or outcome.reasons.get(name) == WHOLE)
+        known = any(scenario.collective == name for scenario, _ in medians)
+        models[name] = learner.model() if known and not enough else MeasuredModel(medians)
     share = {"launches": source.launches, "wall_s": outcome.elapsed_s, "inside_collectives_s": source.inside_s}
     return outcome, models, share
 
@@ -198,26 +205,51 @@ def _decide(model: Model, space: Space, samples: Sequence[Sample], threshold: fl
     return {s: c if (s.collective, c) not in broken and promising(s, c) else DEFAULT for s, c in decided.items()}
 
 
+def _candidates(
+    workbench: Workbench,
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    medians: Mapping[tuple[Scenario, Choice], float],
+) -> dict[Scenario, Choice]:
+    """The decisions that depart from the default, the most promising first."""
+
+    def gain(scenario: Scenario, choice: Choice) -> float:
+        """Of the whole job before its parts, and by the ratio that was measured."""
+        default, chosen = medians.get((scenario, DEFAULT)), medians.get((scenario, choice))
+        ratio = default / chosen if default and chosen else 1.0
+        return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
+
+    found = [(s, c) for choices in decided.values() for s, c in choices.items() if c != DEFAULT]
+    return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))
+
+
+def _judge_one_launch(scenario: Scenario, choice: Choice, samples: Sequence[Sample], threshold: float) -> GateResult:
+    """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups."""
+    groups = fewest_groups()
+    found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
+    pair = [found[one].times_s for one in (DEFAULT, choice) if one in found]
+    ratios: list[float] = []
+    if len(pair) == 2 and min(map(len, pair)) >= groups:
+        parts = [
+            [times[i * len(times) // groups : (i + 1) * len(times) // groups] for i in range(groups)] for times in pair
+        ]
+        ratios = [median(default) / median(chosen) for default, chosen in zip(*parts, strict=True)]
+    result = judge(scenario, choice, ratios, groups, max(threshold, _ONE_LAUNCH_THRESHOLD))
+    verdict = Verdict.KEPT if result.verdict is Verdict.KEPT else Verdict.REFUSED
+    return GateResult(
+        scenario, choice, verdict, result.ratios, f"{result.reason}, all of one launch: the job was ended"
+    )
+
+
 def _prove(
     workbench: Workbench,
     options: TuneOptions,
-    decided: Mapping[str, Mapping[Scenario, Choice]],
-    medians: Mapping[tuple[Scenario, Choice], float],
+    candidates: Mapping[Scenario, Choice],
     out: Path,
     deadline_s: float,
     listener: Listener,
 ) -> list[GateResult]:
-    candidates = {s: c for choices in decided.values() for s, c in choices.items() if c != DEFAULT}
     if not candidates:
         return []
-
-    def gain(scenario: Scenario) -> float:
-        """Of the whole job before its parts, and by the ratio that was measured."""
-        default, chosen = medians.get((scenario, DEFAULT)), medians.get((scenario, candidates[scenario]))
-        ratio = default / chosen if default and chosen else 1.0
-        return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
-
-    candidates = {s: candidates[s] for s in sorted(candidates, key=gain, reverse=True)}
     listener.stage(f"proving {len(candidates)} choices against the default in fresh launches")
     path = out / CONFIRMATION
     path.unlink(missing_ok=True)
