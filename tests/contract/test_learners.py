@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from colltune.core.space import Space
 from colltune.learn.contract import Learner
+from colltune.learn.decision import DecisionLearner
 from colltune.learn.forest import ForestLearner
 from colltune.testing.learner import LearnerContract
 
@@ -11,3 +12,8 @@ from colltune.testing.learner import LearnerContract
 class TestForestLearner(LearnerContract):
     def make(self, space: Space, seed: int) -> Learner:
         return ForestLearner(space, seed)
+
+
+class TestDecisionLearner(LearnerContract):
+    def make(self, space: Space, seed: int) -> Learner:
+        return DecisionLearner(space, seed)

@@ -1,0 +1,140 @@
+"""What is believed of every pair of a grid: means and covariances of log time, kept up to date one pair at a time.
+
+Notations: N scenarios, M choices; z (N, 3) as in ``colltune.learn.gaussian``; ``mean`` (N, M).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from colltune.learn.gaussian import (
+    MEASURED_SD,
+    PRIOR_MEAN,
+    ChoiceProcess,
+    Floats,
+    Rows,
+    Trend,
+    fit_theta,
+    kernel,
+    rough_variance,
+)
+
+# Observations of one choice that enter the fit of the hyperparameters: more cost time and change little.
+_FIT_ROWS = 50
+# Log seconds assumed of everything before the first measurement: 50 us.
+_UNKNOWN = -10.0
+
+
+@dataclass(frozen=True)
+class Observations:
+    """n measured pairs: z (n, 3) of the scenario, its row in the grid (-1 outside), the choice's number, log time."""
+
+    z: Floats
+    row: Rows
+    number: Rows
+    log_time: Floats
+
+    def __len__(self) -> int:
+        return len(self.log_time)
+
+
+class Belief:
+    """Independent Gaussian processes, one for each choice, over the rows of a grid."""
+
+    def __init__(
+        self,
+        z: Floats,
+        choices: int,
+        seen: Observations,
+        theta: Floats | None,
+        freedom: float,
+        iterations: int,
+        seed: int,
+    ) -> None:
+        """``theta``: hyperparameters to start from; they are fitted where ``iterations`` is above zero."""
+        self._z, self._choices, self._freedom = z, choices, freedom
+        self._seen = seen
+        self.theta = PRIOR_MEAN if theta is None else theta
+        self._trend = Trend(seen.z, seen.number, seen.log_time, choices) if len(seen) else None
+        residual = seen.log_time - self._trend.at(seen.z) if self._trend else seen.log_time
+        of_choice = [np.flatnonzero(seen.number == number) for number in range(choices)]
+        if iterations and len(seen):
+            random = np.random.default_rng(seed)
+            some = [rows if len(rows) <= _FIT_ROWS else random.choice(rows, _FIT_ROWS, False) for rows in of_choice]
+            groups = [(seen.z[rows], residual[rows]) for rows in some if len(rows)]
+            self.theta = fit_theta(self.theta, groups, iterations)
+        self._of_choice = of_choice
+        self._processes = [ChoiceProcess(self.theta, seen.z[rows], residual[rows], freedom) for rows in of_choice]
+        prior = kernel(self.theta, z, z)
+        prior[np.diag_indices(len(z))] += rough_variance(self.theta)
+        self.mean = np.empty((len(z), choices))
+        self._covariance: list[Floats] = []
+        for number in range(choices):
+            mean, root, scale = self._posterior(number, z, np.arange(len(z)))
+            self.mean[:, number] = mean
+            self._covariance.append(scale * (prior - root.T @ root))
+
+    def _posterior(self, number: int, z: Floats, grid_row: Rows) -> tuple[Floats, Floats, float]:
+        """Mean, root and scale of one choice at ``z``; ``grid_row``: which row of the grid each is, -1 for none."""
+        seen_row = self._seen.row[self._of_choice[number]]
+        same = (seen_row[:, None] == grid_row[None, :]) & (grid_row >= 0)[None, :]
+        process = self._processes[number]
+        mean, root = process.mean_and_root(z, same)
+        trend = self._trend.at(z) if self._trend else np.full(len(z), _UNKNOWN)
+        return trend + mean, root, process.scale
+
+    def at(self, z: Floats, grid_row: Rows, number: int) -> tuple[Floats, Floats]:
+        """Means and variances (n,) of one choice at any ``z`` (n, 3), in the grid or not."""
+        mean, root, scale = self._posterior(number, z, grid_row)
+        prior = np.array([kernel(self.theta, row[None], row[None])[0, 0] for row in z]) + rough_variance(self.theta)
+        return mean, np.asarray(np.maximum(scale * (prior - (root * root).sum(axis=0)), 0.0))
+
+    @property
+    def variance(self) -> Floats:
+        """(N, M)."""
+        return np.stack([np.maximum(np.diag(covariance), 1e-12) for covariance in self._covariance], axis=1)
+
+    def shifts(self, rows: Rows, numbers: Rows) -> Floats:
+        """(c, N): by how much a measurement of each of c pairs would move the mean of its choice at every scenario.
+
+        The standard deviation of the move, before the result is known.
+        """
+        moved = np.stack([self._covariance[number][row] for row, number in zip(rows, numbers, strict=True)])
+        own = moved[np.arange(len(rows)), rows]
+        return np.asarray(np.abs(moved) / np.sqrt(np.maximum(own, 1e-12) + MEASURED_SD**2)[:, None])
+
+    def update(self, row: int, number: int, log_time: float | None) -> None:
+        """Takes one more measurement in without a new fit. None: it is under way; expected to come out as believed."""
+        covariance = self._covariance[number]
+        gain = covariance[row] / (covariance[row, row] + MEASURED_SD**2)
+        if log_time is not None:
+            self.mean[:, number] += gain * (log_time - self.mean[row, number])
+        self._covariance[number] = covariance - np.outer(gain, covariance[row])
+
+    def copy(self) -> Belief:
+        """One that can be updated on its own."""
+        other = object.__new__(Belief)
+        other.__dict__.update(self.__dict__)
+        other.mean = self.mean.copy()
+        other._covariance = list(self._covariance)
+        return other
+
+
+def observations(z: Floats, row: Sequence[int], number: Sequence[int], time_s: Sequence[float]) -> Observations:
+    return Observations(
+        z.reshape(-1, 3),
+        np.array(row, dtype=np.intp),
+        np.array(number, dtype=np.intp),
+        np.log(np.array(time_s, dtype=float)),
+    )
+
+
+def normal_loss(distance: Floats, deviation: Floats) -> Floats:
+    """E[max(0, X)] for X normal with mean -``distance`` <= 0 and ``deviation``: the expected loss of not switching."""
+    ratio = np.minimum(distance / deviation, 8.0)
+    density = np.exp(-0.5 * ratio * ratio) / np.sqrt(2.0 * np.pi)
+    return np.asarray(np.maximum(deviation * density - distance * ndtr(-ratio), 0.0))

@@ -1,0 +1,161 @@
+"""Gaussian processes of the logarithm of times: one for each choice, with common hyperparameters.
+
+Notations: z (n, 3): log2 nodes, log2 ppn, log2 (size + 1) of n scenarios; M choices; ``theta`` (7,): logarithms of the
+hyperparameters in the order of HYPERPARAMETERS.
+
+The time of a choice at z is exp(pooled(z) + f(z) + e): ``pooled`` is a trend that all choices share, f a Gaussian
+process with a constant, a linear and a Matern-5/2 part, and e what no smooth function explains (switches of protocol,
+a mapping that happens to fit). e belongs to the truth: measuring a pair reveals it there and nowhere else. Background:
+Rasmussen and Williams 2006, "Gaussian Processes for Machine Learning", chapters 2, 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.optimize import minimize
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+# Name, median and spread (standard deviation of the logarithm) of the prior. Amplitudes are in units of log time,
+# lengths in doublings.
+HYPERPARAMETERS = (
+    ("constant", 0.7, 0.7),
+    ("linear", 0.35, 0.7),
+    ("smooth", 0.3, 0.7),
+    ("size_length", 4.0, 0.5),
+    ("nodes_length", 2.0, 0.5),
+    ("ppn_length", 2.0, 0.5),
+    ("rough", 0.06, 0.7),
+)
+PRIOR_MEAN: Floats = np.array([np.log(median) for _, median, _ in HYPERPARAMETERS])
+PRIOR_SD: Floats = np.array([spread for _, _, spread in HYPERPARAMETERS])
+# A median of a few repetitions is known to about this share of it.
+MEASURED_SD = 0.02
+
+_LENGTHS = [4, 5, 3]  # the places of the lengths in theta, in the order of the columns of z
+_LINEAR_CENTRE: Floats = np.array([3.0, 2.0, 10.0])
+_LINEAR_SCALE = 4.0
+_KNOTS = (6.0, 10.0, 14.0, 18.0)  # where the trend over log2 size may bend: from latency to bandwidth
+
+
+def rough_variance(theta: Floats) -> float:
+    return float(np.exp(2.0 * theta[6]))
+
+
+def kernel(theta: Floats, z: Floats, other: Floats) -> Floats:
+    """(n, k): the covariance of f between ``z`` (n, 3) and ``other`` (k, 3)."""
+    return _parts(theta, z, other)[0]
+
+
+def _parts(theta: Floats, z: Floats, other: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """The kernel, its linear and Matern parts without amplitude, the squared distances, and a factor of its slopes."""
+    amplitude = np.exp(2.0 * theta[:3])
+    squared = ((z[:, None, :] - other[None, :, :]) / np.exp(theta[_LENGTHS])) ** 2
+    radius = np.sqrt(5.0 * squared.sum(axis=-1))
+    decay = np.exp(-radius)
+    matern = (1.0 + radius + radius * radius / 3.0) * decay
+    linear = ((z - _LINEAR_CENTRE) / _LINEAR_SCALE) @ ((other - _LINEAR_CENTRE) / _LINEAR_SCALE).T
+    slope = amplitude[2] * (5.0 / 3.0) * (1.0 + radius) * decay
+    return amplitude[0] + amplitude[1] * linear + amplitude[2] * matern, linear, matern, squared, slope
+
+
+def _objective(theta: Floats, groups: Sequence[tuple[Floats, Floats]]) -> tuple[float, Floats]:
+    """Negative logarithm of marginal likelihood times prior, and its gradient (ibid., eqs. 5.8 and 5.9)."""
+    off = (theta - PRIOR_MEAN) / PRIOR_SD
+    value, gradient = 0.5 * float(off @ off), off / PRIOR_SD
+    amplitude, rough = np.exp(2.0 * theta[:3]), rough_variance(theta)
+    for z, y in groups:
+        covariance, linear, matern, squared, slope = _parts(theta, z, z)
+        covariance[np.diag_indices(len(y))] += rough + MEASURED_SD**2
+        try:
+            lower = np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            return 1e12, np.zeros_like(theta)
+        inverse = cho_solve((lower, True), np.eye(len(y)))
+        alpha = inverse @ y
+        value += 0.5 * float(y @ alpha) + float(np.log(np.diag(lower)).sum())
+        weight = inverse - np.outer(alpha, alpha)
+        stretched = weight * slope
+        gradient = gradient + np.array(
+            [
+                amplitude[0] * weight.sum(),
+                amplitude[1] * (weight * linear).sum(),
+                amplitude[2] * (weight * matern).sum(),
+                *(0.5 * (stretched * squared[..., column]).sum() for column in (2, 0, 1)),
+                rough * np.trace(weight),
+            ]
+        )
+    return value, gradient
+
+
+def fit_theta(start: Floats, groups: Sequence[tuple[Floats, Floats]], iterations: int) -> Floats:
+    """The hyperparameters that explain ``groups`` best, each the z and the residuals of one choice's observations."""
+    result = minimize(
+        _objective,
+        start,
+        args=(groups,),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(PRIOR_MEAN - 4.0 * PRIOR_SD, PRIOR_MEAN + 4.0 * PRIOR_SD, strict=True)),
+        options={"maxiter": iterations},
+    )
+    return np.asarray(result.x, dtype=float)
+
+
+def _trend_columns(z: Floats) -> Floats:
+    bends = [np.maximum(0.0, z[:, 2] - knot) for knot in _KNOTS]
+    return np.stack([np.ones(len(z)), *(z - _LINEAR_CENTRE).T, *bends], axis=1)
+
+
+# How strongly each coefficient of the trend is drawn to zero; the constant is free.
+_TREND_RIDGE: Floats = 0.3 * np.array([1e-6, 0.05, 0.05, 0.05, *(0.5 for _ in _KNOTS)])
+_OFFSET_RIDGE = 0.3
+
+
+class Trend:
+    """The part of log time that all choices share: linear in z, with bends over the size. Ridge regression."""
+
+    def __init__(self, z: Floats, number: Rows, y: Floats, choices: int) -> None:
+        offsets = np.eye(choices)[number]
+        design = np.hstack([_trend_columns(z), offsets])
+        ridge = np.diag(np.concatenate([_TREND_RIDGE, np.full(choices, _OFFSET_RIDGE)]))
+        weights = np.linalg.solve(design.T @ design + ridge, design.T @ y)
+        self._weights: Floats = np.asarray(weights[: len(_TREND_RIDGE)], dtype=float)
+
+    def at(self, z: Floats) -> Floats:
+        return np.asarray(_trend_columns(z) @ self._weights)
+
+
+class ChoiceProcess:
+    """The process of one choice, given its observations.
+
+    Its covariance is scaled by how much its observations surprise: a choice that behaves unlike the others is believed
+    less far from where it was measured (as in a Student-t process; Shah, Wilson and Ghahramani 2014). ``freedom``:
+    how many observations the common scale weighs. The scale is at least 1.
+    """
+
+    def __init__(self, theta: Floats, z: Floats, residual: Floats, freedom: float) -> None:
+        self._theta, self._z = theta, z
+        self.scale = 1.0
+        if len(z):
+            covariance = kernel(theta, z, z)
+            covariance[np.diag_indices(len(z))] += rough_variance(theta) + MEASURED_SD**2
+            self._lower: Floats = np.asarray(np.linalg.cholesky(covariance), dtype=float)
+            self._white: Floats = np.asarray(solve_triangular(self._lower, residual, lower=True), dtype=float)
+            self.scale = max(1.0, (freedom + float(self._white @ self._white)) / (freedom + len(z)))
+
+    def mean_and_root(self, z: Floats, same: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """The mean of f + e at ``z`` (n,), and V (k, n) with V.T @ V what the k observations took off the covariance.
+
+        ``same`` (k, n): where an observation is of that very scenario, so that e is known as well.
+        """
+        if not len(self._z):
+            return np.zeros(len(z)), np.zeros((0, len(z)))
+        cross = kernel(self._theta, self._z, z) + rough_variance(self._theta) * same
+        root = np.asarray(solve_triangular(self._lower, cross, lower=True))
+        return np.asarray(root.T @ self._white), root
