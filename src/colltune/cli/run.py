@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -13,23 +14,51 @@ from colltune.cli.options import Tuned
 from colltune.core.errors import InputError
 
 _LAUNCHERS = frozenset({"mpiexec", "mpiexec.hydra", "mpirun"})
+_PROVE = "--prove"
 
 
-def run(tuned: Tuned, context: typer.Context) -> None:
-    """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app."""
+def run(
+    tuned: Tuned,
+    context: typer.Context,
+    prove: Annotated[
+        bool,
+        typer.Option(_PROVE, help="Say at the end whether the tuning was in force; exit code 3 if nothing proves it."),
+    ] = False,
+) -> None:
+    """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
+
+    --prove stands before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
+    itself which files it loaded; of older ones it is seen whether the files are opened on this node.
+    """
     from colltune.store.tuning import load_tuning
 
-    command = context.args[1:] if context.args[:1] == ["--"] else context.args
+    prove_after, command = _split(context.args)
+    prove = prove or prove_after
     if not command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
     tuning = load_tuning(tuned)
-    environment = {**os.environ, **tuning.variables_at(tuned)}
+    variables = tuning.variables_at(tuned)
+    environment = {**os.environ, **variables}
     program = _program(command, tuning.environment.facts, environment)
     _require_same_mpi(program, tuning.environment.mpi, tuning.environment.mpi_version, tuned)
+    arguments = [program, *command[1:]]
+    if prove:
+        from colltune.cli.prove import report, run_and_prove
+
+        mpi = tuning.environment.mpi, tuning.environment.mpi_version
+        code, proof = run_and_prove(arguments, environment, variables, mpi)
+        raise typer.Exit(report(code, proof, environment, tuning.rule_sets))
     try:
-        os.execvpe(program, [program, *command[1:]], environment)
+        os.execvpe(program, arguments, environment)
     except OSError as error:
         raise InputError(f"cannot run {program}: {error.strerror}", "Check the command after --") from error
+
+
+def _split(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+    """What follows the directory: whether --prove is there, and the command after it and after the first --."""
+    prove = bool(arguments) and arguments[0] == _PROVE
+    rest = list(arguments[1:] if prove else arguments)
+    return prove, rest[1:] if rest[:1] == ["--"] else rest
 
 
 def _program(command: Sequence[str], facts: Mapping[str, str], environment: Mapping[str, str]) -> str:

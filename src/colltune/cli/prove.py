@@ -1,0 +1,116 @@
+"""Runs an application as a child, and says at its end whether the tuning was in force."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from colltune.core.errors import InputError
+from colltune.verify.evidence import (
+    SUMMARY_VARIABLE,
+    FileWatch,
+    Proof,
+    SummaryFilter,
+    has_summary,
+    judge,
+    overriding,
+)
+
+# The exit code where the application succeeded and nothing proves that the tuning was in force.
+UNPROVEN = 3
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_SENT_BY_KERNEL = 0x80  # SI_KERNEL: a key on the terminal, which has sent it to the child too
+
+
+def run_and_prove(
+    command: Sequence[str], environment: Mapping[str, str], variables: Mapping[str, str], mpi: tuple[str, str]
+) -> tuple[int, Proof]:
+    """Runs ``command`` to its end; its exit code (128 + the signal that ended it), and the proof.
+
+    ``variables``: those of ``environment`` that ask for the files; ``mpi``: name and version. Signals are handed on.
+    Where MPICH tells what it loaded, what it says is taken out of the standard output; a command that sends the
+    output of MPI elsewhere finds it there.
+    """
+    asks = has_summary(*mpi) and not environment.get(SUMMARY_VARIABLE)
+    summary = SummaryFilter()
+    child_environment = {**environment, SUMMARY_VARIABLE: "1"} if asks else dict(environment)
+    with FileWatch(map(Path, variables.values())) as watch:
+        code = _run(command, child_environment, summary if asks else None)
+        return code, judge(variables, summary.loaded, watch.opened(), watch.failure)
+
+
+def report(code: int, proof: Proof, environment: Mapping[str, str], collectives: Iterable[str]) -> int:
+    """Prints the proof on standard error; the exit code of `colltune run --prove`."""
+    passed_by = overriding(environment, collectives)
+    if passed_by and proof.proven:
+        proof = Proof(False, f"{proof.text}, but {', '.join(passed_by)} in the environment passes them by")
+    if proof.proven:
+        print(f"colltune: the tuning was in force: {proof.text}.", file=sys.stderr)
+        return code
+    print(f"colltune: warning: it is not proven that the tuning was in force: {proof.text}.", file=sys.stderr)
+    return code or UNPROVEN
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], summary: SummaryFilter | None) -> int:
+    # Signals are blocked before the child is there, so that none is lost; the child gets the mask of before.
+    wanted = {*_FORWARDED, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    try:
+        try:
+            child = subprocess.Popen(
+                command,
+                env=environment,
+                stdout=None if summary is None else subprocess.PIPE,
+                # On a terminal the child must stay in the foreground; elsewhere a group of its own keeps a signal to
+                # our group from reaching it twice.
+                process_group=None if os.isatty(0) else 0,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
+            )
+        except OSError as error:
+            raise InputError(f"cannot run {command[0]}: {error.strerror}", "Check the command after --") from error
+        pump = threading.Thread(target=_pump, args=(child, summary)) if summary is not None else None
+        if pump is not None:
+            pump.start()
+        code = _wait(child, wanted)
+        if pump is not None:
+            pump.join()
+        return code if code >= 0 else 128 - code
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _wait(child: subprocess.Popen[bytes], wanted: set[signal.Signals]) -> int:
+    """Hands signals on until the child has ended; its return code."""
+    while (code := child.poll()) is None:
+        got = signal.sigtimedwait(wanted, 0.5)  # the time-out covers a signal that was merged with another
+        if got is None or got.si_signo == signal.SIGCHLD:
+            continue
+        if got.si_code != _SENT_BY_KERNEL:
+            child.send_signal(got.si_signo)
+    return code
+
+
+def _pump(child: subprocess.Popen[bytes], summary: SummaryFilter) -> None:
+    """From the child's standard output to ours, without the summary."""
+    assert child.stdout is not None
+    source, target = child.stdout.fileno(), sys.stdout.fileno()
+    open_target = True
+    while data := os.read(source, 1 << 16):
+        open_target = open_target and _write(target, summary.feed(data))
+    if open_target:
+        _write(target, summary.close())
+
+
+def _write(target: int, data: bytes) -> bool:
+    """False where nobody reads any more; the child's output is then read on, and dropped."""
+    try:
+        while data:
+            data = data[os.write(target, data) :]
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""Was a tuning in force while an application ran? Evidence from MPICH itself, or from the kernel.
+
+Since 5.0 MPICH says which selection files it loaded, in a summary of its build that rank 0 prints on its standard
+output in MPI_Init where MPIR_CVAR_DEBUG_SUMMARY is set. Older ones have no such lines; of these it is known only that
+the files were opened on this node while the application ran.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+SUMMARY_VARIABLE = "MPIR_CVAR_DEBUG_SUMMARY"
+# The name of a file in the summary, by the variable that asks for the file.
+_NAMES = {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "MPIR", "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE": "MPID"}
+
+# What mpiexec -l puts in front of a line, and in front of a newline that was written by itself.
+_LABELS = re.compile(rb"^(?:\[\d+\] ?)+|(?:\[\d+\] ?)+$")
+_LABEL_BEGUN = re.compile(rb"\[\d*\]?")
+_STARTS = (
+    b"==== UCX netmod Capability",
+    b"==== Capability set configuration",
+    b"==== Various sizes and limits",
+    b"==== collective selection",
+    b"Required minimum FI_VERSION: ",
+    b"provider: ",
+)
+_START = re.compile(b"(?:" + b"|".join(map(re.escape, _STARTS)) + b").*")
+_LOADED = re.compile(rb"(MPIR|MPID): (.*)")
+_LAST_BUT_ONE = re.compile(rb"sizeof\(MPIR_Datatype\): .*")
+_SUMMARY = re.compile(
+    rb"(?:=+(?: [\w ]+ =+)?"
+    + rb"|(?:MPIDI_\w+|sizeof\(\w+\)|max_\w+|[tr]x_iov_limit|rma_iov_limit|tag_bits|num_vcis|num_nics): .*"
+    + rb"|(?:MPIR_CVAR_DEVICE_COLLECTIVES|MPI[RD](?:/shm)?(?: \(GPU\))?|MAXIMUM SUPPORTED RANKS|MAXIMUM TAG): .*"
+    + rb"|(?:error checking|QMPI|debugger support|thread level|thread CS|threadcomm) *: .*"
+    + rb"|(?:libfabric )?provider: .*|Required minimum FI_VERSION: .*|MPICH \d[^ ]* - .*)"
+)
+
+
+def has_summary(mpi: str, version: str) -> bool:
+    """Whether this library tells by itself which files it loaded."""
+    return mpi == "mpich" and int(version.partition(".")[0]) >= 5
+
+
+class SummaryFilter:
+    """Takes the summary out of an output, and keeps what it says about selection files.
+
+    ``loaded``: one mapping per MPI job that was seen, from "MPIR" and "MPID" to the file, or to the name of the
+    library's own tree. Lines of the application that come in the midst of a summary are passed on.
+    """
+
+    def __init__(self) -> None:
+        self.loaded: list[dict[str, str]] = []
+        self._partial = b""
+        self._inside = False
+        self._ends_next = False
+
+    def feed(self, data: bytes) -> bytes:
+        """What of ``data``, and of what was held back before, is the application's. Its own output is not delayed."""
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        passed = b"".join(line + b"\n" for line in lines if not self._is_summary(line))
+        if not self._inside and not _may_start(self._partial):
+            passed, self._partial = passed + self._partial, b""
+        return passed
+
+    def close(self) -> bytes:
+        """What was held back when the output ended."""
+        rest, self._partial = self._partial, b""
+        return rest
+
+    def _is_summary(self, labelled: bytes) -> bool:
+        line = _LABELS.sub(b"", labelled)
+        if not self._inside and _START.fullmatch(line):
+            self._inside, self._ends_next = True, False
+            self.loaded.append({})
+        if not self._inside or not _SUMMARY.fullmatch(line):
+            return False
+        said = _LOADED.fullmatch(line)
+        if said:
+            self.loaded[-1][said.group(1).decode()] = os.fsdecode(said.group(2))
+        self._inside = not self._ends_next
+        self._ends_next = _LAST_BUT_ONE.fullmatch(line) is not None
+        return True
+
+
+def _may_start(partial: bytes) -> bool:
+    """Whether a line that begins with ``partial`` may be the first of a summary."""
+    if not partial or _LABEL_BEGUN.fullmatch(partial):
+        return bool(partial)
+    text = _LABELS.sub(b"", partial)
+    return any(start.startswith(text) or text.startswith(start) for start in _STARTS)
+
+
+class FileWatch:
+    """Sees which of ``paths`` are opened on this node from now on (inotify). Use as a context manager."""
+
+    _IN_OPEN = 0x20
+    _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.failure = ""
+        self._paths: dict[int, Path] = {}
+        self._wanted = list(paths)
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            self._descriptor = libc.inotify_init1(self._NONBLOCK_CLOEXEC)
+            for path in self._wanted:
+                watch = libc.inotify_add_watch(self._descriptor, os.fsencode(path), self._IN_OPEN)
+                if watch < 0:
+                    self.failure = f"{path} cannot be watched: {os.strerror(ctypes.get_errno())}"
+                self._paths[watch] = path
+        except (OSError, AttributeError) as error:
+            self.failure = f"this system cannot watch files: {error}"
+        return self
+
+    def opened(self) -> set[Path]:
+        """Those that were opened. To be asked once."""
+        found: set[Path] = set()
+        while True:
+            try:
+                data = os.read(self._descriptor, 1 << 16)
+            except OSError:  # nothing more, or nothing was ever watched
+                return found
+            position = 0
+            while position < len(data):
+                watch, _mask, _cookie, length = struct.unpack_from("iIII", data, position)
+                position += struct.calcsize("iIII") + length
+                if watch in self._paths:
+                    found.add(self._paths[watch])
+
+    def __exit__(self, *_details: object) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether a tuning was in force, and the evidence, or what is missing of it, in words."""
+
+    proven: bool
+    text: str
+
+
+def judge(
+    variables: Mapping[str, str], loaded: Sequence[Mapping[str, str]], opened: set[Path], watch_failure: str = ""
+) -> Proof:
+    """``variables``: those that ask for the files; ``loaded``: of SummaryFilter; ``opened``: of FileWatch."""
+    files = [Path(value) for value in variables.values()]
+    shown = " and ".join(map(str, files))
+    said = [job for job in loaded if job]
+    if said:
+        for job in said:
+            for variable, path in variables.items():
+                there = job.get(_NAMES[variable], "nothing")
+                if there != path and os.path.realpath(there) != os.path.realpath(path):
+                    return Proof(False, f"MPICH says that it loaded {there} where {path} was due")
+        jobs = "" if len(said) == 1 else f" in each of {len(said)} jobs"
+        return Proof(True, f"MPICH says that it loaded {shown}{jobs}")
+    missing = [path for path in files if path not in opened]
+    if not missing:
+        return Proof(
+            True, f"the kernel saw {shown} opened on this node while the command ran; MPICH itself did not say"
+        )
+    if watch_failure:
+        return Proof(False, f"MPICH did not say what it loaded, and {watch_failure}")
+    names = " and ".join(map(str, missing))
+    return Proof(False, f"MPICH did not say what it loaded, and nobody opened {names} on this node")
+
+
+def overriding(environment: Mapping[str, str], collectives: Iterable[str]) -> list[str]:
+    """The settings in ``environment`` that make MPICH pass by what the files say of ``collectives``."""
+    found = []
+    if environment.get("MPIR_CVAR_DEVICE_COLLECTIVES", "percoll") != "percoll":
+        found.append("MPIR_CVAR_DEVICE_COLLECTIVES")
+    for collective in collectives:
+        prefix = f"MPIR_CVAR_{collective.upper()}_"
+        neutral = {"INTRA_ALGORITHM": ("auto", "0"), "COMPOSITION": ("0",), "DEVICE_COLLECTIVE": ("1", "yes", "true")}
+        for name, values in neutral.items():
+            if environment.get(prefix + name, values[0]).lower() not in values:
+                found.append(prefix + name)
+    return [f"{name}={environment[name]}" for name in found]

@@ -1,0 +1,135 @@
+"""`explain`, `diff` and `run --prove` with a tuning for the MPICH that is here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.emit.mpich import MpichEmitter
+from colltune.mpi.detect import find_mpi
+from colltune.mpi.installation import Installation, Library
+from colltune.store.tuning import Tuning, save_tuning
+
+pytestmark = pytest.mark.mpi
+
+NATIVE = Path(__file__).parents[1] / "native"
+COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
+RULES = RuleSet(
+    "allreduce",
+    SizeBasis.MESSAGE,
+    (
+        Rule(2, 2, 4096, Choice("recursive_doubling")),
+        Rule(2, 2, None, DEFAULT),
+        Rule(2, None, None, DEFAULT),
+        Rule(None, None, None, DEFAULT),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def mpich() -> Installation:
+    try:
+        found = find_mpi(os.environ.get("COLLTUNE_TEST_MPIEXEC"), os.environ, python_bin=Path(sys.executable).parent)
+    except InputError as error:
+        pytest.skip(str(error))
+    if found.library is not Library.MPICH:
+        pytest.skip(f"{found.mpiexec} is not MPICH's")
+    return found
+
+
+@pytest.fixture(scope="module")
+def tuned(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tuned")
+    write(directory, mpich, [RULES])
+    return directory
+
+
+@pytest.fixture(scope="module")
+def application(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("programs") / "one_sum"
+    subprocess.run([str(mpich.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
+    return program
+
+
+def write(directory: Path, mpich: Installation, rule_sets: list[RuleSet]) -> None:
+    emitter = MpichEmitter.from_library(mpich.libmpi, mpich.version)
+    files = {f"mpich/{name}": data for name, data in emitter.emit(rule_sets).items()}
+    facts = {"mpiexec": str(mpich.mpiexec), "libmpi": str(mpich.libmpi)}
+    environment = Environment("mpich", mpich.version, mpich.build, "this machine", 1, 2, "single", facts)
+    variables = emitter.environment(Path("{directory}/mpich"))
+    save_tuning(directory, Tuning(environment, {r.collective: r for r in rule_sets}, files, variables))
+
+
+def colltune(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COLLTUNE, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables},
+    )
+
+
+def line(text: str, label: str) -> str:
+    return next(row for row in text.splitlines() if row.split()[:1] == [label]).strip()
+
+
+def test_explain_names_what_runs_and_what_the_library_would_run(tuned: Path) -> None:
+    text = colltune("explain", tuned, "allreduce", "--size", "4KiB").stdout
+    assert line(text, "runs").endswith("MPIR_Allreduce_intra_recursive_doubling")
+    assert "composition_gamma" in line(text, "default")
+    beyond = colltune("explain", tuned, "allreduce", "--size", "8KiB").stdout
+    assert line(beyond, "runs").removeprefix("runs").strip() == line(beyond, "default").removeprefix("default").strip()
+
+
+def test_the_default_is_that_of_the_shape(tuned: Path) -> None:
+    two_nodes = colltune("explain", tuned, "allreduce", "--size", "4KiB", "--nodes", "2").stdout
+    assert "composition_gamma" not in line(two_nodes, "default")
+
+
+def test_diff_finds_the_one_rule(mpich: Installation, tuned: Path, tmp_path: Path) -> None:
+    write(tmp_path, mpich, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
+    done = colltune("diff", tuned, tmp_path)
+    assert done.returncode == 1
+    row = done.stdout.splitlines()[-1].split()
+    assert row == ["allreduce", "1", "to", "2", "2", "up", "to", "4", "KiB", "recursive_doubling", "default"]
+    assert colltune("diff", tuned, tuned).returncode == 0
+
+
+def test_run_proves_that_the_files_were_loaded(mpich: Installation, tuned: Path, application: Path) -> None:
+    done = colltune("run", "--prove", tuned, "--", mpich.mpiexec, "-n", "2", application)
+    assert (done.returncode, done.stdout) == (0, "sum 1\nsum 1\n")
+    evidence = "MPICH says that it loaded" if int(mpich.version.split(".")[0]) >= 5 else "the kernel saw"
+    assert f"in force: {evidence}" in done.stderr
+
+
+def test_run_keeps_the_exit_code_of_a_proven_job(mpich: Installation, tuned: Path, application: Path) -> None:
+    done = colltune("run", tuned, "--prove", "--", mpich.mpiexec, "-n", "2", application, "fail")
+    assert done.returncode == 6
+    assert "in force" in done.stderr
+
+
+def test_a_job_that_drops_the_setting_is_not_proven(mpich: Installation, tuned: Path, application: Path) -> None:
+    variable = "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"
+    script = f"unset {variable}; exec {mpich.mpiexec} -n 2 {application}"
+    done = colltune("run", "--prove", tuned, "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout) == (3, "sum 1\nsum 1\n")
+    assert "not proven" in done.stderr
+
+
+def test_a_setting_that_passes_the_files_by_is_no_proof(mpich: Installation, tuned: Path, application: Path) -> None:
+    command = ["run", "--prove", tuned, "--", mpich.mpiexec, "-n", "2", application]
+    done = colltune(*command, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="reduce_scatter_allgather")
+    assert done.returncode == 3
+    assert "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=reduce_scatter_allgather" in done.stderr
