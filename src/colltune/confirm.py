@@ -30,8 +30,8 @@ class Confirmation:
 
     open_source: Callable[[], Source]
     record: Callable[[Sequence[Sample]], None]
-    launches: int = 3
-    most_groups: int = 11
+    launches: int = 5
+    most_groups: int = 12
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=lambda: Effort(relative_width=0.02, box_s=0.01, fewest=20, most=200))
     progress: Callable[[Sequence[GateResult]], None] = lambda _results: None

@@ -173,7 +173,7 @@ def test_a_line_longer_than_any_request_ends_the_agent_in_good_order(talk: Talk,
 
 
 def test_more_shapes_than_communicators_are_kept(talk: Talk, agent: Path) -> None:
-    """Five nodes, by the library's own means, in so many orders that communicators must be given back and made again."""
+    """Five nodes, by the library's own means, in so many orders that communicators must be given back."""
     orders = [order for count in (2, 3, 5) for order in itertools.permutations("01234", count)][:90]
     shapes = [(1, ",".join(order)) for order in [*orders, *orders[:10]]]
     lines = [

@@ -1,0 +1,145 @@
+"""The gate on simulated noise: what is not faster hardly ever passes, and what is clearly faster nearly always."""
+
+from __future__ import annotations
+
+import math
+import runpy
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from colltune.confirm import Confirmation
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.measure.contract import Effort, Source
+from colltune.measure.simulated import SimulatedSource
+from colltune.verify.gate import Verdict, fewest_groups
+
+BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))
+ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 1, 2, "single")
+FAST, SLOW, BROKEN = Choice("fast"), Choice("slow"), Choice("broken")
+SIZES = (8, 64, 512)
+
+
+def test_of_equal_algorithms_at_most_one_in_a_hundred_is_kept() -> None:
+    results = [one for seed in (1, 2, 3, 4) for one in BENCH["confirm"](250, 1.0, BENCH["NOISE"], seed)]
+    assert len(results) == 1000
+    assert BENCH["kept_per_100"](results) <= 1.0
+
+
+def test_of_candidates_a_quarter_faster_at_least_95_in_a_hundred_are_kept() -> None:
+    results = [one for seed in (5, 6) for one in BENCH["confirm"](100, 1.25, BENCH["NOISE"], seed)]
+    assert BENCH["kept_per_100"](results) >= 95.0
+
+
+def truth(scenario: Scenario, choice: Choice) -> float | Status:
+    return {DEFAULT: 2e-5, FAST: 1e-5, SLOW: 3e-5}[choice]
+
+
+class Launches:
+    """Hands out simulated launches, and remembers them and what was measured."""
+
+    def __init__(self, make: type[SimulatedSource] = SimulatedSource) -> None:
+        self.sources: list[SimulatedSource] = []
+        self.recorded: list[Sample] = []
+        self._make = make
+
+    def open(self) -> Source:
+        self.sources.append(self._make(ENVIRONMENT, truth, 1, len(self.sources) + 1))
+        return self.sources[-1]
+
+    def confirmation(self, **options: object) -> Confirmation:
+        return Confirmation(self.open, self.recorded.extend, **{"clock": lambda: 0.0, **options})  # type: ignore[arg-type]
+
+
+def candidates(choice: Choice) -> dict[Scenario, Choice]:
+    return {Scenario("bcast", 1, 2, size): choice for size in SIZES}
+
+
+def test_groups_are_spread_over_all_launches_and_every_launch_is_closed() -> None:
+    launches = Launches()
+    results = launches.confirmation().run(candidates(FAST), math.inf)
+    assert [result.verdict for result in results] == [Verdict.KEPT] * 3
+    assert {len(result.ratios) for result in results} == {fewest_groups()}
+    assert len(launches.sources) == Confirmation.launches
+    assert all(source.closed for source in launches.sources)
+    assert {sample.launch for sample in launches.recorded} == set(range(1, Confirmation.launches + 1))
+    for result in results:
+        assert result.low == pytest.approx(2.0, rel=0.05)
+
+
+def test_the_slower_is_refused_early() -> None:
+    launches = Launches()
+    results = launches.confirmation().run(candidates(SLOW), math.inf)
+    assert [result.verdict for result in results] == [Verdict.REFUSED] * 3
+    assert max(len(result.ratios) for result in results) <= 3
+    assert all("not 1.03 times as fast" in result.reason for result in results)
+
+
+def test_what_is_not_proven_in_time_stays_with_the_default() -> None:
+    launches = Launches()
+    ticks = count()
+    results = launches.confirmation(clock=lambda: float(next(ticks))).run(candidates(FAST), 6.0)
+    assert {result.verdict for result in results} == {Verdict.REFUSED}
+    assert all("the budget ended" in result.reason for result in results)
+    assert all(source.closed for source in launches.sources)
+    assert Launches().confirmation(clock=lambda: 7.0).run(candidates(FAST), 6.0)[0].ratios == ()
+
+
+def failed(point: Point, choice: Choice, status: Status) -> tuple[Point, list[Sample]]:
+    return point, [Sample(point.scenario, choice, status)]
+
+
+class EndsTheJob(SimulatedSource):
+    """As a live source whose job the candidate ends: its failure comes alone, and then it is left out."""
+
+    gone = False
+
+    def measure(self, points: object, effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point in list(points):  # type: ignore[call-overload]
+            if not self.gone:
+                self.gone = True
+                yield failed(point, FAST, Status.CRASHED)
+            rest = Point(point.scenario, tuple(choice for choice in point.choices if choice != FAST))
+            yield from super().measure([rest], effort)
+
+
+def test_a_candidate_that_ends_the_job_is_refused_wherever_it_stands() -> None:
+    launches = Launches(EndsTheJob)
+    results = launches.confirmation().run(candidates(FAST), math.inf)
+    assert [result.verdict for result in results] == [Verdict.REFUSED] * 3
+    assert all("crashed" in result.reason for result in results)
+    assert len(launches.sources) == 1
+
+
+class EndsTogether(SimulatedSource):
+    """The job ends whenever the two are measured side by side, and neither alone is to blame."""
+
+    def measure(self, points: object, effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point in list(points):  # type: ignore[call-overload]
+            yield point, []
+            for choice in point.choices:
+                yield from super().measure([Point(point.scenario, (choice,))], effort)
+
+
+def test_a_comparison_that_never_completes_is_given_up() -> None:
+    launches = Launches(EndsTogether)
+    results = launches.confirmation().run(candidates(FAST), math.inf)
+    assert [result.verdict for result in results] == [Verdict.REFUSED] * 3
+    assert all("beside the default" in result.reason for result in results)
+
+
+class Wrong(SimulatedSource):
+    def measure(self, points: object, effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point, samples in super().measure(points, effort):  # type: ignore[arg-type]
+            bad: Sequence[Sample] = [Sample(point.scenario, FAST, Status.WRONG)]
+            yield point, [*samples[:1], *bad]
+
+
+def test_a_candidate_with_a_wrong_result_is_refused() -> None:
+    results = Launches(Wrong).confirmation().run(candidates(FAST), math.inf)
+    assert all(result.verdict is Verdict.REFUSED and "wrong" in result.reason for result in results)
