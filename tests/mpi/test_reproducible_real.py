@@ -1,0 +1,103 @@
+"""On the real MPICH: which reductions add up in one order, by the bits of sums that depend on it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from colltune.catalog import Catalogue, load
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.distill.reproducible import distill_reproducible
+from colltune.emit.mpich import MpichEmitter
+from colltune.mpi.detect import find_mpi
+from colltune.mpi.installation import Installation, Library
+
+pytestmark = pytest.mark.mpi
+
+SOURCE = Path(__file__).parents[1] / "native" / "sum_order.c"
+RANKS = 7  # no power of two, nor of any radix
+COUNTS = ("1", "8", "3000")
+Orders = Callable[..., tuple[int, int, int]]
+
+
+@pytest.fixture(scope="module")
+def mpich() -> Installation:
+    try:
+        found = find_mpi(os.environ.get("COLLTUNE_TEST_MPIEXEC"), os.environ, python_bin=Path(sys.executable).parent)
+    except InputError as error:
+        pytest.skip(str(error))
+    if found.library is not Library.MPICH:
+        pytest.skip(f"{found.mpiexec} is not MPICH's")
+    return found
+
+
+@pytest.fixture(scope="module")
+def catalogue(mpich: Installation) -> Catalogue:
+    return load("mpich", mpich.version)
+
+
+@pytest.fixture(scope="module")
+def orders(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Orders:
+    """Different results of element 0, of any element, and of the ranks."""
+    program = tmp_path_factory.mktemp("programs") / "sum_order"
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([str(mpich.mpicc), *flags, str(SOURCE), "-o", str(program)], check=True, timeout=60)
+
+    def orders(collective: str, variables: Mapping[str, str], *counts: str) -> tuple[int, int, int]:
+        done = subprocess.run(
+            [str(mpich.mpiexec), "-n", str(RANKS), str(program), collective, *(counts or COUNTS)],
+            env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        first, any_, ranks = map(int, re.findall(r"\d+", done.stdout))
+        return first, any_, ranks
+
+    return orders
+
+
+@pytest.mark.parametrize("collective", sorted(REDUCTIONS))
+def test_what_the_catalogue_calls_reproducible_is(catalogue: Catalogue, orders: Orders, collective: str) -> None:
+    tested = 0
+    # Radices beyond the ranks repeat each other; legal leaves these out.
+    for choice in catalogue.legal(Scenario(collective, 1, RANKS, 4 * RANKS * 8))[1:]:
+        if catalogue.algorithm(collective, choice).reproducible:
+            # With this setting the library says so, where it would run another algorithm in its place.
+            variables = {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error", **dict(catalogue.settings(collective, choice))}
+            assert (choice, orders(collective, variables)) == (choice, (1, 1, 1))
+            tested += 1
+    assert tested
+
+
+def test_an_order_that_depends_on_the_place_is_seen(catalogue: Catalogue, orders: Orders) -> None:
+    if catalogue.version == "4.0":
+        pytest.skip("4.0 has no ring")
+    _, any_, _ = orders("allreduce", dict(catalogue.settings("allreduce", Choice("ring"))))
+    assert any_ > 1
+
+
+def test_the_default_changes_its_order_and_the_reproducible_file_does_not(
+    mpich: Installation, catalogue: Catalogue, orders: Orders, tmp_path: Path
+) -> None:
+    scenario = Scenario("allreduce", 1, RANKS, 32)
+    tree = Choice("tree", (("k", 2),))
+    measured = {(scenario, Choice("recursive_doubling")): 1.0}
+    if catalogue.version != "4.0":
+        measured[scenario, tree] = 0.5
+    rules = [distill_reproducible(name, measured, {}, catalogue).rule_set for name in sorted(REDUCTIONS)]
+    emitter = MpichEmitter.from_library(mpich.libmpi, mpich.version)
+    for name, content in emitter.emit(rules).items():
+        (tmp_path / name).write_bytes(content)
+    for name in ("allreduce", "reduce"):
+        assert orders(name, {})[0] > 1
+        assert orders(name, emitter.environment(tmp_path)) == (1, 1, 1)
