@@ -19,15 +19,16 @@ from colltune.core.errors import ColltuneError, InputError, LaunchError
 from colltune.core.model import Model
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
+from colltune.distill.reproducible import distill_reproducible
 from colltune.distill.rules import distill, distill_proven
 from colltune.distill.selection import Selection
 from colltune.learn.forest import ForestLearner
 from colltune.learn.measured import MeasuredModel
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
-from colltune.replay import make_safe
+from colltune.replay import departing, make_safe
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
 from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge
@@ -42,7 +43,11 @@ _ONE_LAUNCH_THRESHOLD = 1.10
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """What to tune. ``gate`` False keeps every decision unproven: for research only."""
+    """What to tune.
+
+    ``gate`` False keeps every decision unproven: for research only. ``reproducible`` restricts reductions to one
+    algorithm per shape, whose order of operations depends on neither message size nor timing.
+    """
 
     collectives: Sequence[str]
     smallest_bytes: int = 1
@@ -51,6 +56,7 @@ class TuneOptions:
     resume: bool = False
     seed: int = 1
     gate: bool = True
+    reproducible: bool = False
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=Effort)
 
@@ -92,9 +98,13 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     with _open_journal(out / JOURNAL, workbench, options.resume) as journal:
         outcome, models, share = _measure(workbench, options, spaces, journal, listener)
     decided = {name: _decide(models[name], spaces[name], outcome.samples, options.threshold) for name in spaces}
+    medians = _medians(outcome.samples)
+    fixed = _reproducible(workbench, options, decided, outcome, medians, listener)
+    for name in fixed:
+        del decided[name]
     gate: list[GateResult] = []
     if options.gate:
-        candidates = _candidates(workbench, decided, _medians(outcome.samples))
+        candidates = _candidates(workbench, decided, medians)
         if outcome.interrupted:
             gate = [_judge_one_launch(s, c, outcome.samples, options.threshold) for s, c in candidates.items()]
         else:
@@ -104,12 +114,11 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
         rule_sets = {
-            name: distill(
-                models[name], spaces[name], _medians(outcome.samples), workbench.catalogue.collective(name).basis
-            )
-            for name in spaces
+            name: distill(models[name], spaces[name], medians, workbench.catalogue.collective(name).basis)
+            for name in decided
         }
-    summary = _summary(options, outcome, gate, share)
+    rule_sets |= fixed
+    summary = _summary(options, outcome, gate, share) | {"reproducible": sorted(fixed)}
 
     def emitted(decisions: Mapping[str, RuleSet]) -> Tuning:
         files = {f"mpich/{name}": data for name, data in workbench.emitter.emit(list(decisions.values())).items()}
@@ -123,9 +132,35 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
             tuning, found = make_safe(workbench, tuning, Path(workplace), emitted)
         for text in found:
             listener.note(text)
+        for name in sorted(fixed.keys() - departing(tuning.rule_sets)):
+            listener.note(f"{name} is at the library's default, so its results are not reproducible")
     summary["total_s"] = time.monotonic() - started_s
     save_tuning(out, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
+
+
+def _reproducible(
+    workbench: Workbench,
+    options: TuneOptions,
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    outcome: Outcome,
+    medians: Mapping[tuple[Scenario, Choice], float],
+    listener: Listener,
+) -> dict[str, RuleSet]:
+    """Rules for the reductions by which bits do not change with size; nothing unless that was asked for.
+
+    They need no proof of speed: the user pays for equal bits, and is told how much.
+    """
+    if not options.reproducible:
+        return {}
+    rule_sets = {}
+    broken = broken_choices(outcome.samples)
+    for name in sorted(decided.keys() & REDUCTIONS):
+        untrusted = {choice for collective, choice in broken if collective == name}
+        fixed = distill_reproducible(name, medians, decided[name], workbench.catalogue, untrusted)
+        listener.note(fixed.cost_text())
+        rule_sets[name] = fixed.rule_set
+    return rule_sets
 
 
 def _open_journal(path: Path, workbench: Workbench, resume: bool) -> Journal:

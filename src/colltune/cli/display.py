@@ -103,9 +103,11 @@ class Display:
         if kept:
             say(gains_table([Gain(r.scenario, r.choice, r.speedup, r.low, r.high) for r in kept]))
             say("Everywhere else the library's own choice stands.")
-        elif result.tuning.summary["gated"]:
+        elif result.tuning.summary["gated"] and not result.tuning.summary["reproducible"]:
             say("The library's own choice stands everywhere: nothing was proven to be faster.")
         summary = result.tuning.summary
+        if summary["reproducible"]:
+            say(f"{', '.join(summary['reproducible'])}: one algorithm for all sizes of a shape, for equal bits.")
         if kept:
             say(
                 f"{len(kept)} decisions proven: {summary['speedup']:.2f} times as fast on average there"

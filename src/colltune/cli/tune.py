@@ -24,6 +24,9 @@ def tune(
     gate: Annotated[
         str, typer.Option(help="on: keep only rules proven faster in fresh launches. off: keep all (research).")
     ] = "on",
+    reproducible: Annotated[
+        bool, typer.Option("--reproducible", help="Reductions give the same bits for every message size and timing.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
@@ -47,7 +50,7 @@ def tune(
     require_writable(out)
     bench = open_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), os.environ)
     signal.signal(signal.SIGTERM, _stop)
-    options = TuneOptions(collectives, smallest, largest, budget_s, resume, seed, gate == "on")
+    options = TuneOptions(collectives, smallest, largest, budget_s, resume, seed, gate == "on", reproducible)
     with Display() as display:
         display.machine(bench)
         result = run_tune(bench, options, out, display.listener())
