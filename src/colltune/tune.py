@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import geometric_mean
 from typing import Any
 
 from colltune.campaign import WHOLE, Campaign, Outcome, Progress, StopRequestedError, broken_choices
 from colltune.confirm import Confirmation
-from colltune.core.choice import DEFAULT, Choice
+from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError, LaunchError
 from colltune.core.model import Model
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample, Status
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
+from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, proven_rules
 from colltune.distill.reproducible import distill_reproducible
-from colltune.distill.rules import distill, distill_proven
-from colltune.distill.selection import Selection
+from colltune.distill.rules import distill
 from colltune.learn.forest import ForestLearner
 from colltune.learn.measured import MeasuredModel
 from colltune.measure.contract import Effort
@@ -31,14 +28,11 @@ from colltune.measure.live import LiveSource
 from colltune.replay import departing, make_safe
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
-from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge
+from colltune.verify.gate import THRESHOLD, GateResult, Verdict
 from colltune.workbench import Workbench, check_collectives
 
 # Of the budget, what the first measuring may take; the rest is for proving what it found.
 _MEASURING_SHARE = 0.6
-# Where the job is ended from outside there is no time for fresh launches. What was seen in the one launch there was has
-# to be clearer then.
-_ONE_LAUNCH_THRESHOLD = 1.10
 
 
 @dataclass(frozen=True)
@@ -97,20 +91,20 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     started_s = time.monotonic()
     with _open_journal(out / JOURNAL, workbench, options.resume) as journal:
         outcome, models, share = _measure(workbench, options, spaces, journal, listener)
-    decided = {name: _decide(models[name], spaces[name], outcome.samples, options.threshold) for name in spaces}
-    medians = _medians(outcome.samples)
+    decided = {name: decide(models[name], spaces[name], outcome.samples, options.threshold) for name in spaces}
+    medians = medians_of(outcome.samples)
     fixed = _reproducible(workbench, options, decided, outcome, medians, listener)
     for name in fixed:
         del decided[name]
     gate: list[GateResult] = []
     if options.gate:
-        candidates = _candidates(workbench, decided, medians)
+        candidates = candidates_of(workbench, decided, medians)
         if outcome.interrupted:
-            gate = [_judge_one_launch(s, c, outcome.samples, options.threshold) for s, c in candidates.items()]
+            gate = [judge_one_launch(s, c, outcome.samples, options.threshold) for s, c in candidates.items()]
         else:
             left_s = options.budget_s - (time.monotonic() - started_s)
             gate = _prove(workbench, options, candidates, out, time.monotonic() + max(left_s, 5.0), listener)
-        rule_sets = _proven_rules(workbench, spaces, decided, gate)
+        rule_sets = proven_rules(workbench, spaces, decided, gate)
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
         rule_sets = {
@@ -194,7 +188,7 @@ def _measure(
             source.kill()
     finally:
         _close(source)
-    medians = _medians(outcome.samples)
+    medians = medians_of(outcome.samples)
     models: dict[str, Model] = {}
     for name, learner in learners.items():
         # Rules that reach beyond the grid need a model that does, too; when the job is being ended there is no time.
@@ -210,69 +204,6 @@ def _close(source: LiveSource) -> None:
         source.close()
     except (KeyboardInterrupt, StopRequestedError):
         source.kill()
-
-
-def _medians(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float]:
-    """Median time by pair in seconds, over all its samples; pairs of which a sample failed are left out."""
-    broken = broken_choices(samples)
-    times: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
-    for sample in samples:
-        if sample.status is Status.OK and (sample.scenario.collective, sample.choice) not in broken:
-            times[sample.scenario, sample.choice].append(sample.time_s)
-    return {pair: median(values) for pair, values in times.items()}
-
-
-def _decide(model: Model, space: Space, samples: Sequence[Sample], threshold: float) -> dict[Scenario, Choice]:
-    """The choice for every scenario of the grid that was measured at all in its shape."""
-    measured = _medians(samples)
-    selection = Selection(model, space, measured)
-    shapes = {(s.nodes, s.ppn) for s, _ in measured if s.collective == space.collective}
-    scenarios = [s for s in space.scenarios if (s.nodes, s.ppn) in shapes]
-    selection.prepare(scenarios)
-    broken = broken_choices(samples)
-
-    def promising(scenario: Scenario, choice: Choice) -> bool:
-        """Measured no faster than it would have to be proven: not worth the proof."""
-        times = [measured.get((scenario, one)) for one in (DEFAULT, choice)]
-        return times[0] is None or times[1] is None or times[0] > threshold * times[1]
-
-    decided = {scenario: selection.best(scenario) for scenario in scenarios}
-    return {s: c if (s.collective, c) not in broken and promising(s, c) else DEFAULT for s, c in decided.items()}
-
-
-def _candidates(
-    workbench: Workbench,
-    decided: Mapping[str, Mapping[Scenario, Choice]],
-    medians: Mapping[tuple[Scenario, Choice], float],
-) -> dict[Scenario, Choice]:
-    """The decisions that depart from the default, the most promising first."""
-
-    def gain(scenario: Scenario, choice: Choice) -> float:
-        """Of the whole job before its parts, and by the ratio that was measured."""
-        default, chosen = medians.get((scenario, DEFAULT)), medians.get((scenario, choice))
-        ratio = default / chosen if default and chosen else 1.0
-        return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
-
-    found = [(s, c) for choices in decided.values() for s, c in choices.items() if c != DEFAULT]
-    return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))
-
-
-def _judge_one_launch(scenario: Scenario, choice: Choice, samples: Sequence[Sample], threshold: float) -> GateResult:
-    """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups."""
-    groups = fewest_groups()
-    found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
-    pair = [found[one].times_s for one in (DEFAULT, choice) if one in found]
-    ratios: list[float] = []
-    if len(pair) == 2 and min(map(len, pair)) >= groups:
-        parts = [
-            [times[i * len(times) // groups : (i + 1) * len(times) // groups] for i in range(groups)] for times in pair
-        ]
-        ratios = [median(default) / median(chosen) for default, chosen in zip(*parts, strict=True)]
-    result = judge(scenario, choice, ratios, groups, max(threshold, _ONE_LAUNCH_THRESHOLD))
-    verdict = Verdict.KEPT if result.verdict is Verdict.KEPT else Verdict.REFUSED
-    return GateResult(
-        scenario, choice, verdict, result.ratios, f"{result.reason}, all of one launch: the job was ended"
-    )
 
 
 def _prove(
@@ -303,23 +234,6 @@ def _prove(
                 f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
             )
             return confirmation.results(candidates)
-
-
-def _proven_rules(
-    workbench: Workbench,
-    spaces: Mapping[str, Space],
-    decided: Mapping[str, Mapping[Scenario, Choice]],
-    gate: Sequence[GateResult],
-) -> dict[str, RuleSet]:
-    kept = {result.scenario for result in gate if result.verdict is Verdict.KEPT}
-    return {
-        name: distill_proven(
-            {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},
-            spaces[name],
-            workbench.catalogue.collective(name).basis,
-        )
-        for name, choices in decided.items()
-    }
 
 
 def _summary(

@@ -1,0 +1,104 @@
+"""From measurements to decisions, and from decisions that were proven to rules."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from colltune.campaign import broken_choices
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.model import Model
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.distill.rules import distill_proven
+from colltune.distill.selection import Selection
+from colltune.verify.gate import GateResult, Verdict, fewest_groups, judge
+from colltune.workbench import Workbench
+
+# Where the job is ended from outside there is no time for fresh launches. What was seen in the one launch there was has
+# to be clearer then.
+_ONE_LAUNCH_THRESHOLD = 1.10
+
+
+def medians_of(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float]:
+    """Median time by pair in seconds, over all its samples; pairs of which a sample failed are left out."""
+    broken = broken_choices(samples)
+    times: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
+    for sample in samples:
+        if sample.status is Status.OK and (sample.scenario.collective, sample.choice) not in broken:
+            times[sample.scenario, sample.choice].append(sample.time_s)
+    return {pair: median(values) for pair, values in times.items()}
+
+
+def decide(model: Model, space: Space, samples: Sequence[Sample], threshold: float) -> dict[Scenario, Choice]:
+    """The choice for every scenario of the grid that was measured at all in its shape."""
+    measured = medians_of(samples)
+    selection = Selection(model, space, measured)
+    shapes = {(s.nodes, s.ppn) for s, _ in measured if s.collective == space.collective}
+    scenarios = [s for s in space.scenarios if (s.nodes, s.ppn) in shapes]
+    selection.prepare(scenarios)
+    broken = broken_choices(samples)
+
+    def promising(scenario: Scenario, choice: Choice) -> bool:
+        """Measured no faster than it would have to be proven: not worth the proof."""
+        times = [measured.get((scenario, one)) for one in (DEFAULT, choice)]
+        return times[0] is None or times[1] is None or times[0] > threshold * times[1]
+
+    decided = {scenario: selection.best(scenario) for scenario in scenarios}
+    return {s: c if (s.collective, c) not in broken and promising(s, c) else DEFAULT for s, c in decided.items()}
+
+
+def candidates_of(
+    workbench: Workbench,
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    medians: Mapping[tuple[Scenario, Choice], float],
+) -> dict[Scenario, Choice]:
+    """The decisions that depart from the default, the most promising first."""
+
+    def gain(scenario: Scenario, choice: Choice) -> float:
+        """Of the whole job before its parts, and by the ratio that was measured."""
+        default, chosen = medians.get((scenario, DEFAULT)), medians.get((scenario, choice))
+        ratio = default / chosen if default and chosen else 1.0
+        return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
+
+    found = [(s, c) for choices in decided.values() for s, c in choices.items() if c != DEFAULT]
+    return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))
+
+
+def judge_one_launch(scenario: Scenario, choice: Choice, samples: Sequence[Sample], threshold: float) -> GateResult:
+    """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups."""
+    groups = fewest_groups()
+    found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
+    pair = [found[one].times_s for one in (DEFAULT, choice) if one in found]
+    ratios: list[float] = []
+    if len(pair) == 2 and min(map(len, pair)) >= groups:
+        parts = [
+            [times[i * len(times) // groups : (i + 1) * len(times) // groups] for i in range(groups)] for times in pair
+        ]
+        ratios = [median(default) / median(chosen) for default, chosen in zip(*parts, strict=True)]
+    result = judge(scenario, choice, ratios, groups, max(threshold, _ONE_LAUNCH_THRESHOLD))
+    verdict = Verdict.KEPT if result.verdict is Verdict.KEPT else Verdict.REFUSED
+    return GateResult(
+        scenario, choice, verdict, result.ratios, f"{result.reason}, all of one launch: the job was ended"
+    )
+
+
+def proven_rules(
+    workbench: Workbench,
+    spaces: Mapping[str, Space],
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    gate: Sequence[GateResult],
+) -> dict[str, RuleSet]:
+    kept = {result.scenario for result in gate if result.verdict is Verdict.KEPT}
+    return {
+        name: distill_proven(
+            {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},
+            spaces[name],
+            workbench.catalogue.collective(name).basis,
+        )
+        for name, choices in decided.items()
+    }
