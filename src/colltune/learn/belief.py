@@ -20,11 +20,12 @@ from colltune.learn.gaussian import (
     Trend,
     fit_theta,
     kernel,
+    kernel_diagonal,
     rough_variance,
 )
 
 # Observations of one choice that enter the fit of the hyperparameters: more cost time and change little.
-_FIT_ROWS = 50
+_FIT_ROWS = 30
 # Log seconds assumed of everything before the first measurement: 50 us.
 _UNKNOWN = -10.0
 
@@ -90,7 +91,7 @@ class Belief:
     def at(self, z: Floats, grid_row: Rows, number: int) -> tuple[Floats, Floats]:
         """Means and variances (n,) of one choice at any ``z`` (n, 3), in the grid or not."""
         mean, root, scale = self._posterior(number, z, grid_row)
-        prior = np.array([kernel(self.theta, row[None], row[None])[0, 0] for row in z]) + rough_variance(self.theta)
+        prior = kernel_diagonal(self.theta, z) + rough_variance(self.theta)
         return mean, np.asarray(np.maximum(scale * (prior - (root * root).sum(axis=0)), 0.0))
 
     @property

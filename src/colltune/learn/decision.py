@@ -313,7 +313,7 @@ class _DecisionModel:
             Observations(seen.z, rows, seen.number, seen.log_time),
             None,
             settings.freedom,
-            2 * settings.fit_iterations,
+            settings.fit_iterations,
             seed,
         )
 

@@ -12,10 +12,11 @@ Rasmussen and Williams 2006, "Gaussian Processes for Machine Learning", chapters
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
@@ -52,44 +53,74 @@ def kernel(theta: Floats, z: Floats, other: Floats) -> Floats:
     return _parts(theta, z, other)[0]
 
 
+def kernel_diagonal(theta: Floats, z: Floats) -> Floats:
+    """(n,): the variance of f at ``z`` (n, 3)."""
+    amplitude = np.exp(2.0 * theta[:3])
+    linear = (((z - _LINEAR_CENTRE) / _LINEAR_SCALE) ** 2).sum(axis=1)
+    return np.asarray(amplitude[0] + amplitude[1] * linear + amplitude[2])
+
+
 def _parts(theta: Floats, z: Floats, other: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """The kernel, its linear and Matern parts without amplitude, the squared distances, and a factor of its slopes."""
     amplitude = np.exp(2.0 * theta[:3])
-    squared = ((z[:, None, :] - other[None, :, :]) / np.exp(theta[_LENGTHS])) ** 2
+    squared = ((z[..., :, None, :] - other[..., None, :, :]) / np.exp(theta[_LENGTHS])) ** 2
     radius = np.sqrt(5.0 * squared.sum(axis=-1))
     decay = np.exp(-radius)
     matern = (1.0 + radius + radius * radius / 3.0) * decay
-    linear = ((z - _LINEAR_CENTRE) / _LINEAR_SCALE) @ ((other - _LINEAR_CENTRE) / _LINEAR_SCALE).T
+    linear = ((z - _LINEAR_CENTRE) / _LINEAR_SCALE) @ ((other - _LINEAR_CENTRE) / _LINEAR_SCALE).swapaxes(-1, -2)
     slope = amplitude[2] * (5.0 / 3.0) * (1.0 + radius) * decay
     return amplitude[0] + amplitude[1] * linear + amplitude[2] * matern, linear, matern, squared, slope
 
 
-def _objective(theta: Floats, groups: Sequence[tuple[Floats, Floats]]) -> tuple[float, Floats]:
-    """Negative logarithm of marginal likelihood times prior, and its gradient (ibid., eqs. 5.8 and 5.9)."""
+@dataclass(frozen=True)
+class _Stack:
+    """Observations of g choices, filled up to r each to be worked on at once: z (g, r, 3), y, real (g, r)."""
+
+    z: Floats
+    y: Floats
+    real: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, groups: Sequence[tuple[Floats, Floats]]) -> _Stack:
+        longest = max(len(y) for _, y in groups)
+        z, y = np.zeros((len(groups), longest, 3)), np.zeros((len(groups), longest))
+        real = np.zeros((len(groups), longest), dtype=bool)
+        for place, (own_z, own_y) in enumerate(groups):
+            z[place, : len(own_y)], y[place, : len(own_y)], real[place, : len(own_y)] = own_z, own_y, True
+        return cls(z, y, real)
+
+
+def _objective(theta: Floats, stack: _Stack) -> tuple[float, Floats]:
+    """Negative logarithm of marginal likelihood times prior, and its gradient (ibid., eqs. 5.8 and 5.9).
+
+    Rows that only fill up are independent of all others, with variance 1 and value 0: they add nothing to either.
+    """
     off = (theta - PRIOR_MEAN) / PRIOR_SD
-    value, gradient = 0.5 * float(off @ off), off / PRIOR_SD
     amplitude, rough = np.exp(2.0 * theta[:3]), rough_variance(theta)
-    for z, y in groups:
-        covariance, linear, matern, squared, slope = _parts(theta, z, z)
-        covariance[np.diag_indices(len(y))] += rough + MEASURED_SD**2
-        try:
-            lower = np.linalg.cholesky(covariance)
-        except np.linalg.LinAlgError:
-            return 1e12, np.zeros_like(theta)
-        inverse = cho_solve((lower, True), np.eye(len(y)))
-        alpha = inverse @ y
-        value += 0.5 * float(y @ alpha) + float(np.log(np.diag(lower)).sum())
-        weight = inverse - np.outer(alpha, alpha)
-        stretched = weight * slope
-        gradient = gradient + np.array(
-            [
-                amplitude[0] * weight.sum(),
-                amplitude[1] * (weight * linear).sum(),
-                amplitude[2] * (weight * matern).sum(),
-                *(0.5 * (stretched * squared[..., column]).sum() for column in (2, 0, 1)),
-                rough * np.trace(weight),
-            ]
-        )
+    covariance, linear, matern, squared, slope = _parts(theta, stack.z, stack.z)
+    both = stack.real[:, :, None] & stack.real[:, None, :]
+    covariance = np.where(both, covariance, 0.0)
+    diagonal = np.arange(stack.y.shape[1])
+    covariance[:, diagonal, diagonal] += np.where(stack.real, rough + MEASURED_SD**2, 1.0)
+    try:
+        lower = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return 1e12, np.zeros_like(theta)
+    inverse = np.linalg.inv(covariance)
+    alpha = np.einsum("gij,gj->gi", inverse, stack.y)
+    value = 0.5 * float(off @ off) + 0.5 * float((stack.y * alpha).sum())
+    value += float(np.log(lower[:, diagonal, diagonal]).sum())
+    weight = np.where(both, inverse - alpha[:, :, None] * alpha[:, None, :], 0.0)
+    stretched = weight * slope
+    gradient = off / PRIOR_SD + np.array(
+        [
+            amplitude[0] * weight.sum(),
+            amplitude[1] * (weight * linear).sum(),
+            amplitude[2] * (weight * matern).sum(),
+            *(0.5 * (stretched * squared[..., column]).sum() for column in (2, 0, 1)),
+            rough * weight[:, diagonal, diagonal].sum(),
+        ]
+    )
     return value, gradient
 
 
@@ -98,7 +129,7 @@ def fit_theta(start: Floats, groups: Sequence[tuple[Floats, Floats]], iterations
     result = minimize(
         _objective,
         start,
-        args=(groups,),
+        args=(_Stack.of(groups),),
         jac=True,
         method="L-BFGS-B",
         bounds=list(zip(PRIOR_MEAN - 4.0 * PRIOR_SD, PRIOR_MEAN + 4.0 * PRIOR_SD, strict=True)),
