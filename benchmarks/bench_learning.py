@@ -2,7 +2,7 @@
 
     python benchmarks/bench_learning.py TABLE... [--seeds 20] [--minutes 0]
 
-Tables: CSV, CSV.GZ or Parquet with the columns that ``colltune.evaluate.dataset`` names; those of tests/recorded if none
+Tables: CSV, CSV.GZ or Parquet with the columns that ``colltune.evaluate.dataset`` names; tests/recorded if none
 is given. Writes bench/learning.json (a flat object of named figures), bench/learning_steps.csv and
 bench/learning_reach.csv after every seed, so that a run that is cut short leaves what it has; prints the figures.
 """

@@ -76,7 +76,7 @@ def stop_share(runs: Iterable[Run], ours: str) -> float:
 
 
 def nonp2_ratio(runs: Iterable[Run], ours: str) -> float:
-    """Slowdown at the stop on sizes that are no powers of two over that on powers of two; NaN where no grid has both."""
+    """Slowdown at the stop on non-power-of-two sizes over that on powers of two; NaN where no grid has both."""
     ratios = [
         metrics.nonp2_slowdown / metrics.p2_slowdown
         for run in runs

@@ -7,9 +7,12 @@ library's own selection), run_id and dtype (only rows that agree in both were me
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -98,19 +101,28 @@ def _grids_of(path: Path) -> list[Grid]:
 
 def _grid(name: str, collective: str, rows: pandas.DataFrame) -> Grid | None:
     """The grid of one collective; None where no scenario has two algorithms to choose from."""
-    cells: dict[Scenario, dict[str, float]] = {}
-    defaults: dict[Scenario, float] = {}
-    for (nodes, ppn, size), at_scenario in rows.groupby(["nodes", "ppn", "msg_bytes"], sort=True):
-        scenario = Scenario(collective, int(nodes), int(ppn), int(size))
-        times, default_s = _side_by_side(at_scenario)
-        if len(times) >= 2:
-            cells[scenario], defaults[scenario] = times, default_s
+    recorded: dict[Scenario, dict[tuple[str, str], _Run]] = {}
+    columns = ["nodes", "ppn", "msg_bytes", "run_id", "dtype", "algorithm", "is_default", "time_us"]
+    for nodes, ppn, size, run_id, dtype, algorithm, is_default, time_us in rows[columns].itertuples(index=False):
+        at_scenario = recorded.setdefault(Scenario(collective, int(nodes), int(ppn), int(size)), {})
+        run = at_scenario.setdefault((run_id, dtype), _Run())
+        (run.default_s if is_default else run.times_s[str(algorithm)]).append(float(time_us) * 1e-6)
+    cells = {scenario: _side_by_side(runs) for scenario, runs in sorted(recorded.items())}
+    cells = {scenario: cell for scenario, cell in cells.items() if len(cell[0]) >= 2}
     if not cells:
         return None
-    names = sorted({algorithm for times in cells.values() for algorithm in times})
-    time_s = np.array([[times.get(algorithm, np.nan) for algorithm in names] for times in cells.values()])
+    names = sorted({algorithm for times, _ in cells.values() for algorithm in times})
+    time_s = np.array([[times.get(algorithm, np.nan) for algorithm in names] for times, _ in cells.values()])
     choices = _distinct([parse_algorithm(algorithm) for algorithm in names], names)
-    return Grid(name, collective, tuple(cells), choices, time_s, np.array(list(defaults.values())))
+    return Grid(name, collective, tuple(cells), choices, time_s, np.array([default for _, default in cells.values()]))
+
+
+@dataclass
+class _Run:
+    """What one run recorded at one scenario, in seconds."""
+
+    times_s: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    default_s: list[float] = field(default_factory=list)
 
 
 def _distinct(choices: Sequence[Choice], names: Sequence[str]) -> tuple[Choice, ...]:
@@ -119,20 +131,14 @@ def _distinct(choices: Sequence[Choice], names: Sequence[str]) -> tuple[Choice, 
     return tuple(Choice(re.sub(r"[^a-z0-9_+.]+", "_", f"{name.lower()}.{i}")) for i, name in enumerate(names))
 
 
-def _side_by_side(rows: Any) -> tuple[dict[str, float], float]:
-    """Seconds per algorithm and of the default, from the runs at one scenario that recorded the most algorithms.
+def _side_by_side(runs: Mapping[tuple[str, str], _Run]) -> tuple[dict[str, float], float]:
+    """Seconds per algorithm and of the default (NaN: none), from the runs that recorded the most algorithms.
 
     Several runs with equally many: the median over them, if they are the same algorithms; else the first such run.
     """
-    runs: list[tuple[dict[str, float], float]] = []
-    for _, run in rows.groupby(["run_id", "dtype"], sort=True):
-        own = run[run["is_default"].astype(bool)]["time_us"]
-        times = run[~run["is_default"].astype(bool)].groupby("algorithm")["time_us"].median()
-        runs.append(({str(a): float(t) * 1e-6 for a, t in times.items()}, float(own.median()) * 1e-6))
-    most = max(len(times) for times, _ in runs)
-    first = next(times for times, _ in runs if len(times) == most)
-    alike = [(times, default_s) for times, default_s in runs if times.keys() == first.keys()]
-    default = [default_s for _, default_s in alike if np.isfinite(default_s)]
-    return {a: float(np.median([times[a] for times, _ in alike])) for a in first}, float(
-        np.median(default)
-    ) if default else float("nan")
+    most = max(len(run.times_s) for run in runs.values())
+    first = next(run for _, run in sorted(runs.items()) if len(run.times_s) == most)
+    alike = [run for run in runs.values() if run.times_s.keys() == first.times_s.keys()]
+    default = [median(run.default_s) for run in alike if run.default_s]
+    times = {name: median([median(run.times_s[name]) for run in alike]) for name in first.times_s}
+    return times, median(default) if default else float("nan")
