@@ -1,0 +1,157 @@
+"""Which calls can reach a place in a selection tree.
+
+Every operator speaks of one property of a call, so the calls that reach a place are a box: a range for each number
+and a set for each property with few values. Both sides of an operator are boxes again.
+
+Three properties depend on each other, which ``is_empty`` and ``meets`` know of: the number of ranks and its being a
+power of two; the number of ranks and ``count<pow2``; a built-in operation, which always commutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from colltune.catalog import Need
+
+INFINITE = 1 << 62
+YES, NO = frozenset({"yes"}), frozenset({"no"})
+_BOTH = YES | NO
+_SETS = {
+    "comm_type": frozenset({"intra", "inter"}),
+    "comm_hierarchy": frozenset({"parent", "node_roots", "node", "flat"}),
+    "comm_size=pow2": _BOTH,
+    "comm_size=node_comm_size": _BOTH,
+    "count<pow2": _BOTH,
+    "is_multi_threaded": _BOTH,
+    "is_node_consecutive": _BOTH,
+    "is_commutative": _BOTH,
+    "is_op_built_in": _BOTH,
+    "is_sendbuf_inplace": _BOTH,
+    "is_block_regular": _BOTH,
+}
+_LEAST = {"comm_size": 1}
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What an operator asks: a property, and the values for which it holds. No property: it always holds.
+
+    ``values`` is a set of words, or the largest number; comm_avg_ppn counts in halves, so that "<2" and "<=1",
+    between which there are averages, differ.
+    """
+
+    about: str = ""
+    values: frozenset[str] | int = frozenset()
+
+
+@dataclass(frozen=True)
+class Region:
+    """A set of calls. A property that is not named is not restricted. ``collectives``: those that it is about."""
+
+    collectives: frozenset[str]
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    sets: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def range(self, about: str) -> Range:
+        return self.ranges.get(about, (_LEAST.get(about, 0), INFINITE))
+
+    def values(self, about: str) -> frozenset[str]:
+        return self.collectives if about == "collective" else self.sets.get(about, _SETS[about])
+
+    def within(self, condition: Condition) -> Region:
+        """The calls of this region for which ``condition`` holds."""
+        if isinstance(condition.values, int):
+            low, high = self.range(condition.about)
+            return self._with_range(condition.about, (low, min(high, condition.values)))
+        if not condition.about:
+            return self
+        return self._with_set(condition.about, self.values(condition.about) & condition.values)
+
+    def without(self, condition: Condition) -> Region:
+        """The calls of this region for which ``condition`` does not hold."""
+        if isinstance(condition.values, int):
+            low, high = self.range(condition.about)
+            return self._with_range(condition.about, (max(low, condition.values + 1), high))
+        if not condition.about:
+            return Region(frozenset())
+        return self._with_set(condition.about, self.values(condition.about) - condition.values)
+
+    def _with_range(self, about: str, bounds: Range) -> Region:
+        return Region(self.collectives, {**self.ranges, about: bounds}, self.sets)
+
+    def _with_set(self, about: str, values: frozenset[str]) -> Region:
+        if about == "collective":
+            return Region(values, self.ranges, self.sets)
+        return Region(self.collectives, self.ranges, {**self.sets, about: values})
+
+    @property
+    def is_empty(self) -> bool:
+        if not self.collectives or not all(self.sets.values()):
+            return True
+        if any(low > high for low, high in self.ranges.values()):
+            return True
+        if self.sets.get("is_op_built_in") == YES and self.sets.get("is_commutative") == NO:
+            return True
+        powers = self.values("comm_size=pow2")
+        return (powers == YES and self._powers() == 0) or (powers == NO and self.odd_ranks() is None)
+
+    def _powers(self) -> int:
+        low, high = self.range("comm_size")
+        return high.bit_length() - (low - 1).bit_length()
+
+    def odd_ranks(self) -> int | None:
+        """The smallest number of ranks here that is no power of two, going by the range alone."""
+        low, high = self.range("comm_size")
+        for ranks in range(low, low + 3):  # of three neighbours above 2 one is no power of two
+            if ranks & (ranks - 1) and ranks <= high:
+                return ranks
+        return None
+
+    def meets(self, need: str) -> bool:
+        """Whether every call here meets a precondition: a Need, or a word of ``lint_names``."""
+        if need == Need.POWER_OF_TWO:
+            return self.values("comm_size=pow2") == YES or self.odd_ranks() is None
+        if need == Need.COMMUTATIVE:
+            return YES in (self.values("is_commutative"), self.values("is_op_built_in"))
+        if need == Need.NOT_IN_PLACE and self.meets("inter"):
+            return True  # MPI has nothing in place between two groups
+        if need == Need.COUNT_GE_POF2:
+            most = self.range("comm_size")[1]
+            enough = self.range("count")[0] >= 1 << (most.bit_length() - 1)
+            return enough or self.values("count<pow2") == NO
+        about, values = _MET_BY.get(need, ("", frozenset()))
+        return bool(about) and self.values(about) <= values
+
+
+_MET_BY = {
+    Need.BUILTIN_OP: ("is_op_built_in", YES),
+    Need.REGULAR_COUNTS: ("is_block_regular", YES),
+    Need.IN_PLACE: ("is_sendbuf_inplace", YES),
+    Need.NOT_IN_PLACE: ("is_sendbuf_inplace", NO),
+    Need.PARENT_COMM: ("comm_hierarchy", frozenset({"parent"})),
+    Need.ONE_NODE: ("comm_size=node_comm_size", YES),
+    "intra": ("comm_type", frozenset({"intra"})),
+    "inter": ("comm_type", frozenset({"inter"})),
+    "node-consecutive": ("is_node_consecutive", YES),
+    "one-thread": ("is_multi_threaded", NO),
+}
+
+
+def describe(region: Region, whole: Region) -> str:
+    """The calls of ``region`` in the words of the file, as far as they differ from ``whole``."""
+    words = []
+    for about in sorted({*region.ranges, *region.sets}):
+        if about in _SETS:
+            if region.values(about) != whole.values(about):
+                names = "|".join(sorted(region.values(about)))
+                words.append(f"{about}={names}" if "=" not in about and "<" not in about else f"{about}: {names}")
+        elif region.range(about) != whole.range(about):
+            low, high = region.range(about)
+            unit = 2 if about == "comm_avg_ppn" else 1
+            words.append(
+                f"{about}>{(low - 1) // unit}" if high == INFINITE else f"{about} {low // unit}..{high // unit}"
+            )
+    return ", ".join(words) or "all the rest"

@@ -1,0 +1,149 @@
+"""Lint and the real MPICH are of one mind: what is found fault with ends the program, and the guarded copy runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from colltune.catalog import Catalogue, load
+from colltune.core.errors import InputError
+from colltune.core.scenario import COLLECTIVES
+from colltune.emit.lint import lint_files
+from colltune.emit.lint_check import format_check
+from colltune.emit.lint_fix import fix_file
+from colltune.emit.mpich import GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
+from colltune.emit.mpich_tree import Tree, format_tree
+from colltune.mpi.detect import find_mpi
+from colltune.mpi.installation import Installation, Library
+from colltune.testing.emitter import random_rules
+
+pytestmark = pytest.mark.mpi
+
+VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+PROGRAM = Path(__file__).parents[1] / "native" / "legal_calls.c"
+DOUBLING: Tree = {"algorithm=MPIR_Allgather_intra_recursive_doubling": {}}
+RING: Tree = {"algorithm=MPIR_Allgather_intra_ring": {}}
+
+
+@pytest.fixture(scope="module")
+def mpich() -> Installation:
+    mpiexec = os.environ.get("COLLTUNE_TEST_MPIEXEC")
+    try:
+        found = find_mpi(mpiexec, os.environ, python_bin=Path(sys.executable).parent)
+    except InputError as error:
+        pytest.skip(str(error))
+    if found.library is not Library.MPICH:
+        pytest.skip(f"{found.mpiexec} is not MPICH's")
+    return found
+
+
+@pytest.fixture(scope="module")
+def catalogue(mpich: Installation) -> Catalogue:
+    return load("mpich", mpich.version)
+
+
+@pytest.fixture(scope="module")
+def defaults(mpich: Installation) -> DefaultTrees:
+    return cut_default_trees(mpich.libmpi)
+
+
+@pytest.fixture(scope="module")
+def program(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("programs") / "legal_calls"
+    subprocess.run([str(mpich.mpicc), "-std=c11", "-O1", str(PROGRAM), "-o", str(out)], check=True, timeout=60)
+    return out
+
+
+Run = Callable[[int, bytes], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(mpich: Installation, program: Path, tmp_path: Path) -> Run:
+    """Makes small legal calls of every collective on some ranks, with a general file in force."""
+
+    def run(ranks: int, data: bytes) -> subprocess.CompletedProcess[str]:
+        (tmp_path / GENERAL_FILE).write_bytes(data)
+        environment = {**os.environ, VARIABLE: str(tmp_path / GENERAL_FILE), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+        command = [str(mpich.mpiexec), "-n", str(ranks), str(program), "0", "64"]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, errors="replace", timeout=60, check=False
+        )
+
+    return run
+
+
+def with_intra(defaults: DefaultTrees, collective: str, intra: Tree) -> bytes:
+    key = f"collective={collective}"
+    return format_tree({**defaults.general, key: {**defaults.general[key], "comm_type=intra": intra}})
+
+
+def test_the_trees_of_the_library_are_clean(mpich: Installation, catalogue: Catalogue, defaults: DefaultTrees) -> None:
+    files = {"general": format_tree(defaults.general), "ch4": format_tree(defaults.ch4)}
+    assert [format_check(check) for check in lint_files(files, mpich.version, catalogue)] == []
+
+
+def test_what_colltune_writes_around_them_is_clean(
+    mpich: Installation, catalogue: Catalogue, defaults: DefaultTrees
+) -> None:
+    for seed in range(3):
+        rules = [random_rules(seed, c, catalogue.collective(c).basis, catalogue.choices(c)) for c in COLLECTIVES]
+        files = MpichEmitter(catalogue, defaults).emit(rules)
+        assert [format_check(check) for check in lint_files(files, mpich.version, catalogue)] == []
+
+
+@pytest.mark.parametrize("ranks", [3, 5, 6])
+def test_an_algorithm_for_powers_of_two_aborts_and_its_guarded_copy_runs(
+    ranks: int, mpich: Installation, catalogue: Catalogue, defaults: DefaultTrees, run: Run
+) -> None:
+    data = with_intra(defaults, "allgather", DOUBLING)
+    found = lint_files({GENERAL_FILE: data}, mpich.version, catalogue)
+    assert ["on 3 ranks" in check.what for check in found] == [True]
+    assert run(ranks, data).returncode != 0
+    fixed = fix_file(data, mpich.version, catalogue, defaults)
+    answer = run(ranks, fixed)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+SPOILT: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut off": lambda data: data[: len(data) // 2],
+    "mistyped operator": lambda data: data.replace(b'"comm_size=pow2"', b'"comm_size=pow"', 1),
+    "mistyped algorithm": lambda data: data.replace(b"Allgather_intra_ring", b"Allgather_intra_rings", 1),
+    "mistyped collective": lambda data: data.replace(b'"collective=allgather"', b'"collective=Allgather"'),
+    "missing collective": lambda data: _edited(data, lambda tree: tree.pop("collective=allgather")),
+    "rule after any": lambda data: _with(data, {"comm_size=any": RING, "comm_size<=2": RING}),
+    "nothing after a comparison": lambda data: _with(data, {"comm_size<=99": RING}),
+    "empty rule": lambda data: _with(data, {"comm_size<=99": {}, "comm_size=any": RING}),
+    "rule beside an algorithm": lambda data: _with(data, {**RING, "comm_size=any": RING}),
+    "operator of others": lambda data: _with(data, {"avg_msg_size<=9": RING, "avg_msg_size=any": RING}),
+    "flag of others": lambda data: _with(data, {"is_commutative=yes": RING, "is_commutative=no": RING}),
+    "calls without a rule": lambda data: _with(data, {"comm_type=inter": RING}),
+}
+
+
+def _edited(data: bytes, edit: Callable[[Tree], object]) -> bytes:
+    tree = json.loads(data)
+    edit(tree)
+    return format_tree(tree)
+
+
+def _with(data: bytes, intra: Tree) -> bytes:
+    return _edited(data, lambda tree: tree["collective=allgather"].update({"comm_type=intra": intra}))
+
+
+@pytest.mark.parametrize("spoil", list(SPOILT))
+def test_what_lint_calls_an_error_ends_the_program(
+    spoil: str, mpich: Installation, catalogue: Catalogue, defaults: DefaultTrees, run: Run
+) -> None:
+    data = SPOILT[spoil](format_tree(defaults.general))
+    assert any(check.severity == "error" for check in lint_files({GENERAL_FILE: data}, mpich.version, catalogue))
+    assert run(3, data).returncode != 0
+    if spoil not in ("empty", "cut off"):
+        assert run(3, fix_file(data, mpich.version, catalogue, defaults)).returncode == 0

@@ -1,0 +1,371 @@
+"""Lint says what MPICH would do with a selection file: no more, no less."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from lint_trees import complete_trees, leaf
+from test_emit_mpich import calls, meets
+
+from colltune.catalog import Need, load
+from colltune.core.choice import DEFAULT
+from colltune.core.scenario import COLLECTIVES
+from colltune.emit.lint import lint_files
+from colltune.emit.lint_check import Check, Severity, format_check
+from colltune.emit.lint_json import DEEPEST, Node, NotJsonError, read_json
+from colltune.emit.lint_names import leaf_names
+from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich_tree import Call, Leaf, Tree, decide, format_tree
+from colltune.testing.emitter import random_rules
+
+VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
+RING = leaf("MPIR_Allgather_intra_ring")
+DOUBLING = leaf("MPIR_Allgather_intra_recursive_doubling")
+BINOMIAL = leaf("MPIR_Bcast_intra_binomial")
+SCATTERED = leaf("MPIR_Alltoall_intra_scattered")
+FLAT = leaf("MPIR_Allreduce_intra_recursive_doubling")
+LONG = leaf("MPIR_Allreduce_intra_reduce_scatter_allgather")
+
+
+def lint(data: bytes, version: str = "5.0.2") -> list[Check]:
+    return lint_files({"a.json": data}, version, load("mpich", version))
+
+
+def file_with(collective: str, intra: Any, version: str = "5.0.2") -> bytes:
+    """A complete file, with ``intra`` for the intracommunicators of one collective."""
+    general = complete_trees(load("mpich", version)).general
+    key = f"collective={collective}"
+    return json.dumps({**general, key: {**general[key], "comm_type=intra": intra}}, indent=1).encode() + b"\n"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_complete_trees_are_clean(version: str) -> None:
+    trees = complete_trees(load("mpich", version))
+    for tree in (trees.general, trees.ch4):
+        assert [format_check(check) for check in lint(format_tree(tree), version)] == []
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(VERSIONS), st.sets(st.sampled_from(COLLECTIVES), min_size=1, max_size=3), st.integers(0, 10**6))
+def test_what_colltune_writes_is_clean(version: str, collectives: set[str], seed: int) -> None:
+    catalogue = load("mpich", version)
+    rule_sets = [
+        random_rules(seed, name, catalogue.collective(name).basis, catalogue.choices(name)) for name in collectives
+    ]
+    files = MpichEmitter(catalogue, complete_trees(catalogue)).emit(rule_sets)
+    assert [format_check(check) for check in lint_files(files, version, catalogue)] == []
+
+
+TREE_42 = {"is_non_blocking": 1, "tree_type": 1, "k": 2}
+FAULTS = [
+    ("5.0.2", "allgather", DOUBLING, "recursive_doubling can be reached on 3 ranks"),
+    ("5.0.2", "allgather", {"comm_size<=2": DOUBLING, "comm_size=any": RING}, None),
+    ("5.0.2", "allgather", {"comm_size<=4": DOUBLING, "comm_size=any": RING}, "on 3 ranks"),
+    ("5.0.2", "allgather", {"comm_size<=4": RING, "comm_size<6": DOUBLING, "comm_size=any": RING}, "on 5 ranks"),
+    ("5.0.2", "allgather", {"comm_size=pow2": RING, "comm_size=any": DOUBLING}, "on 3 ranks"),
+    ("5.0.2", "allgather", {"avg_msg_size<=8": RING, "avg_msg_size=any": RING}, "is not made for allgather"),
+    ("5.0.2", "allgather", {"total_msg_size<=8": RING}, "no rule follows this comparison"),
+    ("5.0.2", "allgather", {"comm_size=any": RING, "comm_size<=8": RING}, "rules follow the one that takes all calls"),
+    ("5.0.2", "allgather", {"comm_size<=16": RING, "comm_size<=8": RING, "comm_size=any": RING}, "never reached"),
+    ("5.0.2", "allgather", {"comm_size<=8": RING, "comm_size<9": RING, "comm_size=any": RING}, "never reached"),
+    ("5.0.2", "allgather", {"comm_size<=4294967297": RING, "comm_size=any": RING}, "is not what it says"),
+    ("5.0.2", "allgather", {"comm_size<=1k": RING, "comm_size=any": RING}, "is not what it says"),
+    ("5.0.2", "allgather", {"comm_siez<=8": RING, "comm_size=any": RING}, 'does not know "comm_siez<=8"'),
+    ("5.0.2", "allgather", {}, "the rule is empty"),
+    ("5.0.2", "allgather", 5, "a value where an object is due"),
+    ("5.0.2", "allgather", leaf("MPIR_Allgather_intra_rings"), "has no algorithm"),
+    ("5.0.2", "allgather", leaf("MPIR_Bcast_intra_binomial"), "is of bcast, and the rule is of allgather"),
+    ("5.0.2", "allgather", leaf("MPIR_Allgather_inter_local_gather_remote_bcast"), "on an intracommunicator"),
+    ("5.0.2", "allgather", {"composition=MPIDI_Allgather_intra_composition_beta": {}}, "belongs in MPICH's ch4 file"),
+    ("5.0.2", "allgather", {**RING, "comm_size=any": RING}, "stands beside an algorithm"),
+    ("5.0.2", "allgather", leaf("MPIR_Allgather_intra_k_brucks"), "k is not given"),
+    ("5.0.2", "allgather", leaf("MPIR_Allgather_intra_k_brucks", k=2), None),
+    ("5.0.2", "allgather", leaf("MPIR_Allgather_intra_k_brucks", k=1), "is not understood"),
+    ("5.0.2", "allgather", leaf("MPIR_Allgather_intra_k_brucks", k="two"), "is not understood"),
+    ("5.0.2", "allgather", leaf("MPIR_Allgather_intra_k_brucks", k=2, radix=2), 'the parameter "radix=2"'),
+    ("4.0.3", "allgather", leaf("MPIR_Allgather_intra_k_brucks", k=2), "has no algorithm"),
+    ("4.1.3", "allgather", {"any": RING}, 'does not know "any"'),
+    ("4.2.3", "allgather", {"any": RING}, None),
+    ("4.1.3", "allgather", {"comm_avg_ppn<2": RING, "comm_size=any": RING}, "does not know"),
+    ("4.2.3", "bcast", leaf("MPIR_Bcast_intra_tree", **TREE_42), None),
+    ("4.2.3", "bcast", leaf("MPIR_Bcast_intra_tree", **{**TREE_42, "tree_type": "kary"}), "is not understood"),
+    ("4.3.2", "bcast", leaf("MPIR_Bcast_intra_tree", **TREE_42), "topo_overhead is not given"),
+    ("5.0.2", "bcast", {"avg_msg_size<=8": {"comm_size<4": BINOMIAL, "comm_size=any": BINOMIAL}}, "means <= here"),
+    ("5.0.2", "bcast", {"comm_size<4": {"comm_size<3": BINOMIAL, "comm_size=any": BINOMIAL}}, "no rule follows"),
+    ("5.0.2", "bcast", {"is_multi_threaded=no": BINOMIAL}, "calls with is_multi_threaded=yes have no rule"),
+    ("5.0.2", "bcast", {"is_commutative=yes": BINOMIAL, "is_commutative=no": BINOMIAL}, "is not made for bcast"),
+    ("5.0.2", "bcast", leaf("MPIR_Bcast_intra_smp"), "one rank per node"),
+    ("5.0.2", "alltoall", SCATTERED, "scattered can be reached in place"),
+    ("5.0.2", "alltoall", leaf("MPIR_Alltoall_intra_pairwise_sendrecv_replace"), "can be reached not in place"),
+    ("5.0.2", "alltoall", {"avg_msg_size<=8": SCATTERED, "comm_size=any": SCATTERED}, "ranks can disagree"),
+    ("5.0.2", "alltoallv", {"total_msg_size<=8": {}, "comm_size=any": {}}, "ranks can disagree"),
+    ("5.0.2", "gather", {"total_msg_size<=8": {}, "comm_size=any": {}}, "ranks can disagree"),
+    ("5.0.2", "barrier", leaf("MPIR_Barrier_intra_recexch", k=2), "random parameter"),
+    ("5.0.2", "allreduce", LONG, "with fewer elements than ranks"),
+    ("5.0.2", "allreduce", LONG, "operation of the user's own"),
+    ("5.0.2", "allreduce", {"is_op_built_in=no": FLAT, "is_op_built_in=yes": LONG}, "fewer elements than ranks"),
+    (
+        "5.0.2",
+        "allreduce",
+        {"count<=99": FLAT, "count=any": {"is_op_built_in=no": FLAT, "any": LONG}},
+        "fewer elements",
+    ),
+    (
+        "5.0.2",
+        "allreduce",
+        {"comm_size<=99": {"count<=63": FLAT, "count=any": {"is_op_built_in=no": FLAT, "any": LONG}}, "any": FLAT},
+        None,
+    ),
+    ("5.0.2", "allreduce", leaf("MPIR_Allreduce_intra_ring"), "does not commute"),
+    ("5.0.2", "allreduce", {"is_op_built_in=yes": leaf("MPIR_Allreduce_intra_ring"), "is_op_built_in=no": FLAT}, None),
+    ("5.0.2", "reduce_scatter", leaf("MPIR_Reduce_scatter_intra_noncommutative"), "with unequal counts"),
+]
+
+
+@pytest.mark.parametrize(("version", "collective", "intra", "expected"), FAULTS)
+def test_each_fault_is_found_and_no_other_file_is_blamed(
+    version: str, collective: str, intra: Tree, expected: str | None
+) -> None:
+    data = file_with(collective, intra, version)
+    found = lint(data, version)
+    if expected is None:
+        assert [format_check(check) for check in found] == []
+        return
+    matching = [check for check in found if expected in check.what]
+    assert matching, [check.what for check in found]
+    lines = data.decode().split("\n")
+    for check in found:
+        assert check.path[:2] == (f"collective={collective}", "comm_type=intra")
+        assert f'"{check.path[-1]}"' in lines[check.line - 1]
+        assert check.why
+        assert check.fix
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "is empty"),
+        (b" \n\0\0", "is empty"),
+        (b'{"collective=bcast": {"comm_ty', "is not JSON"),
+        (b'{"collective=bcast": {', "is cut off"),
+        (b'{"collective=bcast" {}}', "has no :"),
+        (b"{} {}", "goes on after its end"),
+        (b"\xff\xfe", "no UTF-8"),
+        (b'{"a": ' * 40 + b"1" + b"}" * 40, "levels deep"),
+        (b"[]", "is no object"),
+        (b"{}", "collectives have no rules: all"),
+    ],
+)
+def test_what_is_no_selection_file_is_said_to_be_none(data: bytes, expected: str) -> None:
+    (check,) = lint(data)
+    assert expected in check.what
+    assert check.severity is Severity.ERROR
+
+
+def test_the_line_of_a_truncated_file_is_its_last() -> None:
+    data = file_with("bcast", BINOMIAL)
+    cut = data[: len(data) // 2]
+    (check,) = lint(cut)
+    assert check.line == cut.count(b"\n") + 1
+
+
+def test_a_collective_that_is_missing_is_named() -> None:
+    tree = dict(complete_trees(load("mpich", "5.0.2")).general)
+    del tree["collective=exscan"], tree["collective=iscan"]
+    (check,) = lint(format_tree(tree))
+    assert "exscan, iscan" in check.what
+
+
+def test_the_files_of_the_device_may_leave_collectives_out() -> None:
+    alpha = {"composition=MPIDI_Bcast_intra_composition_alpha": {}}
+    gamma = {"composition=MPIDI_Bcast_intra_composition_gamma": {}}
+    guarded = {"collective=bcast": {"comm_type=intra": {"comm_hierarchy=parent": alpha}}}
+    assert lint(format_tree(guarded)) == []
+    (check,) = lint(format_tree({"collective=bcast": {"comm_type=intra": alpha}}))
+    assert "one rank per node" in check.what
+    (check,) = lint(format_tree({"collective=bcast": {"comm_type=intra": {"comm_size<=4": gamma}}}))
+    assert "no rule follows" in check.what
+
+
+def test_release_gather_without_a_look_at_the_threads_is_a_warning() -> None:
+    release = leaf("MPIDI_POSIX_mpi_bcast_release_gather")
+    (check,) = lint(format_tree({"collective=bcast": release}))
+    assert check.severity is Severity.WARNING
+    assert lint(format_tree({"collective=bcast": {"is_multi_threaded=no": release}})) == []
+
+
+def test_operators_above_all_collectives_are_followed() -> None:
+    tree = complete_trees(load("mpich", "5.0.2")).general
+    assert lint(format_tree({"comm_size<=4": tree, "comm_size=any": tree})) == []
+    doubling = {**tree, "collective=allgather": {"comm_type=intra": DOUBLING, "comm_type=inter": {}}}
+    found = lint(format_tree({"comm_size=pow2": doubling, "comm_size=any": tree}))
+    assert [check.what for check in found] == ["the rule is empty"]
+    (check, *_) = lint(format_tree({"avg_msg_size<=4": tree, "comm_size=any": tree}))
+    assert "stands above every collective" in check.what
+    (check,) = lint(format_tree({**tree, "comm_size=any": tree}))
+    assert "stands beside collectives" in check.what
+
+
+def test_a_key_that_occurs_twice_is_found() -> None:
+    data = file_with("bcast", BINOMIAL).replace(b'"collective=barrier"', b'"collective=bcast"')
+    checks = [check for check in lint(data) if "twice" in check.what]
+    assert len(checks) == 1
+
+
+def test_deep_nesting_costs_time_in_init() -> None:
+    def nested(levels: int) -> Tree:
+        return {"comm_size=any": nested(levels - 1)} if levels else BINOMIAL
+
+    assert lint(file_with("bcast", nested(20))) == []
+    (check,) = lint(file_with("bcast", nested(27)))
+    assert check.severity is Severity.WARNING
+    assert "MPI_Init takes about" in check.what
+
+
+def test_whole_pages_are_a_warning() -> None:
+    data = file_with("bcast", BINOMIAL)
+    whole = data + b" " * (-len(data) % 4096)
+    (check,) = lint(whole)
+    assert "multiple of 4096" in check.what
+
+
+def test_a_hand_written_path_is_followed_with_spaces() -> None:
+    assert lint(file_with("bcast", {" comm_size <= 8": BINOMIAL, "comm_size = any": BINOMIAL})) == []
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_taken(data: bytes) -> None:
+    for check in lint(data):
+        assert format_check(check).isprintable() or "\n" in format_check(check)
+
+
+PIECES = [
+    *("comm_size<=4", "comm_size<8", "comm_size=pow2", "comm_size=any", "any", "comm_avg_ppn<=2", "comm_avg_ppn<2"),
+    *(
+        "avg_msg_size<=9",
+        "total_msg_size<=-9",
+        "count<pow2",
+        "count<=7",
+        "count=any",
+        "comm_hierarchy=parent",
+        "x\ud800",
+    ),
+    *("collective=bcast", "collective=x", "comm_type=intra", "comm_size<=", "comm_size<=99999999999", "", "=any"),
+    *("algorithm=MPIR_Bcast_intra_binomial", "composition=", "algorithm=MPIR_Bcast_intra_tree", "tree_type=9", "k="),
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(PIECES), inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@settings(deadline=None)
+@given(JSON, st.sampled_from(VERSIONS))
+def test_any_json_is_taken(value: Any, version: str) -> None:
+    for check in lint(json.dumps(value).encode(), version):
+        assert format_check(check)
+
+
+@given(JSON)
+def test_the_reader_reads_what_json_reads(value: Any) -> None:
+    text = json.dumps(value, indent=1)
+    depth = max((len(line) - len(line.lstrip()) for line in text.split("\n")), default=0) + 1
+    assume(depth <= DEEPEST)
+    lines = text.split("\n")
+
+    def compare(node: Node, value: Any) -> None:
+        if not isinstance(value, dict):
+            assert node.entries is None
+            return
+        assert node.entries is not None
+        assert [entry.key for entry in node.entries] == list(value)
+        for entry in node.entries:
+            assert json.dumps(entry.key) in lines[entry.line - 1]
+            compare(entry.value, value[entry.key])
+
+    compare(read_json(text.encode()), value)
+
+
+@given(JSON, st.integers(0, 400), st.sampled_from(['"', "{", "}", "[", "]", ",", ":", "\\", "1", "\0", ""]))
+def test_the_reader_refuses_what_json_refuses(value: Any, position: int, piece: str) -> None:
+    text = json.dumps(value, indent=1)
+    spoilt = text[:position] + piece + text[position + 1 :]
+    try:
+        json.loads(spoilt)
+    except ValueError:
+        with pytest.raises(NotJsonError):
+            read_json(spoilt.encode())
+
+
+def needs_met(found: Leaf | None, call: Call, version: str) -> bool:
+    if found is None:
+        return False
+    known = leaf_names(load("mpich", version))[found.name]
+    ways = {"intra": call.comm_type == "intra", "inter": call.comm_type == "inter"}
+    smp_of_nothing = found.name == "MPIR_Allreduce_intra_smp" and call.message_bytes == 0
+    return all(ways[need] if need in ways else meets(call, Need(need)) or smp_of_nothing for need in known.needs)
+
+
+OPERATORS = {
+    "allreduce": ["avg_msg_size<={}", "count<={}", "is_commutative=yes", "is_commutative=no", "is_op_built_in=no"],
+    "allgather": ["total_msg_size<={}", "count<={}"],
+    "alltoall": ["is_sendbuf_inplace=yes", "is_sendbuf_inplace=no", "avg_msg_size<{}"],
+    "reduce_scatter": ["is_block_regular=yes", "is_commutative=yes", "total_msg_size<{}"],
+}
+COMMON = [
+    "comm_size<={}",
+    "comm_size<{}",
+    "comm_size=pow2",
+    "comm_hierarchy=parent",
+    "comm_hierarchy=node",
+    "count<pow2",
+]
+COMMON += ["comm_avg_ppn<={}", "comm_avg_ppn<{}", "comm_size=node_comm_size", "comm_type=inter", "comm_type=intra"]
+
+
+@st.composite
+def rule_trees(draw: st.DrawFn, collective: str, version: str, depth: int = 0) -> Tree:
+    catalogue = load("mpich", version)
+    if depth == 4 or draw(st.integers(0, 3)) < depth:
+        names = [n for n, k in leaf_names(catalogue).items() if k.collective == collective and n.startswith("MPIR")]
+        name = draw(st.sampled_from(names))
+        return leaf(name, **dict(leaf_names(catalogue)[name].parameters))
+    tree: Tree = {}
+    for _ in range(draw(st.integers(1, 3))):
+        key = draw(st.sampled_from(COMMON + OPERATORS[collective])).format(draw(st.integers(0, 20)))
+        tree[key] = draw(rule_trees(collective, version, depth + 1))
+    if draw(st.integers(0, 3)):
+        tree.pop("comm_size=any", None)
+        tree["comm_size=any"] = draw(rule_trees(collective, version, depth + 1))
+    return tree
+
+
+def legal(call: Call) -> bool:
+    """MPI's own operations commute; between two groups nothing is in place."""
+    return (call.commutative or not call.builtin_op) and not (call.comm_type == "inter" and call.in_place)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(st.data(), st.sampled_from(VERSIONS), st.sampled_from(sorted(OPERATORS)))
+def test_where_lint_finds_no_error_every_call_reaches_an_algorithm_that_can_serve_it(
+    data: st.DataObject, version: str, collective: str
+) -> None:
+    tree = data.draw(rule_trees(collective, version))
+    general = {**complete_trees(load("mpich", version)).general, f"collective={collective}": tree}
+    found = [check for check in lint(format_tree(general), version) if check.severity is Severity.ERROR]
+    major, minor = map(int, version.split(".")[:2])
+    call = data.draw(calls(collective))
+    assume(legal(call))
+    if not found:
+        assert needs_met(decide(general, call, (major, minor)), call, version)
+
+
+def test_default_is_the_first_choice_of_every_collective() -> None:
+    """What colltune writes for it is the library's own tree, which the tests above count on."""
+    catalogue = load("mpich", "5.0.2")
+    assert all(catalogue.choices(name)[0] == DEFAULT for name in COLLECTIVES)

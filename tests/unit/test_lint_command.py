@@ -1,0 +1,60 @@
+"""`colltune lint` as a command, for an MPICH that need not be here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lint_trees import complete_trees
+from test_lint import DOUBLING, RING, file_with
+from typer.testing import CliRunner
+
+from colltune.catalog import load
+from colltune.cli.app import app
+from colltune.core.errors import InputError
+from colltune.emit.mpich_tree import format_tree
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["lint", *map(str, arguments), "--mpi-version", "5.0.2"])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def test_a_clean_file_ends_with_0(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(file_with("allgather", RING))
+    (tmp_path / "b.json").write_bytes(format_tree(complete_trees(load("mpich", "5.0.2")).ch4))
+    code, output = run(tmp_path / "a.json", tmp_path / "b.json")
+    assert (code, output) == (0, "2 files for MPICH 5.0.2: 0 errors, 0 warnings\n")
+
+
+def test_an_error_is_shown_with_its_place_and_ends_with_1(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(file_with("allgather", DOUBLING))
+    line = path.read_text().split("\n").index('   "algorithm=MPIR_Allgather_intra_recursive_doubling": {}') + 1
+    code, output = run(path)
+    assert code == 1
+    assert output.startswith(
+        f"{path}:{line}: error: MPIR_Allgather_intra_recursive_doubling can be reached on 3 ranks\n"
+    )
+    assert output.endswith("1 file for MPICH 5.0.2: 1 errors, 0 warnings\n")
+
+
+def test_a_warning_alone_ends_with_0(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(file_with("allgather", {"comm_size<=8": RING, "comm_size<=4": RING, "comm_size=any": RING}))
+    code, output = run(path)
+    assert code == 0
+    assert "0 errors, 1 warnings" in output
+
+
+def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        run(tmp_path / "a.json")
+
+
+def test_a_version_that_no_catalogue_has_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"{}")
+    result = CliRunner().invoke(app, ["lint", str(tmp_path / "a.json"), "--mpi-version", "3.2"])
+    assert isinstance(result.exception, InputError)
