@@ -11,6 +11,7 @@ from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample
+from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
@@ -45,12 +46,25 @@ class Jobs:
     def __post_init__(self) -> None:
         self._count = self.directory / "launches"
         self.mpiexec = self.directory / "mpiexec"
-        self.mpiexec.write_text(f'#!/bin/sh\necho "$*" >> {self._count}\nexec {self.mpi.mpiexec} "$@"\n')
-        self.mpiexec.chmod(0o755)
+        self._script(self.mpiexec, f'echo "$*" >> {self._count}\nexec {self.mpi.mpiexec} "$@"')
+        # An mpiexec is known by the compiler beside it.
+        self._script(self.directory / "mpicc", f'exec {self.mpi.mpicc} "$@"')
+
+    @staticmethod
+    def _script(path: Path, commands: str) -> None:
+        path.write_text(f"#!/bin/sh\n{commands}\n")
+        path.chmod(0o755)
 
     @property
     def launches(self) -> int:
-        return len(self._count.read_text().splitlines()) if self._count.exists() else 0
+        return len(self._commands())
+
+    @property
+    def agents_launched(self) -> int:
+        return sum("agent-" in command for command in self._commands())
+
+    def _commands(self) -> list[str]:
+        return self._count.read_text().splitlines() if self._count.exists() else []
 
     def resolver(self) -> Callable[[str, Choice], Settings]:
         """Settings for a choice that is written as its algorithm: also for those that the catalogue would not allow."""
@@ -109,3 +123,7 @@ def measure(source: LiveSource, points: Sequence[Point], effort: Effort = SHORT)
         return [sample for _, samples in source.measure(points, effort) for sample in samples]
     finally:
         source.close()
+
+
+def point(collective: str, ranks: int, size_bytes: int, *algorithms: str) -> Point:
+    return Point(Scenario(collective, 1, ranks, size_bytes), tuple(Choice(name) for name in algorithms))

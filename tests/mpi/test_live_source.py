@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jobs import SHORT, Jobs, measure
+from jobs import SHORT, Jobs, measure, point
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
@@ -35,10 +35,6 @@ def faulty(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def jobs(mpi: Installation, agent: Path, tmp_path: Path) -> Jobs:
     return Jobs(mpi, agent, tmp_path)
-
-
-def point(collective: str, ranks: int, size_bytes: int, *algorithms: str) -> Point:
-    return Point(Scenario(collective, 1, ranks, size_bytes), tuple(Choice(name) for name in algorithms))
 
 
 def statuses(samples: list[Sample]) -> dict[tuple[str, int, str], Status]:

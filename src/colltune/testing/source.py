@@ -1,0 +1,89 @@
+"""The laws of a source of samples, as a test class to inherit."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+
+from colltune.core.choice import DEFAULT
+from colltune.core.sample import Status
+from colltune.core.space import Point
+from colltune.measure.contract import Effort, Source
+
+EFFORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
+
+
+class SourceContract(abc.ABC):
+    """Inherit, and say how the source under test is made and which points it can measure: three at least."""
+
+    @abc.abstractmethod
+    def make(self) -> Source: ...
+
+    @abc.abstractmethod
+    def points(self) -> list[Point]: ...
+
+    def test_every_point_is_answered_with_one_sample_per_choice(self) -> None:
+        source, points = self.make(), self.points()
+        try:
+            answers = list(source.measure(points, EFFORT))
+        finally:
+            source.close()
+        assert [point for point, _ in answers] == points
+        for point, samples in answers:
+            assert [(s.scenario, s.choice) for s in samples] == [(point.scenario, c) for c in point.choices]
+
+    def test_only_ok_samples_have_times_and_all_of_them_do(self) -> None:
+        source = self.make()
+        try:
+            samples = [s for _, found in source.measure(self.points(), EFFORT) for s in found]
+        finally:
+            source.close()
+        assert any(sample.status is Status.OK for sample in samples)
+        for sample in samples:
+            assert bool(sample.times_s) == (sample.status is Status.OK)
+            assert all(time_s > 0.0 for time_s in sample.times_s)
+            assert not sample.times_s or EFFORT.fewest <= len(sample.times_s) <= EFFORT.most
+
+    def test_a_group_is_what_was_measured_side_by_side(self) -> None:
+        source, points = self.make(), self.points()
+        try:
+            groups = [{(s.launch, s.group) for s in found} for _, found in source.measure([*points, *points], EFFORT)]
+        finally:
+            source.close()
+        assert all(len(group) == 1 for group in groups)
+        assert len(set.union(*groups)) == len(groups)
+
+    def test_points_are_taken_as_they_can_be_used_so_that_a_generator_may_stop(self) -> None:
+        source, points = self.make(), self.points()
+        taken: list[Point] = []
+
+        def endless() -> Iterator[Point]:
+            while True:
+                taken.append(points[len(taken) % len(points)])
+                yield taken[-1]
+
+        try:
+            for number, _ in enumerate(source.measure(endless(), EFFORT), start=1):
+                assert number <= len(taken) <= number + 3
+                if number == 6:
+                    break
+        finally:
+            source.close()
+
+    def test_no_points_and_points_without_choices_need_nothing(self) -> None:
+        source = self.make()
+        try:
+            assert list(source.measure([], EFFORT)) == []
+            assert list(source.measure([Point(self.points()[0].scenario, ())], EFFORT)) == []
+        finally:
+            source.close()
+
+    def test_the_default_can_be_measured_again_and_again(self) -> None:
+        source, scenario = self.make(), self.points()[0].scenario
+        try:
+            for _ in range(3):
+                ((_, (sample,)),) = source.measure([Point(scenario, (DEFAULT,))], EFFORT)
+                assert sample.status is Status.OK
+                assert sample.choice == DEFAULT
+        finally:
+            source.close()

@@ -1,0 +1,49 @@
+"""Every source of samples keeps the laws of its contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT
+from colltune.core.sample import Environment, Status
+from colltune.core.space import Point
+from colltune.measure.contract import Source
+from colltune.measure.simulated import Noise, SimulatedSource
+from colltune.testing.learner import HALVING, RING, TREE, small_space, true_time_s
+from colltune.testing.source import SourceContract
+
+ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")
+
+
+class TestSimulatedSource(SourceContract):
+    def make(self) -> Source:
+        return SimulatedSource(
+            ENVIRONMENT, lambda s, c: Status.WRONG if c == HALVING else true_time_s(s, c), seed=1, noise=Noise()
+        )
+
+    def points(self) -> list[Point]:
+        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in small_space().scenarios[:4]]
+
+
+@pytest.mark.mpi
+class TestLiveSource(SourceContract):
+    @pytest.fixture(autouse=True)
+    def _jobs(self, mpi: object, agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "mpi"))
+        from jobs import Jobs
+
+        self.jobs = Jobs(mpi, agent, tmp_path)
+
+    def make(self) -> Source:
+        return self.jobs.source(3)
+
+    def points(self) -> list[Point]:
+        from jobs import point
+
+        return [
+            point("bcast", 3, 64, "default", "binomial", "nb"),
+            point("allgather", 3, 64, "default", "recursive_doubling"),
+            point("allreduce", 2, 64, "default", "recursive_doubling"),
+        ]

@@ -1,0 +1,114 @@
+"""The tuner is killed at any moment: what was measured stays measured, and a scheduler's signal still yields files."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from jobs import QUIET, Jobs
+
+from colltune.core.sample import Sample, Status
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+
+pytestmark = pytest.mark.mpi
+
+KILLS = 10
+
+
+@pytest.fixture
+def jobs(mpi: Installation, agent: Path, tmp_path: Path) -> Jobs:
+    return Jobs(mpi, agent, tmp_path)
+
+
+def start(jobs: Jobs, out: Path, *options: str) -> subprocess.Popen[str]:
+    """`colltune tune` with its own interpreter, under the launcher that counts."""
+    program = "from colltune.cli import main; main()"
+    command = [sys.executable, "-c", program, "tune", "bcast", "allreduce", "--out", str(out), "--ppn", "2"]
+    environment = {**os.environ, **QUIET, "COLLTUNE_TEST_JOB": str(jobs.directory), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*command, "--mpiexec", str(jobs.mpiexec), "--max-size", "64", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+    )
+
+
+def await_samples(tuner: subprocess.Popen[str], journal: Path, more_than: int, limit_s: float = 60.0) -> None:
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end and tuner.poll() is None:
+        if journal.exists() and journal.read_bytes().count(b'"sample"') > more_than:
+            return
+        time.sleep(0.005)
+    tuner.kill()
+    pytest.fail(f"no sample within {limit_s} s: {tuner.communicate()[0]}")
+
+
+def samples_of(journal: Path) -> list[Sample]:
+    return list(read_journal(journal).samples)
+
+
+def pairs(samples: list[Sample]) -> Counter[tuple[object, object]]:
+    return Counter((sample.scenario, sample.choice) for sample in samples if sample.status is Status.OK)
+
+
+def test_ten_kills_lose_no_finished_sample_and_nothing_is_measured_twice(jobs: Jobs, tmp_path: Path) -> None:
+    out, draw = tmp_path / "tuned", random.Random(1)
+    journal = out / "journal.jsonl"
+    kept: list[Sample] = []
+    for number in range(KILLS):
+        tuner = start(jobs, out, "--gate", "off", *(["--resume"] if number else []))
+        assert tuner.stdout is not None
+        if number % 3 != 2:  # else at any moment, also before the first sample
+            await_samples(tuner, journal, len(kept))
+        time.sleep(draw.uniform(0.0, 0.05) if number % 3 != 2 else draw.uniform(0.0, 3.0))
+        tuner.send_signal(signal.SIGKILL)
+        said = tuner.communicate()[0]
+        assert tuner.returncode == -signal.SIGKILL or (number and "--resume" not in said), said
+        if not journal.exists():
+            continue
+        found = samples_of(journal)
+        assert found[: len(kept)] == kept
+        kept = found
+    tuner = start(jobs, out, "--gate", "off", "--resume")
+    said = tuner.communicate(timeout=200)[0]
+    assert tuner.returncode == 0, said
+    samples = samples_of(journal)
+    assert samples[: len(kept)] == kept
+    assert set(pairs(samples).values()) == {1}
+    assert len(pairs(samples)) > 50
+    # Without a kill the same grid is measured, in one launch of the agent: none is missing.
+    before = jobs.agents_launched
+    whole = start(jobs, tmp_path / "whole", "--gate", "off")
+    assert whole.wait(200) == 0
+    assert set(pairs(samples)) == set(pairs(samples_of(tmp_path / "whole" / "journal.jsonl")))
+    assert jobs.agents_launched == before + 1
+    assert jobs.all_end(10.0)
+
+
+@pytest.mark.parametrize("moment_s", [0.1, 1.0])
+def test_a_schedulers_signal_leaves_a_usable_tuning_within_five_seconds(
+    jobs: Jobs, tmp_path: Path, moment_s: float
+) -> None:
+    out = tmp_path / "tuned"
+    tuner = start(jobs, out, "--max-size", "64KiB")
+    await_samples(tuner, out / "journal.jsonl", 0)
+    time.sleep(moment_s)
+    asked_s = time.monotonic()
+    tuner.send_signal(signal.SIGTERM)
+    said = tuner.communicate(timeout=60)[0]
+    took_s = time.monotonic() - asked_s
+    assert tuner.returncode == 0, said
+    assert list((out / "mpich").glob("*.json")), said
+    assert json.loads((out / "tuning.json").read_text())
+    assert took_s < 5.0, said
+    assert jobs.all_end(5.0)
