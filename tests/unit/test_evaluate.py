@@ -1,0 +1,259 @@
+"""Simulated tuning: the oracle, the metrics on numbers worked out by hand, the accounting of cost, the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.model import Prediction
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.evaluate.compare import (
+    Estimate,
+    cost_ratio,
+    curve,
+    estimate,
+    nonp2_ratio,
+    reach_by_grid,
+    stop_share,
+    write_steps,
+    write_table,
+)
+from colltune.evaluate.dataset import _grids_of, load_grids, parse_algorithm
+from colltune.evaluate.grid import Grid
+from colltune.evaluate.metrics import Metrics, score, select, slowdowns
+from colltune.evaluate.simulate import Cost, Pace, Run, Step, simulate
+from colltune.learn.published import PublishedSettings, RandomLearner
+from colltune.learn.scaling import Scaling
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+A, B = Choice("a"), Choice("b")
+NAN = float("nan")
+
+
+def grid() -> Grid:
+    """Three scenarios: a is best at 8 and 12 bytes, b at 64; at 64 nothing else was recorded but both."""
+    scenarios = tuple(Scenario("bcast", 2, 1, size) for size in (8, 12, 64))
+    times = np.array([[1e-6, 2e-6], [1e-6, 1.05e-6], [4e-6, 2e-6]])
+    return Grid("table/bcast", "bcast", scenarios, (A, B), times, np.array([2e-6, NAN, 2e-6]))
+
+
+class Table:
+    """A model that knows the given times."""
+
+    def __init__(self, times: Grid, factor: float = 1.0) -> None:
+        self._times, self._factor = times, factor
+
+    def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
+        log_time = np.array([log(self._times.time(*pair)) * self._factor for pair in pairs])
+        return Prediction(log_time, np.zeros(len(pairs)))
+
+
+class InOrder:
+    """Measures the scenarios of the space in order and stops after two; believes in ``b`` until it has seen all."""
+
+    def __init__(self, space, seed):
+        self._space, self._told = space, []
+
+    def ask(self, count):
+        return [Point(s, self._space.choices(s)) for s in self._space.scenarios[len(self._told) :]][:count]
+
+    def tell(self, samples):
+        self._told.append(samples)
+
+    def should_stop(self):
+        return "enough" if len(self._told) >= 2 else None
+
+    def model(self):
+        return Table(grid(), 1.0 if len(self._told) == 3 else 0.0)
+
+
+def test_metrics_by_hand():
+    metrics = score(np.array([0, 1, 0]), grid())
+    assert metrics.slowdown == pytest.approx((1.0 + 1.05 + 2.0) / 3)
+    assert metrics.accuracy == pytest.approx(1 / 3)
+    assert metrics.mistakes == pytest.approx(1 / 3)
+    assert metrics.worst == pytest.approx(2.0)
+    assert metrics.p2_slowdown == pytest.approx(1.5)
+    assert metrics.nonp2_slowdown == pytest.approx(1.05)
+    assert metrics.regret == pytest.approx((1e-6 + 1.05e-6 + 4e-6) / 4e-6 - 1.0)
+
+
+def test_the_threshold_of_a_mistake_and_the_profile_can_be_set():
+    selected = np.array([0, 1, 0])
+    assert score(selected, grid(), significant=0.01).mistakes == pytest.approx(2 / 3)
+    only_small = score(selected, grid(), weights=np.array([10.0, 0.0, 0.0]))
+    assert only_small.regret == pytest.approx(0.0)
+
+
+def test_a_perfect_model_has_r2_one_and_selects_the_best():
+    selected, predicted = select(Table(grid()), grid())
+    assert list(selected) == [0, 0, 1]
+    assert score(selected, grid(), predicted).r2 == pytest.approx(1.0)
+    # Half of every ratio: what is left unexplained is a quarter of the variance.
+    assert score(selected, grid(), 0.5 * predicted).r2 == pytest.approx(0.75)
+
+
+def test_what_was_not_recorded_counts_as_the_worst():
+    times = np.array([[1e-6, NAN, 3e-6]])
+    one = Grid("t", "bcast", (Scenario("bcast", 2, 1, 8),), (A, B, Choice("c")), times, np.array([NAN]))
+    assert one.space.choices(one.scenarios[0]) == (A, Choice("c"))
+    assert slowdowns(np.array([1]), one)[0] == pytest.approx(3.0)
+    with pytest.raises(KeyError):
+        one.time(one.scenarios[0], B)
+
+
+def test_costs_are_counted_and_states_scored_as_they_come():
+    cost = Cost(set_up_s=1e-6, repetitions=10)
+    run = simulate(grid(), "in order", InOrder, 0, cost)
+    total = 6 * 1e-6 + 10 * (1 + 2 + 1 + 1.05 + 4 + 2) * 1e-6
+    assert [step.cost for step in run.steps] == pytest.approx([32e-6 / total, (32 + 22.5) * 1e-6 / total, 1.0])
+    assert [step.share for step in run.steps] == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert run.stop is run.steps[1]
+    assert run.reach() == pytest.approx(1.0)
+    assert run.at(0.99) == run.steps[1].metrics
+    assert run.at(0.0) is None
+
+
+def step(cost: float, slowdown: float, mistakes: float = 0.0) -> Step:
+    return Step(cost, cost, Metrics(slowdown, 1.0, mistakes, slowdown, 0.0, NAN, slowdown, 1.0))
+
+
+def run_of(grid_name: str, strategy: str, *slowdowns_: float, stop: int = -1) -> Run:
+    steps = tuple(step((i + 1) / len(slowdowns_), value) for i, value in enumerate(slowdowns_))
+    return Run(grid_name, strategy, 0, steps, steps[stop])
+
+
+def test_reach_is_the_cost_from_which_it_stays_good():
+    assert run_of("g", "s", 2.0, 1.0, 1.5, 1.02, 1.0).reach() == pytest.approx(0.8)
+    assert run_of("g", "s", 1.0, 1.0).reach() == pytest.approx(0.5)
+    assert run_of("g", "s", 1.0, 1.2).reach() == float("inf")
+
+
+def test_ratios_are_medians_over_grids_and_what_never_gets_there_costs_everything():
+    runs = [
+        run_of("g", "ours", 1.0, 1.0, 1.0, 1.0),  # 0.25
+        run_of("g", "other", 2.0, 2.0, 2.0, 2.0),  # never: 1.0
+        run_of("h", "ours", 2.0, 1.0, 1.0, 1.0),  # 0.5
+        run_of("h", "other", 2.0, 1.0, 1.0, 1.0),  # 0.5
+        run_of("k", "ours", 1.0),
+    ]
+    reach = reach_by_grid(runs)
+    assert reach["g", "other"].median == 1.0
+    assert cost_ratio(reach, "ours", "other") == pytest.approx((0.25 + 1.0) / 2)
+    assert nonp2_ratio(runs, "ours") == pytest.approx(1.0)
+
+
+def test_the_share_of_good_stops():
+    runs = [run_of("g", "ours", 1.5, 1.01), run_of("h", "ours", 1.5, 1.01, stop=0)]
+    assert stop_share(runs, "ours") == pytest.approx(0.5)
+
+
+def test_an_interval_holds_the_median_and_shrinks_to_it_where_all_agree():
+    spread = estimate([0.1, 0.2, 0.3, 0.4, 0.5])
+    assert spread.low < spread.median == 0.3 < spread.high
+    assert estimate([0.2] * 7) == Estimate(0.2, 0.2, 0.2, 7)
+    with pytest.raises(ValueError, match="no runs"):
+        estimate([])
+
+
+def test_curves_take_the_last_state_paid_for():
+    runs = [run_of("g", "s", 2.0, 1.0), run_of("g", "s", 4.0, 1.0)]
+    assert [(cost, value.median) for cost, value in curve(runs, "slowdown", [0.1, 0.5, 0.9, 1.0])] == [
+        (0.5, 3.0),
+        (0.9, 3.0),
+        (1.0, 1.0),
+    ]
+
+
+def test_tables_are_written(tmp_path):
+    runs = [run_of("g", "ours", 1.5, 1.01)]
+    write_steps(tmp_path / "steps.csv", runs)
+    write_table(tmp_path / "reach.csv", reach_by_grid(runs))
+    assert (tmp_path / "steps.csv").read_text().splitlines()[2].startswith("g,ours,0,1,1,1,1.01,")
+    assert (tmp_path / "reach.csv").read_text().splitlines()[1] == "g,ours,1,1,1,1"
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("radix:k=4,b=16", Choice("radix", (("b", 16), ("k", 4)))),
+        ("Pairwise (8 procs/leader)", Choice("pairwise", (("procs_per_leader", 8),))),
+        ("bdw_segmented_65536", Choice("bdw_segmented", (("segment", 65536),))),
+        ("ring_ompi", Choice("ring_ompi")),
+    ],
+)
+def test_algorithm_labels(text, choice):
+    assert parse_algorithm(text) == choice
+
+
+def test_recorded_tables_become_grids():
+    [lumi] = load_grids([RECORDED / "pico_lumi_allreduce.csv.gz"])
+    assert lumi.name == "pico_lumi_allreduce/allreduce"
+    assert len(lumi.scenarios) == 37
+    assert np.isfinite(lumi.default_s).sum() > 20
+    assert all(choice.algorithm != "default" for choice in lumi.choices)
+
+
+def write_csv(path: Path, rows: Sequence[str]) -> Path:
+    header = "collective,algorithm,nodes,ppn,msg_bytes,time_us,is_default,run_id"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def test_only_algorithms_of_one_run_are_compared(tmp_path):
+    path = write_csv(
+        tmp_path / "t.csv",
+        [
+            "bcast,a,2,1,8,5,False,first",  # faster than its own run's b, but a run with three algorithms counts
+            "bcast,b,2,1,8,9,False,first",
+            "bcast,a,2,1,8,30,False,second",
+            "bcast,b,2,1,8,20,False,second",
+            "bcast,c,2,1,8,10,False,second",
+            "bcast,x,2,1,8,15,True,second",
+            "bcast,a,4,1,8,10,False,first",  # two runs alike: the median over them
+            "bcast,b,4,1,8,20,False,first",
+            "bcast,a,4,1,8,30,False,second",
+            "bcast,b,4,1,8,40,False,second",
+            "bcast,a,8,1,8,10,False,first",  # nothing to choose from
+        ],
+    )
+    with pytest.raises(InputError, match="at least two algorithms"):
+        load_grids([path])
+    [found] = _grids_of(path)
+    assert [scenario.nodes for scenario in found.scenarios] == [2, 4]
+    np.testing.assert_allclose(found.time_s * 1e6, [[30, 20, 10], [20, 30, NAN]])
+    np.testing.assert_allclose(found.default_s * 1e6, [15, NAN])
+
+
+def test_a_table_without_a_needed_column_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("collective,algorithm\nbcast,a\n")
+    with pytest.raises(InputError, match="no column nodes, ppn, msg_bytes, time_us"):
+        load_grids([path])
+
+
+def test_parquet_holds_the_same_as_csv(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    source = RECORDED / "pico_lumi_allreduce.csv.gz"
+    path = tmp_path / "pico_lumi_allreduce.parquet"
+    pandas.read_csv(source).to_parquet(path)
+    [one], [other] = load_grids([source]), load_grids([path])
+    np.testing.assert_array_equal(one.time_s, other.time_s)
+    assert one.scenarios == other.scenarios
+
+
+def test_random_points_learn_a_recorded_table():
+    [lumi] = load_grids([RECORDED / "pico_lumi_allreduce.csv.gz"])
+    settings = PublishedSettings(trees=8, scaling=Scaling.NONE)
+    run = simulate(lumi, "random", lambda space, seed: RandomLearner(space, seed, settings), 0, pace=Pace(growth=0.5))
+    assert run.steps[-1].cost == pytest.approx(1.0)
+    assert run.steps[-1].share == pytest.approx(1.0)
+    assert run.steps[-1].metrics.slowdown < run.steps[0].metrics.slowdown
