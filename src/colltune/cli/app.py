@@ -9,6 +9,7 @@ from colltune.cli.diff import diff
 from colltune.cli.doctor import doctor
 from colltune.cli.env import env
 from colltune.cli.explain import explain
+from colltune.cli.lint import lint
 from colltune.cli.run import run
 from colltune.cli.tune import tune
 from colltune.cli.verify import verify
@@ -23,6 +24,7 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_int
 app.command()(tune)
 app.command(context_settings=_PASS_ON)(run)
 app.command()(env)
+app.command()(lint)
 app.command()(check)
 app.command()(verify)
 app.command()(explain)
