@@ -196,18 +196,18 @@ static int ct__round(ct__point *point, const int *quota)
     return code;
 }
 
-/* The slowest rank's time of the repetitions from `from[i]` on replaces this rank's own. */
+/* The slowest rank's time of the repetitions from `from[i]` on replaces this rank's own: one call for all choices. */
 static int ct__reduce(ct__point *point, const int *from, double *scratch)
 {
-    int code = MPI_SUCCESS;
-    for (int i = 0; i < point->request->choice_count && code == MPI_SUCCESS; i++) {
-        ct__state *state = &point->states[i];
-        int fresh = state->count - from[i];
-        if (fresh <= 0)
-            continue;
-        code = MPI_Allreduce(state->times + from[i], scratch, fresh, MPI_DOUBLE, MPI_MAX, point->group->comm);
-        memcpy(state->times + from[i], scratch, sizeof(double) * (size_t)fresh);
-    }
+    int total = 0, choices = point->request->choice_count;
+    for (int i = 0; i < choices; i++)
+        for (int r = from[i]; r < point->states[i].count; r++)
+            scratch[total++] = point->states[i].times[r];
+    int code = MPI_Allreduce(MPI_IN_PLACE, scratch, total, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    total = 0;
+    for (int i = 0; i < choices && code == MPI_SUCCESS; i++)
+        for (int r = from[i]; r < point->states[i].count; r++)
+            point->states[i].times[r] = scratch[total++];
     return code;
 }
 
@@ -357,7 +357,7 @@ int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, vo
     }
     size_t most = (size_t)request->most, choices = (size_t)request->choice_count;
     point.states = calloc(choices, sizeof *point.states);
-    double *times = malloc(sizeof(double) * most * (choices + 1)), *sums = calloc(2 * choices, sizeof *sums);
+    double *times = malloc(sizeof(double) * most * choices * 2), *sums = calloc(2 * choices, sizeof *sums);
     if (point.states == NULL || times == NULL || sums == NULL)
         MPI_Abort(MPI_COMM_WORLD, 12); /* a few megabytes: no use in going on without them */
     for (size_t i = 0; i < choices; i++) {
