@@ -75,7 +75,7 @@ class Campaign:
         self._samples: list[Sample] = list(self.known)
         self._pairs_total = sum(1 for space in self.spaces.values() for _ in space.pairs())
         self._done = {(sample.scenario, sample.choice) for sample in self.known}
-        self._broken = {(s.scenario.collective, s.choice) for s in self.known if s.status in _BROKEN}
+        self._broken = broken_choices(self.known)
         reasons: dict[str, str] = {}
         interrupted = False
         for collective, learner in self.learners.items():
@@ -100,9 +100,12 @@ class Campaign:
             return WHOLE if self._measure(whole, deadline_s) else "its share of the budget is spent"
         learner = self.learners[collective]
         while (reason := learner.should_stop()) is None:
-            points = [self._trusted(point) for point in learner.ask(1)]
+            points = learner.ask(1)
             if not points:
                 return "nothing is left to measure"
+            for point in points:
+                # Also what is left out of it below is not asked for again.
+                learner.tell_pending(point)
             if not self._measure(points, deadline_s):
                 return "its share of the budget is spent"
         return reason
@@ -142,7 +145,7 @@ class Campaign:
         self.record(samples)
         self._samples += samples
         collective = point.scenario.collective
-        self._broken |= {(collective, s.choice) for s in samples if s.status in _BROKEN}
+        self._broken |= broken_choices(samples)
         self._done |= {(s.scenario, s.choice) for s in samples}
         self.learners[collective].tell(samples)
         times = {sample.choice: sample.time_s for sample in samples if sample.status is Status.OK}
@@ -162,5 +165,8 @@ class Campaign:
 
 
 def broken_choices(samples: Sequence[Sample]) -> set[tuple[str, Choice]]:
-    """(collective, choice) pairs that gave a wrong result, ended the job or hung, anywhere."""
-    return {(sample.scenario.collective, sample.choice) for sample in samples if sample.status in _BROKEN}
+    """(collective, choice) pairs that gave a wrong result, ended the job or hung, anywhere.
+
+    The default is never among them: it is what an application runs in any case, and a node that dies is not its fault.
+    """
+    return {(s.scenario.collective, s.choice) for s in samples if s.status in _BROKEN and s.choice != DEFAULT}

@@ -24,12 +24,14 @@ class Confirmation:
     """Puts ``candidates`` through the gate.
 
     ``open_source`` starts a fresh launch and is called ``launches`` times at most; the groups are spread over them, so
-    that an algorithm whose time differs from launch to launch is seen to. ``deadline_s`` is on ``clock``: candidates
-    still open by then are refused, since what is not proven stays with the default.
+    that an algorithm whose time differs from launch to launch is seen to. ``baseline`` gives what a candidate is
+    compared with: the default, or the choice that is the same and set in the candidates' way. ``deadline_s`` is on
+    ``clock``: candidates still open by then are refused, since what is not proven stays with the default.
     """
 
     open_source: Callable[[], Source]
     record: Callable[[Sequence[Sample]], None]
+    baseline: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT
     launches: int = 5
     most_groups: int = 12
     threshold: float = THRESHOLD
@@ -82,16 +84,17 @@ class Confirmation:
             left_s -= missing * self._cost_s.get(scenario, typical_s)
             if left_s < 0.0 and points:
                 break
-            points.append(Point(scenario, (DEFAULT, choice)))
+            points.append(Point(scenario, (self.baseline(scenario), choice)))
         return sorted(points, key=lambda p: (-p.scenario.ranks, -p.scenario.nodes, p.scenario.collective))
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         if not samples:
             return
         self.record(samples)
+        compared = self.baseline(point.scenario)
         for sample in samples:
             why = f"{sample.choice} was {sample.status} when measured again"
-            if sample.status is Status.INAPPLICABLE or (sample.status is not Status.OK and sample.choice == DEFAULT):
+            if sample.status is Status.INAPPLICABLE or (sample.status is not Status.OK and sample.choice == compared):
                 self._failed[point.scenario] = why
             elif sample.status is not Status.OK:
                 self._untrusted[point.scenario.collective, sample.choice] = why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from colltune.campaign import broken_choices
@@ -19,6 +19,8 @@ from colltune.distill.selection import Selection
 from colltune.verify.gate import GateResult, Verdict, fewest_groups, judge
 from colltune.workbench import Workbench
 
+# What a candidate is compared with in a scenario: the default, in one form or another.
+Baseline = Callable[[Scenario], Choice]
 # Where the job is ended from outside there is no time for fresh launches. What was seen in the one launch there was has
 # to be clearer then.
 _ONE_LAUNCH_THRESHOLD = 1.10
@@ -34,8 +36,13 @@ def medians_of(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float
     return {pair: median(values) for pair, values in times.items()}
 
 
-def decide(model: Model, space: Space, samples: Sequence[Sample], threshold: float) -> dict[Scenario, Choice]:
-    """The choice for every scenario of the grid that was measured at all in its shape."""
+def decide(
+    model: Model, space: Space, samples: Sequence[Sample], baseline: Baseline, threshold: float
+) -> dict[Scenario, Choice]:
+    """The choice for every scenario of the grid that was measured at all in its shape.
+
+    The default stays unless another choice was measured to be ``threshold`` times as fast as ``baseline`` of it.
+    """
     measured = medians_of(samples)
     selection = Selection(model, space, measured)
     shapes = {(s.nodes, s.ppn) for s, _ in measured if s.collective == space.collective}
@@ -44,8 +51,10 @@ def decide(model: Model, space: Space, samples: Sequence[Sample], threshold: flo
     broken = broken_choices(samples)
 
     def promising(scenario: Scenario, choice: Choice) -> bool:
-        """Measured no faster than it would have to be proven: not worth the proof."""
-        times = [measured.get((scenario, one)) for one in (DEFAULT, choice)]
+        """Worth the proof: another choice than the default, and not measured to be slower than would be proven."""
+        if choice == baseline(scenario):
+            return False
+        times = [measured.get((scenario, one)) for one in (baseline(scenario), choice)]
         return times[0] is None or times[1] is None or times[0] > threshold * times[1]
 
     decided = {scenario: selection.best(scenario) for scenario in scenarios}
@@ -61,7 +70,7 @@ def candidates_of(
 
     def gain(scenario: Scenario, choice: Choice) -> float:
         """Of the whole job before its parts, and by the ratio that was measured."""
-        default, chosen = medians.get((scenario, DEFAULT)), medians.get((scenario, choice))
+        default, chosen = medians.get((scenario, workbench.baseline(scenario))), medians.get((scenario, choice))
         ratio = default / chosen if default and chosen else 1.0
         return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
 
@@ -69,11 +78,13 @@ def candidates_of(
     return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))
 
 
-def judge_one_launch(scenario: Scenario, choice: Choice, samples: Sequence[Sample], threshold: float) -> GateResult:
+def judge_one_launch(
+    scenario: Scenario, choice: Choice, samples: Sequence[Sample], baseline: Baseline, threshold: float
+) -> GateResult:
     """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups."""
     groups = fewest_groups()
     found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
-    pair = [found[one].times_s for one in (DEFAULT, choice) if one in found]
+    pair = [found[one].times_s for one in (baseline(scenario), choice) if one in found]
     ratios: list[float] = []
     if len(pair) == 2 and min(map(len, pair)) >= groups:
         parts = [

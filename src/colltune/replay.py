@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT
@@ -75,7 +74,7 @@ def make_safe(
             name: RuleSet.always(name, rules.basis) if name in blamed else rules
             for name, rules in tuning.rule_sets.items()
         }
-        tuning = replace(emit(rule_sets), summary=tuning.summary)
+        tuning = emit(rule_sets)
     raise AssertionError("unreachable: each round takes one collective back to the default")
 
 

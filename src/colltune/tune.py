@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -19,6 +20,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
 from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, proven_rules
+from colltune.deployed import keep_what_pays
 from colltune.distill.reproducible import distill_reproducible
 from colltune.distill.rules import distill
 from colltune.learn.forest import ForestLearner
@@ -91,44 +93,57 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     started_s = time.monotonic()
     with _open_journal(out / JOURNAL, workbench, options.resume) as journal:
         outcome, models, share = _measure(workbench, options, spaces, journal, listener)
-    decided = {name: decide(models[name], spaces[name], outcome.samples, options.threshold) for name in spaces}
+    decided = {
+        name: decide(models[name], spaces[name], outcome.samples, workbench.baseline, options.threshold)
+        for name in spaces
+    }
     medians = medians_of(outcome.samples)
     fixed = _reproducible(workbench, options, decided, outcome, medians, listener)
     for name in fixed:
         del decided[name]
-    gate: list[GateResult] = []
-    if options.gate:
-        candidates = candidates_of(workbench, decided, medians)
-        if outcome.interrupted:
-            gate = [judge_one_launch(s, c, outcome.samples, options.threshold) for s, c in candidates.items()]
-        else:
-            left_s = options.budget_s - (time.monotonic() - started_s)
-            gate = _prove(workbench, options, candidates, out, time.monotonic() + max(left_s, 5.0), listener)
-        rule_sets = proven_rules(workbench, spaces, decided, gate)
-    else:
-        listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
-        rule_sets = {
-            name: distill(models[name], spaces[name], medians, workbench.catalogue.collective(name).basis)
-            for name in decided
-        }
-    rule_sets |= fixed
-    summary = _summary(options, outcome, gate, share) | {"reproducible": sorted(fixed)}
+
+    def rules_of(results: Sequence[GateResult]) -> dict[str, RuleSet]:
+        return proven_rules(workbench, spaces, decided, results) | fixed
 
     def emitted(decisions: Mapping[str, RuleSet]) -> Tuning:
         files = {f"mpich/{name}": data for name, data in workbench.emitter.emit(list(decisions.values())).items()}
         variables = workbench.emitter.environment(Path("{directory}/mpich"))
-        return Tuning(workbench.environment, decisions, files, variables, summary)
+        return Tuning(workbench.environment, decisions, files, variables)
 
+    gate: list[GateResult] = []
+    if options.gate:
+        candidates = candidates_of(workbench, decided, medians)
+        if outcome.interrupted:
+            gate = [
+                judge_one_launch(s, c, outcome.samples, workbench.baseline, options.threshold)
+                for s, c in candidates.items()
+            ]
+        else:
+            left_s = options.budget_s - (time.monotonic() - started_s)
+            gate = _prove(workbench, options, candidates, out, time.monotonic() + max(left_s, 5.0), listener)
+            listener.stage("comparing the file in force with the default")
+            grid = [scenario for space in spaces.values() for scenario in space.scenarios]
+            with _workplace(out) as place:
+                gate = keep_what_pays(workbench, gate, rules_of, emitted, place, options.seed, grid, options.threshold)
+        rule_sets = rules_of(gate)
+    else:
+        listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
+        rule_sets = fixed | {
+            name: distill(models[name], spaces[name], medians, workbench.catalogue.collective(name).basis)
+            for name in decided
+        }
     tuning = emitted(rule_sets)
     if not outcome.interrupted:
         listener.stage("replaying every collective under the new file")
-        with tempfile.TemporaryDirectory(prefix=".replay-", dir=out) as workplace:
-            tuning, found = make_safe(workbench, tuning, Path(workplace), emitted)
+        with _workplace(out) as place:
+            tuning, found = make_safe(workbench, tuning, place, emitted)
         for text in found:
             listener.note(text)
         for name in sorted(fixed.keys() - departing(tuning.rule_sets)):
             listener.note(f"{name} is at the library's default, so its results are not reproducible")
-    summary["total_s"] = time.monotonic() - started_s
+    summary = _summary(options, outcome, gate, share)
+    summary |= {"reproducible": sorted(fixed), "total_s": time.monotonic() - started_s}
+    tuning = replace(tuning, summary=summary)
     save_tuning(out, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
 
@@ -155,6 +170,13 @@ def _reproducible(
         listener.note(fixed.cost_text())
         rule_sets[name] = fixed.rule_set
     return rule_sets
+
+
+@contextmanager
+def _workplace(out: Path) -> Iterator[Path]:
+    """A directory beside the result, on the same file system, which all nodes see; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix=".trial-", dir=out) as place:
+        yield Path(place)
 
 
 def _open_journal(path: Path, workbench: Workbench, resume: bool) -> Journal:
@@ -224,6 +246,7 @@ def _prove(
         confirmation = Confirmation(
             open_source=lambda: workbench.live_source(next(seeds)),
             record=journal.append,
+            baseline=workbench.baseline,
             threshold=options.threshold,
             progress=listener.proof,
         )

@@ -6,7 +6,6 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -67,7 +66,7 @@ def verify(
     seed: int,
     *,
     osu: OsuBenchmarks | None = None,
-    convention: Convention = Convention.SLOWEST_RANK,
+    effort: Effort = EFFORT,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[Comparison]:
     """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
@@ -82,7 +81,7 @@ def verify(
         for position, tuned in enumerate(order.sample((True, False), 2)):
             setting = variables if tuned else {}
             if osu is None:
-                found = _medians_of_launch(bench, setting, scenarios, seed + launch, convention)
+                found = _medians_of_launch(bench, setting, scenarios, seed + launch, effort)
             else:
                 found = osu.medians(bench.command, setting, bench.process_environment, scenarios)
             for scenario, time_s in found.items():
@@ -96,17 +95,16 @@ def verify(
 
 
 def _medians_of_launch(
-    bench: Workbench, variables: Mapping[str, str], scenarios: Sequence[Scenario], seed: int, convention: Convention
+    bench: Workbench, variables: Mapping[str, str], scenarios: Sequence[Scenario], seed: int, effort: Effort
 ) -> dict[Scenario, float]:
     found: dict[Scenario, float] = {}
-    effort = replace(EFFORT, convention=convention)
     with closing(bench.live_source(seed, variables)) as source:
         for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
             if not samples or samples[0].status is not Status.OK:
                 what = samples[0].status if samples else "lost"
                 raise LaunchError(f"{point.scenario} was {what} with {dict(variables)}", "Run `colltune check`")
             time_s = samples[0].osu_mean_s
-            if convention is Convention.SLOWEST_RANK or time_s is None:
+            if effort.convention is Convention.SLOWEST_RANK or time_s is None:
                 time_s = median(samples[0].times_s)
             found[point.scenario] = time_s
     return found

@@ -15,6 +15,8 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich_outcome import twin_of_default
+from colltune.emit.mpich_tree import Call
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
 from colltune.mpi.installation import Installation, Library
@@ -75,6 +77,12 @@ class Workbench:
                 if choice == DEFAULT or self.settings(scenario.collective, choice) is not None
             )
         return self._legal[scenario]
+
+    def baseline(self, scenario: Scenario) -> Choice:
+        """What a candidate is compared with: the default, in the form of the candidate that is the same, if one is."""
+        call = Call.of(scenario, self.thread_level)
+        twin = twin_of_default(self.emitter.defaults, call, self.catalogue)
+        return twin if twin is not None and twin in self.legal(scenario) else DEFAULT
 
     def space(self, collective: str, smallest: int, largest: int) -> Space:
         """The scenarios of ``collective`` that this job can form, for sizes between two bounds in bytes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +33,7 @@ def verify(
     from colltune.measure.contract import Convention
     from colltune.report.tables import comparisons_table
     from colltune.store.tuning import load_tuning, tuned_sizes
-    from colltune.verification import scenarios_to_verify
+    from colltune.verification import EFFORT, scenarios_to_verify
     from colltune.verification import verify as run_verify
     from colltune.verify.osu import OsuBenchmarks
     from colltune.verify.verdict import Verdict, fewest_launches
@@ -45,7 +46,14 @@ def verify(
     programs = None if osu is None else OsuBenchmarks.find(osu, list(tuning.rule_sets))
     scenarios = scenarios_to_verify(tuning, tuned_sizes(tuned), bench)
     comparisons = run_verify(
-        bench, tuning, tuned, scenarios, launches, seed, osu=programs, convention=Convention(convention)
+        bench,
+        tuning,
+        tuned,
+        scenarios,
+        launches,
+        seed,
+        osu=programs,
+        effort=replace(EFFORT, convention=Convention(convention)),
     )
     console = make_console()
     console.print(comparisons_table(comparisons))

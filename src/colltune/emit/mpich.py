@@ -81,6 +81,11 @@ class MpichEmitter:
         self._defaults = defaults
         self._settled: dict[str, Pair] = {}
 
+    @property
+    def defaults(self) -> DefaultTrees:
+        """The library's own trees."""
+        return self._defaults
+
     @classmethod
     def from_library(cls, library: Path, version: str) -> MpichEmitter:
         """For the MPICH whose libmpi.so is ``library`` and whose version is ``version``."""

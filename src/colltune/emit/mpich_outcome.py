@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from colltune.catalog import Catalogue
+from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.emit.mpich import CH4_FILE, GENERAL_FILE
 from colltune.emit.mpich_defaults import DefaultTrees
@@ -30,6 +31,27 @@ def describe_outcome(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> s
         return f"{_format_leaf(device)} ({inside}, by the device)"
     general = decide(trees.general, call, version)
     return _format_leaf(general) if general is not None else "nothing: the files do not cover this call"
+
+
+def twin_of_default(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> Choice | None:
+    """The candidate that runs what ``trees`` choose for ``call``; None where no candidate is that.
+
+    A candidate is set by control variables, which spares MPICH the search of its trees; the default is searched for,
+    and so is a tuned rule once it is in a file. Beside the default, an equal candidate looks faster by the time of the
+    search (6% of a small allgather on 2 ranks). What is compared with the twin is compared alike.
+    """
+    major, minor = catalogue.version.split(".")
+    entry = catalogue.collective(call.collective)
+    device = decide(trees.ch4, call, (int(major), int(minor)))
+    leaf = device
+    if device is None or device.name == entry.network_only.selection_name:
+        leaf = decide(trees.general, call, (int(major), int(minor)))
+    for algorithm in entry.algorithms:
+        if leaf is not None and algorithm.candidate and algorithm.selection_name == leaf.name:
+            written = dict(leaf.parameters)
+            chosen = tuple((p.name, int(written.get(p.name, p.default))) for p in algorithm.tuned)
+            return Choice(algorithm.key, chosen)
+    return None
 
 
 def _format_leaf(leaf: Leaf) -> str:

@@ -51,8 +51,8 @@ class DecisionSettings:
     fit_iterations: int = 10
     candidates: int = 150
     scenarios: int = 400
-    stop_loss: float = 0.0075
-    stop_mistakes: float = 0.025
+    stop_loss: float = 0.005
+    stop_mistakes: float = 0.02
     stop_steps: int = 15
 
 
@@ -250,11 +250,16 @@ class DecisionLearner:
         return (row, number) if paid + price <= self._settings.insurance * spent else None
 
     def _expected_loss(self) -> tuple[float, float]:
-        """Bounds of the expected mean log of selected over best time, and share of mistakes of over 10%."""
-        belief = self._belief_now()
-        legal = self._legal
-        rival, distance, deviation = _rivals(belief.mean, belief.variance, legal)
-        rival &= np.arange(legal.shape[1])[None, :] != np.where(legal, belief.mean, _NEVER).argmin(axis=1)[:, None]
+        """Bounds of the expected mean log of selected over best time, and share of mistakes of over 10%.
+
+        Only what measuring could still change counts: two choices that were both measured differ by no more than noise
+        once the difference is small, and to measure neither again is the contract.
+        """
+        belief, every = self._belief_now(), np.arange(len(self._rows))
+        selected = np.where(self._legal, belief.mean, _NEVER).argmin(axis=1)
+        rival, distance, deviation = _rivals(belief.mean, belief.variance, self._legal)
+        rival &= np.arange(self._legal.shape[1])[None, :] != selected[:, None]
+        rival &= self._free | self._free[every, selected][:, None]
         loss = np.where(rival, normal_loss(distance, deviation), 0.0).sum(axis=1).mean()
         mistake = np.where(rival, ndtr(-(distance + np.log(1.1)) / deviation), 0.0).sum(axis=1)
         return float(loss), float(np.minimum(mistake, 1.0).mean())
