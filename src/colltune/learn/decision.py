@@ -51,8 +51,8 @@ class DecisionSettings:
     fit_iterations: int = 10
     candidates: int = 150
     scenarios: int = 400
-    stop_loss: float = 0.005
-    stop_mistakes: float = 0.02
+    stop_loss: float = 0.0075
+    stop_mistakes: float = 0.025
     stop_steps: int = 15
 
 

@@ -1,0 +1,173 @@
+"""The decision learner: its processes, what it measures first, what it leaves out, when it stops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point, Space
+from colltune.learn.belief import Belief, normal_loss, observations
+from colltune.learn.decision import DecisionLearner, DecisionSettings
+from colltune.learn.features import scenario_columns
+from colltune.learn.gaussian import MEASURED_SD, PRIOR_MEAN, _objective, _Stack, kernel, kernel_diagonal, rough_variance
+from colltune.testing.learner import measured, small_space, true_time_s
+
+
+def test_the_gradient_is_that_of_the_objective():
+    random = np.random.default_rng(0)
+    stack = _Stack.of([(random.uniform(0, 12, (n, 3)), random.normal(size=n)) for n in (4, 9, 1)])
+    theta = PRIOR_MEAN + random.normal(0, 0.2, 7)
+    assert check_grad(lambda t: _objective(t, stack)[0], lambda t: _objective(t, stack)[1], theta) < 1e-3
+
+
+def test_filling_up_adds_nothing_to_the_objective():
+    random = np.random.default_rng(1)
+    groups = [(random.uniform(0, 12, (n, 3)), random.normal(size=n)) for n in (3, 7)]
+    prior = _objective(PRIOR_MEAN, _Stack.of([(np.zeros((1, 3)), np.zeros(1))]))[0]
+    alone = sum(_objective(PRIOR_MEAN, _Stack.of([group]))[0] for group in groups)
+    assert _objective(PRIOR_MEAN, _Stack.of(groups))[0] == pytest.approx(alone)
+    assert np.isfinite(prior)
+
+
+def test_the_kernel_is_a_covariance():
+    z = np.random.default_rng(2).uniform(0, 12, (30, 3))
+    covariance = kernel(PRIOR_MEAN, z, z)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-9
+    np.testing.assert_allclose(np.diag(covariance), kernel_diagonal(PRIOR_MEAN, z))
+
+
+def belief_of(rows: list[int], times: list[float]) -> tuple[Belief, np.ndarray]:
+    scenarios = [Scenario("bcast", 2, 1, 2**power) for power in range(0, 20, 2)]
+    z = scenario_columns(scenarios)
+    seen = observations(z[rows], rows, [0] * len(rows), times)
+    return Belief(z, 1, seen, PRIOR_MEAN, 3.0, 0, 0), z
+
+
+def test_updating_by_one_pair_equals_believing_anew_where_the_trend_is_the_same():
+    """The trend and the scale are found anew only now and then, so the same process is compared with and without."""
+    belief, z = belief_of([0, 4, 8], [1e-6, 3e-6, 9e-5])
+    after = belief.copy()
+    after.update(6, 0, float(np.log(2e-5)))
+    process = belief._processes[0]
+    covariance = process.scale * (kernel(PRIOR_MEAN, z, z) + rough_variance(PRIOR_MEAN) * np.eye(len(z)))
+    rows = np.array([0, 4, 8, 6])
+    noise = np.diag([process.scale * MEASURED_SD**2] * 3 + [MEASURED_SD**2])
+    gain = covariance[:, rows] @ np.linalg.inv(covariance[np.ix_(rows, rows)] + noise)
+    trend = belief._trend.at(z)
+    expected = trend + gain @ (np.log([1e-6, 3e-6, 9e-5, 2e-5]) - trend[rows])
+    np.testing.assert_allclose(after.mean[:, 0], expected, atol=1e-8)
+    assert belief.mean[6, 0] != after.mean[6, 0]  # the copy is on its own
+
+
+def test_a_measured_pair_is_known_and_far_ones_less_so():
+    belief, _ = belief_of([0, 1, 2], [1e-6, 1.1e-6, 1.2e-6])
+    deviation = np.sqrt(belief.variance[:, 0])
+    assert deviation[1] < 0.03
+    assert np.all(np.diff(deviation[3:]) > 0)
+
+
+def test_a_choice_that_surprises_is_believed_less():
+    calm, _ = belief_of([0, 1, 2, 3], [1e-6, 1.1e-6, 1.2e-6, 1.3e-6])
+    wild, _ = belief_of([0, 1, 2, 3], [1e-6, 9e-6, 1e-6, 9e-6])
+    assert wild._processes[0].scale > calm._processes[0].scale == 1.0
+
+
+def test_the_expected_loss_by_hand():
+    assert normal_loss(np.array([0.0]), np.array([1.0]))[0] == pytest.approx(1 / np.sqrt(2 * np.pi))
+    draws = np.random.default_rng(3).normal(-0.5, 1.0, 400_000)
+    assert normal_loss(np.array([0.5]), np.array([1.0]))[0] == pytest.approx(np.maximum(draws, 0).mean(), rel=0.01)
+    assert normal_loss(np.array([9.0]), np.array([1.0]))[0] == 0.0
+
+
+def tune(learner: DecisionLearner, most: int = 10_000) -> list[tuple[Scenario, Choice]]:
+    """Until it stops by itself."""
+    pairs: list[tuple[Scenario, Choice]] = []
+    while len(pairs) < most and learner.should_stop() is None:
+        [point] = learner.ask(1)
+        learner.tell(measured(point, len(pairs)))
+        pairs += [(point.scenario, choice) for choice in point.choices]
+    return pairs
+
+
+def slowdown(learner: DecisionLearner, space: Space) -> float:
+    model, found = learner.model(), []
+    for scenario in space.scenarios:
+        choices = space.choices(scenario)
+        log_time = model.predict([(scenario, choice) for choice in choices]).log_time
+        times = [true_time_s(scenario, choice) for choice in choices]
+        found.append(times[int(np.argmin(log_time))] / min(times))
+    return float(np.mean(found))
+
+
+def test_it_stops_by_itself_early_and_right():
+    space = small_space()
+    learner = DecisionLearner(space, 0)
+    pairs = tune(learner)
+    assert len(pairs) < 0.7 * len(list(space.pairs()))
+    assert slowdown(learner, space) <= 1.03
+    assert "expected to lose" in learner.should_stop()
+
+
+def test_cheap_measurements_come_first():
+    space = small_space()
+    sizes = [scenario.size_bytes for scenario, _ in tune(DecisionLearner(space, 0), most=12)]
+    assert np.median(sizes) <= np.median([scenario.size_bytes for scenario in space.scenarios])
+
+
+def test_a_dominated_choice_is_dropped():
+    """A choice a hundred times slower everywhere is tried a few times and left alone; the space goes on without it."""
+    slow, fast, other = Choice("slow"), Choice("fast"), Choice("other")
+    scenarios = tuple(Scenario("bcast", n, 1, 2**p) for n in (2, 4, 8, 16) for p in range(0, 18, 2))
+    space = Space("bcast", scenarios, lambda _: (slow, fast, other))
+    learner = DecisionLearner(space, 0)
+    asked = []
+    for _ in range(50):
+        [point] = learner.ask(1)
+        [choice] = point.choices
+        size, nodes = point.scenario.size_bytes, point.scenario.nodes
+        base = 1e-6 * nodes + 1e-9 * size
+        time_s = {slow: 100 * base, fast: base, other: 1e-6 * nodes**1.3 + 0.7e-9 * size}[choice]
+        learner.tell([Sample(point.scenario, choice, Status.OK, (time_s,))])
+        asked.append(choice)
+    assert asked.count(slow) <= 10
+
+
+def test_an_algorithm_that_is_bad_wherever_it_was_cheap_is_tried_at_the_far_end():
+    """Belief alone would never look there: the insurance pays for it."""
+    late = Choice("late")  # a latency of 1 ms, and ten times the bandwidth
+    scenarios = tuple(Scenario("bcast", n, 1, 2**p) for n in (2, 4, 8) for p in range(0, 24, 2))
+    space = Space("bcast", scenarios, lambda _: (DEFAULT, late))
+    learner = DecisionLearner(space, 0)
+    for _ in range(48):
+        [point] = learner.ask(1)
+        size = point.scenario.size_bytes
+        time_s = 1e-3 + 1e-10 * size if point.choices == (late,) else 1e-6 * point.scenario.nodes + 1e-9 * size
+        learner.tell([Sample(point.scenario, point.choices[0], Status.OK, (time_s,))])
+    largest = scenarios[-1]
+    log_time = learner.model().predict([(largest, DEFAULT), (largest, late)]).log_time
+    assert log_time[1] < log_time[0]
+
+
+def test_a_space_too_large_to_look_at_at_once_is_worked_through_in_parts():
+    space = small_space()
+    settings = DecisionSettings(scenarios=10)
+    learner = DecisionLearner(space, 0, settings)
+    seen = set()
+    while asked := learner.ask(1):
+        learner.tell(measured(asked[0], len(seen)))
+        seen |= {(asked[0].scenario, choice) for choice in asked[0].choices}
+    assert seen == set(space.pairs())
+
+
+def test_repeated_samples_of_a_pair_change_the_belief():
+    space = small_space()
+    learner = DecisionLearner(space, 0)
+    pair = (space.scenarios[0], DEFAULT)
+    learner.tell(measured(Point(pair[0], (DEFAULT,))))
+    first = learner.model().predict([pair]).log_time[0]
+    learner.tell([Sample(*pair, Status.OK, (1e-3,), launch=1), Sample(*pair, Status.OK, (1e-3,), launch=2)])
+    assert learner.model().predict([pair]).log_time[0] > first + 2
