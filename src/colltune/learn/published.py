@@ -139,7 +139,7 @@ class FactLearner(_Published):
         for turn in range(first, first + turns):
             point = self._explore(seen[in_turn[turn % len(in_turn)]], open_points, named)
             named[point.scenario] = point
-        return list(named.values())
+        return [*named.values(), *(point for point in open_points if point.scenario not in named)]
 
     def _explore(self, known: dict[Scenario, float], points: list[Point], named: dict[Scenario, Point]) -> Point:
         """The open point of which the surrogate of one algorithm is least sure, among those that were not named yet."""
