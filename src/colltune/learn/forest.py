@@ -44,8 +44,8 @@ class ForestSettings:
     less than that share of its greatest value.
     """
 
-    trees: int = 25
-    rows: int = 512
+    trees: int = 12
+    rows: int = 384
     model_trees: int = 100
     odd_every: int = 5
     flat_share: float = 0.02

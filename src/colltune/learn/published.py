@@ -134,21 +134,24 @@ class FactLearner(_Published):
         # Only as many turns as there will be before the next ranking need an order.
         turns = max(1, int(self._ranked_at * self._settings.batch / len(seen)) + 1)
         first = len(self._history.scenarios())
-        named: dict[Scenario, Point] = {}
         in_turn = list(seen)
+        orders: dict[Choice, list[Point]] = {}
+        named: dict[Scenario, Point] = {}
         for turn in range(first, first + turns):
-            point = self._explore(seen[in_turn[turn % len(in_turn)]], open_points, named)
+            choice = in_turn[turn % len(in_turn)]
+            if choice not in orders:
+                orders[choice] = self._explore(seen[choice], open_points)
+            point = next((p for p in orders[choice] if p.scenario not in named), orders[choice][0])
             named[point.scenario] = point
         return [*named.values(), *(point for point in open_points if point.scenario not in named)]
 
-    def _explore(self, known: dict[Scenario, float], points: list[Point], named: dict[Scenario, Point]) -> Point:
-        """The open point of which the surrogate of one algorithm is least sure, among those that were not named yet."""
-        left = [point for point in points if point.scenario not in named] or points
+    def _explore(self, known: dict[Scenario, float], points: list[Point]) -> list[Point]:
+        """The open points, those first of which the surrogate of one algorithm is least sure."""
         if len(known) < 2:
-            return left[0]
+            return points
         surrogate = _grow(scenario_columns(list(known)), np.log(list(known.values())), self._settings, self._seed)
-        spread = _trees(surrogate, scenario_columns([point.scenario for point in left])).std(axis=0)
-        return left[int(np.argmax(spread))]
+        spread = _trees(surrogate, scenario_columns([point.scenario for point in points])).std(axis=0)
+        return [points[i] for i in np.argsort(-spread, kind="stable")]
 
     def model(self) -> Model:
         return _ModelPerChoice(*self._observed(), self._settings, self._seed, self._history)
