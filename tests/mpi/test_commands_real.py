@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.emit.mpich import MpichEmitter
-from colltune.mpi.detect import find_mpi
-from colltune.mpi.installation import Installation, Library
+from colltune.mpi.installation import Installation
 from colltune.store.tuning import Tuning, save_tuning
 
 pytestmark = pytest.mark.mpi
@@ -36,35 +34,24 @@ RULES = RuleSet(
 
 
 @pytest.fixture(scope="module")
-def mpich() -> Installation:
-    try:
-        found = find_mpi(os.environ.get("COLLTUNE_TEST_MPIEXEC"), os.environ, python_bin=Path(sys.executable).parent)
-    except InputError as error:
-        pytest.skip(str(error))
-    if found.library is not Library.MPICH:
-        pytest.skip(f"{found.mpiexec} is not MPICH's")
-    return found
-
-
-@pytest.fixture(scope="module")
-def tuned(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("tuned")
-    write(directory, mpich, [RULES])
+    write(directory, mpi, [RULES])
     return directory
 
 
 @pytest.fixture(scope="module")
-def application(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def application(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("programs") / "one_sum"
-    subprocess.run([str(mpich.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
+    subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
     return program
 
 
-def write(directory: Path, mpich: Installation, rule_sets: list[RuleSet]) -> None:
-    emitter = MpichEmitter.from_library(mpich.libmpi, mpich.version)
+def write(directory: Path, mpi: Installation, rule_sets: list[RuleSet]) -> None:
+    emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
     files = {f"mpich/{name}": data for name, data in emitter.emit(rule_sets).items()}
-    facts = {"mpiexec": str(mpich.mpiexec), "libmpi": str(mpich.libmpi)}
-    environment = Environment("mpich", mpich.version, mpich.build, "this machine", 1, 2, "single", facts)
+    facts = {"mpiexec": str(mpi.mpiexec), "libmpi": str(mpi.libmpi)}
+    environment = Environment("mpich", mpi.version, mpi.build, "this machine", 1, 2, "single", facts)
     variables = emitter.environment(Path("{directory}/mpich"))
     save_tuning(directory, Tuning(environment, {r.collective: r for r in rule_sets}, files, variables))
 
@@ -98,8 +85,8 @@ def test_the_default_is_that_of_the_shape(tuned: Path) -> None:
     assert "composition_gamma" not in line(two_nodes, "default")
 
 
-def test_diff_finds_the_one_rule(mpich: Installation, tuned: Path, tmp_path: Path) -> None:
-    write(tmp_path, mpich, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
+def test_diff_finds_the_one_rule(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
+    write(tmp_path, mpi, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
     done = colltune("diff", tuned, tmp_path)
     assert done.returncode == 1
     row = done.stdout.splitlines()[-1].split()
@@ -107,29 +94,29 @@ def test_diff_finds_the_one_rule(mpich: Installation, tuned: Path, tmp_path: Pat
     assert colltune("diff", tuned, tuned).returncode == 0
 
 
-def test_run_proves_that_the_files_were_loaded(mpich: Installation, tuned: Path, application: Path) -> None:
-    done = colltune("run", "--prove", tuned, "--", mpich.mpiexec, "-n", "2", application)
+def test_run_proves_that_the_files_were_loaded(mpi: Installation, tuned: Path, application: Path) -> None:
+    done = colltune("run", "--prove", tuned, "--", mpi.mpiexec, "-n", "2", application)
     assert (done.returncode, done.stdout) == (0, "sum 1\nsum 1\n")
-    evidence = "MPICH says that it loaded" if int(mpich.version.split(".")[0]) >= 5 else "the kernel saw"
+    evidence = "MPICH says that it loaded" if int(mpi.version.split(".")[0]) >= 5 else "the kernel saw"
     assert f"in force: {evidence}" in done.stderr
 
 
-def test_run_keeps_the_exit_code_of_a_proven_job(mpich: Installation, tuned: Path, application: Path) -> None:
-    done = colltune("run", tuned, "--prove", "--", mpich.mpiexec, "-n", "2", application, "fail")
+def test_run_keeps_the_exit_code_of_a_proven_job(mpi: Installation, tuned: Path, application: Path) -> None:
+    done = colltune("run", tuned, "--prove", "--", mpi.mpiexec, "-n", "2", application, "fail")
     assert done.returncode == 6
     assert "in force" in done.stderr
 
 
-def test_a_job_that_drops_the_setting_is_not_proven(mpich: Installation, tuned: Path, application: Path) -> None:
+def test_a_job_that_drops_the_setting_is_not_proven(mpi: Installation, tuned: Path, application: Path) -> None:
     variable = "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"
-    script = f"unset {variable}; exec {mpich.mpiexec} -n 2 {application}"
+    script = f"unset {variable}; exec {mpi.mpiexec} -n 2 {application}"
     done = colltune("run", "--prove", tuned, "--", "sh", "-c", script)
     assert (done.returncode, done.stdout) == (3, "sum 1\nsum 1\n")
     assert "not proven" in done.stderr
 
 
-def test_a_setting_that_passes_the_files_by_is_no_proof(mpich: Installation, tuned: Path, application: Path) -> None:
-    command = ["run", "--prove", tuned, "--", mpich.mpiexec, "-n", "2", application]
+def test_a_setting_that_passes_the_files_by_is_no_proof(mpi: Installation, tuned: Path, application: Path) -> None:
+    command = ["run", "--prove", tuned, "--", mpi.mpiexec, "-n", "2", application]
     done = colltune(*command, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="reduce_scatter_allgather")
     assert done.returncode == 3
     assert "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=reduce_scatter_allgather" in done.stderr

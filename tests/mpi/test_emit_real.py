@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,13 +12,11 @@ import pytest
 
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
-from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.emit.mpich import MpichEmitter
 from colltune.emit.mpich_tree import Call, decide, parse_tree
-from colltune.mpi.detect import find_mpi
-from colltune.mpi.installation import Installation, Library
+from colltune.mpi.installation import Installation
 
 pytestmark = pytest.mark.mpi
 
@@ -31,27 +28,15 @@ MOST_CHOICES = 19
 
 
 @pytest.fixture(scope="module")
-def mpich() -> Installation:
-    mpiexec = os.environ.get("COLLTUNE_TEST_MPIEXEC")
-    try:
-        found = find_mpi(mpiexec, os.environ, python_bin=Path(sys.executable).parent)
-    except InputError as error:
-        pytest.skip(str(error))
-    if found.library is not Library.MPICH:
-        pytest.skip(f"{found.mpiexec} is not MPICH's")
-    return found
+def emitter(mpi: Installation) -> MpichEmitter:
+    return MpichEmitter.from_library(mpi.libmpi, mpi.version)
 
 
 @pytest.fixture(scope="module")
-def emitter(mpich: Installation) -> MpichEmitter:
-    return MpichEmitter.from_library(mpich.libmpi, mpich.version)
-
-
-@pytest.fixture(scope="module")
-def programs(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("programs")
     for name in ("legal_calls", "count_sends"):
-        command = [str(mpich.mpicc), *FLAGS, str(NATIVE / f"{name}.c"), "-o", str(directory / name)]
+        command = [str(mpi.mpicc), *FLAGS, str(NATIVE / f"{name}.c"), "-o", str(directory / name)]
         subprocess.run(command, check=True, timeout=60)
     compiler = shutil.which("cc") or "gcc"
     shared = [
@@ -71,7 +56,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(mpich: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
+def run(mpi: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
     """Runs a command on ``ranks`` ranks with the files of ``rule_sets`` in force."""
 
     def run(
@@ -81,7 +66,7 @@ def run(mpich: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
             (tmp_path / name).write_bytes(content)
         environment = {**os.environ, **QUIET, **variables, **emitter.environment(tmp_path)}
         return subprocess.run(
-            [str(mpich.mpiexec), "-n", str(ranks), *command],
+            [str(mpi.mpiexec), "-n", str(ranks), *command],
             env=environment,
             capture_output=True,
             text=True,
@@ -92,9 +77,9 @@ def run(mpich: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
     return run
 
 
-def always(mpich: Installation, number: int) -> list[RuleSet]:
+def always(mpi: Installation, number: int) -> list[RuleSet]:
     """Rules that prefer, everywhere, the ``number``-th choice of each collective."""
-    catalogue, rule_sets = load("mpich", mpich.version), []
+    catalogue, rule_sets = load("mpich", mpi.version), []
     for name in COLLECTIVES:
         choices = catalogue.choices(name)
         rule_sets.append(RuleSet.always(name, catalogue.collective(name).basis, choices[number % len(choices)]))
@@ -111,16 +96,16 @@ def check_legal_calls(
     assert answer.stdout.startswith("ok"), f"{preferred}: {said}"
 
 
-def test_no_version_has_more_choices_than_are_tried(mpich: Installation) -> None:
-    catalogue = load("mpich", mpich.version)
+def test_no_version_has_more_choices_than_are_tried(mpi: Installation) -> None:
+    catalogue = load("mpich", mpi.version)
     assert max(len(catalogue.choices(name)) for name in COLLECTIVES) <= MOST_CHOICES
 
 
 @pytest.mark.parametrize("number", range(MOST_CHOICES))
 def test_whatever_a_file_prefers_every_legal_call_works(
-    mpich: Installation, run: Run, programs: Path, number: int
+    mpi: Installation, run: Run, programs: Path, number: int
 ) -> None:
-    check_legal_calls(run, programs, always(mpich, number), 5, 5)
+    check_legal_calls(run, programs, always(mpi, number), 5, 5)
 
 
 @pytest.mark.slow
@@ -131,9 +116,9 @@ def test_whatever_a_file_prefers_every_legal_call_works(
     ids=["two nodes", "one rank per node", "one node"],
 )
 def test_and_so_it_does_on_several_nodes(
-    mpich: Installation, run: Run, programs: Path, number: int, ranks: int, variables: dict[str, str]
+    mpi: Installation, run: Run, programs: Path, number: int, ranks: int, variables: dict[str, str]
 ) -> None:
-    check_legal_calls(run, programs, always(mpich, number), ranks, 8, **variables)
+    check_legal_calls(run, programs, always(mpi, number), ranks, 8, **variables)
 
 
 def log2_ceiling(ranks: int) -> int:
@@ -165,13 +150,13 @@ def by_size_and_ranks(collective: str, basis: SizeBasis, short: Choice, long: Ch
 
 
 @pytest.mark.parametrize("ranks", range(2, 9))
-def test_the_file_decides_which_algorithm_runs(mpich: Installation, run: Run, programs: Path, ranks: int) -> None:
+def test_the_file_decides_which_algorithm_runs(mpi: Installation, run: Run, programs: Path, ranks: int) -> None:
     rule_sets = [
         by_size_and_ranks("allgather", SizeBasis.TOTAL, Choice("brucks"), Choice("ring")),
         by_size_and_ranks("alltoall", SizeBasis.MESSAGE, Choice("brucks"), Choice("pairwise")),
         by_size_and_ranks("bcast", SizeBasis.MESSAGE, Choice("binomial"), Choice("scatter_ring_allgather")),
     ]
-    if not mpich.version.startswith("4.0"):
+    if not mpi.version.startswith("4.0"):
         radices = [parse_choice(f"k_dissemination(k={k})") for k in (8, 2)]
         rule_sets.append(by_size_and_ranks("barrier", SizeBasis.NONE, *radices))
         tree = parse_choice("tree(k=2)")
@@ -202,11 +187,11 @@ def test_the_file_decides_which_algorithm_runs(mpich: Installation, run: Run, pr
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
-def test_a_composition_in_the_file_runs(mpich: Installation, run: Run, programs: Path, ranks: int) -> None:
+def test_a_composition_in_the_file_runs(mpi: Installation, run: Run, programs: Path, ranks: int) -> None:
     """On two nodes: the flat tree sends to every rank of the other node, the composition once to its first rank."""
     sent = {}
     for choice in (Choice("alpha"), Choice("scatter_ring_allgather"), DEFAULT):
-        if choice.algorithm == "alpha" and mpich.version.startswith("4.0"):
+        if choice.algorithm == "alpha" and mpi.version.startswith("4.0"):
             pytest.skip("MPICH 4.0 cannot measure compositions, so none is written for it")
         answer = run(
             ranks,

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from colltune.catalog import Catalogue, load
-from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES
 from colltune.emit.lint import lint_files
 from colltune.emit.lint_check import format_check
@@ -20,8 +18,7 @@ from colltune.emit.lint_fix import fix_file
 from colltune.emit.mpich import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich_tree import Tree, format_tree
-from colltune.mpi.detect import find_mpi
-from colltune.mpi.installation import Installation, Library
+from colltune.mpi.installation import Installation
 from colltune.testing.emitter import random_rules
 
 pytestmark = pytest.mark.mpi
@@ -35,31 +32,19 @@ RING: Tree = {"algorithm=MPIR_Allgather_intra_ring": {}}
 
 
 @pytest.fixture(scope="module")
-def mpich() -> Installation:
-    mpiexec = os.environ.get("COLLTUNE_TEST_MPIEXEC")
-    try:
-        found = find_mpi(mpiexec, os.environ, python_bin=Path(sys.executable).parent)
-    except InputError as error:
-        pytest.skip(str(error))
-    if found.library is not Library.MPICH:
-        pytest.skip(f"{found.mpiexec} is not MPICH's")
-    return found
+def catalogue(mpi: Installation) -> Catalogue:
+    return load("mpich", mpi.version)
 
 
 @pytest.fixture(scope="module")
-def catalogue(mpich: Installation) -> Catalogue:
-    return load("mpich", mpich.version)
+def defaults(mpi: Installation) -> DefaultTrees:
+    return cut_default_trees(mpi.libmpi)
 
 
 @pytest.fixture(scope="module")
-def defaults(mpich: Installation) -> DefaultTrees:
-    return cut_default_trees(mpich.libmpi)
-
-
-@pytest.fixture(scope="module")
-def program(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("programs") / "legal_calls"
-    subprocess.run([str(mpich.mpicc), "-std=c11", "-O1", str(PROGRAM), "-o", str(out)], check=True, timeout=60)
+    subprocess.run([str(mpi.mpicc), "-std=c11", "-O1", str(PROGRAM), "-o", str(out)], check=True, timeout=60)
     return out
 
 
@@ -67,13 +52,13 @@ Run = Callable[[int, bytes], subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(mpich: Installation, program: Path, tmp_path: Path) -> Run:
+def run(mpi: Installation, program: Path, tmp_path: Path) -> Run:
     """Makes small legal calls of every collective on some ranks, with a general file in force."""
 
     def run(ranks: int, data: bytes) -> subprocess.CompletedProcess[str]:
         (tmp_path / GENERAL_FILE).write_bytes(data)
         environment = {**os.environ, VARIABLE: str(tmp_path / GENERAL_FILE), **QUIET}
-        command = [str(mpich.mpiexec), "-n", str(ranks), str(program), "0", "8"]
+        command = [str(mpi.mpiexec), "-n", str(ranks), str(program), "0", "8"]
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, errors="replace", timeout=120, check=False
         )
@@ -86,29 +71,29 @@ def with_intra(defaults: DefaultTrees, collective: str, intra: Tree) -> bytes:
     return format_tree({**defaults.general, key: {**defaults.general[key], "comm_type=intra": intra}})
 
 
-def test_the_trees_of_the_library_are_clean(mpich: Installation, catalogue: Catalogue, defaults: DefaultTrees) -> None:
+def test_the_trees_of_the_library_are_clean(mpi: Installation, catalogue: Catalogue, defaults: DefaultTrees) -> None:
     files = {"general": format_tree(defaults.general), "ch4": format_tree(defaults.ch4)}
-    assert [format_check(check) for check in lint_files(files, mpich.version, catalogue)] == []
+    assert [format_check(check) for check in lint_files(files, mpi.version, catalogue)] == []
 
 
 def test_what_colltune_writes_around_them_is_clean(
-    mpich: Installation, catalogue: Catalogue, defaults: DefaultTrees
+    mpi: Installation, catalogue: Catalogue, defaults: DefaultTrees
 ) -> None:
     for seed in range(3):
         rules = [random_rules(seed, c, catalogue.collective(c).basis, catalogue.choices(c)) for c in COLLECTIVES]
         files = MpichEmitter(catalogue, defaults).emit(rules)
-        assert [format_check(check) for check in lint_files(files, mpich.version, catalogue)] == []
+        assert [format_check(check) for check in lint_files(files, mpi.version, catalogue)] == []
 
 
 @pytest.mark.parametrize("ranks", [3, 5, 6])
 def test_an_algorithm_for_powers_of_two_aborts_and_its_guarded_copy_runs(
-    ranks: int, mpich: Installation, catalogue: Catalogue, defaults: DefaultTrees, run: Run
+    ranks: int, mpi: Installation, catalogue: Catalogue, defaults: DefaultTrees, run: Run
 ) -> None:
     data = with_intra(defaults, "allgather", DOUBLING)
-    found = lint_files({GENERAL_FILE: data}, mpich.version, catalogue)
+    found = lint_files({GENERAL_FILE: data}, mpi.version, catalogue)
     assert ["on 3 ranks" in check.what for check in found] == [True]
     assert run(ranks, data).returncode != 0
-    fixed = fix_file(data, mpich.version, catalogue, defaults)
+    fixed = fix_file(data, mpi.version, catalogue, defaults)
     answer = run(ranks, fixed)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
@@ -142,10 +127,10 @@ def _with(data: bytes, intra: Tree) -> bytes:
 
 @pytest.mark.parametrize("spoil", list(SPOILT))
 def test_what_lint_calls_an_error_ends_the_program(
-    spoil: str, mpich: Installation, catalogue: Catalogue, defaults: DefaultTrees, run: Run
+    spoil: str, mpi: Installation, catalogue: Catalogue, defaults: DefaultTrees, run: Run
 ) -> None:
     data = SPOILT[spoil](format_tree(defaults.general))
-    assert any(check.severity == "error" for check in lint_files({GENERAL_FILE: data}, mpich.version, catalogue))
+    assert any(check.severity == "error" for check in lint_files({GENERAL_FILE: data}, mpi.version, catalogue))
     assert run(3, data).returncode != 0
     if spoil not in ("empty", "cut off"):
-        assert run(3, fix_file(data, mpich.version, catalogue, defaults)).returncode == 0
+        assert run(3, fix_file(data, mpi.version, catalogue, defaults)).returncode == 0

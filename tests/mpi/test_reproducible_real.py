@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -13,12 +12,10 @@ import pytest
 
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import Choice
-from colltune.core.errors import InputError
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.distill.reproducible import distill_reproducible
 from colltune.emit.mpich import MpichEmitter
-from colltune.mpi.detect import find_mpi
-from colltune.mpi.installation import Installation, Library
+from colltune.mpi.installation import Installation
 
 pytestmark = pytest.mark.mpi
 
@@ -29,31 +26,20 @@ Orders = Callable[..., tuple[int, int, int]]
 
 
 @pytest.fixture(scope="module")
-def mpich() -> Installation:
-    try:
-        found = find_mpi(os.environ.get("COLLTUNE_TEST_MPIEXEC"), os.environ, python_bin=Path(sys.executable).parent)
-    except InputError as error:
-        pytest.skip(str(error))
-    if found.library is not Library.MPICH:
-        pytest.skip(f"{found.mpiexec} is not MPICH's")
-    return found
+def catalogue(mpi: Installation) -> Catalogue:
+    return load("mpich", mpi.version)
 
 
 @pytest.fixture(scope="module")
-def catalogue(mpich: Installation) -> Catalogue:
-    return load("mpich", mpich.version)
-
-
-@pytest.fixture(scope="module")
-def orders(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Orders:
+def orders(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Orders:
     """Different results of element 0, of any element, and of the ranks."""
     program = tmp_path_factory.mktemp("programs") / "sum_order"
     flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([str(mpich.mpicc), *flags, str(SOURCE), "-o", str(program)], check=True, timeout=60)
+    subprocess.run([str(mpi.mpicc), *flags, str(SOURCE), "-o", str(program)], check=True, timeout=60)
 
     def orders(collective: str, variables: Mapping[str, str], *counts: str) -> tuple[int, int, int]:
         done = subprocess.run(
-            [str(mpich.mpiexec), "-n", str(RANKS), str(program), collective, *(counts or COUNTS)],
+            [str(mpi.mpiexec), "-n", str(RANKS), str(program), collective, *(counts or COUNTS)],
             env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables},
             capture_output=True,
             text=True,
@@ -87,7 +73,7 @@ def test_an_order_that_depends_on_the_place_is_seen(catalogue: Catalogue, orders
 
 
 def test_the_default_changes_its_order_and_the_reproducible_file_does_not(
-    mpich: Installation, catalogue: Catalogue, orders: Orders, tmp_path: Path
+    mpi: Installation, catalogue: Catalogue, orders: Orders, tmp_path: Path
 ) -> None:
     scenario = Scenario("allreduce", 1, RANKS, 32)
     tree = Choice("tree", (("k", 2),))
@@ -95,7 +81,7 @@ def test_the_default_changes_its_order_and_the_reproducible_file_does_not(
     if catalogue.version != "4.0":
         measured[scenario, tree] = 0.5
     rules = [distill_reproducible(name, measured, {}, catalogue).rule_set for name in sorted(REDUCTIONS)]
-    emitter = MpichEmitter.from_library(mpich.libmpi, mpich.version)
+    emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
     for name, content in emitter.emit(rules).items():
         (tmp_path / name).write_bytes(content)
     for name in ("allreduce", "reduce"):
