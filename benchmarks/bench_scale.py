@@ -4,6 +4,8 @@
 and place the first of 256 waiting points; then, as a measurement ends, choose what follows it. ``repack_10k_s`` is
 the last of these alone, which is what a running campaign pays for each point. Median of five.
 
+``machine_s_1024``, ``slowdown_1024``: see scale_1024.py.
+
 Merges its figures into bench/scale.json and prints that.
 """
 
@@ -14,6 +16,8 @@ import random
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+
+from scale_1024 import scale_1024
 
 from colltune.core.choice import DEFAULT
 from colltune.core.hostlist import expand_hostlist
@@ -68,6 +72,7 @@ def main() -> None:
     figures = {
         "pack_10k_s": round(median(whole for whole, _ in measured), 4),
         "repack_10k_s": round(median(again for _, again in measured), 4),
+        **scale_1024(),
     }
     path = Path("bench/scale.json")
     path.parent.mkdir(exist_ok=True)

@@ -38,6 +38,19 @@ def mpi() -> Installation:
 
 
 @pytest.fixture(scope="session")
+def openmpi() -> Installation:
+    """The Open MPI of COLLTUNE_TEST_OPENMPI, or the one that `make test` puts beside this checkout."""
+    beside = Path(__file__).parents[1] / ".venv-openmpi" / "bin" / "mpiexec"
+    try:
+        found = find_mpi(os.environ.get("COLLTUNE_TEST_OPENMPI", str(beside)), os.environ)
+    except InputError as error:
+        pytest.skip(f"no Open MPI: {error}")
+    if found.library is not Library.OPENMPI:
+        pytest.skip(f"{found.mpiexec} is not Open MPI's")
+    return found
+
+
+@pytest.fixture(scope="session")
 def agent(mpi: Installation, cache: Path) -> Path:
     """The measuring agent, compiled for ``mpi``."""
     return build(mpi.mpicc, "agent", cache)

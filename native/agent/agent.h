@@ -19,6 +19,7 @@ enum {
     CT_MAX_NAME = 96,
     CT_MAX_LINE = 1 << 18,
     CT_MAX_GROUPS = 64,
+    CT_MAX_VARIANTS = 128, /* communicators of one group that differ in the settings they were made under */
     CT_MAX_REPETITIONS = 100000
 };
 enum { CT_TAG_REQUEST = 11, CT_TAG_RESULT = 12, CT_TAG_SYNC = 100 }; /* SYNC + the communicator's number while it is made */
@@ -33,6 +34,7 @@ typedef struct {
 int ct_control_find(const char *name); /* -1: not there, or not an integer */
 int ct_control_write(const ct_setting *settings, int count);   /* MPI error code */
 int ct_control_restore(const ct_setting *settings, int count); /* back to the values at start */
+bool ct_control_by_communicator(void); /* whether settings hold for communicators made under them, not for calls */
 int ct_control_resolve(int argc, char **argv);                 /* the --resolve mode; exit status */
 
 /* ---- request.c: the text of a request ---- */
@@ -78,8 +80,16 @@ typedef struct {
 } ct_world;
 
 typedef struct {
+    int setting_count;
+    ct_setting settings[CT_MAX_SETTINGS];
+    MPI_Comm comm;
+} ct_variant;
+
+typedef struct {
     MPI_Comm comm;
     bool fresh; /* nothing has run on it yet */
+    ct_variant *variants; /* owned */
+    int variant_count;
 } ct_group;
 
 int ct_world_make(ct_world *world); /* MPI error code */
@@ -89,6 +99,10 @@ int ct_world_members(const ct_world *world, const ct_request *request, int *memb
 int ct_group_make(int slot, const int *members, int count, ct_group **group);
 ct_group *ct_group_get(int slot); /* NULL: there is none */
 int ct_group_release(int slot);
+/* Room for the variants of all choices of `request`: without it, all variants so far are given back. */
+int ct_group_reserve(ct_group *group, const ct_request *request);
+/* The communicator on which calls run as `choice` says: of the group's ranks, in the group's order. */
+int ct_group_variant(ct_group *group, const ct_choice *choice, MPI_Comm *comm);
 
 /* ---- collective.c: the calls that are timed, their data, and the check of their results ---- */
 
@@ -97,7 +111,7 @@ typedef struct ct_call ct_call;
 /* NULL where the collective is unknown or the buffers cannot be had; `why` says so, in one word. */
 ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size);
 void ct_call_free(ct_call *call);
-int ct_call_run(ct_call *call);      /* MPI error code */
+int ct_call_run(ct_call *call, MPI_Comm comm); /* on one of the same ranks in the same order; MPI error code */
 void ct_call_poison(ct_call *call);  /* makes sure that an old result cannot pass for a new one */
 bool ct_call_correct(ct_call *call); /* whether this rank's result is right, byte for byte */
 
@@ -113,8 +127,14 @@ void ct_text_add(ct_text *text, const char *format, ...) __attribute__((format(p
 /* Called on the group's first rank just before a choice runs for the first time. */
 typedef void ct_notice(void *context, long id, int choice);
 
-/* Measures every choice of `request` on `group`; the answer's lines are added to `answer` on the first rank. */
-int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, void *context, ct_text *answer);
+/* Called on world rank 0 between timed calls, so that it can serve those that measure elsewhere meanwhile. Returns an
+ * MPI error code. */
+typedef int ct_attend(void *context);
+
+/* Measures every choice of `request` on `group`; the answer's lines are added to `answer` on the first rank. `attend` is
+ * NULL on ranks that serve nobody. */
+int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct_attend *attend, void *context,
+               ct_text *answer);
 
 /* A barrier of the agent's own on point-to-point messages: no collective under test is used in it. */
 int ct_synchronise(MPI_Comm comm);

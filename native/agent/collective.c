@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef enum {
     CT__ALLGATHER, CT__ALLGATHERV, CT__ALLREDUCE, CT__ALLTOALL, CT__BARRIER, CT__BCAST,
@@ -17,7 +18,6 @@ static const char *const CT__NAMES[CT__KINDS] = {
 
 struct ct_call {
     ct__kind kind;
-    MPI_Comm comm;
     int rank, size, root;
     int count;        /* elements of one block, or of the whole vector */
     int *counts;      /* [size] of the v-variants and reduce_scatter */
@@ -69,7 +69,14 @@ static void ct__fill(ct_call *call)
     }
 }
 
-static bool ct__size_buffers(ct_call *call, size_t size_bytes)
+/* What the two buffers of a rank may take: all ranks of a node together a quarter of its memory. */
+static size_t ct__most_memory(int ppn)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    return pages <= 0 || page_bytes <= 0 ? SIZE_MAX : (size_t)pages * (size_t)page_bytes / 4 / (size_t)ppn;
+}
+
+static bool ct__size_buffers(ct_call *call, size_t size_bytes, int ppn)
 {
     size_t ranks = (size_t)call->size, all = size_bytes * ranks;
     switch (call->kind) {
@@ -85,7 +92,8 @@ static bool ct__size_buffers(ct_call *call, size_t size_bytes)
     default:
         call->send_bytes = call->receive_bytes = size_bytes;
     }
-    return size_bytes <= CT__MOST_BYTES / (ranks > 1 ? ranks : 1);
+    return size_bytes <= CT__MOST_BYTES / (ranks > 1 ? ranks : 1) &&
+           call->send_bytes + call->receive_bytes <= ct__most_memory(ppn);
 }
 
 static bool ct__set_counts(ct_call *call, size_t elements)
@@ -122,7 +130,6 @@ ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_
         return NULL;
     }
     call->kind = (ct__kind)kind;
-    call->comm = comm;
     MPI_Comm_rank(comm, &call->rank);
     MPI_Comm_size(comm, &call->size);
     call->root = request->root % call->size;
@@ -135,7 +142,7 @@ ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_
         ct_call_free(call);
         return NULL;
     }
-    bool fits = ct__size_buffers(call, bytes);
+    bool fits = ct__size_buffers(call, bytes, request->ppn);
     if (fits) {
         call->send = ct__buffer(0, call->send_bytes);
         call->receive = ct__buffer(1, call->receive_bytes);
@@ -156,31 +163,31 @@ void ct_call_free(ct_call *call)
     free(call);
 }
 
-int ct_call_run(ct_call *c)
+int ct_call_run(ct_call *c, MPI_Comm comm)
 {
     switch (c->kind) {
     case CT__ALLGATHER:
-        return MPI_Allgather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->comm);
+        return MPI_Allgather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, comm);
     case CT__ALLGATHERV:
-        return MPI_Allgatherv(c->send, c->count, MPI_BYTE, c->receive, c->counts, c->displacements, MPI_BYTE, c->comm);
+        return MPI_Allgatherv(c->send, c->count, MPI_BYTE, c->receive, c->counts, c->displacements, MPI_BYTE, comm);
     case CT__ALLREDUCE:
-        return MPI_Allreduce(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, c->comm);
+        return MPI_Allreduce(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, comm);
     case CT__ALLTOALL:
-        return MPI_Alltoall(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->comm);
+        return MPI_Alltoall(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, comm);
     case CT__BARRIER:
-        return MPI_Barrier(c->comm);
+        return MPI_Barrier(comm);
     case CT__BCAST:
-        return MPI_Bcast(c->rank == c->root ? c->send : c->receive, c->count, MPI_BYTE, c->root, c->comm);
+        return MPI_Bcast(c->rank == c->root ? c->send : c->receive, c->count, MPI_BYTE, c->root, comm);
     case CT__GATHER:
-        return MPI_Gather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, c->comm);
+        return MPI_Gather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, comm);
     case CT__REDUCE:
-        return MPI_Reduce(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, c->root, c->comm);
+        return MPI_Reduce(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, c->root, comm);
     case CT__REDUCE_SCATTER:
-        return MPI_Reduce_scatter(c->send, c->receive, c->counts, MPI_FLOAT, MPI_SUM, c->comm);
+        return MPI_Reduce_scatter(c->send, c->receive, c->counts, MPI_FLOAT, MPI_SUM, comm);
     case CT__REDUCE_SCATTER_BLOCK:
-        return MPI_Reduce_scatter_block(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, c->comm);
+        return MPI_Reduce_scatter_block(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, comm);
     case CT__SCATTER:
-        return MPI_Scatter(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, c->comm);
+        return MPI_Scatter(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, comm);
     case CT__KINDS:
         break;
     }

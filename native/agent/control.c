@@ -1,7 +1,9 @@
 /* Control variables: found by name once, written between calls.
  *
  * MPICH checks no value that is written, so only values that the catalogue vouches for may come here; a name
- * that the library lacks is reported, never ignored. All algorithm variables must be equal on all ranks. */
+ * that the library lacks is reported, never ignored. All algorithm variables must be equal on all ranks.
+ *
+ * MPICH looks a variable up in every call; Open MPI once, when a communicator is made. */
 #include "agent.h"
 
 #include <stdio.h>
@@ -16,8 +18,34 @@ static struct {
     char name[CT_MAX_NAME];
     MPI_T_cvar_handle handle;
     int initial;
+    bool is_flag; /* its values are of the type bool */
 } ct__variables[CT__MAX_VARIABLES];
 static int ct__variable_count;
+
+bool ct_control_by_communicator(void)
+{
+#ifdef OPEN_MPI
+    return true;
+#else
+    return false;
+#endif
+}
+
+static int ct__read(MPI_T_cvar_handle handle, bool is_flag, int *value)
+{
+    bool flag = false;
+    int code = MPI_T_cvar_read(handle, is_flag ? (void *)&flag : (void *)value);
+    if (is_flag)
+        *value = flag;
+    return code;
+}
+
+static int ct__write(int variable, int value)
+{
+    bool flag = value != 0;
+    void *data = ct__variables[variable].is_flag ? (void *)&flag : (void *)&value;
+    return MPI_T_cvar_write(ct__variables[variable].handle, data);
+}
 
 int ct_control_find(const char *name)
 {
@@ -34,26 +62,26 @@ int ct_control_find(const char *name)
     MPI_T_enum values;
     if (MPI_T_cvar_get_info(index, NULL, &name_length, &verbosity, &type, &values, NULL, &description_length,
                             &bind, &scope) != MPI_SUCCESS ||
-        type != MPI_INT)
+        (type != MPI_INT && type != MPI_C_BOOL) || scope == MPI_T_SCOPE_CONSTANT)
         return -1;
     MPI_T_cvar_handle handle;
     if (MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS || count != 1)
         return -1;
     int initial;
-    if (MPI_T_cvar_read(handle, &initial) != MPI_SUCCESS)
+    if (ct__read(handle, type == MPI_C_BOOL, &initial) != MPI_SUCCESS)
         return -1;
     int i = ct__variable_count++;
     strcpy(ct__variables[i].name, name);
     ct__variables[i].handle = handle;
     ct__variables[i].initial = initial;
+    ct__variables[i].is_flag = type == MPI_C_BOOL;
     return i;
 }
 
 int ct_control_write(const ct_setting *settings, int count)
 {
     for (int i = 0; i < count; i++) {
-        int value = settings[i].value;
-        int code = MPI_T_cvar_write(ct__variables[settings[i].variable].handle, &value);
+        int code = ct__write(settings[i].variable, settings[i].value);
         if (code != MPI_SUCCESS)
             return code;
     }
@@ -63,8 +91,7 @@ int ct_control_write(const ct_setting *settings, int count)
 int ct_control_restore(const ct_setting *settings, int count)
 {
     for (int i = 0; i < count; i++) {
-        int value = ct__variables[settings[i].variable].initial;
-        int code = MPI_T_cvar_write(ct__variables[settings[i].variable].handle, &value);
+        int code = ct__write(settings[i].variable, ct__variables[settings[i].variable].initial);
         if (code != MPI_SUCCESS)
             return code;
     }

@@ -1,6 +1,8 @@
 /* Requests travel from rank 0 along a binomial tree over the ranks that take part; the first of these answers.
  *
  * A rank without work sleeps between looks at its inbox, so that it takes no cycles from those that measure.
+ * Requests to disjoint sets of ranks run at once. Rank 0 is the one through which all of them go, so it looks after them
+ * between its own timed calls, too.
  * The host never sends a request before all those are answered that share a node with it, unless they are for the very
  * same ranks (then the tree, and so the order of arrival, is the same); rank 0 sends nothing while a communicator is
  * being released. So all ranks see the requests that concern them in one order. */
@@ -86,6 +88,8 @@ static void ct__notice(void *context, long id, int choice)
     ct__say(context, line, (size_t)length);
 }
 
+static int ct__attend(void *context);
+
 static int ct__measure(ct__server *server, const ct__header *header, const ct_request *request, const int *members,
                        int count)
 {
@@ -95,7 +99,7 @@ static int ct__measure(ct__server *server, const ct__header *header, const ct_re
         code = ct_group_make(header->slot, members, count, &group);
     ct_text answer = {0};
     if (code == MPI_SUCCESS)
-        code = group == NULL ? MPI_ERR_COMM : ct_measure(request, group, ct__notice, server, &answer);
+        code = group == NULL ? MPI_ERR_COMM : ct_measure(request, group, ct__notice, server->world->rank == 0 ? ct__attend : NULL, server, &answer);
     if (code == MPI_SUCCESS && answer.length > 0)
         code = ct__say(server, answer.text, answer.length);
     free(answer.text);
@@ -157,8 +161,9 @@ static int ct__send_out(ct__server *server, ct__header header, const char *text)
     return code;
 }
 
-/* Finds or makes room for a communicator. Returns its slot; -1 if one must be released first (then it is asked). */
-static int ct__slot(ct__server *server, const char *key, int *fresh, int *code)
+/* Finds or makes room for a communicator. Returns its slot; -1 if one must be released first, which is asked for unless
+ * this rank is `busy`: it may be one of those that release. */
+static int ct__slot(ct__server *server, const char *key, bool busy, int *fresh, int *code)
 {
     int oldest = 0;
     *fresh = 0;
@@ -170,6 +175,8 @@ static int ct__slot(ct__server *server, const char *key, int *fresh, int *code)
         if (server->slots[i].used < server->slots[oldest].used)
             oldest = i;
     }
+    if (server->slots[oldest].key != NULL && busy)
+        return -1;
     if (server->slots[oldest].key != NULL) {
         char *text = malloc(strlen(server->slots[oldest].key) + 64);
         if (text == NULL)
@@ -189,35 +196,41 @@ static int ct__slot(ct__server *server, const char *key, int *fresh, int *code)
     return oldest;
 }
 
-/* Rank 0: one line of input. Returns false if it must be tried again later. */
-static bool ct__line(ct__server *server, const char *line, int *code)
+typedef enum { CT__LATER, CT__REFUSED, CT__SEND } ct__next;
+
+/* Rank 0: what is to be done about one line of input. `busy`: this rank is in the midst of a measurement, so that what
+ * takes this rank, or makes room for a communicator first, has to wait. */
+static ct__next ct__prepare(ct__server *server, const char *line, bool busy, ct__header *header, int *code)
 {
     ct_request request;
     char why[160], answer[256];
     if (!ct_request_parse(line, &request, why, sizeof why)) {
         ct__write(answer, (size_t)snprintf(answer, sizeof answer, "error id=-1 %s\n", why));
-        return true;
+        return CT__REFUSED;
     }
-    if (ct_world_members(server->world, &request, server->members) < 0) {
+    int count = ct_world_members(server->world, &request, server->members);
+    if (count < 0) {
         ct__write(answer, (size_t)snprintf(answer, sizeof answer, "error id=%ld no such nodes or ppn in this job\n",
                                            request.id));
         ct_request_free(&request);
-        return true;
+        return CT__REFUSED;
     }
+    bool mine = false;
+    for (int i = 0; i < count; i++)
+        mine = mine || server->members[i] == server->world->rank;
     const char *nodes = strstr(line, "nodes=");
     size_t length = strcspn(nodes, " \t\r\n");
     char *key = malloc(length + 32);
-    int fresh = 0, slot = -1;
-    if (key != NULL) {
+    header->slot = -1;
+    if (key == NULL)
+        *code = MPI_ERR_NO_MEM;
+    else if (!(busy && mine)) {
         sprintf(key, "ppn=%d %.*s", request.ppn, (int)length, nodes);
-        slot = ct__slot(server, key, &fresh, code);
-        free(key);
+        header->slot = ct__slot(server, key, busy, &header->fresh, code);
     }
+    free(key);
     ct_request_free(&request);
-    if (slot < 0 || *code != MPI_SUCCESS)
-        return false;
-    *code = ct__send_out(server, (ct__header){CT__MEASURE, slot, fresh}, line);
-    return true;
+    return header->slot < 0 || *code != MPI_SUCCESS ? CT__LATER : CT__SEND;
 }
 
 static int ct__read_input(ct__server *server, int wait_ms)
@@ -226,6 +239,8 @@ static int ct__read_input(ct__server *server, int wait_ms)
     if (server->input_ended || poll(&input, 1, wait_ms) <= 0)
         return MPI_SUCCESS;
     size_t space = sizeof server->input - 1 - server->input_length;
+    if (space == 0 && memchr(server->input, '\n', server->input_length) != NULL)
+        return MPI_SUCCESS; /* there is enough to do */
     ssize_t count = space > 0 ? read(STDIN_FILENO, server->input + server->input_length, space) : 0;
     if (count <= 0)
         server->input_ended = true; /* also: a line longer than any request */
@@ -235,22 +250,36 @@ static int ct__read_input(ct__server *server, int wait_ms)
 }
 
 /* Rank 0: acts on one line that is complete. Returns whether there was one. */
-static bool ct__next_line(ct__server *server, int *code)
+static bool ct__next_line(ct__server *server, bool busy, int *code)
 {
+    ct__header header = {CT__MEASURE, -1, 0};
     server->input[server->input_length] = '\0';
     char *end = strchr(server->input, '\n');
     if (end == NULL || server->releasing >= 0)
         return false;
-    *end = '\0';
-    if (!ct__line(server, server->input, code)) {
-        *end = '\n';
+    /* The end in words: Open MPI's launcher does not hand on that a pipe was closed. */
+    if (strncmp(server->input, "quit\n", 5) == 0) {
+        server->input_ended = true;
+        server->input_length = 0;
         return false;
     }
-    size_t used = (size_t)(end - server->input) + 1;
-    memmove(server->input, end + 1, server->input_length - used);
-    server->input_length -= used;
-    return true;
+    /* The line leaves the buffer before it is acted on: while this rank measures, it reads the lines that follow. */
+    char *line = strndup(server->input, (size_t)(end - server->input));
+    if (line == NULL)
+        *code = MPI_ERR_NO_MEM;
+    ct__next next = line == NULL ? CT__LATER : ct__prepare(server, line, busy, &header, code);
+    if (next != CT__LATER) {
+        size_t used = (size_t)(end - server->input) + 1;
+        memmove(server->input, end + 1, server->input_length - used);
+        server->input_length -= used;
+    }
+    if (next == CT__SEND)
+        *code = ct__send_out(server, header, line);
+    free(line);
+    return next != CT__LATER;
 }
+
+static void ct__sleep(void) { nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL); }
 
 /* Takes one message, if there is one. `*length` < 0: none. */
 static char *ct__receive(int tag, int *length, int *code)
@@ -270,27 +299,65 @@ static char *ct__receive(int tag, int *length, int *code)
     return message;
 }
 
-static void ct__sleep(void) { nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL); }
+/* Rank 0: passes on one answer from elsewhere, if there is one. */
+static int ct__pass_on(ct__server *server, bool *any)
+{
+    int length, code;
+    char *message = ct__receive(CT_TAG_RESULT, &length, &code);
+    *any = message != NULL;
+    if (message != NULL && code == MPI_SUCCESS) {
+        message[length] = '\0';
+        if (strcmp(message, CT__RELEASED) == 0)
+            server->releasing = -1;
+        else
+            ct__write(message, (size_t)length);
+    }
+    free(message);
+    return code;
+}
 
+/* Rank 0, in the midst of a measurement: those that measure elsewhere get their requests, and their answers go out. */
+static int ct__attend(void *context)
+{
+    ct__server *server = context;
+    bool any = true;
+    int code = MPI_SUCCESS;
+    while (any && code == MPI_SUCCESS)
+        code = ct__pass_on(server, &any);
+    if (code == MPI_SUCCESS)
+        code = ct__read_input(server, 0);
+    while (code == MPI_SUCCESS && ct__next_line(server, true, &code))
+        ;
+    return code;
+}
+
+/* Seconds without a request or an answer after which the host must be dead. */
+static double ct__silence(void)
+{
+    const char *text = getenv("COLLTUNE_SILENCE_S");
+    double seconds = text != NULL ? atof(text) : 0.0;
+    return seconds > 0.0 ? seconds : 1800.0;
+}
+
+/* Open MPI's launcher outlives a host that was killed, and keeps our input open: silence must end the job then. */
 static int ct__serve_first(ct__server *server)
 {
     int code = MPI_SUCCESS;
+    double silence = ct__silence(), heard = MPI_Wtime();
     while (code == MPI_SUCCESS) {
-        int length;
-        char *message = ct__receive(CT_TAG_RESULT, &length, &code);
-        if (message != NULL && code == MPI_SUCCESS) {
-            message[length] = '\0';
-            if (strcmp(message, CT__RELEASED) == 0)
-                server->releasing = -1;
-            else
-                ct__write(message, (size_t)length);
-        }
-        free(message);
-        if (code == MPI_SUCCESS && !ct__next_line(server, &code) && code == MPI_SUCCESS && message == NULL) {
+        bool any;
+        code = ct__pass_on(server, &any);
+        if (code == MPI_SUCCESS && !ct__next_line(server, false, &code) && code == MPI_SUCCESS && !any) {
             if (server->input_ended && server->releasing < 0)
                 return ct__send_out(server, (ct__header){CT__QUIT, 0, 0}, "");
-            ct__read_input(server, 1);
+            size_t before = server->input_length;
+            code = ct__read_input(server, 1);
+            if (server->input_length == before) {
+                server->input_ended = server->input_ended || MPI_Wtime() - heard > silence;
+                continue;
+            }
         }
+        heard = MPI_Wtime();
     }
     return code;
 }

@@ -16,6 +16,11 @@ enum { CT__FRESH_WARM_UP = 8 };
 static double const CT__DOMINATED = 1.5;
 /* Time boxes that the fewest repetitions may take. */
 static double const CT__PATIENCE = 20.0;
+/* A call that takes longer than this many time boxes is dear, and one that was this many times slower than the best in
+ * its trial is hopeless: what is both is timed once. */
+static double const CT__DEAR = 4.0, CT__HOPELESS = 3.0;
+/* Seconds between two looks at what others want of rank 0. */
+static double const CT__ATTEND_S = 1e-3;
 
 typedef enum { CT__OK, CT__INAPPLICABLE, CT__WRONG } ct__status;
 static const char *const CT__STATUS[] = {"ok", "inapplicable", "wrong"};
@@ -23,8 +28,10 @@ static const char *const CT__STATUS[] = {"ok", "inapplicable", "wrong"};
 typedef struct {
     ct__status status;
     char detail[160];
+    MPI_Comm comm;  /* that the choice runs on */
     bool live;      /* still being measured */
     bool dominated;
+    bool hopeless;  /* too slow in its trial to be worth more than one repetition */
     double *times;  /* [most] slowest rank's time by repetition, s; this rank's own until reduced */
     int count;      /* repetitions done */
     double estimate_s;
@@ -41,6 +48,9 @@ typedef struct {
     int rank, size;
     uint64_t random;
     double inside_s; /* time of this rank in calls of the collective, all of them */
+    ct_attend *attend;
+    void *context;
+    double attended_s; /* when it was called last */
 } ct__point;
 
 void ct_text_add(ct_text *text, const char *format, ...)
@@ -86,18 +96,27 @@ static unsigned ct__draw(uint64_t *state, unsigned below)
     return (unsigned)((*state * 2685821657736338717ULL) >> 33) % below;
 }
 
+/* Makes the next calls on the choice's communicator run as it says; `on` false: no more. */
+static int ct__steer(const ct_choice *choice, bool on)
+{
+    if (ct_control_by_communicator())
+        return MPI_SUCCESS;
+    return on ? ct_control_write(choice->settings, choice->setting_count)
+              : ct_control_restore(choice->settings, choice->setting_count);
+}
+
 static int ct__run_one(ct__point *point, int index, double *elapsed_s)
 {
     const ct_choice *choice = &point->request->choices[index];
     int code = point->request->osu ? MPI_Barrier(point->group->comm) : ct_synchronise(point->group->comm);
     if (code == MPI_SUCCESS)
-        code = ct_control_write(choice->settings, choice->setting_count);
+        code = ct__steer(choice, true);
     double start = MPI_Wtime();
     if (code == MPI_SUCCESS)
-        code = ct_call_run(point->call);
+        code = ct_call_run(point->call, point->states[index].comm);
     *elapsed_s = MPI_Wtime() - start;
     point->inside_s += *elapsed_s;
-    int restored = ct_control_restore(choice->settings, choice->setting_count);
+    int restored = ct__steer(choice, false);
     return code == MPI_SUCCESS ? restored : code;
 }
 
@@ -140,8 +159,11 @@ static int ct__start(ct__point *point, int index)
     ct__state *state = &point->states[index];
     const ct_request *request = point->request;
     double shortest_s, elapsed_s;
+    int code = ct_group_variant(point->group, &request->choices[index], &state->comm);
+    if (code != MPI_SUCCESS)
+        return code;
     ct__status own = ct__try(point, index, &elapsed_s);
-    int code = ct__agree(point, index, own, elapsed_s, &shortest_s);
+    code = ct__agree(point, index, own, elapsed_s, &shortest_s);
     if (code != MPI_SUCCESS || state->status != CT__OK)
         return code;
     int calls = shortest_s * request->warm_up > request->box_s ? 1 : request->warm_up;
@@ -165,9 +187,34 @@ static int ct__start(ct__point *point, int index)
  * times its time box, as on ranks that share cores. */
 static int ct__fewest(const ct__point *point, const ct__state *state)
 {
+    if (state->hopeless)
+        return 1;
     double fitting = CT__PATIENCE * point->request->box_s / (state->estimate_s + 1e-9);
     int least = point->request->fewest < 3 ? point->request->fewest : 3;
     return fitting >= point->request->fewest ? point->request->fewest : fitting < least ? least : (int)fitting;
+}
+
+/* Of the choices that are long to wait for, those that cannot be the best. All ranks agreed on the estimates. */
+static void ct__give_up(ct__point *point)
+{
+    double best_s = INFINITY, dear_s = CT__DEAR * point->request->box_s;
+    for (int i = 0; i < point->request->choice_count; i++)
+        if (point->states[i].live && point->states[i].estimate_s < best_s)
+            best_s = point->states[i].estimate_s;
+    for (int i = 0; i < point->request->choice_count; i++) {
+        double estimate_s = point->states[i].estimate_s;
+        point->states[i].hopeless = estimate_s > dear_s && estimate_s > CT__HOPELESS * best_s;
+    }
+}
+
+/* Between timed calls, and not often: all ranks of this group wait meanwhile. */
+static int ct__attend(ct__point *point)
+{
+    double now_s = MPI_Wtime();
+    if (point->attend == NULL || now_s - point->attended_s < CT__ATTEND_S)
+        return MPI_SUCCESS;
+    point->attended_s = now_s;
+    return point->attend(point->context);
 }
 
 /* One burst of every live choice, in an order drawn anew. */
@@ -182,8 +229,9 @@ static int ct__round(ct__point *point, const int *quota)
         order[i] = order[other];
         order[other] = kept;
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
         ct__state *state = &point->states[order[i]];
+        code = ct__attend(point);
         double start = MPI_Wtime();
         for (int call = 0; call < CT__BURST && state->count < quota[order[i]] && code == MPI_SUCCESS; call++) {
             double elapsed = 0.0;
@@ -229,7 +277,7 @@ static void ct__judge(ct__point *point, double *scratch)
             spent += state->times[r];
         bool known = high - low[i] <= request->relative_width * middle;
         if (state->count >= ct__fewest(point, state) &&
-            (known || spent >= request->box_s || state->count >= request->most))
+            (known || spent >= request->box_s || state->count >= request->most || state->hopeless))
             state->live = false;
     }
     for (int i = 0; i < request->choice_count; i++)
@@ -254,7 +302,7 @@ static int ct__repeat(ct__point *point, double *scratch)
                 continue;
             any = true;
             int grown = state->count * 2, fewest = ct__fewest(point, state);
-            quota[i] = grown < fewest ? fewest : grown > request->most ? request->most : grown;
+            quota[i] = state->hopeless ? 1 : grown < fewest ? fewest : grown > request->most ? request->most : grown;
             int needed = (quota[i] - state->count + CT__BURST - 1) / CT__BURST;
             rounds = needed > rounds ? needed : rounds;
         }
@@ -274,16 +322,16 @@ static int ct__back_to_back(ct__point *point, int index)
     ct__state *state = &point->states[index];
     const ct_choice *choice = &point->request->choices[index];
     double fitting = 0.1 * point->request->box_s / (state->estimate_s + 1e-9);
-    int calls = fitting < 3 ? 3 : fitting > 50 ? 50 : (int)fitting;
+    int calls = state->estimate_s > point->request->box_s ? 1 : fitting < 3 ? 3 : fitting > 50 ? 50 : (int)fitting;
     int code = ct_synchronise(point->group->comm);
     if (code == MPI_SUCCESS)
-        code = ct_control_write(choice->settings, choice->setting_count);
+        code = ct__steer(choice, true);
     double start = MPI_Wtime();
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++)
-        code = ct_call_run(point->call);
+        code = ct_call_run(point->call, state->comm);
     double own = (MPI_Wtime() - start) / calls;
     point->inside_s += own * calls;
-    int restored = ct_control_restore(choice->settings, choice->setting_count);
+    int restored = ct__steer(choice, false);
     state->cost_s += own * calls;
     if (code == MPI_SUCCESS)
         code = MPI_Allreduce(&own, &state->back_to_back_s, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
@@ -321,24 +369,29 @@ static int ct__measure_all(ct__point *point, double *scratch, ct_notice *notice,
         if (point->rank == 0)
             notice(context, request->id, i);
         alarm((unsigned)request->limit_s);
-        code = ct__start(point, i);
+        code = ct__attend(point);
+        if (code == MPI_SUCCESS)
+            code = ct__start(point, i);
         point->states[i].cost_s += MPI_Wtime() - start;
     }
     alarm((unsigned)request->limit_s);
+    ct__give_up(point);
     if (code == MPI_SUCCESS)
         code = ct__repeat(point, scratch);
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++)
-        if (point->states[i].status == CT__OK && !point->states[i].dominated)
+        if (point->states[i].status == CT__OK && !point->states[i].dominated && !point->states[i].hopeless)
             code = ct__back_to_back(point, i);
     alarm(0);
     return code;
 }
 
-int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, void *context, ct_text *answer)
+int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct_attend *attend, void *context,
+               ct_text *answer)
 {
     char why[160];
     double start = MPI_Wtime();
-    ct__point point = {.request = request, .group = group, .random = request->seed * 2 + 1};
+    ct__point point = {
+        .request = request, .group = group, .random = request->seed * 2 + 1, .attend = attend, .context = context};
     MPI_Comm_rank(group->comm, &point.rank);
     MPI_Comm_size(group->comm, &point.size);
     point.call = ct_call_make(request, group->comm, why, sizeof why);
@@ -364,7 +417,9 @@ int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, vo
         point.states[i].times = times + i * most;
         point.states[i].back_to_back_s = -1.0;
     }
-    code = ct__measure_all(&point, times + choices * most, notice, context);
+    code = ct_group_reserve(group, request);
+    if (code == MPI_SUCCESS)
+        code = ct__measure_all(&point, times + choices * most, notice, context);
     group->fresh = false;
     for (size_t i = 0; i < choices; i++)
         sums[i] = point.states[i].count > 0 ? point.states[i].own_sum_s / point.states[i].count / point.size : 0.0;

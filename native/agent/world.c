@@ -88,6 +88,7 @@ int ct_group_make(int slot, const int *members, int count, ct_group **group)
         return code;
     ct__groups[slot].made = true;
     ct__groups[slot].group.fresh = true;
+    ct__groups[slot].group.variant_count = 0;
     *group = &ct__groups[slot].group;
     return MPI_Comm_set_errhandler(ct__groups[slot].group.comm, MPI_ERRORS_RETURN);
 }
@@ -97,8 +98,68 @@ ct_group *ct_group_get(int slot)
     return slot >= 0 && slot < CT_MAX_GROUPS && ct__groups[slot].made ? &ct__groups[slot].group : NULL;
 }
 
+static int ct__forget_variants(ct_group *group)
+{
+    int code = MPI_SUCCESS;
+    while (group->variant_count > 0 && code == MPI_SUCCESS)
+        code = MPI_Comm_free(&group->variants[--group->variant_count].comm);
+    return code;
+}
+
 int ct_group_release(int slot)
 {
+    ct_group *group = &ct__groups[slot].group;
+    int code = ct__forget_variants(group);
+    free(group->variants);
+    group->variants = NULL;
     ct__groups[slot].made = false;
-    return MPI_Comm_free(&ct__groups[slot].group.comm);
+    return code == MPI_SUCCESS ? MPI_Comm_free(&group->comm) : code;
+}
+
+int ct_group_reserve(ct_group *group, const ct_request *request)
+{
+    if (!ct_control_by_communicator())
+        return MPI_SUCCESS;
+    if (group->variants == NULL)
+        group->variants = malloc(sizeof *group->variants * CT_MAX_VARIANTS);
+    if (group->variants == NULL)
+        return MPI_ERR_NO_MEM;
+    return group->variant_count + request->choice_count > CT_MAX_VARIANTS ? ct__forget_variants(group) : MPI_SUCCESS;
+}
+
+static bool ct__same(const ct_variant *variant, const ct_choice *choice)
+{
+    if (variant->setting_count != choice->setting_count)
+        return false;
+    for (int i = 0; i < choice->setting_count; i++)
+        if (variant->settings[i].variable != choice->settings[i].variable ||
+            variant->settings[i].value != choice->settings[i].value)
+            return false;
+    return true;
+}
+
+int ct_group_variant(ct_group *group, const ct_choice *choice, MPI_Comm *comm)
+{
+    *comm = group->comm;
+    if (!ct_control_by_communicator() || choice->setting_count == 0)
+        return MPI_SUCCESS;
+    for (int i = 0; i < group->variant_count; i++)
+        if (ct__same(&group->variants[i], choice)) {
+            *comm = group->variants[i].comm;
+            return MPI_SUCCESS;
+        }
+    /* The settings of other collectives are at their initial values: an algorithm that is made of other collectives
+     * would take theirs along. */
+    int code = ct_control_write(choice->settings, choice->setting_count);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_dup(group->comm, comm);
+    int restored = ct_control_restore(choice->settings, choice->setting_count);
+    if (code != MPI_SUCCESS || restored != MPI_SUCCESS)
+        return code == MPI_SUCCESS ? restored : code;
+    ct_variant *variant = &group->variants[group->variant_count++];
+    variant->setting_count = choice->setting_count;
+    for (int i = 0; i < choice->setting_count; i++)
+        variant->settings[i] = choice->settings[i];
+    variant->comm = *comm;
+    return MPI_SUCCESS;
 }

@@ -1,3 +1,21 @@
 """colltune: tunes the collectives of an MPI library inside the job that will use them."""
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from colltune.core.version import __version__
+
+if TYPE_CHECKING:
+    from colltune.api import Tuned, load, tune
+
+__all__ = ["Tuned", "__version__", "load", "tune"]
+
+
+def __getattr__(name: str) -> Any:
+    """The interface is imported when it is asked for, so that the command line starts at once."""
+    if name not in __all__:
+        raise AttributeError(f"module 'colltune' has no attribute {name!r}")
+    from colltune import api
+
+    return getattr(api, name)

@@ -8,16 +8,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
+from colltune.agenda import Agenda
+from colltune.conduct import conduct
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.contract import Learner
-from colltune.measure.contract import Effort, Source
+from colltune.learn.stakes import Stakes
+from colltune.measure.contract import Effort, ParallelSource, Source
+from colltune.schedule.contract import Packer, Task
+from colltune.schedule.durations import Durations
 
 # Trials, warm-up, the calls back to back and the synchronisation, over the time box of a choice.
 _OVERHEAD = 2.5
+# Where the whole grid takes more than so many times the time that is left, the learner chooses what is measured.
+_MUCH_MORE = 3.0
+# Points that a learner is asked for beyond those needed: the most useful one may be dear.
+_LOOK_AHEAD = 3
 WHOLE = "the whole grid was measured"
 # Statuses after which a choice is not trusted anywhere.
 _BROKEN = frozenset({Status.WRONG, Status.CRASHED, Status.HUNG})
@@ -57,7 +67,10 @@ class Campaign:
 
     ``record`` is called with new samples before anything else is asked for. ``known`` are samples of an earlier, cut
     off run of the same campaign: nothing of them is measured again. ``budget_s`` bounds the measuring, not counting
-    the launch; it is shared equally among the collectives, and what one leaves goes to those after it.
+    the launch. Where it is expected to do, the whole grid is measured, collective by collective; where it is not, what
+    promises most for its time goes first, whichever the collective. With a ``packer`` points are measured on disjoint
+    parts of the job at once; the source must be able to. With ``stakes`` what pays most for one application goes first,
+    and nothing that costs more than it is expected to save there.
     """
 
     source: Source
@@ -69,6 +82,8 @@ class Campaign:
     known: Sequence[Sample] = ()
     progress: Callable[[Progress], None] = lambda _progress: None
     clock: Callable[[], float] = time.monotonic
+    packer: Packer | None = None
+    stakes: Stakes | None = None
 
     def run(self) -> Outcome:
         self._started_s = self.clock()
@@ -76,68 +91,91 @@ class Campaign:
         self._pairs_total = sum(1 for space in self.spaces.values() for _ in space.pairs())
         self._done = {(sample.scenario, sample.choice) for sample in self.known}
         self._broken = broken_choices(self.known)
-        reasons: dict[str, str] = {}
+        self._durations = Durations(self.effort.box_s * _OVERHEAD)
+        self._durations.tell(self.known)
+        self._agendas = {
+            name: Agenda(self.spaces[name], learner, self._durations) for name, learner in self.learners.items()
+        }
+        for name, agenda in self._agendas.items():
+            agenda.know([sample for sample in self.known if sample.scenario.collective == name])
+            agenda.distrust(choice for collective, choice in self._broken if collective == name)
         interrupted = False
-        for collective, learner in self.learners.items():
-            learner.tell([sample for sample in self.known if sample.scenario.collective == collective])
         try:
-            for position, collective in enumerate(self.learners):
-                shares = len(self.learners) - position
-                deadline_s = self.clock() + (self._started_s + self.budget_s - self.clock()) / shares
-                reasons[collective] = self._tune(collective, deadline_s)
+            while self._measure():
+                pass
         except (KeyboardInterrupt, StopRequestedError):
             interrupted = True
-            reasons |= {name: "stopped from outside" for name in self.learners if name not in reasons}
+        last = "stopped from outside" if interrupted else "the budget is spent"
+        reasons = {name: agenda.reason or last for name, agenda in self._agendas.items()}
         return Outcome(tuple(self._samples), reasons, self.clock() - self._started_s, interrupted)
 
-    def _tune(self, collective: str, deadline_s: float) -> str:
-        whole = self._whole_grid(collective)
-        if not whole:
-            return WHOLE
-        pairs = sum(len(point.choices) for point in whole)
-        if pairs * self.effort.box_s * _OVERHEAD <= deadline_s - self.clock():
-            # Cheaper to measure than to be clever about.
-            return WHOLE if self._measure(whole, deadline_s) else "its share of the budget is spent"
-        learner = self.learners[collective]
-        while (reason := learner.should_stop()) is None:
-            points = learner.ask(1)
-            if not points:
-                return "nothing is left to measure"
-            for point in points:
-                # Also what is left out of it below is not asked for again.
-                learner.tell_pending(point)
-            if not self._measure(points, deadline_s):
-                return "its share of the budget is spent"
-        return reason
+    def _measure(self) -> bool:
+        """Measures until nothing more is offered; False if nothing was."""
+        before = len(self._samples)
+        if self.packer is not None:
+            conduct(cast(ParallelSource, self.source), self.packer, self.effort, self._tasks, self._begin, self._take)
+        else:
+            for point, samples in self.source.measure(self._in_turn(), self.effort):
+                self._take(point, samples)
+        return len(self._samples) > before
 
-    def _whole_grid(self, collective: str) -> list[Point]:
-        """What of the grid is not measured yet, shape by shape; the largest shapes, which matter most, first."""
-        space = self.spaces[collective]
-        points = []
-        for scenario in sorted(space.scenarios, key=lambda s: (-s.ranks, -s.nodes, s.size_bytes)):
-            choices = tuple(c for c in space.choices(scenario) if (scenario, c) not in self._done)
-            if choices:
-                points.append(self._trusted(Point(scenario, choices)))
-        return points
+    def _in_turn(self) -> Iterator[Point]:
+        while tasks := self._tasks(1):
+            point = self._begin(tasks[0].point)
+            if point.choices:
+                yield point
 
-    def _trusted(self, point: Point) -> Point:
+    def _begin(self, point: Point) -> Point:
+        """``point`` without what is not trusted by now; it is not offered again."""
         collective = point.scenario.collective
+        self._agendas[collective].begin(point)
         return Point(point.scenario, tuple(c for c in point.choices if (collective, c) not in self._broken))
 
-    def _measure(self, points: Sequence[Point], deadline_s: float) -> bool:
-        """Measures ``points``; False if the deadline came first."""
-        late = False
+    def _tasks(self, count: int) -> list[Task]:
+        """The ``count`` points that come next, and what they are expected to take."""
+        left_s = self._started_s + self.budget_s - self.clock()
+        active = [agenda for agenda in self._agendas.values() if agenda.reason is None]
+        rest_s = {agenda.collective: agenda.rest_s() for agenda in active}
+        for agenda in active:
+            if rest_s[agenda.collective] == 0.0 and not agenda.in_order(1):
+                agenda.reason = WHOLE
+        active = [agenda for agenda in active if agenda.reason is None]
+        if left_s <= 0.0 or not active:
+            return []
+        if self.stakes is not None:
+            return self._at_stake(self.stakes, active)[:count]
+        total_s = sum(rest_s.values())
+        if total_s <= left_s:
+            # Cheaper to measure than to be clever about.
+            points = [(agenda, point) for agenda in active for point in agenda.in_order(count)][:count]
+        else:
+            points = self._by_worth(active, count, left_s, learned=total_s > _MUCH_MORE * left_s)
+        return [Task(point, agenda.expect_s(point)) for agenda, point in points]
 
-        def in_time() -> Iterator[Point]:
-            nonlocal late
-            for point in points:
-                if late := self.clock() >= deadline_s:
-                    return
-                yield self._trusted(point)
+    def _at_stake(self, stakes: Stakes, active: Sequence[Agenda]) -> list[Task]:
+        tasks = [Task(point, agenda.expect_s(point)) for agenda in active for point in agenda.everything()]
+        paying, reason = stakes.worth_measuring([(task.point, task.duration_s) for task in tasks], self._samples)
+        if not paying:
+            for agenda in active:
+                agenda.reason = reason
+        return [tasks[place] for place in paying]
 
-        for point, samples in self.source.measure(in_time(), self.effort):
-            self._take(point, samples)
-        return not late
+    def _by_worth(
+        self, active: Sequence[Agenda], count: int, left_s: float, *, learned: bool
+    ) -> list[tuple[Agenda, Point]]:
+        """The most gain for the time, of what is expected to be over in time; the rest is left to the models."""
+        found = []
+        for agenda in active:
+            points = agenda.from_learner(count + _LOOK_AHEAD) if learned else agenda.everything()
+            for place, point in enumerate(points):
+                if agenda.expect_s(point) <= left_s or not self._durations.known:
+                    found.append((agenda.worth(point, place if learned else 0), agenda, point))
+        if learned and not found:
+            # What the learners ask for is too dear, and not what is open beside it.
+            going_on = [agenda for agenda in active if agenda.reason is None]
+            return self._by_worth(going_on, count, left_s, learned=False)
+        found.sort(key=lambda item: -item[0])
+        return [(agenda, point) for _, agenda, point in found[:count]]
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         if not samples:
@@ -145,9 +183,12 @@ class Campaign:
         self.record(samples)
         self._samples += samples
         collective = point.scenario.collective
-        self._broken |= broken_choices(samples)
         self._done |= {(s.scenario, s.choice) for s in samples}
-        self.learners[collective].tell(samples)
+        self._durations.tell(samples)
+        self._agendas[collective].know(samples)
+        if broken := broken_choices(samples) - self._broken:
+            self._broken |= broken
+            self._agendas[collective].distrust(choice for _, choice in broken)
         times = {sample.choice: sample.time_s for sample in samples if sample.status is Status.OK}
         best = min(times, key=lambda choice: times[choice]) if times else None
         self.progress(

@@ -17,6 +17,8 @@ from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, 
 
 # Answers on one choice alone, in place of a comparison, after which a scenario is given up.
 _MOST_ALONE = 3
+# More candidates have a first look than could all be proven: some of them are refused after it.
+_OVERBOOKED = 1.3
 
 
 @dataclass
@@ -27,6 +29,7 @@ class Confirmation:
     that an algorithm whose time differs from launch to launch is seen to. ``baseline`` gives what a candidate is
     compared with: the default, or the choice that is the same and set in the candidates' way. ``deadline_s`` is on
     ``clock``: candidates still open by then are refused, since what is not proven stays with the default.
+    ``launch_s``: what a launch takes. ``cost_s``: what a group is expected to take before it is known.
     """
 
     open_source: Callable[[], Source]
@@ -38,6 +41,8 @@ class Confirmation:
     effort: Effort = field(default_factory=lambda: Effort(relative_width=0.02, box_s=0.01, fewest=20, most=200))
     progress: Callable[[Sequence[GateResult]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
+    launch_s: float = 0.0
+    cost_s: Callable[[Scenario], float] = lambda _scenario: 0.0
 
     def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
         """Judges ``candidates``, which come in the order of their promise: the first are proven first."""
@@ -48,12 +53,14 @@ class Confirmation:
         self._cost_s: dict[Scenario, float] = {}
         fewest = fewest_groups()
         quotas = [-(-fewest * (i + 1) // self.launches) for i in range(self.launches - 1)] + [self.most_groups]
-        for quota in quotas:
-            if self.clock() >= deadline_s or not self._round(candidates, quota, deadline_s):
+        for number, quota in enumerate(quotas):
+            # The launches that are still to come take their time, too.
+            measured_by_s = deadline_s - self.launch_s * (self.launches - 1 - number)
+            if self.clock() >= deadline_s or not self._round(candidates, quota, measured_by_s - self.launch_s):
                 continue
             source = self.open_source()
             try:
-                while points := self._round(candidates, quota, deadline_s):
+                while points := self._round(candidates, quota, measured_by_s):
                     in_time = takewhile(lambda _point: self.clock() < deadline_s, points)
                     for point, samples in source.measure(in_time, self.effort):
                         self._take(point, samples)
@@ -71,20 +78,29 @@ class Confirmation:
     def _round(self, candidates: Mapping[Scenario, Choice], quota: int, deadline_s: float) -> list[Point]:
         """One further group of all candidates that need one and whose proof can be had in time.
 
-        Rounds go over all of these, so that two groups of one candidate are well apart in time. Points of one shape
-        stand together: the agent can queue these.
+        Rounds go over all of these, so that two groups of one candidate are well apart in time. The first look goes to
+        more than can be proven, since many are refused after it. Points of one shape stand together: the agent can
+        queue these.
         """
         left_s = deadline_s - self.clock()
         typical_s = median(self._cost_s.values()) if self._cost_s else 0.0
+        first = not any(self._ratios.values())
         points: list[Point] = []
-        for scenario, choice in candidates.items():
-            if not self._wanting(scenario, choice, quota):
+        # Who fell short once needs more groups, and is likely to fall short again.
+        ordered = sorted(candidates, key=lambda s: sum(ratio <= self.threshold for ratio in self._ratios[s]))
+        for scenario in ordered:
+            choice = candidates[scenario]
+            if not self._is_open(scenario, choice):
                 continue
             missing = max(1, fewest_groups() - len(self._ratios[scenario]))
-            left_s -= missing * self._cost_s.get(scenario, typical_s)
-            if left_s < 0.0 and points:
-                break
-            points.append(Point(scenario, (self.baseline(scenario), choice)))
+            groups = missing / _OVERBOOKED if first else missing
+            needed_s = groups * self._cost_s.get(scenario, self.cost_s(scenario) or typical_s)
+            if needed_s > left_s and (points or self._cost_s):
+                continue
+            # Also who has had the groups of this launch will need time in those to come.
+            left_s -= needed_s
+            if len(self._ratios[scenario]) < quota:
+                points.append(Point(scenario, (self.baseline(scenario), choice)))
         return sorted(points, key=lambda p: (-p.scenario.ranks, -p.scenario.nodes, p.scenario.collective))
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
@@ -112,9 +128,9 @@ class Confirmation:
         """Why ``choice`` cannot be kept, whatever its times."""
         return self._untrusted.get((scenario.collective, choice), self._failed.get(scenario))
 
-    def _wanting(self, scenario: Scenario, choice: Choice, quota: int) -> bool:
+    def _is_open(self, scenario: Scenario, choice: Choice) -> bool:
         ratios = self._ratios[scenario]
-        if self._failure(scenario, choice) is not None or len(ratios) >= quota:
+        if self._failure(scenario, choice) is not None or len(ratios) >= self.most_groups:
             return False
         return judge(scenario, choice, ratios, self.most_groups, self.threshold).verdict is Verdict.OPEN
 

@@ -6,21 +6,39 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
+from typing import Protocol
 
 from colltune.campaign import broken_choices
+from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.model import Model
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.distill.rules import distill_proven
 from colltune.distill.selection import Selection
 from colltune.verify.gate import GateResult, Verdict, fewest_groups, judge
-from colltune.workbench import Workbench
 
 # What a candidate is compared with in a scenario: the default, in one form or another.
 Baseline = Callable[[Scenario], Choice]
+
+
+class Bench(Protocol):
+    """What decisions ask of the place where they were measured: a workbench, or a simulation."""
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def ppn(self) -> int: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    def baseline(self, scenario: Scenario) -> Choice: ...
+
+
 # Where the job is ended from outside there is no time for fresh launches. What was seen in the one launch there was has
 # to be clearer then.
 _ONE_LAUNCH_THRESHOLD = 1.10
@@ -62,7 +80,7 @@ def decide(
 
 
 def candidates_of(
-    workbench: Workbench,
+    workbench: Bench,
     decided: Mapping[str, Mapping[Scenario, Choice]],
     medians: Mapping[tuple[Scenario, Choice], float],
 ) -> dict[Scenario, Choice]:
@@ -99,17 +117,20 @@ def judge_one_launch(
 
 
 def proven_rules(
-    workbench: Workbench,
+    workbench: Bench,
     spaces: Mapping[str, Space],
     decided: Mapping[str, Mapping[Scenario, Choice]],
     gate: Sequence[GateResult],
+    basis_of: Callable[[str], SizeBasis] | None = None,
 ) -> dict[str, RuleSet]:
+    """The rules that make the kept choices. ``basis_of``: what they compare; None is what the library's file does."""
+    basis_of = basis_of or (lambda name: workbench.catalogue.collective(name).basis)
     kept = {result.scenario for result in gate if result.verdict is Verdict.KEPT}
     return {
         name: distill_proven(
             {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},
             spaces[name],
-            workbench.catalogue.collective(name).basis,
+            basis_of(name),
         )
         for name, choices in decided.items()
     }

@@ -6,8 +6,9 @@ every call, which on a few ranks and bytes can take as long as the better algori
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT
@@ -15,7 +16,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Effort
 from colltune.store.tuning import Tuning, write_files
-from colltune.verification import verify
+from colltune.verification import FEWEST_LAUNCHES, verify
 from colltune.verify.gate import GateResult, Verdict
 from colltune.verify.verdict import Comparison, fewest_launches
 from colltune.verify.verdict import Verdict as Speed
@@ -28,39 +29,94 @@ _CONTROLS = 4
 _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
 
 
-def keep_what_pays(
-    bench: Workbench,
-    gate: Sequence[GateResult],
-    rules_of: Callable[[Sequence[GateResult]], Mapping[str, RuleSet]],
-    emit: Callable[[Mapping[str, RuleSet]], Tuning],
-    workplace: Path,
-    seed: int,
-    grid: Sequence[Scenario],
-    threshold: float,
-) -> list[GateResult]:
-    """``gate`` with what is not faster in force refused; one round for each file that was tried.
+@dataclass(frozen=True)
+class InForce:
+    """The comparison of files with none.
 
-    A kept scenario is refused unless the file's median ratio exceeds ``threshold``; all of a collective where a
-    scenario without a rule is slower beyond the interval.
+    ``emit`` makes the tuning of rules, ``rules_of`` the rules of results. ``workplace``: a directory that all nodes
+    see. ``grid``: every scenario that was looked at. ``launch_s``: what a launch takes; ``time_s``: what a call takes
+    by default, as far as known. ``deadline_s`` is on ``clock``.
     """
-    results = list(gate)
-    for round_number in range(_ROUNDS):
-        kept = [result.scenario for result in results if result.verdict is Verdict.KEPT]
-        if not kept:
-            break
-        tuning = emit(rules_of(results))
-        write_files(workplace, tuning.files)
-        collectives = {scenario.collective for scenario in kept}
-        controls = [s for name in sorted(collectives) for s in _controls(tuning.rule_sets[name], grid)]
-        found = verify(
-            bench, tuning, workplace, [*kept, *controls], fewest_launches(), seed + round_number, effort=_EFFORT
-        )
-        refused = _refused(found, threshold)
-        if not refused:
-            return results
-        last = round_number == _ROUNDS - 1
-        results = [_after(result, refused, last) for result in results]
-    return results
+
+    bench: Workbench
+    rules_of: Callable[[Sequence[GateResult]], Mapping[str, RuleSet]]
+    emit: Callable[[Mapping[str, RuleSet]], Tuning]
+    workplace: Path
+    grid: Sequence[Scenario]
+    threshold: float
+    seed: int
+    launch_s: float
+    time_s: Callable[[Scenario], float]
+    deadline_s: float
+    clock: Callable[[], float] = time.monotonic
+
+    def keep_what_pays(self, gate: Sequence[GateResult]) -> list[GateResult]:
+        """``gate`` with what is not faster in force refused; one round for each file that was tried.
+
+        A kept scenario is refused unless the file's median ratio exceeds the threshold; all of a collective where a
+        scenario without a rule is slower beyond the interval. Where time is short there are fewer launches, and calls
+        that take long are left out: what the search of the rules costs, the short ones feel most.
+        """
+        results = list(gate)
+        for round_number in range(_ROUNDS):
+            kept = [result for result in results if result.verdict is Verdict.KEPT]
+            if not kept:
+                break
+            tuning = self.emit(self.rules_of(results))
+            write_files(self.workplace, tuning.files)
+            scenarios, launches = self._affordable(kept, tuning)
+            found = verify(
+                self.bench,
+                tuning,
+                self.workplace,
+                scenarios,
+                launches,
+                self.seed + round_number,
+                effort=_EFFORT,
+                deadline_s=self.deadline_s,
+            )
+            refused = _refused(found, self.threshold)
+            if not refused:
+                return results
+            last = round_number == _ROUNDS - 1 or self.clock() + self._round_s(scenarios, launches) > self.deadline_s
+            results = [_after(result, refused) for result in results]
+            if last:
+                return self._without_longer_files(results, tuning)
+        return results
+
+    def _affordable(self, kept: Sequence[GateResult], tuning: Tuning) -> tuple[list[Scenario], int]:
+        """What is compared in the time that is left, and over how many launches with the file and without."""
+        collectives = sorted({result.scenario.collective for result in kept})
+        controls = [s for name in collectives for s in _controls(tuning.rule_sets[name], self.grid)]
+        # Of each choice in each shape the shortest call comes first, then all others by what they take.
+        by_time = sorted(kept, key=lambda result: self.time_s(result.scenario))
+        firsts = {(r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.choice): r for r in reversed(by_time)}
+        ordered = [r.scenario for r in firsts.values()]
+        ordered += [r.scenario for r in by_time if r.scenario not in set(ordered)]
+        left_s = self.deadline_s - self.clock()
+        launches = fewest_launches()
+        while launches > FEWEST_LAUNCHES and self._round_s([*ordered, *controls], launches) > left_s:
+            launches -= 1
+        scenarios = [*controls, *ordered]
+        while len(scenarios) > len(controls) + 1 and self._round_s(scenarios, launches) > left_s:
+            scenarios.pop()
+        return scenarios, launches
+
+    def _round_s(self, scenarios: Sequence[Scenario], launches: int) -> float:
+        measuring_s = sum(_EFFORT.expected_cost_s(self.time_s(scenario)) for scenario in scenarios)
+        return 2 * launches * (self.launch_s + measuring_s)
+
+    def _without_longer_files(self, results: Sequence[GateResult], tried: Tuning) -> list[GateResult]:
+        """After the last comparison: a collective stays only if its part of the file does not grow by the refusals."""
+        rules = self.rules_of(results)
+        longer = {name for name in rules if len(rules[name].rules) > len(tried.rule_sets[name].rules)}
+        reason = "no file could be found in time that is faster everywhere"
+        return [
+            replace(r, verdict=Verdict.REFUSED, reason=reason)
+            if r.verdict is Verdict.KEPT and r.scenario.collective in longer
+            else r
+            for r in results
+        ]
 
 
 def _controls(rules: RuleSet, grid: Sequence[Scenario]) -> list[Scenario]:
@@ -87,11 +143,7 @@ def _refused(found: Sequence[Comparison], threshold: float) -> dict[Scenario, st
     return refused
 
 
-def _after(result: GateResult, refused: Mapping[Scenario, str], last: bool) -> GateResult:
-    if result.verdict is not Verdict.KEPT:
-        return result
-    if result.scenario in refused:
+def _after(result: GateResult, refused: Mapping[Scenario, str]) -> GateResult:
+    if result.verdict is Verdict.KEPT and result.scenario in refused:
         return replace(result, verdict=Verdict.REFUSED, reason=refused[result.scenario])
-    if last:
-        return replace(result, verdict=Verdict.REFUSED, reason="no file could be found that is faster everywhere")
     return result

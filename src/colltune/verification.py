@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -16,16 +18,18 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Point, shapes
-from colltune.measure.contract import Convention, Effort
+from colltune.measure.contract import REFUSED, Convention, Effort
 from colltune.store.tuning import Tuning
 from colltune.verify.osu import OsuBenchmarks
-from colltune.verify.verdict import Comparison, compare
+from colltune.verify.verdict import Comparison, compare, compare_few, fewest_launches
 from colltune.workbench import Workbench
 
 EFFORT = Effort(relative_width=0.01, box_s=0.02, fewest=20, most=400)
 # Of each shape and collective, at most so many scenarios: verification is to be quick enough to be done.
 _MOST_SIZES = 16
 _CONTROLS = 3
+# Fewer launches of each kind tell nothing of how launches differ.
+FEWEST_LAUNCHES = 3
 
 
 def held_out(rules: RuleSet, sizes: Sequence[int], nodes: int, ppn: int) -> list[Scenario]:
@@ -53,7 +57,7 @@ def scenarios_to_verify(tuning: Tuning, tuned_sizes: Mapping[str, Sequence[int]]
     found: list[Scenario] = []
     for nodes, ppn in reversed(shapes(bench.nodes, bench.ppn)):
         for name, rules in tuning.rule_sets.items():
-            found += held_out(rules, tuned_sizes[name], nodes, ppn)
+            found += held_out(rules, tuned_sizes.get(name, ()), nodes, ppn)
     return found
 
 
@@ -68,16 +72,22 @@ def verify(
     osu: OsuBenchmarks | None = None,
     effort: Effort = EFFORT,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
+    deadline_s: float = math.inf,
 ) -> list[Comparison]:
     """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
 
-    With ``osu`` these programs measure in place of the agent. Raises LaunchError where a launch fails: then the file is
-    not in order, whatever its speed.
+    With ``osu`` these programs measure in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
+    each kind, where more would not be over by ``deadline_s`` (of time.monotonic). Raises LaunchError where a launch
+    fails: then the file is not in order, whatever its speed.
     """
     variables = tuning.variables_at(directory)
     order = random.Random(seed)
     times: dict[bool, defaultdict[Scenario, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
+    done, started_s = 0, time.monotonic()
     for launch in range(launches):
+        each_s = (time.monotonic() - started_s) / max(done, 1)
+        if done >= FEWEST_LAUNCHES and time.monotonic() + each_s > deadline_s:
+            break
         for position, tuned in enumerate(order.sample((True, False), 2)):
             setting = variables if tuned else {}
             if osu is None:
@@ -87,11 +97,15 @@ def verify(
             for scenario, time_s in found.items():
                 times[tuned][scenario].append(time_s)
             progress(2 * launch + position + 1, 2 * launches)
-    return [
-        compare(s, tuning.rule_sets[s.collective].evaluate(s), times[False][s], times[True][s])
+        done += 1
+    sides = {
+        (s, tuning.rule_sets[s.collective].evaluate(s)): (times[False][s], times[True][s])
         for s in scenarios
         if times[False][s] and times[True][s]
-    ]
+    }
+    if done < fewest_launches():
+        return compare_few(sides)
+    return [compare(*key, *both) for key, both in sides.items()]
 
 
 def _medians_of_launch(
@@ -100,6 +114,8 @@ def _medians_of_launch(
     found: dict[Scenario, float] = {}
     with closing(bench.live_source(seed, variables)) as source:
         for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
+            if samples and samples[0].status is Status.INAPPLICABLE and samples[0].detail != REFUSED:
+                continue  # there is no such call, with or without a file: less than one element for each rank
             if not samples or samples[0].status is not Status.OK:
                 what = samples[0].status if samples else "lost"
                 raise LaunchError(f"{point.scenario} was {what} with {dict(variables)}", "Run `colltune check`")

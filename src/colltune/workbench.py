@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from colltune import catalog
+from colltune.backends import Backend, open_backend
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import EnvironmentMismatchError, InputError
+from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
-from colltune.emit.mpich import MpichEmitter
-from colltune.emit.mpich_outcome import twin_of_default
-from colltune.emit.mpich_tree import Call
+from colltune.emit.contract import Emitter
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
-from colltune.mpi.installation import Installation, Library
+from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, find_job
 from colltune.mpi.launch import Command, Request, launch
 from colltune.native_build import build, cache_directory
@@ -47,13 +46,24 @@ class Workbench:
     nodes: int
     ppn: int
     thread_level: str
-    catalogue: Catalogue
-    emitter: MpichEmitter
+    backend: Backend
     agent: Path
     environment: Environment
     process_environment: Mapping[str, str]
     _settings: dict[tuple[str, Choice], Settings | None] = field(default_factory=dict)
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.backend.catalogue
+
+    @property
+    def emitter(self) -> Emitter:
+        return self.backend.emitter
+
+    def expressible(self, rule_set: RuleSet) -> RuleSet:
+        """What this library's file can say of rules that were made from all shapes of this job."""
+        return self.backend.expressible(rule_set, shapes(self.nodes, self.ppn))
 
     @property
     def crowded(self) -> bool:
@@ -80,8 +90,7 @@ class Workbench:
 
     def baseline(self, scenario: Scenario) -> Choice:
         """What a candidate is compared with: the default, in the form of the candidate that is the same, if one is."""
-        call = Call.of(scenario, self.thread_level)
-        twin = twin_of_default(self.emitter.defaults, call, self.catalogue)
+        twin = self.backend.twin(scenario, self.thread_level)
         return twin if twin is not None and twin in self.legal(scenario) else DEFAULT
 
     def space(self, collective: str, smallest: int, largest: int) -> Space:
@@ -131,24 +140,16 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
         raise InputError(f"there is no thread level {options.thread_level!r}", f"Use {', '.join(THREAD_LEVELS)}")
     python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
     installation = find_mpi(options.mpiexec, environ, python_bin=python_bin)
-    if installation.library is not Library.MPICH:
-        raise InputError(
-            f"{installation.mpiexec} is {installation.library} {installation.version}; colltune tunes MPICH so far",
-            "Give the mpiexec of an MPICH by --mpiexec, or run pip install 'colltune[mpich]'",
-        )
+    backend = open_backend(installation)
     job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
     nodes, ppn = _shape(options, job)
-    catalogue = catalog.load("mpich", installation.version)
-    # A selection file that is in force would be measured in the place of the library's own choice.
-    process_environment = {name: value for name, value in environ.items() if not name.endswith("_TUNING_JSON_FILE")}
     return Workbench(
         installation=installation,
         job=job,
         nodes=nodes,
         ppn=ppn,
         thread_level=options.thread_level,
-        catalogue=catalogue,
-        emitter=MpichEmitter.from_library(installation.libmpi, installation.version),
+        backend=backend,
         agent=build(installation.mpicc, "agent", cache_directory(environ)),
         environment=Environment(
             mpi=str(installation.library),
@@ -165,7 +166,8 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
                 "mpicc": str(installation.mpicc),
             },
         ),
-        process_environment=process_environment,
+        # A selection file that is in force would be measured in the place of the library's own choice.
+        process_environment=backend.clean(environ),
     )
 
 

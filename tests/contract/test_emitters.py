@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import load
+from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import Choice
+from colltune.core.rules import RuleSet
 from colltune.core.scenario import COLLECTIVES, SizeBasis
+from colltune.core.space import shapes
+from colltune.emit.live import LiveEmitter, live_basis
 from colltune.emit.mpich import MpichEmitter
+from colltune.emit.openmpi import OpenMpiEmitter
+from colltune.emit.openmpi_json import OpenMpiJsonEmitter
+from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.testing.emitter import EmitterContract
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
@@ -38,6 +45,84 @@ class TestMpich42(MpichContract):
 
 class TestMpich50(MpichContract):
     version = "5.0.2"
+
+
+class OpenMpiContract(EmitterContract):
+    version = ""
+    wide = True
+
+    def emitter(self) -> OpenMpiEmitter:
+        catalogue = load("openmpi", self.version)
+        assert isinstance(catalogue, OpenMpiCatalogue)
+        return OpenMpiEmitter(catalogue, wide=self.wide)
+
+    def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
+        catalogue = load("openmpi", self.version)
+        entries = [catalogue.collective(name) for name in COLLECTIVES]
+        return {e.name: (e.basis, catalogue.choices(e.name)) for e in entries if e.nothing_to_tune is None}
+
+    def expressible(self, rule_set: RuleSet) -> RuleSet:
+        return self.emitter().expressible(rule_set, shapes(16, 16))
+
+
+class TestOpenMpi41(OpenMpiContract):
+    version = "4.1.4"
+    wide = False
+
+
+class TestOpenMpi50(OpenMpiContract):
+    version = "5.0.11"
+
+
+class TestOpenMpi60(OpenMpiContract):
+    version = "6.0.0"
+
+    def emitter(self) -> OpenMpiJsonEmitter:  # type: ignore[override]
+        catalogue = load("openmpi", self.version)
+        assert isinstance(catalogue, OpenMpiCatalogue)
+        return OpenMpiJsonEmitter(catalogue)
+
+
+class TestIntelMpi(EmitterContract):
+    library, version = "intelmpi", "2021.18"
+
+    def emitter(self) -> IntelMpiEmitter | Mvapich2Emitter:
+        return IntelMpiEmitter(load(self.library, self.version))
+
+    def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
+        catalogue = load(self.library, self.version)
+        return {e.name: (e.basis, catalogue.choices(e.name)) for e in catalogue.entries.values() if e.algorithms}
+
+    def expressible(self, rule_set: RuleSet) -> RuleSet:
+        return self.emitter().expressible(rule_set, shapes(16, 16))
+
+
+class TestMvapich2(TestIntelMpi):
+    library, version = "mvapich", "2.3"
+
+    def emitter(self) -> Mvapich2Emitter:
+        return Mvapich2Emitter(load(self.library, self.version))
+
+
+class LiveContract(EmitterContract):
+    library = ""
+
+    def emitter(self) -> LiveEmitter:
+        catalogue = load(self.library, "5.0.2")
+        return LiveEmitter(catalogue, lambda collective, choice: [(f"{collective}_algorithm", len(str(choice)))])
+
+    def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
+        catalogue = load(self.library, "5.0.2")
+        entries = [catalogue.collective(name) for name in COLLECTIVES]
+        return {e.name: (live_basis(catalogue, e.name), catalogue.choices(e.name)) for e in entries}
+
+
+class TestLiveMpich(LiveContract):
+    library = "mpich"
+
+
+class TestLiveOpenMpi(LiveContract):
+    library = "openmpi"
 
 
 def test_the_contract_itself_is_not_collected() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from colltune.core.model import Prediction
 from colltune.core.space import Space
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
+from colltune.learn.fact import FactLearner
 from colltune.learn.forest import ForestLearner
-from colltune.learn.published import AcclaimLearner, FactLearner, PublishedSettings, RandomLearner
+from colltune.learn.published import AcclaimLearner, PublishedSettings, RandomLearner
 from colltune.learn.scaling import Scaling
+from colltune.learn.tuned import TunedFactLearner
 from colltune.testing.learner import LearnerContract
 
 
@@ -31,6 +36,24 @@ class TestFactLearner(LearnerContract):
         return FactLearner(space, seed, PublishedSettings(trees=3))
 
 
+class TestTunedFactLearner(LearnerContract):
+    def make(self, space: Space, seed: int) -> Learner:
+        return TunedFactLearner(space, seed, PublishedSettings(trees=3), trials=3)
+
+
 class TestAcclaimLearner(LearnerContract):
     def make(self, space: Space, seed: int) -> Learner:
         return AcclaimLearner(space, seed, PublishedSettings(trees=5))
+
+
+class _Upside:
+    """A prior that holds the slow choices for fast, and knows nothing of one of them."""
+
+    def predict(self, pairs):
+        log_time = [-float(len(str(choice))) if choice.algorithm != "default" else float("nan") for _, choice in pairs]
+        return Prediction(np.array(log_time), np.ones(len(pairs)))
+
+
+class TestInformedDecisionLearner(LearnerContract):
+    def make(self, space: Space, seed: int) -> Learner:
+        return DecisionLearner(space, seed, prior=_Upside())

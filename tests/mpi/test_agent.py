@@ -172,6 +172,16 @@ def test_a_line_longer_than_any_request_ends_the_agent_in_good_order(talk: Talk,
     assert talk(sanitized_agent, 2, [], b"measure id=1 cut off") == []
 
 
+def test_an_agent_that_hears_nothing_ends_itself(mpi: Installation, agent: Path) -> None:
+    environment = {**os.environ, **QUIET, "COLLTUNE_SILENCE_S": "1"}
+    command = [mpi.mpiexec, "-n", "2", agent, "--thread-level", "single"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as job:
+        try:
+            assert job.wait(timeout=60) == 0  # its input stays open all the while
+        finally:
+            job.kill()
+
+
 def test_more_shapes_than_communicators_are_kept(talk: Talk, agent: Path) -> None:
     """Five nodes, by the library's own means, in so many orders that communicators must be given back."""
     orders = [order for count in (2, 3, 5) for order in itertools.permutations("01234", count)][:90]

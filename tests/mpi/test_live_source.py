@@ -210,7 +210,7 @@ def test_killing_the_source_leaves_no_process_behind(jobs: Jobs, faulty: str, ha
     source = jobs.source(3, LD_PRELOAD=faulty, COLLTUNE_TEST_FAULT="bcast:64:hang")
     source.start()
     if hang:
-        source._send(point("bcast", 3, 64, "default"), SHORT)
+        source.begin(point("bcast", 3, 64, "default"), SHORT)
         time.sleep(0.3)
     assert len(jobs.processes()) >= 4
     source.kill()

@@ -132,13 +132,38 @@ def test_the_budget_holds_and_is_shared(box_s: float) -> None:
     assert all("budget" in reason for reason in outcome.reasons.values())
 
 
+class SoonContent(ForestLearner):
+    def should_stop(self) -> str | None:
+        return "it knows enough" if len(self._history.scenarios()) >= 3 else None
+
+
 def test_a_learner_that_has_learned_enough_ends_its_collective() -> None:
-    bench = Bench(budget_s=0.05)
+    whole = Bench(["bcast", "allreduce"])
+    bench = Bench(["bcast", "allreduce"], budget_s=whole.run().elapsed_s / 5)
+    bench.campaign.learners = {
+        "bcast": SoonContent(bench.spaces["bcast"], 1),
+        "allreduce": ForestLearner(bench.spaces["allreduce"], 1),
+    }
     outcome = bench.run()
-    # The estimate of the whole grid does not fit the budget, its true cost would.
-    assert len(list(small_space().pairs())) * EFFORT.box_s > 0.05
-    assert "variance was flat" in outcome.reasons["bcast"] or "every candidate" in outcome.reasons["bcast"]
+    assert outcome.reasons["bcast"] == "it knows enough"
+    measured = [sample.scenario for sample in bench.journal]
+    assert len({s for s in measured if s.collective == "bcast"}) == 3
+    # What it leaves goes to the other.
+    assert len({s for s in measured if s.collective == "allreduce"}) > 3
     assert set(bench.measured.values()) == {1}
+
+
+def test_the_budget_goes_where_most_is_to_be_gained() -> None:
+    def truth(scenario: Scenario, choice: Choice) -> float:
+        """bcast has an algorithm three times as fast as the default, allreduce none."""
+        faster = scenario.collective == "bcast" and choice == TREE
+        return 1e-6 * (scenario.size_bytes + 100) / (3.0 if faster else 1.0)
+
+    whole = Bench(["allreduce", "bcast"], truth=truth)
+    bench = Bench(["allreduce", "bcast"], truth=truth, budget_s=whole.run().elapsed_s / 2)
+    bench.run()
+    spent_s = {name: sum(s.cost_s for s in bench.journal if s.scenario.collective == name) for name in bench.spaces}
+    assert spent_s["bcast"] > 1.5 * spent_s["allreduce"] > 0.0
 
 
 def test_resume_of_a_learners_campaign_measures_nothing_twice() -> None:

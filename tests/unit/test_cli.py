@@ -14,6 +14,7 @@ from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.core.version import __version__
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 
@@ -154,3 +155,8 @@ def test_a_manifest_of_another_schema_says_so(tmp_path: Path) -> None:
     manifest["schema"] = 2
     (tmp_path / "tuning.json").write_text(json.dumps(manifest))
     fails_with_one_line(colltune("env", str(tmp_path)), "schema 2")
+
+
+def test_the_version_is_the_projects() -> None:
+    shown = colltune("--version")
+    assert (shown.returncode, shown.stdout) == (0, f"colltune {__version__}\n")

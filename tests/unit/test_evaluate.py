@@ -17,7 +17,6 @@ from colltune.core.space import Point
 from colltune.evaluate.compare import (
     Estimate,
     cost_ratio,
-    curve,
     estimate,
     nonp2_ratio,
     reach_by_grid,
@@ -110,7 +109,7 @@ def test_what_was_not_recorded_counts_as_the_worst():
 
 
 def test_costs_are_counted_and_states_scored_as_they_come():
-    cost = Cost(set_up_s=1e-6, repetitions=10)
+    cost = Cost(set_up_s=1e-6, repetitions=10, warm_up=0)
     run = simulate(grid(), "in order", InOrder, 0, cost)
     total = 6 * 1e-6 + 10 * (1 + 2 + 1 + 1.05 + 4 + 2) * 1e-6
     assert [step.cost for step in run.steps] == pytest.approx([32e-6 / total, (32 + 22.5) * 1e-6 / total, 1.0])
@@ -163,20 +162,11 @@ def test_an_interval_holds_the_median_and_shrinks_to_it_where_all_agree():
         estimate([])
 
 
-def test_curves_take_the_last_state_paid_for():
-    runs = [run_of("g", "s", 2.0, 1.0), run_of("g", "s", 4.0, 1.0)]
-    assert [(cost, value.median) for cost, value in curve(runs, "slowdown", [0.1, 0.5, 0.9, 1.0])] == [
-        (0.5, 3.0),
-        (0.9, 3.0),
-        (1.0, 1.0),
-    ]
-
-
 def test_tables_are_written(tmp_path):
     runs = [run_of("g", "ours", 1.5, 1.01)]
     write_steps(tmp_path / "steps.csv", runs)
     write_table(tmp_path / "reach.csv", reach_by_grid(runs))
-    assert (tmp_path / "steps.csv").read_text().splitlines()[2].startswith("g,ours,0,1,1,1,1.01,")
+    assert (tmp_path / "steps.csv").read_text().splitlines()[2].startswith("g,ours,0,1,0,1,1,1.01,")
     assert (tmp_path / "reach.csv").read_text().splitlines()[1] == "g,ours,1,1,1,1"
 
 

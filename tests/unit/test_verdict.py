@@ -12,7 +12,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.verification import held_out
 from colltune.verify.osu import parse_latency
-from colltune.verify.verdict import Verdict, compare, fewest_launches
+from colltune.verify.verdict import Verdict, compare, compare_few, fewest_launches
 
 SCENARIO = Scenario("bcast", 1, 4, 1024)
 RING = Choice("ring")
@@ -46,6 +46,21 @@ def test_too_few_launches_tell_nothing() -> None:
     few = fewest_launches() - 1
     assert compare(SCENARIO, RING, [1.0] * few, [9.0] * few).verdict is Verdict.SAME
     assert compare(SCENARIO, RING, [1.0] * (few + 1), [9.0] * (few + 1)).verdict is Verdict.SLOWER
+
+
+def test_with_few_launches_the_spread_of_all_points_decides() -> None:
+    noise = [0.97, 1.0, 1.03]
+    truth = {16: 1.0, 32: 1.0, 64: 1.0, 128: 1.25, 256: 0.8}
+    sides = {
+        (Scenario("bcast", 1, 4, size), RING): ([ratio * n for n in noise], noise[::-1])
+        for size, ratio in truth.items()
+    }
+    found = compare_few(sides)
+    assert [one.verdict for one in found] == [*[Verdict.SAME] * 3, Verdict.FASTER, Verdict.SLOWER]
+    assert all(one.low < truth[one.scenario.size_bytes] < one.high for one in found)
+    # One point that is calm by chance does not pass for a sure one.
+    calm = {**sides, (Scenario("bcast", 1, 4, 8), RING): ([0.95] * 3, [1.0] * 3)}
+    assert compare_few(calm)[-1].verdict is Verdict.SAME
 
 
 def test_held_out_sizes_are_between_the_tuned_ones_and_no_powers_of_two() -> None:

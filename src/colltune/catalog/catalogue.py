@@ -136,6 +136,11 @@ def _parameter_settings(algorithm: Algorithm, choice: Choice) -> Iterator[tuple[
             yield parameter.cvar, str(chosen.get(parameter.name, parameter.default))
 
 
+def needs_hold(needs: frozenset[Need], scenario: Scenario) -> bool:
+    """Whether the tuner's own calls of ``scenario`` meet all of ``needs``."""
+    return all(_holds(need, scenario) for need in needs)
+
+
 def _holds(need: Need, scenario: Scenario) -> bool:
     """Whether the tuner's own calls of ``scenario`` meet ``need``: float sums, two buffers, equal counts."""
     ranks, count = scenario.ranks, scenario.size_bytes // _ELEMENT_BYTES
@@ -150,6 +155,12 @@ def _holds(need: Need, scenario: Scenario) -> bool:
             return scenario.ppn > 1
         case Need.ONE_NODE:
             return scenario.nodes == 1
+        case Need.TWO_RANKS:
+            return ranks == 2
+        case Need.EVEN_RANKS:
+            return ranks % 2 == 0
+        case Need.COUNT_GE_RANKS:
+            return count >= ranks
         case Need.IN_PLACE:
             return False
         case Need.COMMUTATIVE | Need.BUILTIN_OP | Need.NOT_IN_PLACE:

@@ -11,7 +11,7 @@ from colltune.core.scenario import SizeBasis
 
 
 class Need(StrEnum):
-    """A precondition of an algorithm; the head of mpich.toml says what each of them means."""
+    """A precondition of an algorithm; the heads of mpich.toml and openmpi.toml say what each of them means."""
 
     POWER_OF_TWO = "power-of-two"
     COMMUTATIVE = "commutative"
@@ -22,6 +22,9 @@ class Need(StrEnum):
     IN_PLACE = "in-place"
     PARENT_COMM = "parent-comm"
     ONE_NODE = "one-node"
+    TWO_RANKS = "two-ranks"
+    EVEN_RANKS = "even-ranks"
+    COUNT_GE_RANKS = "count-ge-ranks"
 
 
 class Kind(StrEnum):
@@ -53,8 +56,8 @@ class Parameter:
 class Algorithm:
     """One algorithm of one collective in one version of the library.
 
-    ``selection_name``: its name in the selection file. ``number``: of a composition, the value of its control
-    variable, None where there is no such variable.
+    ``selection_name``: its name in the selection file. ``number``: the value of the control variable that chooses it,
+    None where there is none, or where it is chosen by name.
     """
 
     key: str
@@ -78,7 +81,8 @@ class CollectiveEntry:
     """A collective in one version of the library.
 
     ``basis``: the size that its rules compare with. ``nothing_to_tune``: the reason in words, or None.
-    ``network_only``: the composition that hands all ranks to the flat algorithm.
+    ``network_only``: the composition that hands all ranks to the flat algorithm. ``number``: of the collective in a
+    file of Open MPI; ``owner``: the component that takes it from there on several nodes, or None.
     """
 
     name: str
@@ -86,6 +90,8 @@ class CollectiveEntry:
     algorithms: tuple[Algorithm, ...]
     network_only: Algorithm
     nothing_to_tune: str | None = None
+    number: int = -1
+    owner: str | None = None
     _by_key: dict[str, Algorithm] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -9,14 +9,15 @@ from typing import Any
 
 from colltune.catalog.catalogue import Catalogue
 from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
+from colltune.catalog.openmpi import OpenMpiCatalogue, openmpi_entry
 from colltune.core.errors import InputError
 from colltune.core.scenario import SizeBasis
 
-LIBRARIES = ("mpich",)
+LIBRARIES = ("mpich", "openmpi", "intelmpi", "mvapich")
 
 
 def load(library: str, version: str) -> Catalogue:
-    """The catalogue of ``library`` ("mpich") at ``version``, such as "5.0.2".
+    """The catalogue of ``library`` ("mpich", ...) at ``version``, such as "5.0.2".
 
     A version newer than every known one is read as the newest, and ``Catalogue.warning`` says so. Raises
     InputError for an unknown library, an older version, and text that is no version.
@@ -30,7 +31,7 @@ def load(library: str, version: str) -> Catalogue:
         raise InputError(f"{library} {version} is older than {known[0]}", f"Use {library} {known[0]} to {known[-1]}")
     used = max((text for text in known if _version(text) <= wanted), key=_version)
     warning = None
-    if wanted not in map(_version, known):
+    if wanted not in map(_version, known) and not table.get("open_ended", False):
         warning = f"{library} {version} is not in the catalogue; it is taken for {used}"
     return _catalogue(library, used, warning)
 
@@ -43,6 +44,14 @@ def _table(library: str) -> dict[str, Any]:
 @cache
 def _catalogue(library: str, version: str, warning: str | None) -> Catalogue:
     table = _table(library)
+    if library != "mpich":
+        rows = {
+            name: {**body, "algorithms": [row for row in body["algorithms"] if _present(row, version)]}
+            for name, body in table["collectives"].items()
+        }
+        found = {name: openmpi_entry(name, body, table["prefix"]) for name, body in rows.items()}
+        kind = OpenMpiCatalogue if library == "openmpi" else Catalogue
+        return kind(library, version, warning, table["prefix"], found, {})
     entries = {name: _entry(name, body, table, version) for name, body in table["collectives"].items()}
     names = _version(version) >= _version(table["tree_type_names_since"])
     numbers: dict[str, int] = {} if names else table["tree_type_numbers"]

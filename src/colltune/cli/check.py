@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
 
 
 def check(
     tuned: Tuned,
     short: Annotated[bool, typer.Option("--short", help="One case of each kind, as at the end of `tune`.")] = False,
+    via: Via = "file",
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
     nodes: Nodes = None,
@@ -22,11 +23,12 @@ def check(
 
     The exit code is 1 if a case fails. More ranks than cores are fine here: --ppn 8 checks up to 8 ranks.
     """
+    from colltune.liveselect import in_force_via
     from colltune.replay import replay
-    from colltune.store.tuning import load_tuning
+    from colltune.store.tuning import load_deployable
     from colltune.workbench import MachineOptions, open_tuned_workbench
 
-    tuning = load_tuning(tuned)
+    tuning = in_force_via(load_deployable(tuned), via, os.environ)
     bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)
     result = replay(bench, tuning.rule_sets, tuning.variables_at(tuned), short=short)
     typer.echo(result.message)

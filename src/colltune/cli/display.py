@@ -15,7 +15,8 @@ from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
 from colltune.core.units import format_duration, format_size
 from colltune.report.tables import Gain, gains_table
-from colltune.tune import Listener, TuneResult
+from colltune.simulation import Simulation
+from colltune.tuner import Listener, TuneResult
 from colltune.verify.gate import GateResult, Verdict
 from colltune.workbench import Workbench
 
@@ -55,6 +56,11 @@ class Display:
             self._note(bench.catalogue.warning)
         if bench.crowded:
             self._note(CROWDED)
+
+    def simulated(self, simulation: Simulation) -> None:
+        cluster = simulation.cluster
+        about = f"{cluster.text}, simulated by {simulation.environment.facts['simulator']}"
+        self.console.print(f"{about}: {cluster.nodes} nodes x {cluster.ppn} ranks", markup=False)
 
     def _note(self, text: str) -> None:
         self.console.print(f"note: {text}", markup=False)
@@ -126,6 +132,11 @@ class Display:
                 f" {outside:.0%} of it outside the measured collectives;"
                 f" {format_duration(summary['total_s'])} with the proof."
             )
+        if result.tuning.environment.mpi == "simulated":
+            say(
+                f"The rules are in {out}/simulated/rules.json, in a format of our own: no MPI reads them.", markup=False
+            )
+            return
         say(f"Run your application with: colltune run {out} -- mpiexec -n {_ranks(result)} ./app", markup=False)
 
 

@@ -17,6 +17,7 @@ def doctor(
     thread_level: ThreadLevel = "single",
 ) -> None:
     """Say which MPI, launcher and job are found, and what can be tuned here."""
+    from colltune.core.choice import format_choices
     from colltune.core.scenario import COLLECTIVES, Scenario
     from colltune.workbench import MachineOptions, open_workbench
 
@@ -42,6 +43,8 @@ def doctor(
         typer.echo(f"{'warning':<14} {bench.catalogue.warning}")
     if bench.crowded:
         typer.echo(f"{'warning':<14} {CROWDED}")
+    for text in bench.backend.obstacles(os.environ):
+        typer.echo(f"{'warning':<14} {text}")
     ready = bench.live_source(seed=1)
     try:
         said = ready.start()
@@ -51,7 +54,7 @@ def doctor(
     for collective in COLLECTIVES:
         reason = bench.catalogue.collective(collective).nothing_to_tune
         choices = bench.legal(Scenario(collective, bench.nodes, bench.ppn, 0 if collective == "barrier" else 1 << 16))
-        typer.echo(f"{collective:<22} {reason or ', '.join(str(choice) for choice in choices)}")
+        typer.echo(f"{collective:<22} {reason or format_choices(choices)}")
 
 
 CROWDED = (

@@ -16,6 +16,7 @@ from colltune.verify.evidence import (
     FileWatch,
     Proof,
     SummaryFilter,
+    files_of,
     has_summary,
     judge,
     overriding,
@@ -39,13 +40,20 @@ def run_and_prove(
     asks = has_summary(*mpi) and not environment.get(SUMMARY_VARIABLE)
     summary = SummaryFilter()
     child_environment = {**environment, SUMMARY_VARIABLE: "1"} if asks else dict(environment)
-    with FileWatch(map(Path, variables.values())) as watch:
+    with FileWatch(map(Path, files_of(variables).values())) as watch:
         code = _run(command, child_environment, summary if asks else None)
         return code, judge(variables, summary.loaded, watch.opened(), watch.failure)
 
 
-def report(code: int, proof: Proof, environment: Mapping[str, str], collectives: Iterable[str]) -> int:
-    """Prints the proof on standard error; the exit code of `colltune run --prove`."""
+def report(
+    code: int, proof: Proof, environment: Mapping[str, str], collectives: Iterable[str], obstacles: Sequence[str] = ()
+) -> int:
+    """Prints the proof on standard error; the exit code of `colltune run --prove`.
+
+    ``obstacles``: what is known to keep the files from deciding.
+    """
+    if obstacles and proof.proven:
+        proof = Proof(False, f"{proof.text}, but {'; '.join(obstacles)}")
     passed_by = overriding(environment, collectives)
     if passed_by and proof.proven:
         proof = Proof(False, f"{proof.text}, but {', '.join(passed_by)} in the environment passes them by")

@@ -6,15 +6,19 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from colltune.cli.options import Tuned
+from colltune.cli.options import Tuned, Via
 from colltune.core.errors import InputError
+
+if TYPE_CHECKING:
+    from colltune.core.sample import Environment
 
 _LAUNCHERS = frozenset({"mpiexec", "mpiexec.hydra", "mpirun"})
 _PROVE = "--prove"
+_VIA = "--via"
 
 
 def run(
@@ -24,41 +28,98 @@ def run(
         bool,
         typer.Option(_PROVE, help="Say at the end whether the tuning was in force; exit code 3 if nothing proves it."),
     ] = False,
+    via: Via = "file",
+    alltoallv: Annotated[
+        Path | None,
+        typer.Option(help="A table of `tune alltoallv` for MPI_Alltoallv; the directory may then be left out."),
+    ] = None,
 ) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
 
-    --prove stands before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
-    itself which files it loaded; of older ones it is seen whether the files are opened on this node.
+    --prove and --via stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0
+    on says itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
-    from colltune.store.tuning import load_tuning
+    from colltune.store.tuning import load_deployable
 
-    prove_after, command = _split(context.args)
-    prove = prove or prove_after
+    if alltoallv is not None and not tuned.is_dir():
+        command = [str(tuned), *context.args]
+        _replace_by(command, with_alltoallv(command, alltoallv, os.environ))
+    prove_after, via_after, command = _split(context.args)
+    prove, via = prove or prove_after, via_after or via
     if not command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
-    tuning = load_tuning(tuned)
+    tuning = load_deployable(tuned)
     variables = tuning.variables_at(tuned)
     environment = {**os.environ, **variables}
+    if via != "file":
+        from colltune.liveselect import in_force_via, preloaded_first
+
+        tuning = in_force_via(tuning, via, os.environ)
+        variables = tuning.variables_at(tuned)
+        environment = preloaded_first(variables, os.environ)
     program = _program(command, tuning.environment.facts, environment)
     _require_same_mpi(program, tuning.environment.mpi, tuning.environment.mpi_version, tuned)
-    arguments = [program, *command[1:]]
+    arguments = [program, *_forwarded(program, tuning.environment.mpi, variables), *command[1:]]
+    obstacles = [] if via == "live" else _obstacles(tuning.environment, environment, command)
+    for text in obstacles:
+        typer.echo(f"colltune: warning: {text}", err=True)
     if prove:
         from colltune.cli.prove import report, run_and_prove
 
         mpi = tuning.environment.mpi, tuning.environment.mpi_version
         code, proof = run_and_prove(arguments, environment, variables, mpi)
-        raise typer.Exit(report(code, proof, environment, tuning.rule_sets))
+        raise typer.Exit(report(code, proof, environment, tuning.rule_sets, obstacles))
+    if alltoallv is not None:
+        arguments, environment = with_alltoallv(arguments, alltoallv, environment)
+    _replace_by(command, (arguments, environment))
+
+
+def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[str, str]]) -> NoReturn:
+    arguments, environment = started
     try:
-        os.execvpe(program, arguments, environment)
+        os.execvpe(arguments[0], list(arguments), dict(environment))
     except OSError as error:
-        raise InputError(f"cannot run {program}: {error.strerror}", "Check the command after --") from error
+        raise InputError(f"cannot run {command[0]}: {error.strerror}", "Check the command after --") from error
 
 
-def _split(arguments: Sequence[str]) -> tuple[bool, list[str]]:
-    """What follows the directory: whether --prove is there, and the command after it and after the first --."""
-    prove = bool(arguments) and arguments[0] == _PROVE
-    rest = list(arguments[1:] if prove else arguments)
-    return prove, rest[1:] if rest[:1] == ["--"] else rest
+def with_alltoallv(
+    command: Sequence[str], table: Path, environment: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """Command and environment with libcolltune loaded into the program, and MPI_Alltoallv by ``table``."""
+    from colltune.alltoallv.table import load_table
+    from colltune.mpi.detect import find_mpi
+    from colltune.mpi.installation import Library
+    from colltune.native_build import build_library, cache_directory
+
+    load_table(table)
+    launcher = command[0] if Path(command[0]).name in _LAUNCHERS else None
+    installation = find_mpi(launcher, environment)
+    library = str(build_library(installation.mpicc, cache_directory(environment)))
+    loaded = ":".join(filter(None, (library, environment.get("LD_PRELOAD", ""))))
+    made = {**environment, "LD_PRELOAD": loaded, "COLLTUNE_ALLTOALLV": str(table.resolve())}
+    if installation.library is Library.OPENMPI and launcher is not None:  # it hands on only what it is told to
+        return [command[0], "-x", "LD_PRELOAD", "-x", "COLLTUNE_ALLTOALLV", *command[1:]], made
+    return list(command), made
+
+
+def _split(arguments: Sequence[str]) -> tuple[bool, str, list[str]]:
+    """What follows the directory: whether --prove is there, the value of --via or "", and the command."""
+    rest, prove, via = list(arguments), False, ""
+    while rest and rest[0].partition("=")[0] in (_PROVE, _VIA):
+        if rest[0] == _PROVE:
+            prove, rest = True, rest[1:]
+        elif "=" in rest[0]:
+            via, rest = rest[0].partition("=")[2], rest[1:]
+        else:
+            via, rest = (rest[1] if len(rest) > 1 else "?"), rest[2:]
+    return prove, via, rest[1:] if rest[:1] == ["--"] else rest
+
+
+def _forwarded(program: str, mpi: str, variables: Mapping[str, str]) -> list[str]:
+    """Open MPI's launchers hand on their own variables to other nodes, and what they are told to."""
+    if mpi != "openmpi" or Path(program).name not in _LAUNCHERS:
+        return []
+    return [word for name in variables if not name.startswith("OMPI_") for word in ("-x", name)]
 
 
 def _program(command: Sequence[str], facts: Mapping[str, str], environment: Mapping[str, str]) -> str:
@@ -69,6 +130,24 @@ def _program(command: Sequence[str], facts: Mapping[str, str], environment: Mapp
         if beside.is_file():
             return str(beside)
     return name
+
+
+def _obstacles(tuned: Environment, environment: Mapping[str, str], command: Sequence[str]) -> list[str]:
+    """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
+    if tuned.mpi != "openmpi":
+        return []
+    from colltune.backends.openmpi import find_obstacles
+    from colltune.mpi.detect import ask_flux
+    from colltune.mpi.job import find_job
+
+    found = find_obstacles(environment, command)
+    nodes = len(find_job(environment, flux_resources=ask_flux(environment)).nodes)
+    if nodes != tuned.nodes:
+        found.append(
+            f"tuned on {tuned.nodes} {'node' if tuned.nodes == 1 else 'nodes'}, and this job has {nodes}: "
+            "a file of Open MPI cannot tell them apart"
+        )
+    return found
 
 
 def _require_same_mpi(program: str, library: str, version: str, tuned: Path) -> None:

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, ThreadLevel, refuse_with_simulate
+
+if TYPE_CHECKING:
+    from colltune.priors import PriorSources
+    from colltune.profile.application import Profile
+    from colltune.tuner import TuneOptions
 
 
 def tune(
     collectives: Annotated[
-        list[str], typer.Argument(help="Collectives to tune: bcast allreduce ...", show_default=False)
-    ],
+        list[str] | None, typer.Argument(help="Collectives to tune: bcast allreduce ...", show_default=False)
+    ] = None,
+    profile: Annotated[
+        Path | None, typer.Option(help="Tune what this application calls: a file of `colltune profile`.")
+    ] = None,
+    runtime: Annotated[
+        str, typer.Option(help="With --profile: the time that the application will still run, all runs together.")
+    ] = "2h",
     out: Annotated[Path, typer.Option(help="Directory for the tuning.")] = Path("tuned"),
     budget: Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")] = "5m",
     min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
@@ -27,12 +39,27 @@ def tune(
     reproducible: Annotated[
         bool, typer.Option("--reproducible", help="Reductions give the same bits for every message size and timing.")
     ] = False,
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            help="Which parts of the job may measure at once: a file, a scheme such as aurora, or serial."
+            " Default: Slurm's topology file, else serial."
+        ),
+    ] = None,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Start from what is known elsewhere: an earlier tuning, a table of `colltune collect` (of another"
+            " cluster, or simulated), a model of `colltune train`, or shipped. May be given several times."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
     nodes: Nodes = None,
     ppn: Ppn = None,
     thread_level: ThreadLevel = "single",
+    simulate: Simulate = "",
 ) -> None:
     """Measure collectives on the nodes of this job, and write the file that makes MPI choose best."""
     from colltune.core.errors import InputError
@@ -40,21 +67,95 @@ def tune(
 
     if gate not in ("on", "off"):
         raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
+    if profile is None and not collectives:
+        raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
+    if profile is not None and simulate:
+        raise InputError("--profile is for a real machine, not for --simulate", "Leave one of them out")
+    application, runtime_s = _load(profile), parse_duration(runtime)
     budget_s, smallest, largest = parse_duration(budget), parse_size(min_size), parse_size(max_size)
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
     from colltune.cli.display import Display
-    from colltune.tune import TuneOptions, require_writable
-    from colltune.tune import tune as run_tune
+    from colltune.tuner import TuneOptions, require_writable
+    from colltune.tuner import tune as run_tune
     from colltune.workbench import MachineOptions, open_workbench
 
     require_writable(out)
-    bench = open_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), os.environ)
+    if collectives == ["alltoallv"] and not simulate:
+        from colltune.cli.tune_alltoallv import tune_alltoallv_here
+
+        tune_alltoallv_here(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), out, largest, budget_s, seed)
+        return
+    options = TuneOptions(
+        collectives or [], smallest, largest, budget_s, resume, seed, gate == "on", reproducible, topology=topology
+    )
+    if prior:
+        options = replace(options, prior=_prior(prior))
+    machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
+    if simulate:
+        refuse_with_simulate(machine)
+        _tune_simulated(simulate, options, out)
+        return
+    bench = open_workbench(machine, os.environ)
     signal.signal(signal.SIGTERM, _stop)
-    options = TuneOptions(collectives, smallest, largest, budget_s, resume, seed, gate == "on", reproducible)
+    if application is not None:
+        from colltune.payoff import for_application
+
+        options = for_application(options, application, runtime_s, bench.catalogue)
     with Display() as display:
         display.machine(bench)
         result = run_tune(bench, options, out, display.listener())
     display.result(result, out)
+    if options.stakes is not None:
+        from colltune.payoff import payoff_of
+
+        typer.echo(payoff_of(result, options.stakes, bench.nodes * bench.ppn).text())
+    if not result.outcome.interrupted:
+        typer.echo(_page(out))
+
+
+def _tune_simulated(text: str, options: TuneOptions, out: Path) -> None:
+    from colltune.cli.display import Display
+    from colltune.simulated_tune import tune_simulated
+    from colltune.simulation import open_simulation
+
+    simulation = open_simulation(text, os.environ)
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        with Display() as display:
+            display.simulated(simulation)
+            result = tune_simulated(simulation, options, out, display.listener())
+    finally:
+        simulation.close()
+    display.result(result, out)
+
+
+def _prior(names: list[str]) -> PriorSources:
+    from colltune.pretrained.features import read_features
+    from colltune.pretrained.record import RunningMachine
+    from colltune.priors import load_prior_sources
+
+    return load_prior_sources(names, lambda: read_features(RunningMachine()))
+
+
+def _load(path: Path | None) -> Profile | None:
+    if path is None:
+        return None
+    from colltune.profile.files import load_profile
+
+    return load_profile(path)
+
+
+def _page(out: Path) -> str:
+    """Makes the page of the report, and says where it is. What is tuned is tuned, whatever becomes of the page."""
+    from colltune.core.errors import InputError
+    from colltune.explanation import load_findings
+    from colltune.native_build import cache_directory
+    from colltune.report.html import PAGE, write_page
+
+    try:
+        return f"Look at it: {write_page(load_findings(out), out / PAGE, cache_directory(os.environ))}"
+    except InputError as error:
+        return f"No page was made: {error}"
 
 
 def _stop(_number: int, _frame: object) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
 
 
 def verify(
@@ -22,17 +22,22 @@ def verify(
         str, typer.Option(help="What a time is: slowest-rank, or osu (mean over ranks, MPI_Barrier between calls).")
     ] = "slowest-rank",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
+    via: Via = "file",
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
     nodes: Nodes = None,
     ppn: Ppn = None,
 ) -> None:
     """Compare the default with the tuned file, also at sizes that were not tuned. Exit code 1 if any is slower."""
+    from statistics import geometric_mean
+
     from colltune.cli.console import make_console
+    from colltune.core.choice import DEFAULT
     from colltune.core.errors import InputError
+    from colltune.liveselect import in_force_via
     from colltune.measure.contract import Convention
     from colltune.report.tables import comparisons_table
-    from colltune.store.tuning import load_tuning, tuned_sizes
+    from colltune.store.tuning import load_deployable, tuned_sizes
     from colltune.verification import EFFORT, scenarios_to_verify
     from colltune.verification import verify as run_verify
     from colltune.verify.osu import OsuBenchmarks
@@ -41,7 +46,7 @@ def verify(
 
     if convention not in list(Convention):
         raise InputError(f"there is no convention {convention!r}", f"Use {' or '.join(Convention)}")
-    tuning = load_tuning(tuned)
+    tuning = in_force_via(load_deployable(tuned), via, os.environ)
     bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)
     programs = None if osu is None else OsuBenchmarks.find(osu, list(tuning.rule_sets))
     scenarios = scenarios_to_verify(tuning, tuned_sizes(tuned), bench)
@@ -58,7 +63,15 @@ def verify(
     console = make_console()
     console.print(comparisons_table(comparisons))
     if launches < fewest_launches():
-        console.print(f"{launches} launches are too few to tell anything; use {fewest_launches()} or more.")
+        console.print(
+            f"{launches} launches are too few for an interval of each point by itself ({fewest_launches()} would do):"
+            " how much launches differ is taken from all points of a collective together."
+        )
+    if comparisons:
+        ruled = [c.ratio for c in comparisons if c.choice != DEFAULT]
+        with_rules = f", {geometric_mean(ruled):.3f} where a rule holds" if ruled else ""
+        mean = geometric_mean([c.ratio for c in comparisons])
+        console.print(f"Speed-up, geometric mean: {mean:.3f} over {len(comparisons)} points{with_rules}.")
     counts = {verdict: sum(1 for c in comparisons if c.verdict is verdict) for verdict in Verdict}
     console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")
     raise typer.Exit(1 if counts[Verdict.SLOWER] else 0)

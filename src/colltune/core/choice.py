@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from colltune.core.errors import InputError
@@ -35,6 +36,20 @@ def format_choice(choice: Choice) -> str:
     if not choice.parameters:
         return choice.algorithm
     return f"{choice.algorithm}({','.join(f'{name}={value}' for name, value in choice.parameters)})"
+
+
+def format_choices(choices: Iterable[Choice]) -> str:
+    """Choices in a line: ``"ring, recexch(k=2|3|4)"``, an algorithm once with all values of its parameters."""
+    values: dict[str, dict[str, dict[str, None]]] = {}
+    for choice in choices:
+        of_algorithm = values.setdefault(choice.algorithm, {})
+        for name, value in choice.parameters:
+            of_algorithm.setdefault(name, {})[str(value)] = None
+    parts = []
+    for algorithm, parameters in values.items():
+        inside = ",".join(f"{name}={'|'.join(tried)}" for name, tried in parameters.items())
+        parts.append(f"{algorithm}({inside})" if inside else algorithm)
+    return ", ".join(parts)
 
 
 def parse_choice(text: str) -> Choice:

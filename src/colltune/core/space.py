@@ -11,10 +11,14 @@ from colltune.core.scenario import REDUCTIONS, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is measured together: choices of one scenario, interleaved so that drift hits all alike."""
+    """What is measured together: choices of one scenario, interleaved so that drift hits all alike.
+
+    ``repetitions``: how often each is timed at most; 0: as often as the source takes for enough.
+    """
 
     scenario: Scenario
     choices: tuple[Choice, ...]
+    repetitions: int = 0
 
 
 @dataclass(frozen=True)

@@ -87,26 +87,17 @@ def nonp2_ratio(runs: Iterable[Run], ours: str) -> float:
     return float(np.median(ratios)) if ratios else float("nan")
 
 
-def curve(runs: Sequence[Run], metric: str, axis: Sequence[float]) -> list[tuple[float, Estimate]]:
-    """A metric at each cost share of ``axis`` over the runs that had measured anything by then."""
-    found = []
-    for cost in axis:
-        values = [float(getattr(metrics, metric)) for run in runs if (metrics := run.at(cost)) is not None]
-        if values:
-            found.append((cost, estimate(values)))
-    return found
-
-
 def write_steps(path: Path, runs: Iterable[Run]) -> None:
     """One row per scored step, with ``stop`` 1 at the step at which the strategy would have stopped."""
     names = [field.name for field in fields(Metrics)]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["grid", "strategy", "seed", "cost", "share", "stop", *names])
+        writer.writerow(["grid", "strategy", "seed", "cost", "cost_s", "share", "stop", *names])
         for run in runs:
             for step in run.steps:
                 values = asdict(step.metrics)
-                marks = [f"{step.cost:.6g}", f"{step.share:.6g}", int(step is run.stop)]
+                cost_s = step.cost * run.total_s
+                marks = [f"{step.cost:.6g}", f"{cost_s:.6g}", f"{step.share:.6g}", int(step is run.stop)]
                 writer.writerow([run.grid, run.strategy, run.seed, *marks, *(f"{values[name]:.6g}" for name in names)])
 
 

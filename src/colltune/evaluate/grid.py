@@ -23,7 +23,10 @@ Floats = NDArray[np.float64]
 class Grid:
     """``default_s`` (N,): the time of the library's own selection, NaN where it was not recorded.
 
-    ``default_s`` is not a candidate: it is what a tuner's selection is compared with.
+    ``default_s`` is not a candidate: it is what a tuner's selection is compared with. ``cost_s`` (N, M): what measuring
+    each pair took, set-up and repetitions included; None or NaN where that is not known. ``spread`` (N, M, 7):
+    quantiles of single repetitions over the recorded median, at the probabilities of ``colltune.evaluate.noise``; None
+    or NaN where they are not known.
     """
 
     name: str
@@ -32,6 +35,8 @@ class Grid:
     choices: tuple[Choice, ...]
     time_s: Floats
     default_s: Floats
+    cost_s: Floats | None = None
+    spread: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.time_s.shape != (len(self.scenarios), len(self.choices)):
@@ -68,6 +73,13 @@ class Grid:
             raise KeyError((scenario, choice))
         return time_s
 
+    def recorded_cost(self, scenario: Scenario, choice: Choice) -> float | None:
+        """Seconds that measuring a pair took; None where the table does not say."""
+        if self.cost_s is None:
+            return None
+        cost_s = float(self.cost_s[self.rows[scenario], self.columns[choice]])
+        return cost_s if np.isfinite(cost_s) else None
+
     def only(self, keep: Sequence[int]) -> Grid:
         """The grid of some of the scenarios."""
         rows = list(keep)
@@ -78,9 +90,21 @@ class Grid:
             self.choices,
             self.time_s[rows],
             self.default_s[rows],
+            None if self.cost_s is None else self.cost_s[rows],
+            None if self.spread is None else self.spread[rows],
         )
+
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """(N, M): what was recorded."""
+        return np.isfinite(self.time_s)
+
+    @cached_property
+    def recorded(self) -> list[tuple[Scenario, Choice]]:
+        """The recorded pairs, scenario by scenario: what a model is asked for."""
+        return [(self.scenarios[row], self.choices[column]) for row, column in np.argwhere(self.known)]
 
     @property
     def pairs(self) -> int:
         """How many pairs were recorded."""
-        return int(np.isfinite(self.time_s).sum())
+        return int(self.known.sum())

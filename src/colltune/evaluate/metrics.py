@@ -20,8 +20,8 @@ SIGNIFICANT = 0.10  # a choice slower than the best by more than this share is a
 class Metrics:
     """``r2``: of predicted log times against recorded ones, each less the mean of its scenario, as models may know
     ratios only; NaN where predictions are not finite. ``regret``: mean slowdown weighted by the time that an
-    application spends at each scenario, less 1. ``p2_slowdown``, ``nonp2_slowdown``: over the scenarios with a message
-    size that is a power of two, and the others; NaN where there are none.
+    application spends at each scenario, less 1; NaN where it calls none of them. ``p2_slowdown``, ``nonp2_slowdown``:
+    over the scenarios with a message size that is a power of two, and the others; NaN where there are none.
     """
 
     slowdown: float
@@ -36,10 +36,8 @@ class Metrics:
 
 def select(model: Model, grid: Grid) -> tuple[NDArray[np.intp], Floats]:
     """The fastest recorded choice by ``model`` (N,), and its predicted log times (N, M), NaN where not recorded."""
-    rows, columns = np.nonzero(np.isfinite(grid.time_s))
-    pairs = [(grid.scenarios[row], grid.choices[column]) for row, column in zip(rows, columns, strict=True)]
     predicted = np.full(grid.time_s.shape, np.nan)
-    predicted[rows, columns] = model.predict(pairs).log_time
+    predicted[grid.known] = model.predict(grid.recorded).log_time
     return np.where(np.isnan(predicted), np.inf, predicted).argmin(axis=1), predicted
 
 
@@ -65,7 +63,7 @@ def score(
         accuracy=float((slow <= 1.0).mean()),
         mistakes=float((slow > 1.0 + significant).mean()),
         worst=float(slow.max()),
-        regret=float((spent * slow).sum() / spent.sum() - 1.0) if spent.sum() > 0 else 0.0,
+        regret=float((spent * slow).sum() / spent.sum() - 1.0) if spent.sum() > 0 else float("nan"),
         r2=float("nan") if predicted is None else _r2(predicted, np.log(grid.time_s)),
         p2_slowdown=float(slow[~odd].mean()) if (~odd).any() else float("nan"),
         nonp2_slowdown=float(slow[odd].mean()) if odd.any() else float("nan"),

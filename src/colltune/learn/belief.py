@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from colltune.learn.gaussian import (
-    MEASURED_SD,
     PRIOR_MEAN,
     ChoiceProcess,
     Floats,
@@ -23,21 +21,26 @@ from colltune.learn.gaussian import (
     kernel_diagonal,
     rough_variance,
 )
+from colltune.learn.noise import MEASURED_SD
 
 # Observations of one choice that enter the fit of the hyperparameters: more cost time and change little.
-_FIT_ROWS = 30
+_FIT_ROWS = 16
 # Log seconds assumed of everything before the first measurement: 50 us.
 _UNKNOWN = -10.0
 
 
 @dataclass(frozen=True)
 class Observations:
-    """n measured pairs: z (n, 3) of the scenario, its row in the grid (-1 outside), the choice's number, log time."""
+    """n measured pairs: z (n, 3) of the scenario, its row in the grid (-1 outside), the choice's number, log time.
+
+    ``noise``: the variance with which each log time is known.
+    """
 
     z: Floats
     row: Rows
     number: Rows
     log_time: Floats
+    noise: Floats
 
     def __len__(self) -> int:
         return len(self.log_time)
@@ -66,10 +69,12 @@ class Belief:
         if iterations and len(seen):
             random = np.random.default_rng(seed)
             some = [rows if len(rows) <= _FIT_ROWS else random.choice(rows, _FIT_ROWS, False) for rows in of_choice]
-            groups = [(seen.z[rows], residual[rows]) for rows in some if len(rows)]
+            groups = [(seen.z[rows], residual[rows], seen.noise[rows]) for rows in some if len(rows)]
             self.theta = fit_theta(self.theta, groups, iterations)
         self._of_choice = of_choice
-        self._processes = [ChoiceProcess(self.theta, seen.z[rows], residual[rows], freedom) for rows in of_choice]
+        self._processes = [
+            ChoiceProcess(self.theta, seen.z[rows], residual[rows], seen.noise[rows], freedom) for rows in of_choice
+        ]
         prior = kernel(self.theta, z, z)
         prior[np.diag_indices(len(z))] += rough_variance(self.theta)
         self.mean = np.empty((len(z), choices))
@@ -78,6 +83,12 @@ class Belief:
             mean, root, scale = self._posterior(number, z, np.arange(len(z)))
             self.mean[:, number] = mean
             self._covariance.append(scale * (prior - root.T @ root))
+        self.variance = np.empty((len(z), choices))  # (N, M)
+        for number in range(choices):
+            self._note_variance(number)
+
+    def _note_variance(self, number: int) -> None:
+        self.variance[:, number] = np.maximum(np.diag(self._covariance[number]), 1e-12)
 
     def _posterior(self, number: int, z: Floats, grid_row: Rows) -> tuple[Floats, Floats, float]:
         """Mean, root and scale of one choice at ``z``; ``grid_row``: which row of the grid each is, -1 for none."""
@@ -94,48 +105,41 @@ class Belief:
         prior = kernel_diagonal(self.theta, z) + rough_variance(self.theta)
         return mean, np.asarray(np.maximum(scale * (prior - (root * root).sum(axis=0)), 0.0))
 
-    @property
-    def variance(self) -> Floats:
-        """(N, M)."""
-        return np.stack([np.maximum(np.diag(covariance), 1e-12) for covariance in self._covariance], axis=1)
-
-    def shifts(self, rows: Rows, numbers: Rows) -> Floats:
+    def shifts(self, rows: Rows, numbers: Rows, noise: Floats) -> Floats:
         """(c, N): by how much a measurement of each of c pairs would move the mean of its choice at every scenario.
 
-        The standard deviation of the move, before the result is known.
+        The standard deviation of the move, before the result is known; ``noise`` (c,): the variance of each result.
         """
         moved = np.stack([self._covariance[number][row] for row, number in zip(rows, numbers, strict=True)])
         own = moved[np.arange(len(rows)), rows]
-        return np.asarray(np.abs(moved) / np.sqrt(np.maximum(own, 1e-12) + MEASURED_SD**2)[:, None])
+        return np.asarray(np.abs(moved) / np.sqrt(np.maximum(own, 1e-12) + noise)[:, None])
 
-    def update(self, row: int, number: int, log_time: float | None) -> None:
+    def update(self, row: int, number: int, log_time: float | None, noise: float) -> None:
         """Takes one more measurement in without a new fit. None: it is under way; expected to come out as believed."""
         covariance = self._covariance[number]
-        gain = covariance[row] / (covariance[row, row] + MEASURED_SD**2)
+        gain = covariance[row] / (covariance[row, row] + noise)
         if log_time is not None:
             self.mean[:, number] += gain * (log_time - self.mean[row, number])
         self._covariance[number] = covariance - np.outer(gain, covariance[row])
+        self._note_variance(number)
 
     def copy(self) -> Belief:
         """One that can be updated on its own."""
         other = object.__new__(Belief)
         other.__dict__.update(self.__dict__)
-        other.mean = self.mean.copy()
+        other.mean, other.variance = self.mean.copy(), self.variance.copy()
         other._covariance = list(self._covariance)
         return other
 
 
-def observations(z: Floats, row: Sequence[int], number: Sequence[int], time_s: Sequence[float]) -> Observations:
+def observations(
+    z: Floats, row: Sequence[int], number: Sequence[int], time_s: Sequence[float], noise: Floats | None = None
+) -> Observations:
+    """``noise``: MEASURED_SD for all where it is not given."""
     return Observations(
         z.reshape(-1, 3),
         np.array(row, dtype=np.intp),
         np.array(number, dtype=np.intp),
         np.log(np.array(time_s, dtype=float)),
+        np.full(len(time_s), MEASURED_SD**2) if noise is None else noise,
     )
-
-
-def normal_loss(distance: Floats, deviation: Floats) -> Floats:
-    """E[max(0, X)] for X normal with mean -``distance`` <= 0 and ``deviation``: the expected loss of not switching."""
-    ratio = np.minimum(distance / deviation, 8.0)
-    density = np.exp(-0.5 * ratio * ratio) / np.sqrt(2.0 * np.pi)
-    return np.asarray(np.maximum(deviation * density - distance * ndtr(-ratio), 0.0))

@@ -15,8 +15,8 @@ class Learner(Protocol):
 
     Laws (tested on every implementation by ``colltune.testing.LearnerContract``): the order in which samples are
     told is irrelevant to the model; telling one sample twice changes nothing; a point that is pending or fully
-    measured is never asked for again; samples without a time never enter the model; equal seeds and samples
-    give equal answers.
+    measured is never asked for again (one that was asked for with few ``repetitions`` may be, once); samples without a
+    time never enter the model; equal seeds and samples give equal answers.
     """
 
     def ask(self, count: int) -> list[Point]:

@@ -10,114 +10,154 @@ clearly dominated choice can cross nothing and is not measured again; a cheap me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from colltune.core.choice import Choice
 from colltune.core.model import Model, Prediction
 from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
-from colltune.learn.belief import Belief, Observations, normal_loss, observations
+from colltune.learn.belief import Belief, Observations, observations
 from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import Floats, Rows
 from colltune.learn.history import History, Pair
+from colltune.learn.informed import Trust
+from colltune.learn.noise import MEASURED_SD, log_variances
+from colltune.learn.selection import Duels, Mask, far_ends, nearest, tailed_loss
 
-Mask = NDArray[np.bool_]
-_NEVER = 1e3  # log seconds of what cannot be selected
+# The deviation of a single repetition's log time that a look is planned with.
+_REPETITION_SD = 0.05
+# Where all choices are tried first, as shares of the way between the ends of nodes, ppn and size, all logarithms.
+_DESIGN: Floats = np.array([(0.5, 0.5, 0.5), (1.0, 1.0, 0.7), (0.5, 0.5, 0.85), (1.0, 1.0, 0.3)])
+# Share of the insurance that is still paid where a prior has seen the far ends elsewhere.
+_INSURED = 0.4
+# What the selection may lose at a scenario before it counts as a significant mistake (FACT, table II).
+_SIGNIFICANT = 0.10
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionSettings:
     """What may be set on the decision learner.
 
-    A measurement is taken to cost ``set_up_s`` + ``repetitions`` * time. Candidates are ranked by gain over cost to the
-    power of ``thrift``. Choices are tried at the far ends of the space (largest size on the smallest shape, smallest
-    size on the largest) as long as that takes no more than ``insurance`` of all that was spent: belief alone never
-    tries an algorithm that is bad wherever it was seen. ``freedom``: see ChoiceProcess. It stops once, over
-    ``stop_steps`` decisions in a row, the expected loss is below ``stop_loss`` and the expected share of scenarios at
-    which another choice is more than 10% faster below ``stop_mistakes``.
+    A full measurement is taken to cost ``set_up_s``, ``repetitions`` and ``warm_up`` of its time. A first look at a
+    pair takes as many repetitions as fit into ``box_s``, but at least ``fewest``; the rest of them are a second look,
+    asked for where noise is what the decision hangs on. ``fewest`` = ``repetitions``: there is only one look.
+    Candidates are ranked by gain over cost to the power of ``thrift``. Choices are tried at the far ends of the space
+    (largest size on the smallest shape, smallest size on the largest) as long as that takes no more than ``insurance``
+    of all that was spent: belief alone never tries an algorithm that is bad wherever it was seen. ``freedom``: see
+    ChoiceProcess. ``design``: at how many scenarios in the midst of the space every choice is tried first. It stops
+    once, over ``stop_steps`` decisions in a row and as many as ``stop_share`` of all pairs, the expected loss is below
+    ``stop_loss`` and the expected share of scenarios at which another choice is more than 10% faster below
+    ``stop_mistakes``.
     """
 
     set_up_s: float = 1e-3
-    repetitions: float = 22.0
+    repetitions: int = 20
+    warm_up: int = 2
+    fewest: int = 3
+    box_s: float = 1e-3
     thrift: float = 0.6
     insurance: float = 0.25
+    design: int = 1
     freedom: float = 3.0
     refit_growth: float = 1.3
     fit_iterations: int = 10
-    candidates: int = 150
+    candidates: int = 80
     scenarios: int = 400
-    stop_loss: float = 0.0075
-    stop_mistakes: float = 0.025
+    stop_loss: float = 0.015
+    stop_mistakes: float = 0.01
     stop_steps: int = 15
+    stop_share: float = 0.04
 
 
 class DecisionLearner:
     """A Learner of single pairs."""
 
-    def __init__(self, space: Space, seed: int, settings: DecisionSettings | None = None) -> None:
+    def __init__(
+        self, space: Space, seed: int, settings: DecisionSettings | None = None, prior: Model | None = None
+    ) -> None:
+        """``prior``: relative times known from elsewhere; what it knows nothing of is NaN."""
         self._space, self._seed = space, seed
         self._settings = settings or DecisionSettings()
         self._history = History(space)
         self._choices = space.all_choices
         self._number = {choice: number for number, choice in enumerate(self._choices)}
         self._all_columns = scenario_columns(space.scenarios)
-        self._probes = _probes(self._all_columns)
+        self._row = {scenario: row for row, scenario in enumerate(space.scenarios)}
+        self._probes = far_ends(self._all_columns)
+        self._design = nearest(self._all_columns, _DESIGN[: self._settings.design])
+        self._steps = max(self._settings.stop_steps, round(self._settings.stop_share * sum(1 for _ in space.pairs())))
+        shape = (len(space.scenarios), len(self._choices))
+        self._candidate: Mask = np.zeros(shape, dtype=bool)
+        self._pending: Mask = np.zeros(shape, dtype=bool)
+        self._done = np.zeros(shape, dtype=np.intp)  # repetitions
+        self._looks = np.zeros(shape, dtype=np.intp)
         self._rows: Rows = np.zeros(0, dtype=np.intp)  # the scenarios that are looked at
+        self._place: dict[int, int] = {}  # of a row among those
+        self._trust = Trust(prior, seed)
+        self._trial = self._trust.trial(space.scenarios, space.choices)
         self._belief: Belief | None = None
+        self._duels: Duels | None = None
+        self._news: list[Sample] = []  # told, and not yet believed
+        self._spent_s = self._probed_s = 0.0
         self._fitted = 0
         self._calm = 0  # decisions in a row that were good enough to stop
         self._judged = -1
-        self._legal: Mask = np.zeros((0, 0), dtype=bool)  # (N, M): the candidates
-        self._free: Mask = np.zeros((0, 0), dtype=bool)  # (N, M): those that are neither measured nor pending
-        self._place: dict[Scenario, int] = {}
+        self._find_candidates()
+
+    @property
+    def prior_holds(self) -> bool:
+        """Whether there is a prior that the measurements so far bear out."""
+        return self._trust.believed
 
     def tell(self, samples: Sequence[Sample]) -> None:
-        before = self._history.times()
-        self._history.tell(samples)
-        after = self._history.times()
-        new = [pair for pair in after if pair not in before]
-        same = all(pair in after and after[pair] == time_s for pair, time_s in before.items())
-        due = len(after) >= max(self._fitted + 3, self._fitted * self._settings.refit_growth)
-        if self._belief is None or not same or due or len(after) <= 4 or not self._update(new):
-            self._refit(due or self._fitted == 0)
-        elif any(sample.status is not Status.OK for sample in samples):
-            self._look()
+        new = self._history.tell(samples)
         for sample in samples:
-            self._close(sample.scenario, sample.choice)
+            row, number = self._row.get(sample.scenario), self._number.get(sample.choice)
+            if row is not None and number is not None:
+                self._pending[row, number] = False
+        for sample in new:
+            self._account(sample)
+        if any(sample.status is not Status.OK for sample in new):
+            self._find_candidates()
+            self._belief = None
+        self._news += [sample for sample in new if sample.status is Status.OK and sample.times_s]
 
     def tell_pending(self, point: Point) -> None:
         self._history.tell_pending(point)
+        row = self._row.get(point.scenario)
         for choice in point.choices:
-            self._close(point.scenario, choice)
+            if row is not None and choice in self._number:
+                self._pending[row, self._number[choice]] = True
 
     def ask(self, count: int) -> list[Point]:
-        belief = self._belief_now().copy()
-        legal, free = self._legal, self._free.copy()
+        belief, duels = self._believe()
+        free = self._free[self._rows]
         points: list[Point] = []
         while len(points) < count and free.any():
-            row, number = self._next(belief, legal, free)
-            free[row, number] = False
-            belief.update(row, number, None)
-            points.append(Point(self._space.scenarios[self._rows[row]], (self._choices[number],)))
-        if not points:
-            points = self._elsewhere(count)
-        return points
+            place, number, repetitions = self._next(belief, duels, free)
+            free[place, number] = False
+            scenario = self._space.scenarios[self._rows[place]]
+            points.append(Point(scenario, (self._choices[number],), repetitions))
+            if len(points) < count:
+                belief = belief.copy()
+                belief.update(place, number, None, MEASURED_SD**2)
+                duels = Duels.of(belief.mean, belief.variance, self._candidate[self._rows])
+        return points or self._elsewhere(count)
 
     def should_stop(self) -> str | None:
-        if not self._free.any() and not self._elsewhere(1):
+        if not self._free.any():
             return "every candidate of the space was measured"
-        known = len(self._history.times())
-        if known and known != self._judged:
-            self._judged = known
-            loss, mistakes = self._expected_loss()
+        if self._history.has_times and self._history.told != self._judged:
+            self._judged = self._history.told
+            duels = self._believe()[1]
+            unseen = (self._free & (self._looks == 0))[self._rows]
+            loss, mistakes = duels.expected_loss(unseen, _SIGNIFICANT)
             good = loss <= self._settings.stop_loss and mistakes <= self._settings.stop_mistakes
             self._calm = self._calm + 1 if good else 0
-        if self._calm >= self._settings.stop_steps:
+        if self._calm >= self._steps:
             return (
                 f"over {self._calm} measurements the selection was expected to lose less than "
                 f"{self._settings.stop_loss:.1%}"
@@ -128,173 +168,181 @@ class DecisionLearner:
         times = self._history.times()
         if not times:
             raise ValueError("no sample with a time was told yet")
-        return _DecisionModel(self._number, self._history, self._seen(), self._settings, self._seed)
+        return _DecisionModel(self._number, self._history, self._seen(), self._settings, self._trust)
+
+    @property
+    def _free(self) -> Mask:
+        """(N, M): the candidates that are neither fully measured nor pending."""
+        settings = self._settings
+        return (
+            self._candidate
+            & ~self._pending
+            & (self._done < settings.repetitions)
+            & (self._looks < (2 if settings.fewest < settings.repetitions else 1))
+        )
+
+    def _account(self, sample: Sample) -> None:
+        row, number = self._row.get(sample.scenario), self._number.get(sample.choice)
+        if row is None or number is None:
+            return
+        if sample.status is Status.OK and sample.times_s:
+            self._done[row, number] += len(sample.times_s)
+            self._looks[row, number] += 1
+            took_s = float(self._cost(sample.time_s, len(sample.times_s)))
+            self._spent_s += took_s
+            self._probed_s += took_s if row in self._probes else 0.0
+
+    def _find_candidates(self) -> None:
+        self._candidate[:] = False
+        for row, scenario in enumerate(self._space.scenarios):
+            self._candidate[row, [self._number[c] for c in self._history.candidates(scenario)]] = True
 
     def _seen(self) -> Observations:
         times = self._history.times()
         return observations(
             scenario_columns([scenario for scenario, _ in times]),
-            [self._place.get(scenario, -1) for scenario, _ in times],
+            [self._place.get(self._row.get(scenario, -1), -1) for scenario, _ in times],
             [self._number[choice] for _, choice in times],
             list(times.values()),
+            log_variances([self._history.samples_of(pair) for pair in times]),
         )
+
+    def _believe(self) -> tuple[Belief, Duels]:
+        """What all that was told amounts to."""
+        known, settings = self._history.known, self._settings
+        due = bool(self._news) and known >= max(self._fitted + 3, self._fitted * settings.refit_growth)
+        if self._belief is None or due or (self._news and known <= 4) or not self._update():
+            self._refit(due)
+        belief = self._belief
+        assert belief is not None
+        if self._duels is None or self._news:
+            self._duels = Duels.of(belief.mean, belief.variance, self._candidate[self._rows])
+        self._news = []
+        return belief, self._duels
 
     def _refit(self, hyperparameters: bool) -> None:
         """Believes anew; looks at other scenarios of a space that has more than can be looked at at once."""
-        known = len(self._history.times())
+        known = self._history.known
         total, most = len(self._space.scenarios), self._settings.scenarios
         rows = np.arange(total, dtype=np.intp)
         if total > most:
             drawn = np.random.default_rng([self._seed, known]).choice(total, most, replace=False)
-            rows = np.sort(np.unique(np.concatenate([drawn, self._probes]))).astype(np.intp)
+            rows = np.sort(np.unique(np.concatenate([drawn, self._probes, self._design]))).astype(np.intp)
         self._rows = rows
-        self._look()
-        theta = self._belief.theta if self._belief else None
+        self._place = {int(row): place for place, row in enumerate(rows)}
         iterations = self._settings.fit_iterations if hyperparameters and known >= 8 else 0
         if iterations:
             self._fitted = known
+        seen, measured = self._seen(), list(self._history.times())
+        self._trust.weigh(seen, measured, len(self._choices), iterations)
         self._belief = Belief(
             self._all_columns[rows],
             len(self._choices),
-            self._seen(),
-            theta,
+            replace(seen, log_time=seen.log_time - self._trust.offsets(measured)),
+            self._trust.theta[self._trust.believed],
             self._settings.freedom,
-            iterations,
+            0,
             self._seed,
         )
+        grid = [(self._space.scenarios[row], choice) for row in rows for choice in self._choices]
+        self._belief.mean += self._trust.offsets(grid).reshape(self._belief.mean.shape)
+        self._duels = None
 
-    def _update(self, new: Sequence[Pair]) -> bool:
-        """Takes new pairs in one by one; False where one lies outside of what is looked at."""
-        if self._belief is None or any(scenario not in self._place for scenario, _ in new):
+    def _update(self) -> bool:
+        """Takes the news in one by one; False where something lies outside of what is looked at."""
+        places = [self._place.get(self._row.get(sample.scenario, -1)) for sample in self._news]
+        if self._belief is None or any(place is None for place in places):
             return False
-        times = self._history.times()
-        for scenario, choice in new:
-            self._belief.update(self._place[scenario], self._number[choice], float(np.log(times[scenario, choice])))
+        noise = log_variances([[sample] for sample in self._news])
+        for sample, place, variance in zip(self._news, places, noise, strict=True):
+            number = self._number[sample.choice]
+            self._belief.update(int(place or 0), number, float(np.log(sample.time_s)), float(variance))
         return True
-
-    def _belief_now(self) -> Belief:
-        if self._belief is None:
-            self._refit(False)
-        assert self._belief is not None
-        return self._belief
-
-    def _look(self) -> None:
-        """Finds the candidates anew, and which of them are open."""
-        self._place = {self._space.scenarios[row]: place for place, row in enumerate(self._rows)}
-        self._legal = np.zeros((len(self._rows), len(self._choices)), dtype=bool)
-        self._free = np.zeros_like(self._legal)
-        for scenario, place in self._place.items():
-            self._legal[place, [self._number[c] for c in self._history.candidates(scenario)]] = True
-            self._free[place, [self._number[c] for c in self._history.open_choices(scenario)]] = True
-
-    def _close(self, scenario: Scenario, choice: Choice) -> None:
-        place = self._place.get(scenario)
-        if place is not None and choice in self._number:
-            self._free[place, self._number[choice]] = False
 
     def _elsewhere(self, count: int) -> list[Point]:
         """Open pairs of scenarios that are not looked at at present."""
-        open_pairs = ((s, c) for s in self._space.scenarios for c in self._history.open_choices(s))
-        return [Point(scenario, (choice,)) for (scenario, choice), _ in zip(open_pairs, range(count), strict=False)]
+        return [
+            Point(self._space.scenarios[row], (self._choices[number],))
+            for row, number in np.argwhere(self._free)[:count]
+        ]
 
-    def _cost(self, mean: Floats, variance: Floats) -> Floats:
-        """(N, M): seconds that a measurement is expected to take."""
-        return np.asarray(
-            self._settings.set_up_s
-            + self._settings.repetitions * np.exp(np.clip(mean + 0.5 * np.minimum(variance, 1.0), -20.0, 5.0))
-        )
+    def _cost(self, time_s: Floats | float, repetitions: NDArray[np.intp] | int) -> Floats:
+        """Seconds that a measurement takes; the arguments of one shape."""
+        warm_up = np.maximum(1, np.round(self._settings.warm_up * np.asarray(repetitions) / self._settings.repetitions))
+        return np.asarray(self._settings.set_up_s + (repetitions + warm_up) * time_s)
 
-    def _next(self, belief: Belief, legal: Mask, free: Mask) -> tuple[int, int]:
-        variance = belief.variance
-        if not self._history.has_times:
+    def _look(self, time_s: Floats) -> NDArray[np.intp]:
+        """(N, M): how many repetitions the next look at each pair takes, which is expected to take ``time_s``."""
+        full, done = self._settings.repetitions, self._done[self._rows]
+        first = np.clip(self._settings.box_s / time_s, self._settings.fewest, full).astype(np.intp)
+        first = np.where(2 * first >= full, full, first)
+        return np.where(done > 0, np.maximum(full - done, 1), first)
+
+    def _next(self, belief: Belief, duels: Duels, free: Mask) -> tuple[int, int, int]:
+        if self._history.has_times:
+            spread = 0.5 * np.minimum(belief.variance, 1.0)
+            time_s = np.exp(np.clip(belief.mean + spread, -20.0, 5.0))
+        else:
             # Nothing is known of any cost yet, but small messages on few ranks are cheap everywhere.
             growth = 0.4 * self._all_columns[self._rows, 2] + 0.2 * self._all_columns[self._rows, :2].sum(axis=1)
-            cost = np.broadcast_to(
-                (self._settings.set_up_s + self._settings.repetitions * 1e-5 * 2.0**growth)[:, None], legal.shape
-            )
-        else:
-            cost = self._cost(belief.mean, variance)
-            probe = self._probe(cost, free)
-            if probe is not None:
-                return probe
-        rival, distance, deviation = _rivals(belief.mean, variance, legal)
+            time_s = np.broadcast_to(1e-5 * 2.0 ** growth[:, None], free.shape)
+        look = self._look(time_s)
+        cost = self._cost(time_s, look)
+        first = self._try_prior(free) or self._begin(cost, free) or self._probe(cost, free)
+        place, number = first or self._best(belief, duels, free, cost, look)
+        return place, number, int(look[place, number])
+
+    def _best(self, belief: Belief, duels: Duels, free: Mask, cost: Floats, look: NDArray[np.intp]) -> tuple[int, int]:
+        """The pair with the greatest gain per cost."""
         rows, numbers = np.nonzero(free)
-        local = np.where(rival, normal_loss(distance, deviation), 0.0)[rows, numbers] / cost[rows, numbers]
-        random = np.random.default_rng([self._seed, len(self._history.times()), int(free.sum())])
+        local = duels.losses()[rows, numbers] / cost[rows, numbers]
+        random = np.random.default_rng([self._seed, self._history.told, int(free.sum())])
         if len(rows) > self._settings.candidates:
             part = self._settings.candidates // 4
             dear = local * np.sqrt(cost[rows, numbers])
             kept = [np.argsort(-local)[: 2 * part], np.argsort(-dear)[:part], random.choice(len(rows), part, False)]
             rows, numbers = (axis[np.unique(np.concatenate(kept))] for axis in (rows, numbers))
-        crossing = normal_loss(distance[:, numbers].T, belief.shifts(rows, numbers) + 1e-9)
-        gain = np.where(rival[:, numbers].T, crossing, 0.0).sum(axis=1)
+        noise = MEASURED_SD**2 + _REPETITION_SD**2 / look[rows, numbers]
+        crossing = tailed_loss(duels.distance[:, numbers].T, belief.shifts(rows, numbers, noise) + 1e-9)
+        gain = np.where(duels.rival[:, numbers].T, crossing, 0.0).sum(axis=1)
         score = gain / cost[rows, numbers] ** self._settings.thrift * random.uniform(0.999, 1.0, len(rows))
         best = int(np.argmax(score))
         return int(rows[best]), int(numbers[best])
 
+    def _try_prior(self, free: Mask) -> tuple[int, int] | None:
+        """What tells cheaply whether the prior holds here."""
+        for scenario, choice in self._trial:
+            place, number = self._place.get(self._row[scenario]), self._number[choice]
+            if place is not None and free[place, number] and not self._looks[self._row[scenario], number]:
+                return place, number
+        return None
+
+    def _begin(self, cost: Floats, free: Mask) -> tuple[int, int] | None:
+        """The cheapest pair that was not looked at in the first of the design's scenarios that has any."""
+        # A prior that holds knows already what the design is to find out.
+        for row in () if self._trust.believed else self._design:
+            place = self._place.get(int(row))
+            if place is not None and (unseen := free[place] & (self._looks[row] == 0)).any():
+                return place, int(np.where(unseen, cost[place], np.inf).argmin())
+        return None
+
     def _probe(self, cost: Floats, free: Mask) -> tuple[int, int] | None:
-        """The cheapest open pair at the far ends of the space, where the insurance pays for it."""
+        """The cheapest pair at the far ends of the space that was not looked at, where the insurance pays for it."""
+        unseen = free & (self._looks[self._rows] == 0)
         places = np.flatnonzero(np.isin(self._rows, self._probes))
         open_pairs = [
-            (float(cost[row, number]), int(row), int(number)) for row in places for number in np.flatnonzero(free[row])
+            (float(cost[place, number]), int(place), int(number))
+            for place in places
+            for number in np.flatnonzero(unseen[place])
         ]
         if not open_pairs:
             return None
-        ends = {self._space.scenarios[row] for row in self._probes}
-        spent = paid = 0.0
-        for (scenario, _), time_s in self._history.times().items():
-            took = self._settings.set_up_s + self._settings.repetitions * time_s
-            spent += took
-            paid += took if scenario in ends else 0.0
-        price, row, number = min(open_pairs)
-        return (row, number) if paid + price <= self._settings.insurance * spent else None
+        price, place, number = min(open_pairs)
+        return (place, number) if self._probed_s + price <= self._insurance * self._spent_s else None
 
-    def _expected_loss(self) -> tuple[float, float]:
-        """Bounds of the expected mean log of selected over best time, and share of mistakes of over 10%.
-
-        Only what measuring could still change counts: two choices that were both measured differ by no more than noise
-        once the difference is small, and to measure neither again is the contract.
-        """
-        belief, every = self._belief_now(), np.arange(len(self._rows))
-        selected = np.where(self._legal, belief.mean, _NEVER).argmin(axis=1)
-        rival, distance, deviation = _rivals(belief.mean, belief.variance, self._legal)
-        rival &= np.arange(self._legal.shape[1])[None, :] != selected[:, None]
-        rival &= self._free | self._free[every, selected][:, None]
-        loss = np.where(rival, normal_loss(distance, deviation), 0.0).sum(axis=1).mean()
-        mistake = np.where(rival, ndtr(-(distance + np.log(1.1)) / deviation), 0.0).sum(axis=1)
-        return float(loss), float(np.minimum(mistake, 1.0).mean())
-
-
-def _rivals(mean: Floats, variance: Floats, legal: Mask) -> tuple[Mask, Floats, Floats]:
-    """Per pair (N, M): is there another choice to compare with, the distance of the means, its standard deviation.
-
-    The selected choice is compared with the runner-up, every other one with the selected.
-    """
-    every = np.arange(len(mean))
-    usable = np.where(legal, mean, _NEVER)
-    first = usable.argmin(axis=1)
-    without = usable.copy()
-    without[every, first] = 2.0 * _NEVER
-    second = without.argmin(axis=1)
-    other = np.where(np.arange(mean.shape[1])[None, :] == first[:, None], second[:, None], first[:, None])
-    rows = every[:, None]
-    rival = legal & legal[rows, other] & (other != np.arange(mean.shape[1])[None, :])
-    distance = np.where(rival, np.abs(mean - mean[rows, other]), 0.0)
-    return rival, distance, np.sqrt(variance + variance[rows, other])
-
-
-def _probes(columns: Floats) -> Rows:
-    """The rows of the largest size on the smallest shape and of the smallest size on the largest."""
-    if not len(columns):
-        return np.zeros(0, dtype=np.intp)
-    low, high = columns.min(axis=0), columns.max(axis=0)
-    unit = (columns - low) / np.where(high > low, high - low, 1.0)
-    found = []
-    for shape, size in ((0.0, 1.0), (1.0, 0.0)):
-        away = np.abs(unit[:, :2] - shape).sum(axis=1)
-        rows = np.flatnonzero(away <= away.min() + 1e-9)
-        found.append(rows[np.argmax(unit[rows, 2]) if size else np.argmin(unit[rows, 2])])
-    return np.unique(np.array(found, dtype=np.intp))
+    @property
+    def _insurance(self) -> float:
+        return self._settings.insurance * (_INSURED if self._trust.believed else 1.0)
 
 
 class _DecisionModel:
@@ -306,20 +354,22 @@ class _DecisionModel:
         history: History,
         seen: Observations,
         settings: DecisionSettings,
-        seed: int,
+        trust: Trust,
     ) -> None:
         self._number, self._history = number, history
+        self._trust = trust.anew()
         pairs = list(history.times())
         self._row_of = {scenario: row for row, scenario in enumerate(dict.fromkeys(scenario for scenario, _ in pairs))}
         rows = np.array([self._row_of[scenario] for scenario, _ in pairs], dtype=np.intp)
+        self._trust.weigh(seen, pairs, len(number), settings.fit_iterations)
         self._belief = Belief(
             np.zeros((0, 3)),
             len(number),
-            Observations(seen.z, rows, seen.number, seen.log_time),
-            None,
+            Observations(seen.z, rows, seen.number, seen.log_time - self._trust.offsets(pairs), seen.noise),
+            self._trust.theta[self._trust.believed],
             settings.freedom,
-            settings.fit_iterations,
-            seed,
+            0,
+            trust.seed,
         )
 
     def predict(self, pairs: Sequence[Pair]) -> Prediction:
@@ -330,5 +380,8 @@ class _DecisionModel:
         for number in np.unique(numbers):
             own = numbers == number
             log_time[own], variance[own] = self._belief.at(columns[own], rows[own], int(number))
-        excluded = np.array([self._history.excluded(*pair) for pair in pairs], dtype=bool)
+        log_time += self._trust.offsets(pairs)
+        excluded = np.zeros(len(pairs), dtype=bool)
+        if self._history.anything_failed:
+            excluded[:] = [self._history.excluded(*pair) for pair in pairs]
         return Prediction(np.where(excluded, np.inf, log_time), np.sqrt(variance))

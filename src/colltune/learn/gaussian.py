@@ -35,8 +35,6 @@ HYPERPARAMETERS = (
 )
 PRIOR_MEAN: Floats = np.array([np.log(median) for _, median, _ in HYPERPARAMETERS])
 PRIOR_SD: Floats = np.array([spread for _, _, spread in HYPERPARAMETERS])
-# A median of a few repetitions is known to about this share of it.
-MEASURED_SD = 0.02
 
 _LENGTHS = [4, 5, 3]  # the places of the lengths in theta, in the order of the columns of z
 _LINEAR_CENTRE: Floats = np.array([3.0, 2.0, 10.0])
@@ -72,22 +70,28 @@ def _parts(theta: Floats, z: Floats, other: Floats) -> tuple[Floats, Floats, Flo
     return amplitude[0] + amplitude[1] * linear + amplitude[2] * matern, linear, matern, squared, slope
 
 
+# The z (r, 3), residuals (r,) and variances of the noise (r,) of one choice's observations.
+Group = tuple[Floats, Floats, Floats]
+
+
 @dataclass(frozen=True)
 class _Stack:
-    """Observations of g choices, filled up to r each to be worked on at once: z (g, r, 3), y, real (g, r)."""
+    """Observations of g choices, filled up to r each to be worked on at once: z (g, r, 3); y, noise, real (g, r)."""
 
     z: Floats
     y: Floats
+    noise: Floats
     real: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, groups: Sequence[tuple[Floats, Floats]]) -> _Stack:
-        longest = max(len(y) for _, y in groups)
-        z, y = np.zeros((len(groups), longest, 3)), np.zeros((len(groups), longest))
+    def of(cls, groups: Sequence[Group]) -> _Stack:
+        longest = max(len(y) for _, y, _ in groups)
+        z, y, noise = (np.zeros((len(groups), longest, *more)) for more in ((3,), (), ()))
         real = np.zeros((len(groups), longest), dtype=bool)
-        for place, (own_z, own_y) in enumerate(groups):
-            z[place, : len(own_y)], y[place, : len(own_y)], real[place, : len(own_y)] = own_z, own_y, True
-        return cls(z, y, real)
+        for place, (own_z, own_y, own_noise) in enumerate(groups):
+            rows = slice(len(own_y))
+            z[place, rows], y[place, rows], noise[place, rows], real[place, rows] = own_z, own_y, own_noise, True
+        return cls(z, y, noise, real)
 
 
 def _objective(theta: Floats, stack: _Stack) -> tuple[float, Floats]:
@@ -101,7 +105,7 @@ def _objective(theta: Floats, stack: _Stack) -> tuple[float, Floats]:
     both = stack.real[:, :, None] & stack.real[:, None, :]
     covariance = np.where(both, covariance, 0.0)
     diagonal = np.arange(stack.y.shape[1])
-    covariance[:, diagonal, diagonal] += np.where(stack.real, rough + MEASURED_SD**2, 1.0)
+    covariance[:, diagonal, diagonal] += np.where(stack.real, rough + stack.noise, 1.0)
     try:
         lower = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
@@ -124,8 +128,8 @@ def _objective(theta: Floats, stack: _Stack) -> tuple[float, Floats]:
     return value, gradient
 
 
-def fit_theta(start: Floats, groups: Sequence[tuple[Floats, Floats]], iterations: int) -> Floats:
-    """The hyperparameters that explain ``groups`` best, each the z and the residuals of one choice's observations."""
+def fit_theta(start: Floats, groups: Sequence[Group], iterations: int) -> Floats:
+    """The hyperparameters that explain ``groups`` best, one for each choice."""
     result = minimize(
         _objective,
         start,
@@ -170,15 +174,27 @@ class ChoiceProcess:
     how many observations the common scale weighs. The scale is at least 1.
     """
 
-    def __init__(self, theta: Floats, z: Floats, residual: Floats, freedom: float) -> None:
+    def __init__(self, theta: Floats, z: Floats, residual: Floats, noise: Floats, freedom: float) -> None:
         self._theta, self._z = theta, z
         self.scale = 1.0
         if len(z):
             covariance = kernel(theta, z, z)
-            covariance[np.diag_indices(len(z))] += rough_variance(theta) + MEASURED_SD**2
+            covariance[np.diag_indices(len(z))] += rough_variance(theta) + noise
             self._lower: Floats = np.asarray(np.linalg.cholesky(covariance), dtype=float)
             self._white: Floats = np.asarray(solve_triangular(self._lower, residual, lower=True), dtype=float)
             self.scale = max(1.0, (freedom + float(self._white @ self._white)) / (freedom + len(z)))
+
+    @property
+    def known(self) -> int:
+        """How many observations there are."""
+        return len(self._z)
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of the observations, up to a constant for each of them."""
+        if not len(self._z):
+            return 0.0
+        return float(-0.5 * (self._white @ self._white) - np.log(np.diag(self._lower)).sum())
 
     def mean_and_root(self, z: Floats, same: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """The mean of f + e at ``z`` (n,), and V (k, n) with V.T @ V what the k observations took off the covariance.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import log
@@ -19,10 +20,23 @@ _FATAL_SCENARIOS = 2
 _FATAL = frozenset({Status.CRASHED, Status.HUNG})
 
 
-def _order(pair: Pair) -> tuple[int, int, int, str, str]:
+_Order = tuple[int, int, int, str, str]
+
+
+def _order(pair: Pair) -> _Order:
     """Sorts pairs; tuples of plain values compare several times faster than the pairs themselves."""
     scenario, choice = pair
     return scenario.nodes, scenario.ppn, scenario.size_bytes, choice.algorithm, str(choice.parameters)
+
+
+def _median_over_launches(samples: Sequence[Sample]) -> float:
+    """The repetitions of one launch count alike, however many looks they were taken in; and so do launches."""
+    if len(samples) == 1:
+        return samples[0].time_s
+    launches: defaultdict[int, list[float]] = defaultdict(list)
+    for sample in samples:
+        launches[sample.launch] += sample.times_s
+    return median(median(times_s) for times_s in launches.values())
 
 
 class History:
@@ -36,18 +50,21 @@ class History:
     def __init__(self, space: Space) -> None:
         self.space = space
         self._samples: set[Sample] = set()
-        self._times: defaultdict[Pair, list[float]] = defaultdict(list)
+        self._times: defaultdict[Pair, list[Sample]] = defaultdict(list)
         self._failed: defaultdict[Pair, set[Status]] = defaultdict(set)
         self._wrong: set[str] = set()
         self._fatal: defaultdict[Choice, set[Scenario]] = defaultdict(set)
         self._pending: set[Pair] = set()
+        self._medians: dict[Pair, float] = {}  # of every pair with a time, excluded or not
+        self._sorted: list[tuple[_Order, Pair]] = []  # the keys of _medians, in order
         self._sorted_times: dict[Pair, float] | None = None
 
-    def tell(self, samples: Iterable[Sample]) -> None:
-        """Takes samples in and clears the pending mark of their pairs.
+    def tell(self, samples: Iterable[Sample]) -> list[Sample]:
+        """Takes samples in and clears the pending mark of their pairs; those that were not told before.
 
         Raises ValueError for a sample of another collective.
         """
+        new = []
         for sample in samples:
             if sample.scenario.collective != self.space.collective:
                 raise ValueError(f"{sample.scenario} was told to a learner of {self.space.collective}")
@@ -56,11 +73,19 @@ class History:
             if sample in self._samples:
                 continue
             self._samples.add(sample)
+            new.append(sample)
             self._sorted_times = None
             if sample.status is Status.OK and sample.times_s:
-                self._times[pair].append(sample.time_s)
+                self._note_time(pair, sample)
             else:
                 self._note_failure(pair, sample.status)
+        return new
+
+    def _note_time(self, pair: Pair, sample: Sample) -> None:
+        if pair not in self._times:
+            insort(self._sorted, (_order(pair), pair))
+        self._times[pair].append(sample)
+        self._medians[pair] = _median_over_launches(self._times[pair])
 
     def _note_failure(self, pair: Pair, status: Status) -> None:
         self._failed[pair].add(status)
@@ -74,7 +99,7 @@ class History:
 
     def excluded(self, scenario: Scenario, choice: Choice) -> bool:
         """Whether ``choice`` failed in a way that rules it out at ``scenario``."""
-        return (
+        return bool(self._failed) and (
             (scenario, choice) in self._failed
             or choice.algorithm in self._wrong
             or len(self._fatal.get(choice, ())) >= _FATAL_SCENARIOS
@@ -82,6 +107,8 @@ class History:
 
     def candidates(self, scenario: Scenario) -> tuple[Choice, ...]:
         """The legal choices that no failure rules out."""
+        if not self._failed:
+            return self.space.choices(scenario)
         return tuple(choice for choice in self.space.choices(scenario) if not self.excluded(scenario, choice))
 
     def open_choices(self, scenario: Scenario) -> tuple[Choice, ...]:
@@ -101,11 +128,28 @@ class History:
         )
 
     def times(self) -> dict[Pair, float]:
-        """Per measured pair that is not excluded, the median over its samples in seconds; in a fixed order."""
+        """Per measured pair that is not excluded, its median in seconds; in a fixed order."""
         if self._sorted_times is None:
-            pairs = sorted((pair for pair in self._times if not self.excluded(*pair)), key=_order)
-            self._sorted_times = {pair: median(self._times[pair]) for pair in pairs}
+            self._sorted_times = {pair: self._medians[pair] for _, pair in self._sorted if not self.excluded(*pair)}
         return self._sorted_times
+
+    def samples_of(self, pair: Pair) -> Sequence[Sample]:
+        """The samples of ``pair`` that have a time, in the order in which they were told."""
+        return self._times.get(pair, ())
+
+    @property
+    def known(self) -> int:
+        """How many pairs have a time and are not excluded."""
+        return len(self.times()) if self._failed else len(self._times)
+
+    @property
+    def told(self) -> int:
+        """How many different samples were told."""
+        return len(self._samples)
+
+    @property
+    def anything_failed(self) -> bool:
+        return bool(self._failed)
 
     def relative_log_times(self) -> tuple[list[Pair], list[float]]:
         """Measured pairs, and the logarithm of each time over the best one of its scenario (>= 0)."""
@@ -131,4 +175,4 @@ class History:
     @property
     def has_times(self) -> bool:
         """Whether any pair that is not excluded has a time."""
-        return bool(self.times())
+        return self.known > 0

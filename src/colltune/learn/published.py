@@ -12,26 +12,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sklearn
-from sklearn.ensemble import RandomForestRegressor
+from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
 from colltune.core.model import Model, Prediction
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
+from colltune.learn import trees
 from colltune.learn.features import Floats, scenario_columns
 from colltune.learn.forest import jackknife_variance
 from colltune.learn.history import History, Pair
 from colltune.learn.scaling import Scaling, as_log_time, scale
 from colltune.learn.stopping import flat
+from colltune.learn.trees import FULLY_GROWN, Shape
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSettings:
     """``trees``: of each forest. ``first``: points at random before anything is learnt. ``batch``: see above.
 
-    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``colltune.learn.stopping.flat``.
+    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``colltune.learn.stopping.flat``. ``shape``: of the
+    trees.
     """
 
     trees: int = 50
@@ -40,9 +42,10 @@ class PublishedSettings:
     flat_share: float = 0.01
     flat_steps: int = 4
     scaling: Scaling = Scaling.LOG_ALGORITHM
+    shape: Shape = FULLY_GROWN
 
 
-class _Published:
+class Published:
     """What the three share: the history, a queue of pending proposals, and a model grown when it is asked for."""
 
     def __init__(self, space: Space, seed: int, settings: PublishedSettings | None = None) -> None:
@@ -60,7 +63,7 @@ class _Published:
         self._history.tell_pending(point)
 
     def ask(self, count: int) -> list[Point]:
-        known = len(self._history.times())
+        known = self._history.known
         if self._ranked_at < 0 or known >= max(self._ranked_at + 1, self._ranked_at * (1.0 + self._settings.batch)):
             self._ranking, self._ranked_at = self._rank(), known
         points = self._still_open(count)
@@ -81,16 +84,20 @@ class _Published:
 
     def _still_open(self, count: int) -> list[Point]:
         points: list[Point] = []
-        for point in self._ranking:
+        used_up = 0
+        for place, point in enumerate(self._ranking):
             open_choices = self._history.open_choices(point.scenario)
             choices = tuple(choice for choice in point.choices if choice in open_choices)
             if choices:
                 points.append(Point(point.scenario, choices))
+            elif place == used_up:
+                used_up += 1
             if len(points) == count:
                 break
+        del self._ranking[:used_up]  # what is measured stays so
         return points
 
-    def _observed(self) -> tuple[list[Pair], Floats]:
+    def observed(self) -> tuple[list[Pair], Floats]:
         """The measured pairs and their scaled outputs. Raises ValueError where there are none."""
         times = self._history.times()
         if not times:
@@ -102,7 +109,7 @@ class _Published:
         return list(times), scale(np.array(list(times.values())), best_s, self._settings.scaling)
 
 
-class RandomLearner(_Published):
+class RandomLearner(Published):
     """Scenarios at random, all their choices; one model for each choice on plain times (Hunold et al. 2020)."""
 
     def __init__(self, space: Space, seed: int, settings: PublishedSettings | None = None) -> None:
@@ -113,51 +120,10 @@ class RandomLearner(_Published):
         return [Point(scenario, self._history.candidates(scenario)) for scenario in scenarios]
 
     def model(self) -> Model:
-        return _ModelPerChoice(*self._observed(), self._settings, self._seed, self._history)
+        return ModelPerChoice(*self.observed(), self._settings, self._seed, self._history)
 
 
-class FactLearner(_Published):
-    """A surrogate forest for each algorithm explores where it is least sure; one model for each (FACT, IV.B).
-
-    Algorithms take turns: the surrogate of each names the scenario at which its trees differ most in log time. All
-    algorithms are measured there, for the output is scaled by the fastest one (IV.A).
-    """
-
-    def _rank(self) -> list[Point]:
-        seen: dict[Choice, dict[Scenario, float]] = {choice: {} for choice in self._space.all_choices}
-        for (scenario, choice), time_s in self._history.times().items():
-            seen[choice][scenario] = time_s
-        shuffled = [self._space.scenarios[i] for i in self._order]
-        open_points = [Point(s, choices) for s in shuffled if (choices := self._history.open_choices(s))]
-        if len({scenario for scenario, _ in self._history.times()}) < self._settings.first or not open_points:
-            return open_points
-        # Only as many turns as there will be before the next ranking need an order.
-        turns = max(1, int(self._ranked_at * self._settings.batch / len(seen)) + 1)
-        first = len(self._history.scenarios())
-        in_turn = list(seen)
-        orders: dict[Choice, list[Point]] = {}
-        named: dict[Scenario, Point] = {}
-        for turn in range(first, first + turns):
-            choice = in_turn[turn % len(in_turn)]
-            if choice not in orders:
-                orders[choice] = self._explore(seen[choice], open_points)
-            point = next((p for p in orders[choice] if p.scenario not in named), orders[choice][0])
-            named[point.scenario] = point
-        return [*named.values(), *(point for point in open_points if point.scenario not in named)]
-
-    def _explore(self, known: dict[Scenario, float], points: list[Point]) -> list[Point]:
-        """The open points, those first of which the surrogate of one algorithm is least sure."""
-        if len(known) < 2:
-            return points
-        surrogate = _grow(scenario_columns(list(known)), np.log(list(known.values())), self._settings, self._seed)
-        spread = _trees(surrogate, scenario_columns([point.scenario for point in points])).std(axis=0)
-        return [points[i] for i in np.argsort(-spread, kind="stable")]
-
-    def model(self) -> Model:
-        return _ModelPerChoice(*self._observed(), self._settings, self._seed, self._history)
-
-
-class AcclaimLearner(_Published):
+class AcclaimLearner(Published):
     """One forest with the algorithm as a number; all choices of the scenario with the greatest jackknife variance.
 
     Every fifth scenario should move to a message size that is no power of two; where the space holds such sizes, as
@@ -168,14 +134,21 @@ class AcclaimLearner(_Published):
         super().__init__(space, seed, settings)
         self._number = {choice: float(number) for number, choice in enumerate(space.all_choices)}
         self._cumulative: list[float] = []
+        self._grown: list[Any] = []
+        self._grown_at = -1
+        self._everything = list(space.pairs())
 
     def _inputs(self, pairs: Sequence[Pair]) -> Floats:
         numbers = np.array([self._number[choice] for _, choice in pairs])
         return np.column_stack([scenario_columns([scenario for scenario, _ in pairs]), numbers])
 
-    def _forest(self) -> Any:
-        pairs, output = self._observed()
-        return _grow(self._inputs(pairs), output, self._settings, self._seed)
+    def _forest(self) -> list[Any]:
+        known = self._history.told
+        if known != self._grown_at:
+            pairs, output = self.observed()
+            self._grown = grow(self._inputs(pairs), output, self._settings, self._seed)
+            self._grown_at = known
+        return self._grown
 
     def _rank(self) -> list[Point]:
         shuffled = [self._space.scenarios[i] for i in self._order]
@@ -184,10 +157,10 @@ class AcclaimLearner(_Published):
             return open_points
         forest = self._forest()
         pairs = [(point.scenario, choice) for point in open_points for choice in point.choices]
-        variance = jackknife_variance(_trees(forest, self._inputs(pairs)))
+        variance = jackknife_variance(trees.predict(forest, self._inputs(pairs)))
         starts = np.cumsum([0, *(len(point.choices) for point in open_points)])[:-1]
         most = np.maximum.reduceat(variance, starts)
-        everywhere = jackknife_variance(_trees(forest, self._inputs(list(self._space.pairs()))))
+        everywhere = jackknife_variance(trees.predict(forest, self._inputs(self._everything)))
         self._cumulative.append(float(everywhere.sum()))
         return [open_points[i] for i in np.argsort(-most, kind="stable")]
 
@@ -200,15 +173,15 @@ class AcclaimLearner(_Published):
         return _OneForest(self._forest(), self._inputs, self._settings.scaling, self._history)
 
 
-def _grow(inputs: Floats, output: Floats, settings: PublishedSettings, seed: int) -> Any:
-    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-        return RandomForestRegressor(settings.trees, random_state=seed, n_jobs=1).fit(inputs, output)
+def grow(inputs: Floats, output: Floats, settings: PublishedSettings, seed: int) -> list[Any]:
+    return trees.grow(inputs, output, settings.trees, seed, shape=settings.shape)
 
 
-def _trees(forest: Any, inputs: Floats) -> Floats:
-    """(t, n): what each tree says."""
-    narrow = np.ascontiguousarray(inputs, dtype=np.float32)
-    return np.stack([tree.tree_.predict(narrow)[:, 0] for tree in forest.estimators_])
+def ruled_out(pairs: Sequence[Pair], history: History | None) -> NDArray[np.bool_]:
+    """(n,): the pairs that a failure excludes; none without a history."""
+    if history is None or not history.anything_failed:
+        return np.zeros(len(pairs), dtype=bool)
+    return np.array([history.excluded(*pair) for pair in pairs], dtype=bool)
 
 
 class _OneForest:
@@ -216,24 +189,23 @@ class _OneForest:
         self._forest, self._inputs, self._scaling, self._history = forest, inputs, scaling, history
 
     def predict(self, pairs: Sequence[Pair]) -> Prediction:
-        trees = _trees(self._forest, self._inputs(pairs))
-        excluded = np.array([self._history.excluded(*pair) for pair in pairs], dtype=bool)
-        log_time = as_log_time(trees.mean(axis=0), self._scaling)
-        return Prediction(np.where(excluded, np.inf, log_time), trees.std(axis=0))
+        each = trees.predict(self._forest, self._inputs(pairs))
+        log_time = as_log_time(each.mean(axis=0), self._scaling)
+        return Prediction(np.where(ruled_out(pairs, self._history), np.inf, log_time), each.std(axis=0))
 
 
-class _ModelPerChoice:
+class ModelPerChoice:
     """A forest for each choice over the scenario alone; a choice that was never measured is the slowest of all."""
 
     def __init__(
-        self, pairs: Sequence[Pair], output: Floats, settings: PublishedSettings, seed: int, history: History
+        self, pairs: Sequence[Pair], output: Floats, settings: PublishedSettings, seed: int, history: History | None
     ) -> None:
         self._scaling, self._history = settings.scaling, history
         columns = scenario_columns([scenario for scenario, _ in pairs])
         rows: dict[Choice, list[int]] = {}
         for row, (_, choice) in enumerate(pairs):
             rows.setdefault(choice, []).append(row)
-        self._forests = {choice: _grow(columns[own], output[own], settings, seed) for choice, own in rows.items()}
+        self._forests = {choice: grow(columns[own], output[own], settings, seed) for choice, own in rows.items()}
         self._slowest = float(output.max()) + abs(float(output.max())) + 1.0
 
     def predict(self, pairs: Sequence[Pair]) -> Prediction:
@@ -244,7 +216,6 @@ class _ModelPerChoice:
             rows.setdefault(choice, []).append(row)
         for choice, own in rows.items():
             if choice in self._forests:
-                trees = _trees(self._forests[choice], columns[own])
-                output[own], spread[own] = trees.mean(axis=0), trees.std(axis=0)
-        excluded = np.array([self._history.excluded(*pair) for pair in pairs], dtype=bool)
-        return Prediction(np.where(excluded, np.inf, as_log_time(output, self._scaling)), spread)
+                each = trees.predict(self._forests[choice], columns[own])
+                output[own], spread[own] = each.mean(axis=0), each.std(axis=0)
+        return Prediction(np.where(ruled_out(pairs, self._history), np.inf, as_log_time(output, self._scaling)), spread)

@@ -110,6 +110,7 @@ class AgentProcess:
 
     def close(self, timeout_s: float = 10.0) -> int:
         """Ends the job in good order: its input ends, so it finalises. The exit code; kills what does not end."""
+        self.send("quit")
         with contextlib.suppress(OSError):
             self._input.close()
         try:

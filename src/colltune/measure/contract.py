@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from colltune.core.sample import Environment, Sample
 from colltune.core.space import Point
+
+# The detail of a sample that is inapplicable because the library refused the call; other details say that there is no
+# such call at all.
+REFUSED = "refused-by-the-library"
+# Time boxes that the fewest repetitions may take.
+_PATIENCE = 20.0
 
 
 class Convention(StrEnum):
@@ -38,6 +44,31 @@ class Effort:
     warm_up: int = 2
     convention: Convention = Convention.SLOWEST_RANK
 
+    def expected_cost_s(self, time_s: float) -> float:
+        """Seconds that the agent spends on a choice whose calls take ``time_s`` (see native/agent/measure.c).
+
+        The interval of the median is taken to be narrow enough when the box is spent, or before.
+        """
+        time_s = max(time_s, 1e-7)
+        fewest = min(self.fewest, max(min(self.fewest, 3), _PATIENCE * self.box_s / time_s))
+        repetitions = max(fewest, min(self.most, self.box_s / time_s))
+        warm_up = 1 if self.warm_up * time_s > self.box_s else self.warm_up
+        back_to_back = 1.0 if time_s > self.box_s else min(50.0, max(3.0, 0.1 * self.box_s / time_s))
+        return time_s * (1 + warm_up + repetitions + back_to_back)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a point that was begun; ``point`` holds the choices that were measured. ``last``: nothing follows.
+
+    A choice that ends the job is told at once, in an answer of its own; the others of its point come in later ones.
+    """
+
+    ticket: int
+    point: Point
+    samples: list[Sample]
+    last: bool
+
 
 class Source(Protocol):
     """Turns points into samples."""
@@ -58,4 +89,16 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Gives back what the source holds; the source is of no use afterwards."""
+        ...
+
+
+class ParallelSource(Source, Protocol):
+    """A source that measures points on disjoint nodes at once."""
+
+    def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:
+        """Asks for ``point`` on ``nodes``, positions in the job, and returns the ticket of its answers."""
+        ...
+
+    def next_answer(self) -> Answer:
+        """Waits for the next answer. Raises LaunchError where nothing can be measured at all."""
         ...

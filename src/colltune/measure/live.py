@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import random
-import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError, MeasurementError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
-from colltune.measure.contract import Effort
+from colltune.measure.contract import Answer, Effort
+from colltune.measure.resolve import Settings, resolve_settings
+
+__all__ = ["LivePlan", "LiveSource", "Settings", "resolve_settings"]
 
 # Requests at the agent: one that is measured, and one that it finds when it is done.
 _QUEUED = 2
@@ -24,7 +25,6 @@ _QUEUED = 2
 _BARREN_LAUNCHES = 2
 # Beyond the host's patience, after which ranks end themselves: nobody else would, if the host has died too.
 _LIMIT_MARGIN_S = 15
-Settings = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -49,24 +49,38 @@ class LivePlan:
 @dataclass
 class _Request:
     id: int
+    ticket: int
     point: Point
+    effort: Effort
+    nodes: tuple[int, ...]
     deadline_s: float  # seconds of silence allowed
+    alone: bool = False  # a suspect: nothing else is measured beside it
     tried: int = -1  # the last choice that the agent began
+    heard_s: float = 0.0  # when the agent was last heard on it
+    began_s: float = 0.0
+    samples: dict[Choice, Sample] = field(default_factory=dict)
+
+    @property
+    def place(self) -> tuple[tuple[int, ...], int]:
+        return self.nodes, self.point.scenario.ppn
 
 
 class LiveSource:
-    """A Source on a running MPI job."""
+    """A Source on a running MPI job, and one that measures on disjoint nodes at once."""
 
     def __init__(self, plan: LivePlan, environment: Environment) -> None:
         self._plan = plan
         self._environment = environment
         self._random = random.Random(plan.seed)
         self._agent: AgentProcess | None = None
-        self._next_id = 0
+        self._next_id = self._next_ticket = 0
         self._barren = 0
         self._ended: set[tuple[str, Choice]] = set()  # choices that ended a job of this source
+        self._held: deque[_Request] = deque()  # to be sent, in this order
+        self._flying: dict[int, _Request] = {}  # at the agent, in the order of sending
+        self._ready: deque[tuple[int, Point, list[Sample]]] = deque()
         self.launches = 0
-        self.inside_s = 0.0  # first rank's time inside calls of the collectives: trials, warm-up and timed ones
+        self.inside_s = 0.0  # first ranks' time inside calls of the collectives: trials, warm-up and timed ones
 
     @property
     def environment(self) -> Environment:
@@ -94,39 +108,86 @@ class LiveSource:
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         following = iter(points)
-        again: deque[Point] = deque()  # to be measured once more, after a job that ended early
-        pending: deque[_Request] = deque()
+        begun: dict[int, Point] = {}
         upcoming: Point | None = None
         while True:
-            while upcoming is not None or len(pending) < _QUEUED:
-                if upcoming is None:
-                    upcoming = again.popleft() if again else next(following, None)
-                if upcoming is None or not self._may_send(pending, upcoming):
+            while len(begun) < _QUEUED:
+                upcoming = upcoming or next(following, None)
+                # One request waits at the agent while another is measured, if both take the same ranks.
+                if upcoming is None or any(_shape(point) != _shape(upcoming) for point in begun.values()):
                     break
-                trusted = self._trusted(upcoming)
-                if trusted.choices:
-                    pending.append(self._send(trusted, effort))
+                begun[self.begin(upcoming, effort)] = upcoming
                 upcoming = None
-            if not pending:
+            if not begun:
                 return
-            request = pending[0]
-            try:
-                samples = self._answers(request)
-            except _AgentEndedError as end:
-                samples, retried = self._recover(request, end)
-                again.extendleft(reversed([*retried, *(other.point for other in list(pending)[1:])]))
-                pending.clear()
-            else:
-                pending.popleft()
-            yield request.point, samples
+            answer = self.next_answer()
+            if answer.last:
+                del begun[answer.ticket]
+            if answer.point.choices:
+                yield answer.point, answer.samples
 
-    @staticmethod
-    def _may_send(pending: Sequence[_Request], point: Point) -> bool:
-        """One request waits at the agent while another is measured, if both take the same ranks (see dispatch.c)."""
-        if not pending:
-            return True
-        running, following = pending[0].point.scenario, point.scenario
-        return len(pending) < _QUEUED and (running.nodes, running.ppn) == (following.nodes, following.ppn)
+    def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:
+        """Asks for ``point`` on ``nodes`` (positions in the job; the first ones by default). Returns its ticket.
+
+        Points are measured in the order in which they were begun; those on disjoint nodes run at once.
+        """
+        ticket = self._next_ticket = self._next_ticket + 1
+        place = tuple(range(point.scenario.nodes)) if nodes is None else tuple(nodes)
+        self._held.append(self._request(ticket, point, effort, place))
+        self._send_held()
+        return ticket
+
+    def next_answer(self) -> Answer:
+        """Waits for the next samples of what was begun. Raises LaunchError where nothing can be measured at all."""
+        while not self._ready:
+            self._send_held()
+            if self._ready:
+                break
+            if not self._flying:
+                raise ValueError("nothing was begun")
+            try:
+                self._listen()
+            except _AgentEndedError as end:
+                self._recover(end)
+        ticket, point, samples = self._ready.popleft()
+        left = any(request.ticket == ticket for request in (*self._held, *self._flying.values()))
+        left = left or any(other == ticket for other, _, _ in self._ready)
+        return Answer(ticket, point, samples, last=not left)
+
+    def _request(
+        self, ticket: int, point: Point, effort: Effort, nodes: tuple[int, ...], *, alone: bool = False
+    ) -> _Request:
+        deadline_s = self._plan.silence_s + 5.0 * effort.box_s * len(point.choices)
+        return _Request(0, ticket, point, effort, nodes, deadline_s, alone)
+
+    def _send_held(self) -> None:
+        while self._held and self._may_send(self._held[0]):
+            request = self._held.popleft()
+            request.point = self._trusted(request.point)
+            if not request.point.choices:
+                self._ready.append((request.ticket, request.point, []))
+                continue
+            self.start()
+            assert self._agent is not None
+            self._next_id += 1
+            request.id, request.heard_s, request.began_s = self._next_id, time.monotonic(), time.monotonic()
+            self._flying[request.id] = request
+            self._agent.send(self._format_request(request))
+
+    def _may_send(self, request: _Request) -> bool:
+        """Whether all those are answered that share a node with it, but for one on the very same ranks."""
+        if self._flying and (request.alone or any(other.alone for other in self._flying.values())):
+            return False
+        nodes = set(request.nodes)
+        sharing = [other for other in self._flying.values() if not nodes.isdisjoint(other.nodes)]
+        return len(sharing) < _QUEUED and all(other.place == request.place for other in sharing)
+
+    def _running(self) -> list[_Request]:
+        """The requests that the agent is at: of those on one place, the first."""
+        first: dict[tuple[tuple[int, ...], int], _Request] = {}
+        for request in self._flying.values():
+            first.setdefault(request.place, request)
+        return list(first.values())
 
     def _trusted(self, point: Point) -> Point:
         """``point`` without the choices that ended the job: one may have been planned before its fault was known.
@@ -136,19 +197,11 @@ class LiveSource:
         ended = {choice for collective, choice in self._ended if collective == point.scenario.collective}
         return Point(point.scenario, tuple(c for c in point.choices if c == DEFAULT or c not in ended))
 
-    def _send(self, point: Point, effort: Effort) -> _Request:
-        self.start()
-        assert self._agent is not None
-        self._next_id += 1
-        request = _Request(self._next_id, point, self._plan.silence_s + 5.0 * effort.box_s * len(point.choices))
-        self._agent.send(self._format_request(request, effort))
-        return request
-
-    def _format_request(self, request: _Request, effort: Effort) -> str:
-        scenario = request.point.scenario
+    def _format_request(self, request: _Request) -> str:
+        scenario, effort = request.point.scenario, request.effort
         words = [
             f"measure id={request.id} collective={scenario.collective} bytes={scenario.size_bytes}",
-            f"ppn={scenario.ppn} nodes=0-{scenario.nodes - 1}",
+            f"ppn={scenario.ppn} nodes={_format_nodes(request.nodes)}",
             f"warm_up={effort.warm_up} fewest={effort.fewest} most={effort.most}",
             f"box_us={round(effort.box_s * 1e6)} width_ppm={round(effort.relative_width * 1e6)}",
             f"seed={self._random.getrandbits(31)} limit_s={int(request.deadline_s) + _LIMIT_MARGIN_S}",
@@ -158,40 +211,50 @@ class LiveSource:
             words.append("choice=" + ",".join(f"{name}={value}" for name, value in settings))
         return " ".join(words)
 
-    def _answers(self, request: _Request) -> list[Sample]:
-        """The samples of one request. Raises _AgentEndedError if the agent ends or falls silent first."""
+    def _listen(self) -> None:
+        """One line of the agent. Raises _AgentEndedError if it ends, or falls silent on a request."""
         assert self._agent is not None
-        samples: dict[Choice, Sample] = {}
-        started_s = self._plan.clock()
-        while True:
-            try:
-                line = self._agent.read(request.deadline_s)
-            except TimeoutError:
-                raise _AgentEndedError(Status.HUNG, f"silent for {request.deadline_s:.0f} s") from None
-            if line is None:
-                raise _AgentEndedError(Status.CRASHED, self._agent.stderr_text())
-            fields = parse_fields(line)
-            if fields[""] != "error" and fields.get("id") != str(request.id):
-                continue
-            try:
-                if fields[""] == "error":
-                    raise ValueError("the agent refused the request")
-                if fields[""] == "trying":
-                    request.tried = _index(fields["choice"], request.point)
-                    self._barren = 0
-                elif fields[""] == "result":
-                    sample = self._sample(request, fields, started_s)
-                    samples[sample.choice] = sample
-                elif fields[""] == "done":
-                    self.inside_s += _seconds(fields["inside_us"])
-                    return [samples[choice] for choice in request.point.choices]
-            except (KeyError, ValueError) as error:
-                raise MeasurementError(
-                    f"cannot read the agent's answer on {request.point.scenario}: {line[:200]!r}: {error!r}",
-                    "This is a fault of colltune; please report it",
-                ) from error
+        overdue = min(self._running(), key=lambda request: request.heard_s + request.deadline_s)
+        try:
+            line = self._agent.read(max(0.0, overdue.heard_s + overdue.deadline_s - time.monotonic()))
+        except TimeoutError:
+            detail = f"silent for {overdue.deadline_s:.0f} s"
+            raise _AgentEndedError(Status.HUNG, detail, overdue) from None
+        if line is None:
+            raise _AgentEndedError(Status.CRASHED, self._agent.stderr_text(), None)
+        fields = parse_fields(line)
+        request = self._flying.get(int(fields["id"])) if fields.get("id", "").isdigit() else None
+        if request is None and fields[""] != "error":
+            return
+        try:
+            if request is None or fields[""] == "error":
+                raise ValueError("the agent refused the request")
+            self._hear(request, fields)
+        except (KeyError, ValueError) as error:
+            where = request.point.scenario if request is not None else "a request"
+            raise MeasurementError(
+                f"cannot read the agent's answer on {where}: {line[:200]!r}: {error!r}",
+                "This is a fault of colltune; please report it",
+            ) from error
 
-    def _sample(self, request: _Request, fields: Mapping[str, str], started_s: float) -> Sample:
+    def _hear(self, request: _Request, fields: Mapping[str, str]) -> None:
+        request.heard_s = time.monotonic()
+        if fields[""] == "trying":
+            request.tried = _index(fields["choice"], request.point)
+            self._barren = 0
+        elif fields[""] == "result":
+            sample = self._sample(request, fields)
+            request.samples[sample.choice] = sample
+        elif fields[""] == "done":
+            self.inside_s += _seconds(fields["inside_us"])
+            samples = [request.samples[choice] for choice in request.point.choices]
+            del self._flying[request.id]
+            for follower in self._running():
+                if follower.place == request.place:
+                    follower.heard_s = follower.began_s = time.monotonic()
+            self._ready.append((request.ticket, request.point, samples))
+
+    def _sample(self, request: _Request, fields: Mapping[str, str]) -> Sample:
         """Raises KeyError or ValueError for what the agent does not say."""
         status = Status(fields["status"])
         times_s = tuple(_seconds(text, 1e-9) for text in fields.get("times_ns", "").split(",") if text)
@@ -207,32 +270,49 @@ class LiveSource:
             cost_s=_seconds(fields["cost_us"]),
             launch=self.launches,
             group=request.id,
-            started_s=started_s,
+            started_s=self._plan.clock() - (time.monotonic() - request.began_s),
             detail=fields.get("detail", ""),
         )
 
-    def _recover(self, request: _Request, end: _AgentEndedError) -> tuple[list[Sample], list[Point]]:
-        """After the job's end: who did it, and what is measured again.
+    def _recover(self, end: _AgentEndedError) -> None:
+        """After the job's end: who did it, and what is measured again, before all else.
 
-        The choice that was begun last is to blame, unless all were begun: then each is measured alone, so that the
-        one to blame is known by its own end.
+        Of one request the choice that was begun last is to blame, unless all were begun: then each is measured alone,
+        so that the one to blame is known by its own end. Where several requests ran at once, each is measured
+        alone, also one of which nothing was heard: that goes through rank 0, and may be late.
         """
+        running = self._running()
+        lost = list(self._flying.values())
+        self._flying.clear()
         self.kill()
+        suspects = running if end.request is None else [end.request]
+        if all(request.tried < 0 for request in suspects):
+            self._nothing_begun(suspects[0], end)
+        again: list[_Request] = []
+        for request in lost:
+            if suspects == [request] and request.tried >= 0:
+                again += self._blame(request, end)
+            else:
+                again.append(self._again(request, request.point, alone=len(suspects) > 1 and request in suspects))
+        self._held.extendleft(reversed(again))
+
+    def _nothing_begun(self, request: _Request, end: _AgentEndedError) -> None:
+        self._barren += 1
+        scenario = request.point.scenario
+        if self._barren >= _BARREN_LAUNCHES:
+            raise LaunchError(
+                f"{self._barren} MPI jobs ended before they began to measure {scenario}: {end.detail}",
+                "Look at the job's own messages above; `colltune doctor` shows what was found",
+            )
+        self._plan.on_event("lost", {"scenario": str(scenario), "detail": end.detail})
+
+    def _blame(self, request: _Request, end: _AgentEndedError) -> list[_Request]:
+        """What is still to be measured of the request that ended the job."""
         point = request.point
         choices = point.choices
-        if request.tried < 0:
-            self._barren += 1
-            if self._barren >= _BARREN_LAUNCHES:
-                raise LaunchError(
-                    f"{self._barren} MPI jobs ended before they began to measure {point.scenario}: {end.detail}",
-                    "Look at the job's own messages above; `colltune doctor` shows what was found",
-                )
-            self._plan.on_event("lost", {"scenario": str(point.scenario), "detail": end.detail})
-            return [], [point]
         if request.tried == len(choices) - 1 and len(choices) > 1:
-            again = [Point(point.scenario, (choice,)) for choice in choices]
             self._plan.on_event("lost", {"scenario": str(point.scenario), "detail": end.detail})
-            return [], again
+            return [self._again(request, Point(point.scenario, (choice,)), alone=True) for choice in choices]
         culprit = choices[request.tried]
         self._ended.add((point.scenario.collective, culprit))
         self._plan.on_event(
@@ -247,15 +327,37 @@ class LiveSource:
             started_s=self._plan.clock(),
             detail=end.detail[:400],
         )
+        self._ready.append((request.ticket, point, [failed]))
         rest = tuple(choice for choice in choices if choice != culprit)
-        return [failed], [replace(point, choices=rest)] if rest else []
+        return [self._again(request, replace(point, choices=rest), alone=request.alone)] if rest else []
+
+    def _again(self, request: _Request, point: Point, *, alone: bool) -> _Request:
+        return self._request(request.ticket, point, request.effort, request.nodes, alone=alone)
 
 
 class _AgentEndedError(Exception):
-    def __init__(self, status: Status, detail: str) -> None:
+    """``request``: the one that is known to have done it, or None."""
+
+    def __init__(self, status: Status, detail: str, request: _Request | None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
+        self.request = request
+
+
+def _shape(point: Point) -> tuple[int, int]:
+    return point.scenario.nodes, point.scenario.ppn
+
+
+def _format_nodes(nodes: Sequence[int]) -> str:
+    """(0, 1, 2, 5) -> "0-2,5"."""
+    runs: list[list[int]] = []
+    for node in nodes:
+        if runs and node == runs[-1][1] + 1:
+            runs[-1][1] = node
+        else:
+            runs.append([node, node])
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
 
 
 def _index(text: str, point: Point) -> int:
@@ -271,43 +373,3 @@ def _seconds(text: str, unit_s: float = 1e-6) -> float:
     if not 0.0 <= value < math.inf:
         raise ValueError(f"{text} is not a time")
     return value
-
-
-def resolve_settings(
-    agent: Path, named: Mapping[tuple[str, Choice], Sequence[tuple[str, str]]], environment: Mapping[str, str]
-) -> dict[tuple[str, Choice], Settings | None]:
-    """Control variables with values by name -> with the integers that this library means by them.
-
-    The library itself is asked, by way of the environment that it reads. None: the library does not know one of the
-    names, so the choice cannot be measured. Raises LaunchError where the agent cannot be run at all.
-    """
-    texts = sorted({f"{name}={value}" for pairs in named.values() for name, value in pairs if not _is_integer(value)})
-    known: dict[str, int] = {}
-    try:
-        run = subprocess.run(
-            [str(agent), "--resolve", *texts],
-            capture_output=True,
-            text=True,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise LaunchError(
-            f"the agent {agent} cannot be run: {error}", "Remove it, so that it is compiled anew"
-        ) from error
-    for line in run.stdout.splitlines():
-        text, _, value = line.rpartition(" ")
-        if _is_integer(value):
-            known[text] = int(value)
-
-    def integers(pairs: Sequence[tuple[str, str]]) -> Settings | None:
-        values = [(n, int(v) if _is_integer(v) else known.get(f"{n}={v}")) for n, v in pairs]
-        return None if any(value is None for _, value in values) else tuple((n, v) for n, v in values if v is not None)
-
-    return {key: integers(pairs) for key, pairs in named.items()}
-
-
-def _is_integer(text: str) -> bool:
-    return text.removeprefix("-").isdigit()

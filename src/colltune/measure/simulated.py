@@ -42,6 +42,7 @@ QUIET = Noise(0.01, 0.0, 1.5, 0.0, 0.0, 1.0, 1.0, 0.0)
 class SimulatedSource:
     """A Source whose ``truth`` is given: the true median time in seconds of a choice, or the status it fails with.
 
+    Each choice is timed as often as the effort asks for at least, or the point at most.
     ``launch`` and ``seed`` fix all that is random. ``now_s`` is the source's own clock: the cost of what it measured.
     """
 
@@ -77,13 +78,14 @@ class SimulatedSource:
                 continue
             self._group += 1
             self._speed *= float(np.exp(self._random.normal(0.0, self._noise.drift)))
-            yield point, [self._sample(point.scenario, choice, effort) for choice in point.choices]
+            count = min(point.repetitions or effort.fewest, effort.fewest)
+            yield point, [self._sample(point.scenario, choice, count) for choice in point.choices]
 
-    def _sample(self, scenario: Scenario, choice: Choice, effort: Effort) -> Sample:
+    def _sample(self, scenario: Scenario, choice: Choice, count: int) -> Sample:
         truth = self._truth(scenario, choice)
         started_s = self.now_s
         status = truth if isinstance(truth, Status) else Status.OK
-        times_s = () if isinstance(truth, Status) else self._times_s(truth * self._mode(scenario, choice), effort)
+        times_s = () if isinstance(truth, Status) else self._times_s(truth * self._mode(scenario, choice), count)
         self.now_s += sum(times_s)
         return Sample(
             scenario,
@@ -102,9 +104,8 @@ class SimulatedSource:
             self._modes[pair] = self._noise.own_mode if self._random.random() < self._noise.own_share else 1.0
         return self._modes[pair]
 
-    def _times_s(self, middle_s: float, effort: Effort) -> tuple[float, ...]:
-        """The fewest repetitions of ``effort``: what a point costs at least."""
-        noise, count = self._noise, effort.fewest
+    def _times_s(self, middle_s: float, count: int) -> tuple[float, ...]:
+        noise = self._noise
         middle_s *= self._speed * float(np.exp(self._random.normal(0.0, noise.unevenness)))
         times = middle_s * np.exp(self._random.normal(0.0, noise.spread, count))
         slow = self._random.random(count) < noise.tail_share

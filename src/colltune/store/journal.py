@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from colltune import __version__
 from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
 from colltune.core.sample import Environment, Sample
+from colltune.core.version import __version__
 from colltune.store.records import (
     FORMAT,
     Fact,

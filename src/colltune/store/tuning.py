@@ -68,7 +68,13 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
 
 
 def tuned_sizes(directory: Path) -> dict[str, list[int]]:
-    """The message sizes in bytes that the campaign of ``directory`` measured, ascending, by collective."""
+    """The message sizes in bytes that the campaign of ``directory`` measured, ascending, by collective.
+
+    Of a prediction, which measured none, those that it was made for.
+    """
+    if not (directory / JOURNAL).exists():
+        predicted = load_tuning(directory).summary.get("sizes", {})
+        return {str(name): [int(size) for size in some] for name, some in predicted.items()}
     sizes: defaultdict[str, set[int]] = defaultdict(set)
     for sample in read_journal(directory / JOURNAL).samples:
         sizes[sample.scenario.collective].add(sample.scenario.size_bytes)
@@ -107,6 +113,17 @@ def load_tuning(directory: Path) -> Tuning:
         raise InputError(f"{error.filename}: {error.strerror}", again) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} is not a tuning: {error!r}", again) from error
+
+
+def load_deployable(directory: Path) -> Tuning:
+    """A tuning that an MPI can load. Raises InputError as ``load_tuning``, and for that of a simulated cluster."""
+    tuning = load_tuning(directory)
+    if tuning.environment.mpi == "simulated":
+        raise InputError(
+            f"{directory} was tuned on the simulated cluster {tuning.environment.machine}: no MPI reads its rules",
+            f"`colltune explain {directory} COLLECTIVE` shows them; to tune an MPI, leave out --simulate",
+        )
+    return tuning
 
 
 def _replace(path: Path, data: bytes) -> None:

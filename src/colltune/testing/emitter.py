@@ -65,7 +65,12 @@ class EmitterContract(abc.ABC):
         """Per collective the basis of its rules, and its choices, the default among them."""
 
     def rule_sets(self, seed: int) -> list[RuleSet]:
-        return [random_rules(seed, name, basis, choices) for name, (basis, choices) in self.collectives().items()]
+        rule_sets = [random_rules(seed, name, basis, choices) for name, (basis, choices) in self.collectives().items()]
+        return [self.expressible(rule_set) for rule_set in rule_sets]
+
+    def expressible(self, rule_set: RuleSet) -> RuleSet:
+        """What the format can say of ``rule_set``; most say all."""
+        return rule_set
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_parsed_back_the_files_decide_as_the_rules(self, seed: int) -> None:

@@ -1,8 +1,8 @@
-"""Was a tuning in force while an application ran? Evidence from MPICH itself, or from the kernel.
+"""Was a tuning in force while an application ran? Evidence from the library itself, or from the kernel.
 
 Since 5.0 MPICH says which selection files it loaded, in a summary of its build that rank 0 prints on its standard
-output in MPI_Init where MPIR_CVAR_DEBUG_SUMMARY is set. Older ones have no such lines; of these it is known only that
-the files were opened on this node while the application ran.
+output in MPI_Init where MPIR_CVAR_DEBUG_SUMMARY is set. Older ones and Open MPI have no such lines; of these it is
+known only that the files were opened on this node while the application ran.
 """
 
 from __future__ import annotations
@@ -150,10 +150,16 @@ class Proof:
     text: str
 
 
+def files_of(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those of the variables of a tuning that name a file; others are switches."""
+    return {name: value for name, value in variables.items() if value.startswith("/")}
+
+
 def judge(
     variables: Mapping[str, str], loaded: Sequence[Mapping[str, str]], opened: set[Path], watch_failure: str = ""
 ) -> Proof:
     """``variables``: those that ask for the files; ``loaded``: of SummaryFilter; ``opened``: of FileWatch."""
+    variables = files_of(variables)
     files = [Path(value) for value in variables.values()]
     shown = " and ".join(map(str, files))
     said = [job for job in loaded if job]
@@ -168,12 +174,12 @@ def judge(
     missing = [path for path in files if path not in opened]
     if not missing:
         return Proof(
-            True, f"the kernel saw {shown} opened on this node while the command ran; MPICH itself did not say"
+            True, f"the kernel saw {shown} opened on this node while the command ran; the library itself did not say"
         )
     if watch_failure:
-        return Proof(False, f"MPICH did not say what it loaded, and {watch_failure}")
+        return Proof(False, f"the library did not say what it loaded, and {watch_failure}")
     names = " and ".join(map(str, missing))
-    return Proof(False, f"MPICH did not say what it loaded, and nobody opened {names} on this node")
+    return Proof(False, f"the library did not say what it loaded, and nobody opened {names} on this node")
 
 
 def overriding(environment: Mapping[str, str], collectives: Iterable[str]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from math import comb
@@ -16,6 +17,7 @@ from colltune.core.scenario import Scenario
 PRACTICAL = 0.03
 # Chance, per side and point, that the interval misses; small, because a verification looks at many points.
 _ERROR = 1e-3
+_NORMAL = 3.09  # the same for a normal distribution
 
 
 class Verdict(StrEnum):
@@ -55,6 +57,32 @@ def compare(scenario: Scenario, choice: Choice, default_s: Sequence[float], tune
     index = _rank(len(default_s), len(tuned_s))
     low, high = (ratios[index], ratios[-1 - index]) if index >= 0 else (0.0, float("inf"))
     return Comparison(scenario, choice, median(default_s), median(tuned_s), median(ratios), low, high)
+
+
+def compare_few(
+    sides: Mapping[tuple[Scenario, Choice], tuple[Sequence[float], Sequence[float]]],
+) -> list[Comparison]:
+    """As ``compare``, where there are too few launches for an interval of each point by itself.
+
+    How much launches differ is then taken from all points of a collective together: the interval of a point is the
+    normal one of its mean log ratio, with the greater of the common and its own standard deviation.
+    """
+    own = {key: _spread_of_logs(*times) for key, times in sides.items()}
+    found = []
+    for key, (default_s, tuned_s) in sides.items():
+        kin = [own[other] for other in sides if other[0].collective == key[0].collective]
+        deviation = max(own[key], math.sqrt(sum(spread**2 for spread in kin) / len(kin)))
+        reach = math.exp(_NORMAL * deviation * math.sqrt(1 / len(default_s) + 1 / len(tuned_s)))
+        one = compare(*key, default_s, tuned_s)
+        found.append(replace(one, low=one.ratio / reach, high=one.ratio * reach))
+    return found
+
+
+def _spread_of_logs(*sides: Sequence[float]) -> float:
+    """Standard deviation of log times between launches, over both sides."""
+    logs = [[math.log(time_s) for time_s in side] for side in sides]
+    squares = sum(sum((value - sum(side) / len(side)) ** 2 for value in side) for side in logs)
+    return math.sqrt(squares / max(1, sum(len(side) - 1 for side in logs)))
 
 
 def _rank(first: int, second: int) -> int:

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from colltune.campaign import WHOLE, Campaign, Outcome, Progress, StopRequestedError, broken_choices
-from colltune.confirm import Confirmation
+from colltune.conduct import packer_of
 from colltune.core.choice import Choice
-from colltune.core.errors import ColltuneError, InputError, LaunchError
+from colltune.core.errors import ColltuneError, InputError
 from colltune.core.model import Model
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
+from colltune.core.topology import Topology
 from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, proven_rules
-from colltune.deployed import keep_what_pays
 from colltune.distill.reproducible import distill_reproducible
 from colltune.distill.rules import distill
+from colltune.emit.live import live_basis
+from colltune.learn.contract import Learner
+from colltune.learn.decision import DecisionLearner
 from colltune.learn.forest import ForestLearner
 from colltune.learn.measured import MeasuredModel
+from colltune.learn.stakes import Stakes
+from colltune.liveselect import live_files, proven_live
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
+from colltune.mpi.job import Scheduler
+from colltune.priors import PriorSources
+from colltune.proof import Proof, workplace
 from colltune.replay import departing, make_safe
+from colltune.schedule.topology_files import load_topology, site_file
 from colltune.store.journal import Journal
-from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
+from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 from colltune.verify.gate import THRESHOLD, GateResult, Verdict
 from colltune.workbench import Workbench, check_collectives
 
 # Of the budget, what the first measuring may take; the rest is for proving what it found.
-_MEASURING_SHARE = 0.6
+_MEASURING_SHARE = 0.4
+# What was measured is of no use without a proof, so this long it may take even where the budget is spent.
+_SHORTEST_PROOF_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,10 @@ class TuneOptions:
     """What to tune.
 
     ``gate`` False keeps every decision unproven: for research only. ``reproducible`` restricts reductions to one
-    algorithm per shape, whose order of operations depends on neither message size nor timing.
+    algorithm per shape, whose order of operations depends on neither message size nor timing. With ``stakes`` only
+    their scenarios are measured, as far as the job can form them, and the bounds of sizes do not matter.
+    ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
+    Slurm says, or serial.
     """
 
     collectives: Sequence[str]
@@ -55,6 +68,9 @@ class TuneOptions:
     reproducible: bool = False
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=Effort)
+    stakes: Stakes | None = None
+    topology: str | None = None
+    prior: PriorSources | None = None
 
 
 @dataclass
@@ -88,7 +104,7 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     collectives, nothing = check_collectives(options.collectives, workbench.catalogue)
     for name, reason in nothing.items():
         listener.note(f"{name}: {reason}")
-    spaces = {name: workbench.space(name, options.smallest_bytes, options.largest_bytes) for name in collectives}
+    spaces = {name: _space(workbench, options, name) for name in collectives}
     spaces = {name: space for name, space in spaces.items() if space.scenarios}
     started_s = time.monotonic()
     with _open_journal(out / JOURNAL, workbench, options.resume) as journal:
@@ -106,25 +122,29 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
         return proven_rules(workbench, spaces, decided, results) | fixed
 
     def emitted(decisions: Mapping[str, RuleSet]) -> Tuning:
-        files = {f"mpich/{name}": data for name, data in workbench.emitter.emit(list(decisions.values())).items()}
-        variables = workbench.emitter.environment(Path("{directory}/mpich"))
-        return Tuning(workbench.environment, decisions, files, variables)
+        folder, emitter = workbench.emitter.name, workbench.emitter
+        written = {name: workbench.expressible(rules) for name, rules in decisions.items()}
+        files = {f"{folder}/{name}": data for name, data in emitter.emit(list(written.values())).items()}
+        return Tuning(workbench.environment, written, files, emitter.environment(Path(f"{{directory}}/{folder}")))
 
     gate: list[GateResult] = []
     if options.gate:
-        candidates = candidates_of(workbench, decided, medians)
-        if outcome.interrupted:
-            gate = [
-                judge_one_launch(s, c, outcome.samples, workbench.baseline, options.threshold)
-                for s, c in candidates.items()
-            ]
-        else:
-            left_s = options.budget_s - (time.monotonic() - started_s)
-            gate = _prove(workbench, options, candidates, out, time.monotonic() + max(left_s, 5.0), listener)
-            listener.stage("comparing the file in force with the default")
-            grid = [scenario for space in spaces.values() for scenario in space.scenarios]
-            with _workplace(out) as place:
-                gate = keep_what_pays(workbench, gate, rules_of, emitted, place, options.seed, grid, options.threshold)
+        proof = Proof(
+            bench=workbench,
+            out=out,
+            seed=options.seed,
+            threshold=options.threshold,
+            deadline_s=max(started_s + options.budget_s, time.monotonic() + _SHORTEST_PROOF_S),
+            launch_s=share["launch_s"],
+            medians=medians,
+            samples=outcome.samples,
+            effort=options.effort,
+            grid=[scenario for space in spaces.values() for scenario in space.scenarios],
+            stage=listener.stage,
+            note=listener.note,
+            progress=listener.proof,
+        )
+        gate = _gate(proof, decided, outcome, rules_of, emitted)
         rule_sets = rules_of(gate)
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
@@ -133,19 +153,56 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
             for name in decided
         }
     tuning = emitted(rule_sets)
+    rule_sets = dict(tuning.rule_sets)
     if not outcome.interrupted:
         listener.stage("replaying every collective under the new file")
-        with _workplace(out) as place:
+        with workplace(out) as place:
             tuning, found = make_safe(workbench, tuning, place, emitted)
         for text in found:
             listener.note(text)
         for name in sorted(fixed.keys() - departing(tuning.rule_sets)):
             listener.note(f"{name} is at the library's default, so its results are not reproducible")
-    summary = _summary(options, outcome, gate, share)
+    live = dict(fixed if options.gate else rule_sets)
+    if options.gate:
+        basis_of = partial(live_basis, workbench.catalogue)
+        live |= proven_rules(workbench, spaces, decided, proven_live(gate, options.threshold), basis_of)
+    unsafe = departing(rule_sets) - departing(tuning.rule_sets)
+    live = {name: rules for name, rules in live.items() if name not in unsafe}
+    tuning = replace(tuning, files={**tuning.files, **live_files(workbench, live)})
+    summary = summarize(options, outcome, gate, share)
     summary |= {"reproducible": sorted(fixed), "total_s": time.monotonic() - started_s}
     tuning = replace(tuning, summary=summary)
     save_tuning(out, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
+
+
+def _space(workbench: Workbench, options: TuneOptions, collective: str) -> Space:
+    if options.stakes is None:
+        return workbench.space(collective, options.smallest_bytes, options.largest_bytes)
+    fitting = [
+        scenario
+        for scenario in sorted(options.stakes.share)
+        if scenario.collective == collective and scenario.nodes <= workbench.nodes and scenario.ppn <= workbench.ppn
+    ]
+    return Space(collective, tuple(fitting), workbench.legal)
+
+
+def _gate(
+    proof: Proof,
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    outcome: Outcome,
+    rules_of: Callable[[Sequence[GateResult]], dict[str, RuleSet]],
+    emit: Callable[[Mapping[str, RuleSet]], Tuning],
+) -> list[GateResult]:
+    """The verdicts on what was decided; from the one launch there was, where the job is being ended."""
+    bench = proof.bench
+    candidates = candidates_of(bench, decided, proof.medians)
+    if outcome.interrupted:
+        return [
+            judge_one_launch(scenario, choice, outcome.samples, bench.baseline, proof.threshold)
+            for scenario, choice in candidates.items()
+        ]
+    return proof.run(candidates, rules_of, emit)
 
 
 def _reproducible(
@@ -172,13 +229,6 @@ def _reproducible(
     return rule_sets
 
 
-@contextmanager
-def _workplace(out: Path) -> Iterator[Path]:
-    """A directory beside the result, on the same file system, which all nodes see; gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix=".trial-", dir=out) as place:
-        yield Path(place)
-
-
 def _open_journal(path: Path, workbench: Workbench, resume: bool) -> Journal:
     if resume and path.exists():
         return Journal.open(path, workbench.environment)
@@ -190,7 +240,8 @@ def _measure(
 ) -> tuple[Outcome, dict[str, Model], dict[str, float]]:
     """The one launch of the campaign. Also: models by collective, and how the launch's time was spent."""
     source = workbench.live_source(options.seed, on_event=lambda kind, facts: journal.note(kind, _plain(facts)))
-    learners = {name: ForestLearner(space, options.seed) for name, space in spaces.items()}
+    learners = {name: _learner(space, options, listener) for name, space in spaces.items()}
+    topology = _topology(workbench, options, listener)
     campaign = Campaign(
         source=source,
         spaces=spaces,
@@ -200,16 +251,23 @@ def _measure(
         effort=options.effort,
         known=journal.samples,
         progress=listener.progress,
+        stakes=options.stakes,
     )
     try:
         listener.stage("starting the MPI job")
+        before_s = time.monotonic()
         source.start()
+        launch_s = time.monotonic() - before_s
         listener.stage("measuring")
+        if spaces:
+            campaign.packer = packer_of(source, topology, next(iter(spaces)), workbench.ppn, listener.note)
         outcome = campaign.run()
         if outcome.interrupted:
             source.kill()
     finally:
+        before_s = time.monotonic()
         _close(source)
+    launch_s += time.monotonic() - before_s
     medians = medians_of(outcome.samples)
     models: dict[str, Model] = {}
     for name, learner in learners.items():
@@ -217,8 +275,33 @@ def _measure(
         enough = options.gate and (outcome.interrupted or outcome.reasons.get(name) == WHOLE)
         known = any(scenario.collective == name for scenario, _ in medians)
         models[name] = learner.model() if known and not enough else MeasuredModel(medians)
-    share = {"launches": source.launches, "wall_s": outcome.elapsed_s, "inside_collectives_s": source.inside_s}
+    share = {
+        "launches": source.launches,
+        "launch_s": launch_s,
+        "wall_s": outcome.elapsed_s,
+        "inside_collectives_s": source.inside_s,
+    }
     return outcome, models, share
+
+
+def _topology(workbench: Workbench, options: TuneOptions, listener: Listener) -> Topology:
+    """Of the job's nodes. Raises InputError where the user gave one that does not fit."""
+    hosts = workbench.job.names[: workbench.nodes]
+    if options.topology is not None:
+        return load_topology(options.topology, hosts)
+    of_site = site_file(workbench.process_environment)
+    if workbench.job.scheduler is Scheduler.SLURM and len(hosts) > 1 and of_site is not None:
+        try:
+            return load_topology(str(of_site), hosts)
+        except InputError as error:
+            listener.note(f"{error}; points are measured one at a time")
+    return Topology.serial(hosts)
+
+
+def _learner(space: Space, options: TuneOptions, listener: Listener) -> Learner:
+    """Starts from the prior where there is one that knows the space."""
+    prior = options.prior.prior(space, listener.note) if options.prior is not None else None
+    return ForestLearner(space, options.seed) if prior is None else DecisionLearner(space, options.seed, prior=prior)
 
 
 def _close(source: LiveSource) -> None:
@@ -228,40 +311,10 @@ def _close(source: LiveSource) -> None:
         source.kill()
 
 
-def _prove(
-    workbench: Workbench,
-    options: TuneOptions,
-    candidates: Mapping[Scenario, Choice],
-    out: Path,
-    deadline_s: float,
-    listener: Listener,
-) -> list[GateResult]:
-    if not candidates:
-        return []
-    listener.stage(f"proving {len(candidates)} choices against the default in fresh launches")
-    path = out / CONFIRMATION
-    path.unlink(missing_ok=True)
-    seeds = iter(range(options.seed + 1, options.seed + 1000))
-    with Journal.create(path, workbench.environment) as journal:
-        confirmation = Confirmation(
-            open_source=lambda: workbench.live_source(next(seeds)),
-            record=journal.append,
-            baseline=workbench.baseline,
-            threshold=options.threshold,
-            progress=listener.proof,
-        )
-        try:
-            return confirmation.run(candidates, deadline_s)
-        except (LaunchError, KeyboardInterrupt, StopRequestedError) as error:
-            listener.note(
-                f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
-            )
-            return confirmation.results(candidates)
-
-
-def _summary(
+def summarize(
     options: TuneOptions, outcome: Outcome, gate: Sequence[GateResult], share: Mapping[str, float]
 ) -> dict[str, Any]:
+    """The figures of a campaign, for people and for the report."""
     kept = [result for result in gate if result.verdict is Verdict.KEPT]
     summary: dict[str, Any] = {
         "seed": options.seed,
@@ -276,6 +329,7 @@ def _summary(
                 "choice": str(r.choice),
                 "verdict": r.verdict.value,
                 "ratios": [round(ratio, 4) for ratio in r.ratios],
+                "low": round(r.low, 4),
                 "reason": r.reason,
             }
             for r in gate

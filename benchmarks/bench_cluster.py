@@ -1,0 +1,78 @@
+"""Tunes a real cluster of 8 nodes, and verifies the result: network namespaces with links of 1 Gbit/s, real TCP.
+
+`colltune tune bcast allreduce alltoall allgather --budget 5m`, then `colltune verify` over 3 fresh launches with the
+file and 3 without. ``speedup_geomean``: default over tuned, over all points that verify looks at, those without a rule
+included; ``slower_points``: of these, the ones that are slower beyond their interval. Needs root, iproute2 and gcc.
+
+Writes bench/cluster.json and prints it. Takes 10 minutes or so; times are only worth something on an idle machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "mpi"))
+
+from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
+
+COLLECTIVES = ("bcast", "allreduce", "alltoall", "allgather")
+
+
+def colltune(cluster: NamespaceCluster, *arguments: str) -> str:
+    """Runs the command on the first node, as a job script would; what it prints is shown and returned."""
+    environment = {**os.environ, **cluster.environment, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    command = cluster.inside(sys.executable, "-u", "-m", "colltune", *arguments)
+    lines = []
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+    if process.returncode not in (0, 1):
+        sys.exit(f"colltune {arguments[0]} failed with {process.returncode}")
+    return "".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=8)
+    parser.add_argument("--ppn", type=int, default=1)
+    parser.add_argument("--rate", default="1gbit")
+    parser.add_argument("--budget", default="5m")
+    parser.add_argument("--launches", default="3")
+    parser.add_argument("--tuned", type=Path, help="where the tuning is kept; one that is there is only verified")
+    parser.add_argument("--tune-only", action="store_true")
+    options = parser.parse_args()
+    reason = why_not()
+    if reason is not None:
+        sys.exit(f"no cluster of namespaces here: {reason}")
+    with tempfile.TemporaryDirectory() as place:
+        tuned = options.tuned or Path(place) / "tuned"
+        with namespace_cluster(Path(place) / "cluster", options.nodes, options.rate) as cluster:
+            where = ("--hostfile", str(cluster.host_file(options.ppn)))
+            if not (tuned / "tuning.json").exists():
+                colltune(cluster, "tune", *COLLECTIVES, "--budget", options.budget, "--out", str(tuned), *where)
+            if options.tune_only:
+                return
+            answer = colltune(cluster, "verify", str(tuned), "--launches", options.launches, *where)
+    mean = re.search(r"geometric mean: ([0-9.]+) over", answer)
+    slower = re.search(r"([0-9]+) slower", answer)
+    if mean is None or slower is None:
+        sys.exit("cannot read what colltune verify printed")
+    figures = {"speedup_geomean": float(mean.group(1)), "slower_points": int(slower.group(1))}
+    target = Path("bench/cluster.json")
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(figures, indent=2) + "\n")
+    print(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""How good a prior from other clusters is: on labels, on times, and as the start of a campaign.
+
+    python benchmarks/bench_prior.py [--seeds 3] [--minutes 14] [--out bench]
+
+Leave one cluster out throughout: what is tested is never in what was trained on. Data: benchmarks/data (its README says
+where from). Writes bench/prior.json, a flat object of named figures, and bench/prior_tables.json with the parts behind
+them; prints both. Ends within the minutes given: the simulated campaigns, which take longest, are cut short by then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from time import monotonic
+
+import numpy as np
+
+from colltune.core.choice import Choice
+from colltune.core.model import Model, Prediction
+from colltune.core.scenario import Scenario
+from colltune.evaluate.compare import estimate
+from colltune.evaluate.dataset import load_grids
+from colltune.evaluate.grid import Grid
+from colltune.evaluate.simulate import Pace, Run, simulate
+from colltune.learn.decision import DecisionLearner
+from colltune.learn.transfer import TransferPrior
+from colltune.pretrained import classify
+from colltune.pretrained.families import family
+from colltune.pretrained.splits import Split, ceiling, parts, without_copies
+from colltune.pretrained.table import Label, read_hardware, read_tables
+
+DATA = Path(__file__).parent / "data"
+PICO = ("pico_leonardo", "pico_lumi", "pico_marenostrum5")
+MPI_ADVANCE = ("mpiadvance_dane", "mpiadvance_tuolumne")
+# Fewer scenarios of a cluster than this say little about how well they were predicted.
+FEWEST_SCENARIOS = 12
+# A campaign needs a grid to choose from.
+CAMPAIGN_SCENARIOS = 24
+BUDGETS = np.geomspace(1e-3, 0.5, 16)
+
+Tables = dict[str, object]
+
+
+def labels_part(seeds: int, tables: Tables) -> dict[str, float]:
+    """Accuracies under the splits of the paper, by algorithm and by family, and what the labels allow at most."""
+    labels, _ = read_tables([DATA / "mvapich2_labels.csv.gz"])
+    hardware = read_hardware(DATA / "clusters.csv")
+    found: dict[str, float] = {}
+    for collective in ("allgather", "alltoall"):
+        own = [label for label in labels if label.scenario.collective == collective]
+        rows = classify.labelled_rows(own, hardware)
+        merged = np.array([family(collective, name) or name for name in rows.y])
+        for split, key in ((Split.RANDOM, "random"), (Split.CLUSTER, "cluster"), (Split.NODES, "node")):
+            right, alike = [], []
+            # The clusters take 19 forests a seed.
+            for seed in range(seeds if split is not Split.CLUSTER else 1):
+                said, tested = classify.predicted(rows, list(parts(own, split, seed)), classify.make_forest, seed)
+                right.append(float((said == rows.y)[tested].mean()))
+                families = np.array([family(collective, name) or name for name in said])
+                alike.append(float((families == merged)[tested].mean()))
+                if split is Split.CLUSTER:
+                    tables[f"cluster_acc_{collective}"] = _per_cluster(own, said == rows.y)
+            found[f"{key}_acc_{collective}"] = fmean(right)
+            found[f"{key}_acc_{collective}_by_family"] = fmean(alike)
+        found[f"ceiling_{collective}"] = ceiling(own)
+        kept = without_copies(own)
+        originals = classify.labelled_rows(kept, hardware)
+        found[f"cluster_acc_{collective}_without_copies"] = classify.accuracy(
+            originals, list(parts(kept, Split.CLUSTER, 0)), classify.make_forest, 0
+        )
+        tables[f"importances_{collective}"] = classify.importances(rows, 0)
+    return found
+
+
+def models_part(tables: Tables) -> None:
+    """The paper's table II: four kinds of model on the random split, with their AUC in cross-validation."""
+    labels, _ = read_tables([DATA / "mvapich2_labels.csv.gz"])
+    hardware = read_hardware(DATA / "clusters.csv")
+    for collective in ("allgather", "alltoall"):
+        own = [label for label in labels if label.scenario.collective == collective]
+        rows, held = classify.labelled_rows(own, hardware), list(parts(own, Split.RANDOM, 0))
+        tables[f"models_{collective}"] = {
+            name: {
+                "accuracy": classify.accuracy(rows, held, make, 0),
+                "auc": classify.area_under_curve(rows, make, 0),
+                "paper": classify.PAPER_MODELS[collective][name],
+            }
+            for name, make in classify.MODELS.items()
+        }
+
+
+def _per_cluster(labels: Sequence[Label], right: np.ndarray) -> dict[str, float]:
+    by_cluster: defaultdict[str, list[bool]] = defaultdict(list)
+    for label, is_right in zip(labels, right, strict=True):
+        by_cluster[label.cluster].append(bool(is_right))
+    return {name: fmean(values) for name, values in sorted(by_cluster.items())}
+
+
+def grids_of(names: Sequence[str], fewest: int) -> dict[str, dict[str, Grid]]:
+    """By collective and cluster."""
+    found: defaultdict[str, dict[str, Grid]] = defaultdict(dict)
+    for name in names:
+        for grid in load_grids([DATA / f"{name}.csv.gz"], fewest):
+            found[grid.collective][name] = grid
+    return found
+
+
+def times_of(grid: Grid) -> dict[tuple[Scenario, Choice], float]:
+    rows, columns = np.nonzero(np.isfinite(grid.time_s))
+    return {
+        (grid.scenarios[row], grid.choices[column]): float(grid.time_s[row, column])
+        for row, column in zip(rows, columns, strict=True)
+    }
+
+
+def timed_part(tables: Tables) -> dict[str, float]:
+    """Predictions for a cluster from all others, without measuring, where they share at least two algorithms."""
+    rows = {}
+    for names in (PICO, MPI_ADVANCE):
+        for collective, by_cluster in grids_of(names, FEWEST_SCENARIOS).items():
+            for name, grid in by_cluster.items():
+                others = [times_of(other) for key, other in by_cluster.items() if key != name]
+                shared = [c for c in grid.choices if any(c == choice for times in others for _, choice in times)]
+                if len(shared) >= 2:
+                    rows[f"{name}/{collective}"] = predicted_slowdown(grid, shared, others)
+    tables["unseen"] = rows
+    slow = [row["slowdown"] for row in rows.values()]
+    compared = [row for row in rows.values() if np.isfinite(row["default"])]
+    return {
+        "unseen_slowdown": fmean(slow),
+        "unseen_slowdown_median": median(slow),
+        "unseen_slowdown_geometric": float(np.exp(fmean(row["log_slowdown"] for row in rows.values()))),
+        "unseen_default_slowdown": fmean(row["default"] for row in compared),
+        "unseen_better_than_default": fmean(row["slowdown"] <= row["default"] for row in compared),
+        "unseen_random_slowdown": fmean(row["random"] for row in rows.values()),
+        "unseen_cases": len(rows),
+    }
+
+
+def predicted_slowdown(
+    grid: Grid, shared: Sequence[Choice], others: Sequence[Mapping[tuple[Scenario, Choice], float]]
+) -> dict[str, float]:
+    """Of the choice that the others hold to be the best, over the best of the shared ones; the default's beside it."""
+    prior = TransferPrior(others, shared)
+    time_s = grid.time_s[:, [grid.columns[choice] for choice in shared]]
+    pairs = [(scenario, choice) for scenario in grid.scenarios for choice in shared]
+    said = prior.predict(pairs).log_time.reshape(time_s.shape)
+    said = np.where(np.isfinite(time_s) & np.isfinite(said), said, np.inf)
+    usable = (np.isfinite(time_s).sum(axis=1) >= 2) & np.isfinite(said).any(axis=1)
+    best = np.nanmin(np.where(np.isfinite(time_s), time_s, np.inf), axis=1)
+    selected = time_s[np.arange(len(said)), said.argmin(axis=1)]
+    default = (grid.default_s / best)[usable]
+    slow = (selected / best)[usable]
+    return {
+        "slowdown": float(slow.mean()),
+        "log_slowdown": float(np.log(slow).mean()),
+        "default": float(np.nanmean(default)) if np.isfinite(default).any() else float("nan"),
+        "random": float(np.nanmean((time_s / best[:, None])[usable])),
+        "worst": float(slow.max()),
+        "scenarios": float(usable.sum()),
+        "choices": float(len(shared)),
+    }
+
+
+class Reversed:
+    """A prior that is wrong on purpose: it holds the slowest for the fastest."""
+
+    def __init__(self, prior: Model) -> None:
+        self._prior = prior
+
+    def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
+        said = self._prior.predict(pairs)
+        return Prediction(-said.log_time, said.std)
+
+
+def campaigns(seeds: int, deadline_s: float) -> dict[str, list[Run]]:
+    """Simulated campaigns that start cold, from the other clusters, and from the opposite of what these say."""
+    cases = [
+        (f"{name}/{collective}", grid, [times_of(other) for key, other in by_cluster.items() if key != name])
+        for names in (PICO, MPI_ADVANCE)
+        for collective, by_cluster in grids_of(names, FEWEST_SCENARIOS).items()
+        if len(by_cluster) >= 2
+        for name, grid in by_cluster.items()
+        if len(grid.scenarios) >= CAMPAIGN_SCENARIOS
+    ]
+    cases.sort(key=lambda case: case[1].pairs)
+    priors = {name: TransferPrior(others, grid.choices) for name, grid, others in cases}
+    runs: defaultdict[str, list[Run]] = defaultdict(list)
+    for seed in range(seeds):
+        for name, grid, _ in cases:
+            prior = priors[name]
+            starts: dict[str, Model | None] = {"cold": None, "prior": prior, "wrong": Reversed(prior)}
+            for kind, start in starts.items():
+                runs[name].append(
+                    simulate(
+                        grid, kind, lambda s, n, p=start: DecisionLearner(s, n, prior=p), seed, pace=Pace(kept=2.0)
+                    )
+                )
+            if monotonic() > deadline_s:
+                return runs
+    return runs
+
+
+def campaigns_part(runs: Mapping[str, Sequence[Run]], tables: Tables) -> dict[str, float]:
+    """Cost to reach and keep a slowdown of 1.03, prior over cold; share of budgets at which one is clearly worse."""
+    ratios: dict[str, list[float]] = {"prior": [], "wrong": []}
+    worse: dict[str, list[float]] = {"prior": [], "wrong": []}
+    rows = {}
+    for name, some in runs.items():
+        reach = {
+            kind: estimate([min(1.0, run.reach()) for run in some if run.strategy == kind])
+            for kind in ("cold", "prior", "wrong")
+        }
+        rows[name] = {kind: [value.median, value.low, value.high] for kind, value in reach.items()}
+        for kind in ratios:
+            ratios[kind].append(reach[kind].median / reach["cold"].median)
+            worse[kind] += [worse_at(some, kind, budget) for budget in BUDGETS]
+    tables["reach"] = rows
+    return {
+        "hybrid_cost_ratio": median(ratios["prior"]),
+        "hybrid_cost_ratio_geometric": float(np.exp(fmean(np.log(ratios["prior"])))),
+        "wrong_cost_ratio": median(ratios["wrong"]),
+        "wrong_cost_ratio_geometric": float(np.exp(fmean(np.log(ratios["wrong"])))),
+        "hybrid_worse_share": fmean(worse["prior"]),
+        "wrong_worse_share": fmean(worse["wrong"]),
+        "hybrid_tables": len(rows),
+        "hybrid_seeds": min(len(some) // 3 for some in runs.values()),
+    }
+
+
+def worse_at(runs: Sequence[Run], kind: str, budget: float) -> float:
+    """1 where, with this share of the whole cost spent, the median over seeds lies beyond the cold start's worst."""
+    at = {
+        one: [m.slowdown for run in runs if run.strategy == one and (m := run.at(budget)) is not None]
+        for one in ("cold", kind)
+    }
+    if not at["cold"] or not at[kind]:
+        return 0.0
+    return float(median(at[kind]) > 1.005 * max(at["cold"]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=14.0)
+    parser.add_argument("--parts", default="timed,labels,models,campaigns")
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    options = parser.parse_args()
+    deadline_s = monotonic() + 60.0 * options.minutes
+    figures: dict[str, float] = {}
+    tables: Tables = {}
+    wanted = options.parts.split(",")
+    if "timed" in wanted:
+        figures |= timed_part(tables)
+    if "labels" in wanted:
+        figures |= labels_part(options.seeds, tables)
+    if "models" in wanted:
+        models_part(tables)
+    if "campaigns" in wanted:
+        figures |= campaigns_part(campaigns(options.seeds, deadline_s), tables)
+    options.out.mkdir(exist_ok=True)
+    rounded = {name: round(float(value), 4) for name, value in figures.items()}
+    (options.out / "prior.json").write_text(json.dumps(rounded, indent=2) + "\n")
+    (options.out / "prior_tables.json").write_text(json.dumps(tables, indent=1, default=float) + "\n")
+    print(json.dumps(tables, indent=1, default=float))
+    print(json.dumps(rounded, indent=2))
+
+
+if __name__ == "__main__":
+    main()

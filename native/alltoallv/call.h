@@ -1,0 +1,25 @@
+/* A call as the application made it, in any of the forms of MPI_Alltoallv and MPI_Alltoallw. */
+#ifndef CT_CALL_H
+#define CT_CALL_H
+
+#include "exchange.h"
+
+typedef struct {
+    const void *send;
+    const void *send_counts, *send_displacements;
+    MPI_Datatype send_type;
+    const MPI_Datatype *send_types; /* MPI_Alltoallw; NULL: MPI_Alltoallv */
+    void *receive;
+    const void *receive_counts, *receive_displacements;
+    MPI_Datatype receive_type;
+    const MPI_Datatype *receive_types;
+    MPI_Comm comm;
+    bool wide; /* the forms with large counts */
+} ct_a2av_call;
+
+/* By the table in force; what ct_alltoallv and the intercepted functions run. */
+int ct_call_tuned(const ct_a2av_call *call);
+int ct_call_library(const ct_a2av_call *call);
+int ct_call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *call);
+
+#endif

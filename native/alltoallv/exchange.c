@@ -1,0 +1,164 @@
+/* Blocks in user buffers: their place, size, packed form, and direct messages. */
+#include "exchange.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int ct__is_plain(MPI_Datatype type, int64_t type_bytes, MPI_Aint lower, MPI_Aint extent, bool *plain)
+{
+    int integers, addresses, types, combiner;
+    CT_TRY(PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner));
+    *plain = combiner == MPI_COMBINER_NAMED && lower == 0 && extent == type_bytes;
+    return MPI_SUCCESS;
+}
+
+int ct_side_set(ct_side *side, void *base, const void *counts, const void *displacements, MPI_Datatype type, bool wide)
+{
+    MPI_Aint lower, extent;
+    MPI_Count bytes;
+    CT_TRY(PMPI_Type_get_extent(type, &lower, &extent));
+    CT_TRY(PMPI_Type_size_x(type, &bytes));
+    *side = (ct_side){.base = base, .type = type, .counts = counts, .displacements = displacements, .wide = wide,
+                      .stride = extent, .type_bytes = bytes};
+    return ct__is_plain(type, bytes, lower, extent, &side->plain);
+}
+
+static int ct__measure_each(ct_side *side, int size)
+{
+    side->each_bytes = calloc((size_t)size, sizeof(int64_t));
+    if (side->each_bytes == NULL)
+        return MPI_ERR_NO_MEM;
+    for (int peer = 0; peer < size; peer++) {
+        MPI_Count bytes;
+        if (ct_side_count(side, peer) == 0) /* its type may be anything */
+            continue;
+        CT_TRY(PMPI_Type_size_x(side->types[peer], &bytes));
+        side->each_bytes[peer] = bytes * ct_side_count(side, peer);
+    }
+    return MPI_SUCCESS;
+}
+
+int ct_side_set_types(ct_side *side, void *base, const void *counts, const void *displacements, const MPI_Datatype *types,
+                      bool wide, int size)
+{
+    ct_side counted = {.counts = counts, .wide = wide};
+    int used = -1;
+    bool alike = true;
+    for (int peer = 0; peer < size; peer++) {
+        if (ct_side_count(&counted, peer) == 0)
+            continue;
+        if (used < 0)
+            used = peer;
+        alike = alike && types[peer] == types[used];
+    }
+    CT_TRY(ct_side_set(side, base, counts, displacements, used < 0 ? MPI_BYTE : types[used], wide));
+    side->stride = 1;
+    if (alike)
+        return MPI_SUCCESS;
+    side->types = types;
+    side->plain = false;
+    return ct__measure_each(side, size);
+}
+
+void ct_side_free(ct_side *side)
+{
+    free(side->each_bytes);
+    side->each_bytes = NULL;
+}
+
+/* Counts over INT_MAX come only through MPI 4's large-count calls, so its large-count messages are there to carry them. */
+int ct_block_send(const ct_side *side, int block, int peer, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    int64_t count = ct_side_count(side, block);
+#if MPI_VERSION >= 4
+    if (count > INT_MAX)
+        return PMPI_Isend_c(ct_side_at(side, block), (MPI_Count)count, ct_side_type(side, block), peer, tag, comm, request);
+#endif
+    return PMPI_Isend(ct_side_at(side, block), (int)count, ct_side_type(side, block), peer, tag, comm, request);
+}
+
+int ct_block_receive(const ct_side *side, int block, int peer, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    int64_t count = ct_side_count(side, block);
+#if MPI_VERSION >= 4
+    if (count > INT_MAX)
+        return PMPI_Irecv_c(ct_side_at(side, block), (MPI_Count)count, ct_side_type(side, block), peer, tag, comm, request);
+#endif
+    return PMPI_Irecv(ct_side_at(side, block), (int)count, ct_side_type(side, block), peer, tag, comm, request);
+}
+
+int ct_block_copy_own(const ct_exchange *x, int rank, MPI_Comm comm)
+{
+    enum { TAG = 1 };
+    int64_t bytes = ct_side_bytes(&x->send, rank);
+    if (bytes == 0)
+        return MPI_SUCCESS;
+    if (x->send.plain && x->receive.plain) {
+        memcpy(ct_side_at(&x->receive, rank), ct_side_at(&x->send, rank), (size_t)bytes);
+        ct_charge(1, bytes);
+        return MPI_SUCCESS;
+    }
+    MPI_Request requests[2];
+    CT_TRY(ct_block_receive(&x->receive, rank, rank, TAG, comm, &requests[0]));
+    CT_TRY(ct_block_send(&x->send, rank, rank, TAG, comm, &requests[1]));
+    return PMPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+int ct_block_pack(const ct_side *side, int peer, char *to, MPI_Comm comm)
+{
+    int64_t bytes = ct_side_bytes(side, peer);
+    if (bytes == 0)
+        return MPI_SUCCESS;
+    if (side->plain) {
+        memcpy(to, ct_side_at(side, peer), (size_t)bytes);
+        return MPI_SUCCESS;
+    }
+    int position = 0;
+    return PMPI_Pack(ct_side_at(side, peer), (int)ct_side_count(side, peer), ct_side_type(side, peer), to, (int)bytes, &position, comm);
+}
+
+int ct_block_unpack(const ct_side *side, int peer, const char *from, MPI_Comm comm)
+{
+    int64_t bytes = ct_side_bytes(side, peer);
+    if (bytes == 0)
+        return MPI_SUCCESS;
+    if (side->plain) {
+        memcpy(ct_side_at(side, peer), from, (size_t)bytes);
+        return MPI_SUCCESS;
+    }
+    int position = 0;
+    return PMPI_Unpack(from, (int)bytes, &position, ct_side_at(side, peer), (int)ct_side_count(side, peer), ct_side_type(side, peer), comm);
+}
+
+static ct_statistic ct__side_statistic(const ct_side *side, int size)
+{
+    int64_t count = 0, peers = 0;
+    if (side->types != NULL) {
+        for (int peer = 0; peer < size; peer++) {
+            count += side->each_bytes[peer];
+            peers += side->each_bytes[peer] != 0;
+        }
+        return (ct_statistic){.bytes = count, .peers = peers};
+    }
+    if (side->wide) {
+        for (int peer = 0; peer < size; peer++) {
+            count += ((const MPI_Count *)side->counts)[peer];
+            peers += ((const MPI_Count *)side->counts)[peer] != 0;
+        }
+    } else {
+        const int *counts = side->counts;
+        for (int peer = 0; peer < size; peer++) {
+            count += counts[peer];
+            peers += counts[peer] != 0;
+        }
+    }
+    return (ct_statistic){.bytes = count * side->type_bytes, .peers = side->type_bytes ? peers : 0};
+}
+
+ct_statistic ct_exchange_statistic(const ct_exchange *x, int size)
+{
+    ct_statistic all = ct__side_statistic(&x->send, size), received = ct__side_statistic(&x->receive, size);
+    ct_statistic_join(&all, &received);
+    return all;
+}

@@ -1,0 +1,95 @@
+/* One call of MPI_Alltoallv as the algorithms see it: where each block lies, and how large it is.
+ *
+ * Only PMPI_ functions are called here and in all of native/alltoallv, so that interception never meets itself. */
+#ifndef CT_EXCHANGE_H
+#define CT_EXCHANGE_H
+
+#include "colltune_alltoallv.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Goes on if an MPI call succeeded, and hands its error code to the caller if not. */
+#define CT_TRY(call)               \
+    do {                           \
+        int ct_code_ = (call);     \
+        if (ct_code_ != MPI_SUCCESS) \
+            return ct_code_;       \
+    } while (0)
+
+/* Blocks of one direction. */
+typedef struct {
+    char *base;
+    MPI_Datatype type;
+    const MPI_Datatype *types; /* MPI_Alltoallw with more than one type: one for each block; else NULL, and `type` counts */
+    int64_t *each_bytes;       /* then: bytes of each block, owned */
+    const void *counts, *displacements;
+    bool wide;         /* counts are MPI_Count and displacements MPI_Aint; else both are int */
+    bool plain;        /* packing a block is copying its bytes */
+    MPI_Aint stride;   /* bytes of one unit of displacement: the extent, or 1 in MPI_Alltoallw */
+    int64_t type_bytes; /* of one element without its gaps */
+} ct_side;
+
+typedef struct {
+    ct_side send, receive;
+} ct_exchange;
+
+/* What all ranks agree on before they choose; both by MPI_MAX, so that it may be gathered in any order. */
+typedef struct {
+    int64_t bytes; /* that the busiest rank sends, or receives, if that is more */
+    int64_t peers; /* to which, or from which, a rank has anything: the most of any rank */
+} ct_statistic;
+
+static inline int64_t ct_side_count(const ct_side *side, int peer)
+{
+    return side->wide ? (int64_t)((const MPI_Count *)side->counts)[peer] : ((const int *)side->counts)[peer];
+}
+
+static inline int64_t ct_side_bytes(const ct_side *side, int peer)
+{
+    return side->types ? side->each_bytes[peer] : ct_side_count(side, peer) * side->type_bytes;
+}
+
+static inline MPI_Datatype ct_side_type(const ct_side *side, int peer) { return side->types ? side->types[peer] : side->type; }
+
+static inline char *ct_side_at(const ct_side *side, int peer)
+{
+    MPI_Aint at = side->wide ? ((const MPI_Aint *)side->displacements)[peer] : ((const int *)side->displacements)[peer];
+    return side->base + at * side->stride;
+}
+
+/* MPI_Alltoallv: one type for all blocks. */
+int ct_side_set(ct_side *side, void *base, const void *counts, const void *displacements, MPI_Datatype type, bool wide);
+/* MPI_Alltoallw: a type for each block, displacements in bytes. `side` owns memory if one type is unlike another. */
+int ct_side_set_types(ct_side *side, void *base, const void *counts, const void *displacements, const MPI_Datatype *types,
+                      bool wide, int size);
+void ct_side_free(ct_side *side);
+
+/* Whole blocks between user buffers, with the user's types: no copy. A block without bytes must not come here. */
+int ct_block_send(const ct_side *side, int block, int peer, int tag, MPI_Comm comm, MPI_Request *request);
+int ct_block_receive(const ct_side *side, int block, int peer, int tag, MPI_Comm comm, MPI_Request *request);
+int ct_block_copy_own(const ct_exchange *x, int rank, MPI_Comm comm);
+
+/* A block to and from its packed form of ct_side_bytes bytes; blocks of less than 2 GiB. */
+int ct_block_pack(const ct_side *side, int peer, char *to, MPI_Comm comm);
+int ct_block_unpack(const ct_side *side, int peer, const char *from, MPI_Comm comm);
+
+/* This rank's part of the statistic. */
+ct_statistic ct_exchange_statistic(const ct_exchange *x, int size);
+static inline void ct_statistic_join(ct_statistic *into, const ct_statistic *other)
+{
+    if (other->bytes > into->bytes)
+        into->bytes = other->bytes;
+    if (other->peers > into->peers)
+        into->peers = other->peers;
+}
+
+/* What copying costs where time is simulated; nothing on a real machine, where it simply takes time. */
+#ifdef CT_SIMULATED
+void ct_charge(int64_t blocks, int64_t bytes);
+#else
+static inline void ct_charge(int64_t blocks, int64_t bytes) { (void)blocks, (void)bytes; }
+#endif
+
+#endif

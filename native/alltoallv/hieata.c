@@ -1,0 +1,55 @@
+/* HieAta: within the node every block goes, by ParAta, to the rank that forwards to its destination; then between nodes. */
+#include "hieata.h"
+
+#include <stdlib.h>
+
+/* The first block of each parcel is for this rank. */
+static int ct__unpack_own(ct_hieata_call *c)
+{
+    ct_steps *s = &c->steps;
+    int64_t moved = 0;
+    for (int source = 0; source < s->size; source++) {
+        if (source == s->me)
+            continue;
+        int64_t bytes = s->home[source].sizes[0];
+        if (bytes > 0)
+            CT_TRY(ct_block_unpack(&s->x->receive, ct_steps_rank(s, source), s->home[source].data, s->team->comm));
+        c->eaten[source] = bytes;
+        moved += bytes;
+    }
+    ct_charge(s->size, moved);
+    return MPI_SUCCESS;
+}
+
+static int ct__run(ct_hieata_call *c, const ct_alltoallv_choice *choice)
+{
+    ct_direct direct;
+    CT_TRY(ct_direct_begin(c->steps.team, c->steps.x, c->steps.forwarded_most, &direct));
+    CT_TRY(ct_steps_run(&c->steps));
+    CT_TRY(ct__unpack_own(c));
+    CT_TRY(ct_hieata_between(c, choice->batch, choice->algorithm == CT_ALLTOALLV_HIEATA_STAGGERED));
+    for (int source = 0; source < c->steps.size; source++)
+        ct_parcel_drop(&c->steps.team->pool, &c->steps.home[source]);
+    return ct_direct_end(&direct);
+}
+
+int ct_hieata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, ct_statistic *statistic)
+{
+    CT_TRY(ct_hieata_plan_make(team));
+    const ct_hieata_plan *plan = team->plan;
+    int locals = ct_team_node_size(team, team->node), me = team->local_of[team->rank];
+    size_t count = (size_t)locals;
+    ct_hieata_call call = {
+        .steps = {.team = team, .x = x, .me = me, .size = locals, .rank_at = &team->member[team->first[team->node]],
+                  .list_first = plan->first, .list = plan->list, .radix = choice->radix < locals ? choice->radix : locals,
+                  .window = 0, .forwarded_most = ct_team_forwarded_most(team, choice), .statistic = statistic,
+                  .slots = calloc(count, sizeof(ct_parcel)), .home = calloc(count, sizeof(ct_parcel))},
+        .plan = plan, .own = &plan->list[plan->first[me]], .eaten = calloc(count, sizeof(int64_t))};
+    if (call.steps.radix < 2)
+        call.steps.radix = 2;
+    int code = call.steps.slots && call.steps.home && call.eaten ? ct__run(&call, choice) : MPI_ERR_NO_MEM;
+    free(call.steps.slots);
+    free(call.steps.home);
+    free(call.eaten);
+    return code;
+}

@@ -1,0 +1,172 @@
+/* One step's message: which slots, their sizes, their blocks. */
+#include "steps.h"
+
+#include <string.h>
+
+void ct_parcel_drop(ct_pool *pool, ct_parcel *parcel)
+{
+    if (parcel->chunk != NULL && --parcel->chunk->live == 0)
+        ct_pool_give(pool, parcel->chunk);
+    *parcel = (ct_parcel){0};
+}
+
+static inline int ct__plus(const ct_steps *s, int64_t offset) { return (int)((s->me + offset) % s->size); }
+
+/* The next slot of a step after `slot`, in ascending order; s->size or more: none. */
+static inline int64_t ct__next(const ct_steps *s, ct_step step, int64_t slot)
+{
+    slot++;
+    if (slot % step.distance != 0)
+        return slot;
+    return slot + step.distance * (s->radix - 1);
+}
+
+static inline int64_t ct__first(ct_step step) { return step.distance * step.digit; }
+/* Whether a slot of this step is at home once moved. */
+static inline bool ct__lands(const ct_steps *s, ct_step step, int64_t slot) { return slot < s->radix * step.distance; }
+static inline bool ct__has_sizes(const ct_steps *s, ct_step step, int64_t slot)
+{
+    return s->list_first != NULL || !ct__lands(s, step, slot);
+}
+/* Where a slot of this step goes in the end: seen from its sender (before the step), or its receiver (after it). */
+static inline int ct__goal(const ct_steps *s, ct_step step, int64_t slot, bool incoming)
+{
+    int64_t next = step.distance * s->radix;
+    return ct__plus(s, incoming ? slot - slot % next : slot - slot % step.distance);
+}
+
+static int64_t ct__blocks(const ct_steps *s, ct_step step, bool incoming, bool with_sizes_only)
+{
+    int64_t blocks = 0;
+    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot))
+        if (!with_sizes_only || ct__has_sizes(s, step, slot))
+            blocks += ct_steps_length(s, ct__goal(s, step, slot, incoming));
+    return blocks;
+}
+
+int64_t ct_step_head_bytes(const ct_steps *s, ct_step step, bool incoming)
+{
+    return (int64_t)sizeof(ct_statistic) + ct__blocks(s, step, incoming, true) * (int64_t)sizeof(uint16_t);
+}
+
+int64_t ct_step_most_bytes(const ct_steps *s, ct_step step) { return ct__blocks(s, step, true, false) * s->forwarded_most; }
+
+static int64_t ct__fresh_bytes(const ct_steps *s, int goal)
+{
+    if (s->list_first == NULL)
+        return ct_forwarded(&s->x->send, goal, s->forwarded_most);
+    int64_t bytes = 0;
+    for (int i = s->list_first[goal]; i < s->list_first[goal + 1]; i++)
+        bytes += ct_forwarded(&s->x->send, s->list[i], s->forwarded_most);
+    return bytes;
+}
+
+int64_t ct_step_out_bytes(const ct_steps *s, ct_step step)
+{
+    int64_t bytes = 0;
+    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot))
+        bytes += slot % step.distance == 0 ? ct__fresh_bytes(s, ct__plus(s, slot)) : s->slots[slot].bytes;
+    return bytes;
+}
+
+/* Blocks that never moved, from the user's buffer. `sizes` NULL: not wanted. */
+static int ct__pack_fresh(const ct_steps *s, int goal, uint16_t *sizes, char *to)
+{
+    const int *list = s->list_first ? &s->list[s->list_first[goal]] : &goal;
+    int length = ct_steps_length(s, goal);
+    for (int i = 0; i < length; i++) {
+        int64_t bytes = ct_forwarded(&s->x->send, list[i], s->forwarded_most);
+        if (sizes != NULL)
+            sizes[i] = (uint16_t)bytes;
+        if (bytes > 0)
+            CT_TRY(ct_block_pack(&s->x->send, list[i], to, s->team->comm));
+        to += bytes;
+    }
+    return MPI_SUCCESS;
+}
+
+int ct_step_pack(ct_steps *s, ct_step step, char *head, char *blocks)
+{
+    uint16_t *sizes = (uint16_t *)(void *)(head + sizeof(ct_statistic));
+    char *start = blocks;
+    int64_t moved = 0;
+    memcpy(head, s->statistic, sizeof *s->statistic);
+    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot)) {
+        int goal = ct__goal(s, step, slot, false), length = ct_steps_length(s, goal);
+        bool told = ct__has_sizes(s, step, slot);
+        ct_parcel *held = &s->slots[slot];
+        if (slot % step.distance == 0) {
+            CT_TRY(ct__pack_fresh(s, goal, told ? sizes : NULL, blocks));
+            blocks += ct__fresh_bytes(s, goal);
+        } else {
+            if (held->bytes > 0)
+                memcpy(blocks, held->data, (size_t)held->bytes);
+            if (told)
+                memcpy(sizes, held->sizes, sizeof *sizes * (size_t)length);
+            blocks += held->bytes;
+            ct_parcel_drop(&s->team->pool, held);
+        }
+        if (told)
+            sizes += length;
+        moved += length;
+    }
+    ct_charge(moved, blocks - start);
+    return MPI_SUCCESS;
+}
+
+static int64_t ct__sum(const uint16_t *sizes, int length)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < length; i++)
+        bytes += sizes[i];
+    return bytes;
+}
+
+static int ct__source_rank(const ct_steps *s, int64_t slot) { return ct_steps_rank(s, ct__plus(s, s->size - slot)); }
+
+int64_t ct_step_in_bytes(const ct_steps *s, ct_step step, const char *head)
+{
+    const uint16_t *sizes = (const uint16_t *)(const void *)(head + sizeof(ct_statistic));
+    int64_t bytes = 0;
+    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot)) {
+        if (!ct__has_sizes(s, step, slot)) {
+            bytes += ct_forwarded(&s->x->receive, ct__source_rank(s, slot), s->forwarded_most);
+            continue;
+        }
+        int length = ct_steps_length(s, ct__goal(s, step, slot, true));
+        bytes += ct__sum(sizes, length);
+        sizes += length;
+    }
+    return bytes;
+}
+
+int ct_step_unpack(ct_steps *s, ct_step step, ct_chunk *chunk, const char *head, const char *blocks)
+{
+    const uint16_t *sizes = (const uint16_t *)(const void *)(head + sizeof(ct_statistic));
+    int64_t landed = 0, landed_bytes = 0;
+    ct_statistic theirs;
+    memcpy(&theirs, head, sizeof theirs);
+    ct_statistic_join(s->statistic, &theirs);
+    chunk->live = 1; /* ours, until all is taken in */
+    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot)) {
+        if (!ct__has_sizes(s, step, slot)) {
+            int source = ct__source_rank(s, slot);
+            int64_t bytes = ct_forwarded(&s->x->receive, source, s->forwarded_most);
+            if (bytes > 0)
+                CT_TRY(ct_block_unpack(&s->x->receive, source, blocks, s->team->comm));
+            blocks += bytes;
+            landed++, landed_bytes += bytes;
+            continue;
+        }
+        int length = ct_steps_length(s, ct__goal(s, step, slot, true));
+        ct_parcel *to = ct__lands(s, step, slot) ? &s->home[ct__plus(s, s->size - slot)] : &s->slots[slot];
+        *to = (ct_parcel){.chunk = chunk, .sizes = sizes, .data = blocks, .bytes = ct__sum(sizes, length)};
+        chunk->live++;
+        blocks += to->bytes;
+        sizes += length;
+    }
+    ct_charge(landed, landed_bytes);
+    if (--chunk->live == 0)
+        ct_pool_give(&s->team->pool, chunk);
+    return MPI_SUCCESS;
+}

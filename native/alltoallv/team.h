@@ -1,0 +1,57 @@
+/* What the algorithms keep for a communicator: a private duplicate of it, its nodes, and buffers that are used again. */
+#ifndef CT_TEAM_H
+#define CT_TEAM_H
+
+#include "exchange.h"
+
+#include <stddef.h>
+
+/* A received message; slots of the algorithms point into it. */
+typedef struct {
+    char *data;
+    size_t capacity;
+    int live; /* slots that still point here */
+} ct_chunk;
+
+enum { CT_POOL_MOST = 64 };
+
+typedef struct {
+    ct_chunk *idle[CT_POOL_MOST];
+    int idle_count;
+    size_t idle_bytes;
+    size_t used_bytes, most_used_bytes; /* handed out now, and the most ever */
+} ct_pool;
+
+typedef struct {
+    MPI_Comm comm; /* private: no message of the application can meet ours */
+    int rank, size;
+    int node, node_count, widest; /* this rank's node; ranks of the node with most of them */
+    int *node_of;                 /* [size]; nodes are numbered in order of their first rank */
+    int *local_of;                /* [size] index of each rank on its node */
+    int *first;                   /* [node_count + 1] into member */
+    int *member;                  /* [size] ranks node by node, ascending */
+    ct_pool pool;
+    void *plan; /* hieata.c's lists of destinations, made at first use */
+} ct_team;
+
+/* `every`: ranks of a pretended node, for tests; 0: the nodes as they are. Collective; *team is NULL on failure, on all
+ * ranks alike where it was memory that lacked. */
+int ct_team_make(MPI_Comm comm, int every, ct_team **team);
+int ct_team_free(ct_team *team);
+/* The same on a communicator that is already private; it is freed with the team. */
+int ct_team_adopt(MPI_Comm private_comm, int every, ct_team **team);
+
+static inline int ct_team_node_size(const ct_team *team, int node) { return team->first[node + 1] - team->first[node]; }
+
+/* The most bytes that the algorithms may hold for a communicator at once. */
+enum { CT_TEAM_MEMORY = 64 << 20 };
+
+/* The largest block, in bytes, that may be forwarded by other ranks; equal on all ranks. */
+int64_t ct_team_forwarded_most(const ct_team *team, const ct_alltoallv_choice *choice);
+
+/* NULL: no memory. */
+ct_chunk *ct_pool_take(ct_pool *pool, size_t bytes);
+void ct_pool_give(ct_pool *pool, ct_chunk *chunk);
+void ct_pool_empty(ct_pool *pool);
+
+#endif

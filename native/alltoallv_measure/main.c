@@ -1,0 +1,201 @@
+/* Measures settings of the non-uniform all-to-all in one MPI job. Lines in on rank 0's standard input, lines out:
+ *
+ *     ready ranks=8
+ *     measure ID DISTRIBUTION AVERAGE_BYTES REPETITIONS SEED NAME:RADIX:BATCH:DIRECT_ABOVE ...
+ *     time ID 0 1.1e-05 1.2e-05 ...      the slowest rank's seconds, after a barrier; choices take turns
+ *     wrong ID 1                         its result was not the library's
+ *     done ID
+ *
+ * The end of the input ends the job. Waiting ranks sleep. */
+#define _GNU_SOURCE /* nanosleep */
+#include "algorithms.h"
+#include "call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CT__LINE = 1 << 15, CT__CHOICES = 128, CT__REPETITIONS = 10000 };
+
+typedef struct {
+    char distribution[16];
+    int average, repetitions, choice_count;
+    unsigned seed;
+    long id;
+    ct_alltoallv_choice choices[CT__CHOICES];
+} ct__request;
+
+typedef struct {
+    int size, rank;
+    int *counts[2], *displacements[2]; /* of what is sent, and received */
+    unsigned char *send, *receive, *expected;
+    size_t bytes[2];
+} ct__buffers;
+
+static uint64_t ct__mix(uint64_t v)
+{
+    v ^= v >> 33, v *= 0xff51afd7ed558ccdULL, v ^= v >> 33, v *= 0xc4ceb9fe1a85ec53ULL;
+    return v ^ v >> 33;
+}
+
+/* Bytes from one rank to another, `average` of them on average over all pairs, whatever the distribution. */
+static int ct__bytes(const ct__request *r, int from, int to)
+{
+    double unit = (double)(ct__mix(r->seed ^ ct__mix((uint64_t)from << 32 | (uint64_t)to)) >> 11) * 0x1p-53;
+    if (strcmp(r->distribution, "constant") == 0)
+        return r->average;
+    if (strcmp(r->distribution, "sparse") == 0)
+        return unit < 0.9 ? 0 : (int)((unit - 0.9) * 200.0 * r->average);
+    if (strcmp(r->distribution, "power") == 0)
+        return (int)(0.5 * r->average / (unit < 1e-4 ? 1e-2 : __builtin_sqrt(unit)));
+    if (strcmp(r->distribution, "skewed") == 0)
+        return (int)((from % 8 == 0 ? 4.5 : 0.5) * 2.0 * unit * r->average);
+    return (int)(unit * (2 * r->average + 1)); /* uniform */
+}
+
+static bool ct__parse(char *line, ct__request *r)
+{
+    int used = 0, more = 0;
+    if (sscanf(line, "measure %ld %15s %d %d %u%n", &r->id, r->distribution, &r->average, &r->repetitions, &r->seed, &used) != 5)
+        return false;
+    for (r->choice_count = 0; r->choice_count < CT__CHOICES; r->choice_count++, used += more) {
+        char name[32];
+        ct_alltoallv_choice *c = &r->choices[r->choice_count];
+        if (sscanf(line + used, " %31[a-z_]:%d:%d:%d%n", name, &c->radix, &c->batch, &c->direct_above, &more) != 4)
+            break;
+        c->algorithm = ct_alltoallv_find(name);
+        if (c->algorithm < 0)
+            return false;
+    }
+    return r->choice_count > 0 && r->average >= 0 && r->repetitions > 0 && r->repetitions <= CT__REPETITIONS;
+}
+
+static void ct__release(ct__buffers *b)
+{
+    for (int i = 0; i < 2; i++)
+        free(b->counts[i]), free(b->displacements[i]);
+    free(b->send), free(b->receive), free(b->expected);
+}
+
+static bool ct__fill(const ct__request *r, ct__buffers *b)
+{
+    size_t size = (size_t)b->size;
+    for (int i = 0; i < 2; i++) {
+        b->counts[i] = malloc(sizeof(int) * size), b->displacements[i] = malloc(sizeof(int) * size);
+        if (b->counts[i] == NULL || b->displacements[i] == NULL)
+            return false;
+        b->bytes[i] = 0;
+        for (int peer = 0; peer < b->size; peer++) {
+            b->counts[i][peer] = i == 0 ? ct__bytes(r, b->rank, peer) : ct__bytes(r, peer, b->rank);
+            b->displacements[i][peer] = (int)b->bytes[i];
+            b->bytes[i] += (size_t)b->counts[i][peer];
+        }
+    }
+    b->send = malloc(b->bytes[0] + 1), b->receive = calloc(b->bytes[1] + 1, 1), b->expected = calloc(b->bytes[1] + 1, 1);
+    for (size_t i = 0; b->send != NULL && i < b->bytes[0]; i++)
+        b->send[i] = (unsigned char)ct__mix(i + (size_t)b->rank * 7919);
+    return b->send && b->receive && b->expected;
+}
+
+static int ct__call(const ct_alltoallv_choice *choice, ct__buffers *b, unsigned char *to)
+{
+    return ct_alltoallv_by(choice, b->send, b->counts[0], b->displacements[0], MPI_BYTE, to, b->counts[1],
+                           b->displacements[1], MPI_BYTE, MPI_COMM_WORLD);
+}
+
+/* Once each, before the timing: warm, and against the library's result. */
+static int ct__try(const ct__request *r, ct__buffers *b, int *wrong)
+{
+    ct_alltoallv_choice library = {0};
+    int mine[CT__CHOICES];
+    CT_TRY(ct__call(&library, b, b->expected));
+    for (int i = 0; i < r->choice_count; i++) {
+        memset(b->receive, 0xA5, b->bytes[1]);
+        CT_TRY(ct__call(&r->choices[i], b, b->receive));
+        mine[i] = memcmp(b->receive, b->expected, b->bytes[1]) != 0;
+    }
+    return MPI_Allreduce(mine, wrong, r->choice_count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+}
+
+static int ct__time(const ct__request *r, ct__buffers *b, double *times)
+{
+    for (int repetition = 0; repetition < r->repetitions; repetition++)
+        for (int k = 0; k < r->choice_count; k++) {
+            int i = (k + repetition) % r->choice_count; /* who comes after whom changes */
+            CT_TRY(MPI_Barrier(MPI_COMM_WORLD));
+            double began_s = MPI_Wtime();
+            CT_TRY(ct__call(&r->choices[i], b, b->receive));
+            times[i * r->repetitions + repetition] = MPI_Wtime() - began_s;
+        }
+    return MPI_SUCCESS;
+}
+
+static int ct__measure(const ct__request *r, int rank, int size)
+{
+    ct__buffers b = {.rank = rank, .size = size};
+    int wrong[CT__CHOICES] = {0}, count = r->choice_count * r->repetitions;
+    double *mine = malloc(sizeof(double) * (size_t)count), *all = malloc(sizeof(double) * (size_t)count);
+    int code = ct__fill(r, &b) && mine && all ? ct__try(r, &b, wrong) : MPI_ERR_NO_MEM;
+    if (code == MPI_SUCCESS)
+        code = ct__time(r, &b, mine);
+    if (code == MPI_SUCCESS)
+        code = MPI_Reduce(mine, all, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    for (int i = 0; code == MPI_SUCCESS && rank == 0 && i < r->choice_count; i++) {
+        printf(wrong[i] ? "wrong %ld %d" : "time %ld %d", r->id, i);
+        for (int k = 0; !wrong[i] && k < r->repetitions; k++)
+            printf(" %.9g", all[i * r->repetitions + k]);
+        printf("\n");
+    }
+    if (rank == 0 && code == MPI_SUCCESS) {
+        printf("done %ld\n", r->id);
+        fflush(stdout);
+    }
+    ct__release(&b);
+    free(mine), free(all);
+    return code;
+}
+
+/* The next line for all ranks; those that wait for rank 0's input sleep. */
+static int ct__share(char *line, int rank)
+{
+    MPI_Request request;
+    int done = 0;
+    if (rank == 0 && fgets(line, CT__LINE, stdin) == NULL)
+        line[0] = '\0';
+    CT_TRY(MPI_Ibcast(line, CT__LINE, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
+    while (!done) {
+        CT_TRY(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+    return MPI_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    static char line[CT__LINE];
+    static ct__request request;
+    int rank, size, code;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == 0) {
+        printf("ready ranks=%d\n", size);
+        fflush(stdout);
+    }
+    while ((code = ct__share(line, rank)) == MPI_SUCCESS && line[0] != '\0') {
+        if (!ct__parse(line, &request)) {
+            if (rank == 0)
+                fprintf(stderr, "cannot read the request: %s", line);
+            code = MPI_ERR_ARG;
+            break;
+        }
+        if ((code = ct__measure(&request, rank, size)) != MPI_SUCCESS)
+            break;
+    }
+    if (code != MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* MPI_Alltoallv and MPI_Alltoallw of the program, by the table in force (native/alltoallv). */
+#include "shim.h"
+
+#include "call.h"
+
+/* The table is read when a communicator is first used for it, by one rank of it for all. */
+static bool ct__start(void) { return true; }
+
+static bool ct__carry_out(ct_call *call, int *code)
+{
+    bool ours = call->form == CT_BLOCKING && (call->function == CT_ALLTOALLV || call->function == CT_ALLTOALLW);
+    if (!ours)
+        return false;
+    ct_a2av_call made = {.send = call->send, .send_counts = call->send_counts, .send_displacements = call->send_displs,
+                         .send_type = call->send_type, .send_types = call->send_types, .receive = call->recv,
+                         .receive_counts = call->recv_counts, .receive_displacements = call->recv_displs,
+                         .receive_type = call->recv_type, .receive_types = call->recv_types, .comm = call->comm,
+                         .wide = call->large};
+    *code = ct_call_tuned(&made);
+    return true;
+}
+
+const ct_module ct_alltoallv_module = {
+    .name = "alltoallv", .variable = "COLLTUNE_ALLTOALLV", .start = ct__start, .carry_out = ct__carry_out};

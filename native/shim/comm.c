@@ -1,0 +1,157 @@
+/* What is known of communicators, kept by handle.
+ *
+ * Looking one up takes no lock: a table of atomic handles with linear probing. Entries are made and taken away under
+ * a lock, at a communicator's first collective call and when it is freed (an attribute's delete function tells). */
+#include "shim.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CT__SLOTS = 1 << 12, CT__MOST = CT__SLOTS / 2, CT__GENERATIONS = 1 << 14 };
+
+/* `comm` NULL: never used. A freed communicator leaves its slot with a handle that no other has, so that probing goes
+ * on past it, and the slot is used again. */
+typedef struct {
+    _Atomic(MPI_Comm) handle;
+    _Atomic(ct_comm *) comm;
+} ct__slot;
+
+static ct__slot ct__slots[CT__SLOTS];
+static int ct__used;
+static uint16_t ct__generations[CT__GENERATIONS];
+static pthread_mutex_t ct__lock = PTHREAD_MUTEX_INITIALIZER;
+static int ct__keyval = MPI_KEYVAL_INVALID;
+
+static unsigned ct__hash(MPI_Comm handle)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &handle, sizeof handle);
+    return (unsigned)((bits * 0x9e3779b97f4a7c15ULL) >> 40) % CT__SLOTS;
+}
+
+static int ct__freed(MPI_Comm handle, int keyval, void *value, void *extra)
+{
+    (void)keyval, (void)extra, (void)handle;
+    ct_comm *comm = value;
+    pthread_mutex_lock(&ct__lock);
+    for (unsigned i = 0, at = ct__hash(comm->handle); i < CT__SLOTS; i++, at = (at + 1) % CT__SLOTS)
+        if (atomic_load(&ct__slots[at].comm) == comm) {
+            atomic_store(&ct__slots[at].handle, MPI_COMM_NULL);
+            ct__used--;
+            break;
+        }
+    pthread_mutex_unlock(&ct__lock);
+    if (ct_ready)
+        ct_modules_comm_freed(comm);
+    free(comm);
+    return MPI_SUCCESS;
+}
+
+bool ct_comm_start(void)
+{
+    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ct__freed, &ct__keyval, NULL) == MPI_SUCCESS;
+}
+
+static uint64_t ct__mix(uint64_t state, uint64_t value)
+{
+    state = (state ^ value) * 0xff51afd7ed558ccdULL;
+    return state ^ (state >> 32);
+}
+
+/* Nodes, ranks per node and identity, from the ranks that the members have in MPI_COMM_WORLD. */
+static bool ct__place(ct_comm *comm, const int *ranks)
+{
+    int *members = calloc((size_t)ct_job.nodes, sizeof *members);
+    if (members == NULL)
+        return false;
+    bool all = true;
+    comm->identity = ct__mix(0x243f6a8885a308d3ULL, (uint64_t)comm->size);
+    for (int i = 0; i < comm->size && all; i++) {
+        all = ranks[i] != MPI_UNDEFINED && ranks[i] >= 0 && ranks[i] < ct_job.size;
+        if (all) {
+            members[ct_job.node_of[ranks[i]]]++;
+            comm->identity = ct__mix(comm->identity, (uint64_t)ranks[i]);
+        }
+    }
+    /* Communicators of the same members, one after the other, are told apart by counting them. */
+    uint16_t *generation = &ct__generations[comm->identity % CT__GENERATIONS];
+    comm->identity = ct__mix(comm->identity, (*generation)++);
+    int fewest = comm->size;
+    for (int i = 0; i < ct_job.nodes && all; i++) {
+        comm->nodes += members[i] > 0;
+        comm->ppn = members[i] > comm->ppn ? members[i] : comm->ppn;
+        fewest = members[i] > 0 && members[i] < fewest ? members[i] : fewest;
+    }
+    comm->even = all && fewest == comm->ppn;
+    free(members);
+    return all;
+}
+
+/* All local. Returns NULL where MPI gives an error. */
+static ct_comm *ct__look(MPI_Comm handle)
+{
+    ct_comm *comm = calloc(1, sizeof *comm);
+    MPI_Group group = MPI_GROUP_NULL;
+    int inter = 0, *own = NULL, *world = NULL;
+    bool fine = comm != NULL && PMPI_Comm_test_inter(handle, &inter) == MPI_SUCCESS &&
+                PMPI_Comm_rank(handle, &comm->rank) == MPI_SUCCESS && PMPI_Comm_size(handle, &comm->size) == MPI_SUCCESS &&
+                (!inter || PMPI_Comm_remote_size(handle, &comm->remote_size) == MPI_SUCCESS) &&
+                PMPI_Comm_group(handle, &group) == MPI_SUCCESS;
+    if (fine) {
+        own = malloc(sizeof *own * (size_t)comm->size), world = malloc(sizeof *world * (size_t)comm->size);
+        fine = own != NULL && world != NULL;
+        for (int i = 0; i < comm->size && fine; i++)
+            own[i] = i;
+        fine = fine && PMPI_Group_translate_ranks(group, comm->size, own, ct_job.group, world) == MPI_SUCCESS;
+        if (fine && !ct__place(comm, world))
+            comm->nodes = comm->ppn = 0, comm->identity = 0;
+    }
+    free(own);
+    free(world);
+    if (group != MPI_GROUP_NULL)
+        PMPI_Group_free(&group);
+    if (!fine) {
+        free(comm);
+        return NULL;
+    }
+    comm->handle = handle;
+    return comm;
+}
+
+static ct_comm *ct__insert(MPI_Comm handle)
+{
+    if (handle == MPI_COMM_NULL || ct__used >= CT__MOST)
+        return NULL;
+    ct_comm *comm = ct__look(handle);
+    if (comm == NULL)
+        return NULL;
+    /* The attribute before the lock: MPI may hold a lock of its own when it calls ct__freed. */
+    if (PMPI_Comm_set_attr(handle, ct__keyval, comm) != MPI_SUCCESS) {
+        free(comm);
+        return NULL;
+    }
+    pthread_mutex_lock(&ct__lock);
+    unsigned at = ct__hash(handle);
+    for (unsigned i = 0; i < CT__SLOTS; i++, at = (at + 1) % CT__SLOTS)
+        if (atomic_load(&ct__slots[at].comm) == NULL || atomic_load(&ct__slots[at].handle) == MPI_COMM_NULL)
+            break;
+    atomic_store(&ct__slots[at].comm, comm);
+    atomic_store(&ct__slots[at].handle, handle);
+    ct__used++;
+    pthread_mutex_unlock(&ct__lock);
+    return comm;
+}
+
+ct_comm *ct_comm_get(MPI_Comm handle)
+{
+    unsigned at = ct__hash(handle);
+    for (unsigned i = 0; i < CT__SLOTS; i++, at = (at + 1) % CT__SLOTS) {
+        if (atomic_load_explicit(&ct__slots[at].handle, memory_order_acquire) == handle && handle != MPI_COMM_NULL)
+            return atomic_load_explicit(&ct__slots[at].comm, memory_order_relaxed);
+        if (atomic_load_explicit(&ct__slots[at].comm, memory_order_relaxed) == NULL)
+            break;
+    }
+    return ct__insert(handle);
+}

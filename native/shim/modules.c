@@ -1,0 +1,103 @@
+/* The way of a call through the modules. */
+#include "shim.h"
+
+#include <stdlib.h>
+
+bool ct_ready;
+_Thread_local int ct_depth;
+
+/* In the order of `before`. A module that is not there yet stays NULL. */
+static const ct_module *const CT__ALL[CT_MODULES] = {
+    [CT_MODULE_PROFILE] = &ct_profile_module,
+    [CT_MODULE_SELECT] = &ct_select_module,
+    [CT_MODULE_ALLTOALLV] = &ct_alltoallv_module,
+};
+static const ct_module *ct__active[CT_MODULES];
+static int ct__count;
+
+bool ct_modules_wanted(void)
+{
+    for (int i = 0; i < CT_MODULES; i++)
+        if (CT__ALL[i] != NULL && getenv(CT__ALL[i]->variable) != NULL)
+            return true;
+    return false;
+}
+
+void ct_modules_start(void)
+{
+    ct_depth++;
+    for (int i = 0; i < CT_MODULES; i++)
+        if (CT__ALL[i] != NULL && getenv(CT__ALL[i]->variable) != NULL && CT__ALL[i]->start())
+            ct__active[ct__count++] = CT__ALL[i];
+    ct_depth--;
+    ct_ready = ct__count > 0;
+}
+
+void ct_modules_stop(void)
+{
+    ct_ready = false;
+    ct_depth++;
+    for (int i = ct__count - 1; i >= 0; i--)
+        if (ct__active[i]->stop != NULL)
+            ct__active[i]->stop();
+    ct_depth--;
+    ct__count = 0;
+}
+
+void ct_modules_die(const char *why)
+{
+    ct_ready = false;
+    for (int i = 0; i < ct__count; i++)
+        if (ct__active[i]->die != NULL)
+            ct__active[i]->die(why);
+    ct__count = 0;
+}
+
+void ct_modules_comm_freed(ct_comm *comm)
+{
+    ct_depth++;
+    for (int i = 0; i < ct__count; i++)
+        if (ct__active[i]->comm_freed != NULL)
+            ct__active[i]->comm_freed(comm);
+    ct_depth--;
+}
+
+void ct_modules_request(MPI_Request request, bool freed)
+{
+    for (int i = 0; i < ct__count; i++) {
+        void (*told)(MPI_Request) = freed ? ct__active[i]->request_freed : ct__active[i]->request_started;
+        if (told != NULL)
+            told(request);
+    }
+}
+
+bool ct_enter(ct_call *call, int *code)
+{
+    ct_depth++;
+    call->known = ct_comm_get(call->comm);
+    for (int i = 0; i < ct__count; i++)
+        if (ct__active[i]->before != NULL)
+            ct__active[i]->before(call);
+    for (int i = 0; i < ct__count; i++)
+        if (ct__active[i]->carry_out != NULL && ct__active[i]->carry_out(call, code))
+            return true;
+    return false;
+}
+
+int ct_leave(ct_call *call, int code)
+{
+    for (int i = ct__count - 1; i >= 0; i--)
+        if (ct__active[i]->after != NULL)
+            ct__active[i]->after(call, code);
+    ct_depth--;
+    return code;
+}
+
+const char *ct_function_name(ct_function function)
+{
+    static const char *const NAMES[CT_FUNCTIONS] = {
+        "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
+        "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
+        "neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw"};
+    return NAMES[function];
+}

@@ -1,0 +1,235 @@
+/* How many bytes a call moves, and how they are spread. */
+#include "profile.h"
+
+static uint64_t ct__type_bytes(MPI_Datatype type)
+{
+    int size = 0;
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS)
+        return 0;
+    if (size >= 0)
+        return (uint64_t)size;
+    MPI_Count large = 0; /* MPI_UNDEFINED: more than an int holds */
+    return PMPI_Type_size_x(type, &large) == MPI_SUCCESS && large > 0 ? (uint64_t)large : 0;
+}
+
+static uint64_t ct__bytes(MPI_Count count, MPI_Datatype type)
+{
+    return count > 0 ? (uint64_t)count * ct__type_bytes(type) : 0;
+}
+
+static uint64_t ct__count_at(const void *counts, bool large, int i)
+{
+    MPI_Count count = large ? ((const MPI_Count *)counts)[i] : ((const int *)counts)[i];
+    return count > 0 ? (uint64_t)count : 0;
+}
+
+/* Looks at all counts; the types are one, or, where `types` is given, one for each. */
+static void ct__spread(ct_profile_extent *extent, const void *counts, bool large, int n, MPI_Datatype type,
+                       const MPI_Datatype *types, int self)
+{
+    uint64_t each = types == NULL ? ct__type_bytes(type) : 0;
+    if (counts == NULL)
+        return;
+    extent->blocks_seen = true;
+    extent->blocks = (uint64_t)n;
+    for (int i = 0; i < n; i++) {
+        uint64_t bytes = ct__count_at(counts, large, i) * (types == NULL ? each : ct__type_bytes(types[i]));
+        extent->empty_blocks += bytes == 0;
+        extent->block_bytes += bytes;
+        extent->largest_bytes = bytes > extent->largest_bytes ? bytes : extent->largest_bytes;
+        extent->square_bytes += (double)bytes * (double)bytes;
+        if (i == self)
+            extent->self_bytes += bytes;
+    }
+}
+
+static uint64_t ct__mean_block(const ct_profile_extent *extent)
+{
+    return extent->blocks > 0 ? extent->block_bytes / extent->blocks : 0;
+}
+
+/* The group that holds the data and the one that gets it are two in an intercommunicator. */
+typedef struct {
+    int peers;     /* ranks at the other end */
+    int self;      /* -1: none */
+    bool root;     /* this rank is the root */
+    bool involved; /* its arguments count */
+} ct__part;
+
+static ct__part ct__role(const ct_call *call)
+{
+    const ct_comm *comm = call->known;
+    bool inter = comm->remote_size > 0;
+    return (ct__part){.peers = inter ? comm->remote_size : comm->size,
+                      .self = inter ? -1 : comm->rank,
+                      .root = inter ? call->root == MPI_ROOT : call->root == comm->rank,
+                      .involved = !inter || call->root != MPI_PROC_NULL};
+}
+
+static void ct__gather(const ct_call *call, ct__part part, ct_profile_extent *extent)
+{
+    bool v = call->function == CT_GATHERV, inter = call->known->remote_size > 0;
+    extent->in_place = call->send == MPI_IN_PLACE;
+    if (part.root && v)
+        ct__spread(extent, call->recv_counts, call->large, part.peers, call->recv_type, NULL, part.self);
+    if (inter && part.root)
+        extent->size_bytes = v ? ct__mean_block(extent) : ct__bytes(call->recv_count, call->recv_type);
+    else if (extent->in_place && part.root && v)
+        extent->size_bytes = ct__count_at(call->recv_counts, call->large, part.self) * ct__type_bytes(call->recv_type);
+    else if (extent->in_place && part.root)
+        extent->size_bytes = ct__bytes(call->recv_count, call->recv_type);
+    else
+        extent->size_bytes = ct__bytes(call->send_count, call->send_type);
+    extent->own_bytes = inter && part.root ? 0 : extent->size_bytes;
+}
+
+static void ct__scatter(const ct_call *call, ct__part part, ct_profile_extent *extent)
+{
+    bool v = call->function == CT_SCATTERV, inter = call->known->remote_size > 0;
+    extent->in_place = call->recv == MPI_IN_PLACE;
+    if (part.root && v)
+        ct__spread(extent, call->send_counts, call->large, part.peers, call->send_type, NULL, part.self);
+    if (inter && part.root)
+        extent->size_bytes = v ? ct__mean_block(extent) : ct__bytes(call->send_count, call->send_type);
+    else if (extent->in_place && part.root && v)
+        extent->size_bytes = ct__count_at(call->send_counts, call->large, part.self) * ct__type_bytes(call->send_type);
+    else if (extent->in_place && part.root)
+        extent->size_bytes = ct__bytes(call->send_count, call->send_type);
+    else
+        extent->size_bytes = ct__bytes(call->recv_count, call->recv_type);
+    extent->own_bytes = inter && part.root ? 0 : extent->size_bytes;
+}
+
+static void ct__all(const ct_call *call, ct__part part, ct_profile_extent *extent)
+{
+    extent->in_place = call->send == MPI_IN_PLACE;
+    switch (call->function) {
+    case CT_ALLGATHERV:
+        ct__spread(extent, call->recv_counts, call->large, part.peers, call->recv_type, NULL, part.self);
+        extent->size_bytes = ct__mean_block(extent);
+        extent->own_bytes = extent->in_place ? extent->self_bytes : ct__bytes(call->send_count, call->send_type);
+        return;
+    case CT_ALLTOALLV:
+    case CT_ALLTOALLW: {
+        bool recv = extent->in_place;
+        ct__spread(extent, recv ? call->recv_counts : call->send_counts, call->large, part.peers,
+                   recv ? call->recv_type : call->send_type, recv ? call->recv_types : call->send_types, part.self);
+        extent->size_bytes = ct__mean_block(extent);
+        extent->own_bytes = extent->block_bytes;
+        return;
+    }
+    default:
+        extent->size_bytes = extent->in_place ? ct__bytes(call->recv_count, call->recv_type)
+                                              : ct__bytes(call->send_count, call->send_type);
+        extent->own_bytes = extent->size_bytes * (call->function == CT_ALLTOALL ? (uint64_t)part.peers : 1);
+    }
+}
+
+static void ct__reduce_scatter(const ct_call *call, ct_profile_extent *extent)
+{
+    extent->in_place = call->send == MPI_IN_PLACE;
+    if (call->function == CT_REDUCE_SCATTER) {
+        ct__spread(extent, call->recv_counts, call->large, call->known->size, call->recv_type, NULL, -1);
+        extent->size_bytes = extent->block_bytes;
+    } else
+        extent->size_bytes = ct__bytes(call->recv_count, call->recv_type) * (uint64_t)call->known->size;
+    extent->own_bytes = extent->size_bytes;
+}
+
+static int ct__out_degree(MPI_Comm comm)
+{
+    int kind = MPI_UNDEFINED, in = 0, out = 0, weighted;
+    PMPI_Topo_test(comm, &kind);
+    if (kind == MPI_DIST_GRAPH)
+        PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    else if (kind == MPI_CART && PMPI_Cartdim_get(comm, &out) == MPI_SUCCESS)
+        out *= 2;
+    else if (kind == MPI_GRAPH) {
+        int rank = 0;
+        PMPI_Comm_rank(comm, &rank);
+        PMPI_Graph_neighbors_count(comm, rank, &out);
+    }
+    return out;
+}
+
+static void ct__neighbor(const ct_call *call, ct_profile_extent *extent)
+{
+    int degree = ct__out_degree(call->comm);
+    switch (call->function) {
+    case CT_NEIGHBOR_ALLTOALLV:
+    case CT_NEIGHBOR_ALLTOALLW:
+        ct__spread(extent, call->send_counts, call->large, degree, call->send_type, call->send_types, -1);
+        extent->size_bytes = ct__mean_block(extent);
+        extent->own_bytes = extent->block_bytes;
+        return;
+    case CT_NEIGHBOR_ALLTOALL:
+        extent->size_bytes = ct__bytes(call->send_count, call->send_type);
+        extent->own_bytes = extent->size_bytes * (uint64_t)degree;
+        return;
+    default:
+        extent->size_bytes = extent->own_bytes = ct__bytes(call->send_count, call->send_type);
+    }
+}
+
+void ct_profile_measure(const ct_call *call, ct_profile_extent *extent)
+{
+    *extent = (ct_profile_extent){.in_place = false};
+    if (call->known == NULL)
+        return;
+    ct__part part = ct__role(call);
+    switch (call->function) {
+    case CT_BARRIER:
+        return;
+    case CT_BCAST:
+        extent->size_bytes = part.involved ? ct__bytes(call->send_count, call->send_type) : 0;
+        extent->own_bytes = extent->size_bytes;
+        return;
+    case CT_GATHER:
+    case CT_GATHERV:
+        if (part.involved)
+            ct__gather(call, part, extent);
+        return;
+    case CT_SCATTER:
+    case CT_SCATTERV:
+        if (part.involved)
+            ct__scatter(call, part, extent);
+        return;
+    case CT_ALLGATHER:
+    case CT_ALLGATHERV:
+    case CT_ALLTOALL:
+    case CT_ALLTOALLV:
+    case CT_ALLTOALLW:
+        ct__all(call, part, extent);
+        return;
+    case CT_REDUCE_SCATTER:
+    case CT_REDUCE_SCATTER_BLOCK:
+        ct__reduce_scatter(call, extent);
+        return;
+    case CT_REDUCE:
+    case CT_ALLREDUCE:
+    case CT_SCAN:
+    case CT_EXSCAN:
+        extent->in_place = call->send == MPI_IN_PLACE;
+        extent->size_bytes = part.involved || call->function != CT_REDUCE ? ct__bytes(call->send_count, call->send_type) : 0;
+        extent->own_bytes = extent->size_bytes;
+        return;
+    default:
+        ct__neighbor(call, extent);
+    }
+}
+
+ct_op_class ct_profile_op(MPI_Op op)
+{
+    if (op == MPI_SUM || op == MPI_PROD)
+        return CT_OP_ARITHMETIC;
+    if (op == MPI_MAX || op == MPI_MIN)
+        return CT_OP_EXTREMUM;
+    if (op == MPI_LAND || op == MPI_LOR || op == MPI_LXOR)
+        return CT_OP_LOGICAL;
+    if (op == MPI_BAND || op == MPI_BOR || op == MPI_BXOR)
+        return CT_OP_BITWISE;
+    if (op == MPI_MINLOC || op == MPI_MAXLOC)
+        return CT_OP_LOCATION;
+    int commutes = 0;
+    return PMPI_Op_commutative(op, &commutes) == MPI_SUCCESS && commutes ? CT_OP_COMMUTATIVE : CT_OP_ORDERED;
+}

@@ -1,0 +1,238 @@
+/* The module: which rule holds for a call, and how the library is made to do as it says. */
+#include "select.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a communicator: where the rules of its shape begin, by function; -1: it has none. */
+typedef struct {
+    int first[CT_FUNCTIONS];
+#ifdef OPEN_MPI
+    MPI_Comm variants[CT_SELECT_CHOICES]; /* by choice; MPI_COMM_NULL until it is needed */
+#endif
+} ct__shape;
+
+static void ct__say(const char *what)
+{
+    if (ct_job.rank == 0)
+        fprintf(stderr, "colltune: the live selector is off: %s\n", what);
+}
+
+/* The text that rank 0 reads, on all ranks; NULL where it cannot. All ranks get the same: a rank with other rules would
+ * run another algorithm. */
+static char *ct__read_rules(const char *path)
+{
+    long length = -1;
+    char *text = NULL;
+    FILE *file = ct_job.rank == 0 ? fopen(path, "rb") : NULL;
+    if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) > 0 && length < INT_MAX) {
+        rewind(file);
+        text = malloc((size_t)length + 1);
+        if (text == NULL || fread(text, 1, (size_t)length, file) != (size_t)length)
+            length = -1;
+    }
+    if (file != NULL)
+        fclose(file);
+    int wanted = length > 0 && length < INT_MAX ? (int)length : 0, have;
+    if (PMPI_Bcast(&wanted, 1, MPI_INT, 0, ct_job.comm) != MPI_SUCCESS)
+        wanted = 0;
+    if (ct_job.rank != 0 && wanted > 0)
+        text = malloc((size_t)wanted + 1);
+    have = text != NULL && wanted > 0;
+    int all = 0;
+    if (PMPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all ||
+        PMPI_Bcast(text, wanted, MPI_BYTE, 0, ct_job.comm) != MPI_SUCCESS) {
+        free(text);
+        return NULL;
+    }
+    text[wanted] = '\0';
+    return text;
+}
+
+static bool ct__start(void)
+{
+    if (ct_job.threads_multiple) {
+        ct__say("the program asked for MPI_THREAD_MULTIPLE, and a setting would reach the calls of its other threads");
+        return false;
+    }
+    char *text = ct__read_rules(getenv("COLLTUNE_SELECT")), why[200] = "the rules cannot be read";
+    int provided, fine = text != NULL && MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS, all = 0;
+    bool opened = fine;
+    fine = fine && ct_select_parse(text, why, sizeof why);
+    free(text);
+    if (PMPI_Allreduce(&fine, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS)
+        all = 0;
+    if (!all) {
+        ct__say(fine ? "another rank cannot use the rules" : why);
+        if (opened)
+            MPI_T_finalize();
+    }
+    return all != 0;
+}
+
+/* What holds for a communicator as long as it lives. */
+static ct__shape *ct__look(ct_comm *comm)
+{
+    ct__shape *shape = malloc(sizeof *shape);
+    if (shape == NULL)
+        return NULL;
+    for (int f = 0; f < CT_FUNCTIONS; f++) {
+        const ct_select_rules *table = &ct_select_table[f];
+        int i = 0;
+        while (i < table->count && (comm->ppn > table->rules[i].max_ppn || comm->size > table->rules[i].max_ranks))
+            i++;
+        /* Rules hold for the shapes that were measured: all nodes alike, all in the job. */
+        bool usable = comm->remote_size == 0 && comm->nodes > 0 && comm->even && i < table->count;
+        shape->first[f] = usable ? i : -1;
+    }
+#ifdef OPEN_MPI
+    for (int i = 0; i < CT_SELECT_CHOICES; i++)
+        shape->variants[i] = MPI_COMM_NULL;
+#endif
+    comm->data[CT_MODULE_SELECT] = shape;
+    return shape;
+}
+
+/* The choice for a call; NULL: the library's own. */
+static const ct_select_choice *ct__choose(const ct_call *call)
+{
+    const ct_select_rules *table = &ct_select_table[call->function];
+    if (table->count == 0 || call->form != CT_BLOCKING || call->known == NULL)
+        return NULL;
+    ct__shape *shape = call->known->data[CT_MODULE_SELECT];
+    if (shape == NULL && (shape = ct__look(call->known)) == NULL)
+        return NULL;
+    int at = shape->first[call->function];
+    MPI_Count size, count;
+    if (at < 0 || !ct_select_measure(call, table->basis, &size, &count))
+        return NULL;
+    while (size > table->rules[at].max_size)
+        at++; /* the rules of a shape end with one for every size */
+    const ct_select_rule *rule = &table->rules[at];
+    if (rule->choice < 0 || !ct_select_fits(call, ct_select_choices[rule->choice].needs, count))
+        return NULL;
+    return &ct_select_choices[rule->choice];
+}
+
+#ifdef OPEN_MPI
+
+/* The same ranks in the same order, under the settings of `choice`. Made by all of them, in the call that needs it
+ * first. Not a duplicate: that would call the copy functions of the program's attributes. */
+static MPI_Comm ct__variant(const ct_call *call, const ct_select_choice *choice)
+{
+    ct__shape *shape = call->known->data[CT_MODULE_SELECT];
+    MPI_Comm *variant = &shape->variants[choice - ct_select_choices];
+    if (*variant != MPI_COMM_NULL)
+        return *variant;
+    MPI_Group group;
+    MPI_Errhandler handler;
+    int fine = PMPI_Comm_group(call->comm, &group) == MPI_SUCCESS;
+    fine = fine && ct_select_write(choice) == MPI_SUCCESS;
+    if (fine) {
+        if (PMPI_Comm_create(call->comm, group, variant) != MPI_SUCCESS)
+            *variant = MPI_COMM_NULL;
+        ct_select_restore(choice);
+        PMPI_Group_free(&group);
+    }
+    if (*variant != MPI_COMM_NULL && PMPI_Comm_get_errhandler(call->comm, &handler) == MPI_SUCCESS) {
+        PMPI_Comm_set_errhandler(*variant, handler);
+        PMPI_Errhandler_free(&handler);
+    }
+    return *variant;
+}
+
+static bool ct__carry_out(ct_call *c, int *code)
+{
+    const ct_select_choice *choice = c->large ? NULL : ct__choose(c);
+    MPI_Comm comm = choice == NULL ? MPI_COMM_NULL : ct__variant(c, choice);
+    int sent = (int)c->send_count, got = (int)c->recv_count;
+    if (comm == MPI_COMM_NULL)
+        return false;
+    switch (c->function) {
+    case CT_BARRIER:
+        *code = ct_real.Barrier(comm);
+        return true;
+    case CT_BCAST:
+        *code = ct_real.Bcast(c->recv, sent, c->send_type, c->root, comm);
+        return true;
+    case CT_GATHER:
+        *code = ct_real.Gather(c->send, sent, c->send_type, c->recv, got, c->recv_type, c->root, comm);
+        return true;
+    case CT_SCATTER:
+        *code = ct_real.Scatter(c->send, sent, c->send_type, c->recv, got, c->recv_type, c->root, comm);
+        return true;
+    case CT_ALLGATHER:
+        *code = ct_real.Allgather(c->send, sent, c->send_type, c->recv, got, c->recv_type, comm);
+        return true;
+    case CT_ALLTOALL:
+        *code = ct_real.Alltoall(c->send, sent, c->send_type, c->recv, got, c->recv_type, comm);
+        return true;
+    case CT_REDUCE:
+        *code = ct_real.Reduce(c->send, c->recv, sent, c->send_type, c->op, c->root, comm);
+        return true;
+    case CT_ALLREDUCE:
+        *code = ct_real.Allreduce(c->send, c->recv, sent, c->send_type, c->op, comm);
+        return true;
+    case CT_REDUCE_SCATTER:
+        *code = ct_real.Reduce_scatter(c->send, c->recv, c->recv_counts, c->recv_type, c->op, comm);
+        return true;
+    case CT_REDUCE_SCATTER_BLOCK:
+        *code = ct_real.Reduce_scatter_block(c->send, c->recv, got, c->recv_type, c->op, comm);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void ct__comm_freed(ct_comm *comm)
+{
+    ct__shape *shape = comm->data[CT_MODULE_SELECT];
+    for (int i = 0; i < ct_select_choice_count && shape != NULL; i++)
+        if (shape->variants[i] != MPI_COMM_NULL)
+            PMPI_Comm_free(&shape->variants[i]); /* all ranks free the communicator, so all come here */
+    free(shape);
+    comm->data[CT_MODULE_SELECT] = NULL;
+}
+
+#else
+
+static void ct__before(ct_call *call)
+{
+    const ct_select_choice *choice = ct__choose(call);
+    call->note[CT_MODULE_SELECT] = (void *)choice;
+    if (choice != NULL)
+        ct_select_write(choice);
+}
+
+static void ct__after(ct_call *call, int code)
+{
+    (void)code;
+    if (call->note[CT_MODULE_SELECT] != NULL)
+        ct_select_restore(call->note[CT_MODULE_SELECT]);
+}
+
+static void ct__comm_freed(ct_comm *comm)
+{
+    free(comm->data[CT_MODULE_SELECT]);
+    comm->data[CT_MODULE_SELECT] = NULL;
+}
+
+#endif
+
+static void ct__stop(void) { MPI_T_finalize(); }
+
+const ct_module ct_select_module = {
+    .name = "select",
+    .variable = "COLLTUNE_SELECT",
+    .start = ct__start,
+#ifdef OPEN_MPI
+    .carry_out = ct__carry_out,
+#else
+    .before = ct__before,
+    .after = ct__after,
+#endif
+    .comm_freed = ct__comm_freed,
+    .stop = ct__stop,
+};

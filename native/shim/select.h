@@ -1,0 +1,59 @@
+/* The live selector: the rules of a tuning, looked up in every call.
+ *
+ * A choice depends only on what is the same on all ranks of a call: the communicator's shape and the size that all ranks
+ * agree on. Where the library takes control variables at the call (MPICH) they are written before it and put back after
+ * it; where it takes them when a communicator is made (Open MPI) the call is made on a communicator of the same ranks
+ * that was made under them. */
+#ifndef CT_SELECT_H
+#define CT_SELECT_H
+
+#include "shim.h"
+
+enum { CT_SELECT_SETTINGS = 12, CT_SELECT_CHOICES = 512, CT_SELECT_NAME = 96 };
+
+typedef enum {
+    CT_NEED_POWER_OF_TWO = 1 << 0, CT_NEED_COMMUTATIVE = 1 << 1, CT_NEED_BUILTIN_OP = 1 << 2,
+    CT_NEED_COUNT_GE_POF2 = 1 << 3, CT_NEED_REGULAR_COUNTS = 1 << 4, CT_NEED_NOT_IN_PLACE = 1 << 5,
+    CT_NEED_IN_PLACE = 1 << 6, CT_NEED_PARENT_COMM = 1 << 7, CT_NEED_ONE_NODE = 1 << 8, CT_NEED_TWO_RANKS = 1 << 9,
+    CT_NEED_EVEN_RANKS = 1 << 10, CT_NEED_COUNT_GE_RANKS = 1 << 11
+} ct_need;
+
+typedef struct {
+    unsigned needs; /* of ct_need */
+    int count;
+    int variables[CT_SELECT_SETTINGS]; /* see ct_select_variable */
+    int values[CT_SELECT_SETTINGS];
+} ct_select_choice;
+
+typedef struct {
+    long max_ppn, max_ranks; /* LONG_MAX: no bound */
+    MPI_Count max_size;      /* in bytes, of the basis; the largest value: no bound */
+    int choice;              /* -1: the library's own */
+} ct_select_rule;
+
+/* The size that a collective's rules compare. */
+typedef enum { CT_BASIS_NONE, CT_BASIS_MESSAGE, CT_BASIS_TOTAL } ct_basis;
+
+typedef struct {
+    ct_basis basis;
+    int count;
+    ct_select_rule *rules; /* the first that holds decides */
+} ct_select_rules;
+
+extern ct_select_choice ct_select_choices[CT_SELECT_CHOICES];
+extern int ct_select_choice_count;
+extern ct_select_rules ct_select_table[CT_FUNCTIONS];
+
+/* Reads the rules; false, with a reason in `why`, for text that cannot be read. */
+bool ct_select_parse(char *text, char *why, size_t why_size);
+/* A control variable by its name, as an index for the functions below; -1: the library has none that can be set. */
+int ct_select_variable(const char *name);
+int ct_select_write(const ct_select_choice *choice);
+int ct_select_restore(const ct_select_choice *choice);
+
+/* The size of the call in bytes in a basis, and its elements; false: it cannot be told alike on all ranks. */
+bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI_Count *count);
+/* Whether the call meets `needs`; `count`: its elements. */
+bool ct_select_fits(const ct_call *call, unsigned needs, MPI_Count count);
+
+#endif

@@ -1,0 +1,125 @@
+/* What all ranks of a call agree on: its size, and whether it meets an algorithm's preconditions. */
+#include "select.h"
+
+static MPI_Count ct__type_bytes(MPI_Datatype type)
+{
+#if MPI_VERSION >= 3
+    MPI_Count bytes = MPI_UNDEFINED;
+    if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS)
+        return MPI_UNDEFINED;
+    return bytes;
+#endif
+}
+
+static MPI_Count ct__count_at(const ct_call *call, const void *counts, int i)
+{
+    return call->large ? ((const MPI_Count *)counts)[i] : (MPI_Count)((const int *)counts)[i];
+}
+
+static MPI_Count ct__sum(const ct_call *call, const void *counts)
+{
+    MPI_Count sum = 0;
+    for (int i = 0; i < call->known->size; i++)
+        sum += ct__count_at(call, counts, i);
+    return sum;
+}
+
+/* The count and type of one block, or of the whole vector, from arguments that mean something on this rank. Whatever
+ * the types are, count times size is the same on all ranks, as MPI asks for. */
+static bool ct__block(const ct_call *call, MPI_Count *count, MPI_Datatype *type)
+{
+    bool root = call->known->rank == call->root;
+    *count = call->recv_count, *type = call->recv_type;
+    switch (call->function) {
+    case CT_BARRIER:
+        *count = 0;
+        return true;
+    case CT_BCAST: case CT_REDUCE: case CT_ALLREDUCE:
+        *count = call->send_count, *type = call->send_type;
+        return true;
+    case CT_ALLGATHER: case CT_ALLTOALL: case CT_REDUCE_SCATTER_BLOCK:
+        return true;
+    case CT_GATHER:
+        if (!root)
+            *count = call->send_count, *type = call->send_type;
+        return true;
+    case CT_SCATTER:
+        if (root)
+            *count = call->send_count, *type = call->send_type;
+        return true;
+    case CT_ALLGATHERV: case CT_REDUCE_SCATTER:
+        *count = ct__sum(call, call->recv_counts);
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI_Count *count)
+{
+    MPI_Datatype type;
+    if (!ct__block(call, count, &type))
+        return false;
+    *size = 0;
+    if (basis == CT_BASIS_NONE || call->function == CT_BARRIER)
+        return true;
+    MPI_Count bytes = ct__type_bytes(type);
+    if (bytes < 0)
+        return false;
+    *size = *count * bytes;
+    MPI_Count ranks = call->known->size;
+    switch (call->function) {
+    case CT_REDUCE_SCATTER_BLOCK: /* the size of both kinds is that of the whole vector */
+        *size *= ranks;
+        break;
+    case CT_ALLGATHERV: /* whose counts are summed up already */
+        if (basis == CT_BASIS_MESSAGE)
+            *size /= ranks;
+        break;
+    case CT_ALLGATHER: case CT_ALLTOALL: case CT_GATHER: case CT_SCATTER:
+        if (basis == CT_BASIS_TOTAL)
+            *size *= ranks;
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+static bool ct__is_builtin(MPI_Op op)
+{
+    const MPI_Op ops[] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR,
+                          MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (op == ops[i])
+            return true;
+    return false;
+}
+
+static bool ct__is_regular(const ct_call *call)
+{
+    if (call->recv_counts == NULL)
+        return true;
+    for (int i = 1; i < call->known->size; i++)
+        if (ct__count_at(call, call->recv_counts, i) != ct__count_at(call, call->recv_counts, 0))
+            return false;
+    return true;
+}
+
+bool ct_select_fits(const ct_call *call, unsigned needs, MPI_Count count)
+{
+    const ct_comm *comm = call->known;
+    int ranks = comm->size, commutes = 1;
+    MPI_Count power = 1;
+    while (power * 2 <= ranks)
+        power *= 2;
+    if (needs & CT_NEED_COMMUTATIVE && (PMPI_Op_commutative(call->op, &commutes) != MPI_SUCCESS || !commutes))
+        return false;
+    bool in_place = call->send == MPI_IN_PLACE;
+    return !((needs & CT_NEED_POWER_OF_TWO && power != ranks) || (needs & CT_NEED_BUILTIN_OP && !ct__is_builtin(call->op)) ||
+             (needs & CT_NEED_COUNT_GE_POF2 && count < power) || (needs & CT_NEED_COUNT_GE_RANKS && count < ranks) ||
+             (needs & CT_NEED_REGULAR_COUNTS && !ct__is_regular(call)) || (needs & CT_NEED_NOT_IN_PLACE && in_place) ||
+             (needs & CT_NEED_IN_PLACE && !in_place) || (needs & CT_NEED_PARENT_COMM && comm->ppn < 2) ||
+             (needs & CT_NEED_ONE_NODE && comm->nodes != 1) || (needs & CT_NEED_TWO_RANKS && ranks != 2) ||
+             (needs & CT_NEED_EVEN_RANKS && ranks % 2 != 0));
+}

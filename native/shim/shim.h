@@ -1,0 +1,138 @@
+/* libcolltune.so: a library that is preloaded into an MPI program and sees each of its collective calls.
+ *
+ * A call of MPI_X or PMPI_X by the program comes to the wrapper of X in wrappers.c (made by generate.py), and goes
+ *
+ *     before: profile -> select        each module that is at work sees the call and may note things in it
+ *     carry_out: alltoallv             the first module that takes the call over makes it; else the library does
+ *     after: select -> profile         in the reverse order, so that the profile's time holds all that others add
+ *
+ * PMPI_X is taken as well, because the Fortran layer of some libraries (Open MPI) calls it instead of MPI_X. Every
+ * Fortran interface (mpif.h, mpi, mpi_f08) ends in one of the two in C, with MPI_IN_PLACE, MPI_BOTTOM and the like
+ * already converted by the library itself; so no Fortran symbol has to be interposed. Calls that the library makes for
+ * itself, and calls made inside a wrapper, pass through: a module may call PMPI_ functions freely inside its hooks. */
+#ifndef CT_SHIM_H
+#define CT_SHIM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "names.h"
+#include "real.h"
+
+typedef enum {
+    CT_BARRIER, CT_BCAST, CT_GATHER, CT_GATHERV, CT_SCATTER, CT_SCATTERV, CT_ALLGATHER, CT_ALLGATHERV, CT_ALLTOALL,
+    CT_ALLTOALLV, CT_ALLTOALLW, CT_REDUCE, CT_ALLREDUCE, CT_REDUCE_SCATTER, CT_REDUCE_SCATTER_BLOCK, CT_SCAN, CT_EXSCAN,
+    CT_NEIGHBOR_ALLGATHER, CT_NEIGHBOR_ALLGATHERV, CT_NEIGHBOR_ALLTOALL, CT_NEIGHBOR_ALLTOALLV, CT_NEIGHBOR_ALLTOALLW,
+    CT_FUNCTIONS
+} ct_function;
+
+typedef enum { CT_BLOCKING, CT_NONBLOCKING, CT_PERSISTENT, CT_FORMS } ct_form;
+/* Modules, in the order of `before`. */
+typedef enum { CT_MODULE_PROFILE, CT_MODULE_SELECT, CT_MODULE_ALLTOALLV, CT_MODULES } ct_module_id;
+
+/* What is known of a communicator, from its first collective call until it is freed. Never moves in memory. */
+typedef struct ct_comm {
+    MPI_Comm handle;
+    int rank, size;             /* in the local group */
+    int remote_size;            /* 0: an intracommunicator */
+    int nodes;                  /* 0: unknown, as with ranks of another world */
+    int ppn;                    /* the most ranks that any node has */
+    bool even;                  /* every node has `ppn` ranks */
+    uint64_t identity;          /* equal on all ranks for one communicator, but for rare accidents */
+    uint64_t sequence;          /* blocking collective calls so far */
+    void *data[CT_MODULES];     /* of each module; it is told when the communicator goes */
+} ct_comm;
+
+/* A collective call. Fields that the function does not have are zero. Counts are those of the call, whatever its
+ * width; arrays are `int` (counts, displacements) unless `large`, then MPI_Count and MPI_Aint. */
+typedef struct {
+    ct_function function;
+    ct_form form;
+    bool large;
+    int root;
+    MPI_Comm comm;
+    MPI_Op op;
+    const void *send;
+    void *recv;                 /* of bcast: the buffer, as `send` */
+    MPI_Count send_count, recv_count;
+    const void *send_counts, *send_displs, *recv_counts, *recv_displs;
+    MPI_Datatype send_type, recv_type;
+    const MPI_Datatype *send_types, *recv_types;
+    MPI_Info info;              /* persistent */
+    MPI_Request *request;       /* non-blocking and persistent */
+    ct_comm *known;             /* NULL: the communicator could not be looked at */
+    uint64_t started_ns;        /* profile: when the call came */
+    void *note[CT_MODULES];     /* from `before` to `after`, NULL at first */
+} ct_call;
+
+typedef struct {
+    const char *name;
+    const char *variable; /* of the environment; unless one of a module's is set, the library does nothing at all */
+    /* After MPI_Init: reads its COLLTUNE_ variables; false: nothing for this module to do in this program. May call
+     * collectives of MPI_COMM_WORLD if it does so on all ranks. */
+    bool (*start)(void);
+    void (*before)(ct_call *call);
+    /* Makes the call in place of the library; false: it did not. The decision must be the same on all ranks. */
+    bool (*carry_out)(ct_call *call, int *code);
+    void (*after)(ct_call *call, int code);
+    /* MPI_Start of a request of a persistent collective. */
+    void (*request_started)(MPI_Request request);
+    void (*request_freed)(MPI_Request request);
+    void (*comm_freed)(ct_comm *comm);
+    /* In MPI_Finalize, while MPI still works. */
+    void (*stop)(void);
+    /* The program is being ended otherwise. Only async-signal-safe functions; no MPI. `why`: MPI_Abort, SIGTERM ... */
+    void (*die)(const char *why);
+} ct_module;
+
+extern const ct_module ct_profile_module, ct_select_module, ct_alltoallv_module;
+
+/* The job, filled in when MPI is initialised. */
+typedef struct {
+    int rank, size;
+    int nodes;
+    const int *node_of;         /* [size] node of each rank of MPI_COMM_WORLD, numbered in the order of ranks */
+    MPI_Comm comm;              /* a duplicate of MPI_COMM_WORLD for colltune's own messages */
+    MPI_Group group;            /* of MPI_COMM_WORLD */
+    bool threads_multiple;
+    uint64_t started_ns;
+} ct_world;
+
+extern ct_world ct_job;
+/* The library's PMPI_ functions; and the next MPI_ ones, which are those of another tool, where one is loaded after us.
+ * A call that the program makes goes on to the latter; what comes back from there as PMPI_ goes to the former. */
+extern ct_real_functions ct_real, ct_next;
+extern bool ct_ready;
+extern _Thread_local int ct_depth __attribute__((tls_model("initial-exec")));
+
+#define CT_EXPORT __attribute__((visibility("default")))
+
+/* Whether the wrappers have nothing to do: outside MPI_Init ... MPI_Finalize, or inside another wrapper. */
+static inline bool ct_passes(void) { return __builtin_expect(!ct_ready || ct_depth > 0, 0); }
+/* Whether the code at `address` belongs to the MPI library itself. */
+bool ct_is_library(const void *address);
+/* Nanoseconds on a clock that all processes of a node share. */
+uint64_t ct_now_ns(void);
+const char *ct_function_name(ct_function function);
+
+/* Around the library's own call. ct_enter returns whether a module has made the call, then `*code` is its result. */
+bool ct_enter(ct_call *call, int *code);
+int ct_leave(ct_call *call, int code);
+
+bool ct_real_find(void);
+/* Whether any module's variable is set. */
+bool ct_modules_wanted(void);
+void ct_modules_start(void);
+void ct_modules_stop(void);
+void ct_modules_die(const char *why);
+void ct_modules_comm_freed(ct_comm *comm);
+void ct_modules_request(MPI_Request request, bool freed);
+bool ct_world_start(void);
+bool ct_comm_start(void);
+/* NULL for a communicator that cannot be looked at. */
+ct_comm *ct_comm_get(MPI_Comm comm);
+void ct_signals_take(void);
+
+#endif

@@ -1,0 +1,203 @@
+/* Beginning and end of the program's use of MPI. */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+ct_world ct_job;
+
+/* [0]: the next tool's or the library's MPI_, [1]: the library's PMPI_ */
+static int (*ct__init[2])(int *, char ***);
+static int (*ct__init_thread[2])(int *, char ***, int, int *);
+static int (*ct__finalize[2])(void);
+static int ct__inside; /* calls of MPI_Init that have not returned: a tool's MPI_Init calls PMPI_Init */
+static int (*ct__abort)(MPI_Comm, int);
+static int (*ct__start)(MPI_Request *);
+static int (*ct__startall)(int, MPI_Request *);
+static int (*ct__request_free)(MPI_Request *);
+
+uint64_t ct_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void ct__set(void *function, const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    memcpy(function, &found, sizeof found);
+}
+
+__attribute__((constructor)) static void ct__find(void)
+{
+    ct__set(&ct__init[0], "MPI_Init");
+    ct__set(&ct__init[1], "PMPI_Init");
+    ct__set(&ct__init_thread[0], "MPI_Init_thread");
+    ct__set(&ct__init_thread[1], "PMPI_Init_thread");
+    ct__set(&ct__finalize[0], "MPI_Finalize");
+    ct__set(&ct__finalize[1], "PMPI_Finalize");
+    ct__set(&ct__abort, "PMPI_Abort");
+    ct__set(&ct__start, "PMPI_Start");
+    ct__set(&ct__startall, "PMPI_Startall");
+    ct__set(&ct__request_free, "PMPI_Request_free");
+}
+
+/* Whether the object at `map` asks for a library of the name, up to its first dot. */
+static bool ct__needs(const struct link_map *map, const char *name)
+{
+    const char *strings = NULL;
+    const ElfW(Dyn) *entry;
+    for (entry = map->l_ld; entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_STRTAB)
+            strings = (const char *)entry->d_un.d_ptr;
+    size_t length = strcspn(name, ".");
+    for (entry = map->l_ld; entry->d_tag != DT_NULL && strings != NULL; entry++)
+        if (entry->d_tag == DT_NEEDED && strncmp(strings + entry->d_un.d_val, name, length) == 0 &&
+            strcspn(strings + entry->d_un.d_val, ".") == length)
+            return true;
+    return false;
+}
+
+/* A program may use another MPI than the one whose mpi.h this library was compiled with: MPICH's libmpi_abi, say, which
+ * has other handles under the same names. Then its calls go to its MPI, and nothing is done with them here. */
+static bool ct__same_library(void)
+{
+    Dl_info theirs, own;
+    struct link_map *map = NULL;
+    void *address;
+    memcpy(&address, &ct__init[1], sizeof address);
+    if (address == NULL || dladdr(address, &theirs) == 0 ||
+        dladdr1((void *)&ct_job, &own, (void **)&map, RTLD_DL_LINKMAP) == 0)
+        return false;
+    const char *slash = strrchr(theirs.dli_fname, '/');
+    if (ct__needs(map, slash == NULL ? theirs.dli_fname : slash + 1))
+        return true;
+    fprintf(stderr, "colltune: this program uses %s, and %s was compiled for another MPI; it does nothing here\n",
+            theirs.dli_fname, own.dli_fname);
+    return false;
+}
+
+/* Numbers the nodes by the order of their first ranks. Collective. */
+static bool ct__find_nodes(void)
+{
+    MPI_Comm node;
+    int first = ct_job.rank;
+    int *leaders = malloc(sizeof *leaders * (size_t)ct_job.size);
+    bool fine = leaders != NULL;
+    if (PMPI_Comm_split_type(ct_job.comm, MPI_COMM_TYPE_SHARED, ct_job.rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+        return false;
+    PMPI_Bcast(&first, 1, MPI_INT, 0, node);
+    PMPI_Comm_free(&node);
+    if (!fine || PMPI_Allgather(&first, 1, MPI_INT, leaders, 1, MPI_INT, ct_job.comm) != MPI_SUCCESS)
+        return false;
+    /* A node's first rank comes before its others, so its number is there when they ask. */
+    for (int i = 0; i < ct_job.size; i++)
+        leaders[i] = leaders[i] == i ? ct_job.nodes++ : leaders[leaders[i]];
+    ct_job.node_of = leaders;
+    return true;
+}
+
+static bool ct__find_world(void)
+{
+    int level = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&level);
+    ct_job.threads_multiple = level == MPI_THREAD_MULTIPLE;
+    return PMPI_Comm_dup(MPI_COMM_WORLD, &ct_job.comm) == MPI_SUCCESS &&
+           PMPI_Comm_rank(ct_job.comm, &ct_job.rank) == MPI_SUCCESS &&
+           PMPI_Comm_size(ct_job.comm, &ct_job.size) == MPI_SUCCESS &&
+           PMPI_Comm_group(ct_job.comm, &ct_job.group) == MPI_SUCCESS && ct__find_nodes();
+}
+
+static void ct__begin(void)
+{
+    if (ct_ready || !ct_modules_wanted() || !ct__same_library() || !ct_real_find() || !ct__find_world() ||
+        !ct_comm_start())
+        return;
+    ct_modules_start();
+    ct_job.started_ns = ct_now_ns();
+    if (ct_ready)
+        ct_signals_take();
+}
+
+static int ct__call_init(int *argc, char ***argv, bool direct)
+{
+    ct__inside++;
+    int code = ct__init[direct](argc, argv);
+    if (--ct__inside == 0 && code == MPI_SUCCESS)
+        ct__begin();
+    return code;
+}
+
+static int ct__call_init_thread(int *argc, char ***argv, int required, int *provided, bool direct)
+{
+    ct__inside++;
+    int code = ct__init_thread[direct](argc, argv, required, provided);
+    if (--ct__inside == 0 && code == MPI_SUCCESS)
+        ct__begin();
+    return code;
+}
+
+static int ct__call_finalize(bool direct)
+{
+    if (ct_ready)
+        ct_modules_stop();
+    return ct__finalize[direct]();
+}
+
+static int ct__call_abort(MPI_Comm comm, int code)
+{
+    if (ct_ready)
+        ct_modules_die("MPI_Abort");
+    return ct__abort(comm, code);
+}
+
+static int ct__call_start(MPI_Request *request)
+{
+    if (!ct_passes())
+        ct_modules_request(*request, false);
+    return ct__start(request);
+}
+
+static int ct__call_startall(int count, MPI_Request *requests)
+{
+    for (int i = 0; i < count && !ct_passes(); i++)
+        ct_modules_request(requests[i], false);
+    return ct__startall(count, requests);
+}
+
+static int ct__call_request_free(MPI_Request *request)
+{
+    if (!ct_passes())
+        ct_modules_request(*request, true);
+    return ct__request_free(request);
+}
+
+#define CT__EXPORT(NAME, PLAIN, PROFILING, DECLARED, ARGUMENTS)                                                        \
+    CT_EXPORT int PLAIN DECLARED { return NAME ARGUMENTS; }                                                            \
+    CT_EXPORT int PROFILING DECLARED { return NAME ARGUMENTS; }
+
+CT_EXPORT int MPI_Init(int *argc, char ***argv) { return ct__call_init(argc, argv, false); }
+CT_EXPORT int PMPI_Init(int *argc, char ***argv) { return ct__call_init(argc, argv, true); }
+CT_EXPORT int MPI_Finalize(void) { return ct__call_finalize(false); }
+CT_EXPORT int PMPI_Finalize(void) { return ct__call_finalize(true); }
+
+CT_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    return ct__call_init_thread(argc, argv, required, provided, false);
+}
+
+CT_EXPORT int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    return ct__call_init_thread(argc, argv, required, provided, true);
+}
+
+CT__EXPORT(ct__call_abort, MPI_Abort, PMPI_Abort, (MPI_Comm comm, int code), (comm, code))
+CT__EXPORT(ct__call_start, MPI_Start, PMPI_Start, (MPI_Request *request), (request))
+CT__EXPORT(ct__call_startall, MPI_Startall, PMPI_Startall, (int count, MPI_Request requests[]), (count, requests))
+CT__EXPORT(ct__call_request_free, MPI_Request_free, PMPI_Request_free, (MPI_Request *request), (request))

@@ -1,0 +1,34 @@
+/* barrier: nobody leaves before the last has come. */
+#include "call.h"
+
+static void dissemination(ct_call &call)
+{
+    int n = call.ranks;
+    for (int step = 1; step < n; step *= call.k) {
+        std::vector<MPI_Request> requests;
+        for (int digit = 1; digit < call.k && digit * step < n; digit++) {
+            int distance = digit * step;
+            requests.push_back(ct_start_receive(call, (call.rank + n - distance) % n, call.scratch, 0));
+            requests.push_back(ct_start_send(call, (call.rank + distance) % n, call.scratch, 0));
+        }
+        ct_wait_all(requests);
+    }
+}
+
+static void doubling(ct_call &call)
+{
+    ct_allreduce_doubling(call, call.scratch, 0);
+}
+
+static void tree(ct_call &call)
+{
+    ct_tree tree = ct_tree_knomial(call.rank, call.ranks, call.k);
+    ct_tree_reduce(call, tree, call.scratch, call.scratch, 0, 0);
+    ct_tree_bcast(call, tree, call.scratch, 0, 0);
+}
+
+const std::vector<ct_entry> ct_barrier_algorithms = {
+    {"barrier", "dissemination", dissemination},
+    {"barrier", "doubling", doubling},
+    {"barrier", "tree", tree},
+};

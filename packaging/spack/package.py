@@ -1,0 +1,31 @@
+# Spack recipe of colltune. Put this folder into a repository of your own as packages/py-colltune/package.py:
+#   spack repo create colltune-repo && spack repo add colltune-repo
+#   mkdir -p colltune-repo/packages/py-colltune && cp package.py colltune-repo/packages/py-colltune/
+#   spack install py-colltune ^mpich
+
+from spack.package import *
+
+
+class PyColltune(PythonPackage):
+    """Tunes the collectives of an MPI library inside the job that will use them, and hands it a file that is safe."""
+
+    license("BSD-3-Clause")
+
+    # The folder that holds pyproject.toml: spack install --source, or spack develop, or a release's archive.
+    version("main", branch="main")
+
+    variant("report", default=True, description="The HTML page of `colltune report`")
+    variant("evaluate", default=False, description="Data sets and comparisons of strategies")
+
+    depends_on("c", type="build")  # the agent is compiled on first use, by the mpicc of the MPI that is tuned
+    depends_on("python@3.11:", type=("build", "run"))
+    depends_on("py-hatchling@1.25:", type="build")
+    depends_on("py-numpy@1.26:", type=("build", "run"))
+    depends_on("py-scikit-learn@1.4:", type=("build", "run"))
+    depends_on("py-typer@0.12:", type=("build", "run"))
+    depends_on("py-rich@13:", type=("build", "run"))
+    depends_on("py-jinja2@3.1:", type=("build", "run"), when="+report")
+    depends_on("py-pandas@2.2:", type=("build", "run"), when="+evaluate")
+    depends_on("py-pyarrow@15:", type=("build", "run"), when="+evaluate")
+    depends_on("py-matplotlib@3.8:", type=("build", "run"), when="+evaluate")
+    depends_on("mpi", type=("build", "run"))

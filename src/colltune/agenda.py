@@ -1,0 +1,148 @@
+"""What is still to be measured of one collective, in which order, and what that may bring."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point, Space
+from colltune.learn.contract import Learner
+from colltune.schedule.durations import Durations
+
+Floats = NDArray[np.float64]
+# Expected log speed-up of a scenario where nothing is known, which counts as much as a measurement in that very place.
+_PRIOR_GAIN = 0.15
+# Of a learner's points the first is the most useful one; each after it is worth this share of the one before.
+_NEXT_BEST = 0.9
+
+
+class Agenda:
+    """The open points of one collective.
+
+    They come in the order of the grid (the whole job first, then its parts), by gain per cost, or from the learner.
+    """
+
+    def __init__(self, space: Space, learner: Learner, durations: Durations) -> None:
+        self._space = space
+        self._learner = learner
+        self._durations = durations
+        ordered = sorted(space.scenarios, key=lambda s: (-s.ranks, -s.nodes, s.size_bytes))
+        self._open = {scenario: space.choices(scenario) for scenario in ordered}
+        self._broken: set[Choice] = set()
+        self._asked: list[Point] | None = None
+        self._expected: dict[Scenario, float] = {}
+        self._version = -1
+        self._whole_ranks = max((scenario.ranks for scenario in ordered), default=1)
+        self._row = {scenario: row for row, scenario in enumerate(ordered)}
+        self._places: Floats = np.array([_place(scenario) for scenario in ordered]).reshape(-1, 2)
+        # The mean of the gains that were found and of the prior, what is near in size and ranks counting most.
+        self._weights: Floats = np.ones(len(ordered))
+        self._gains: Floats = np.full(len(ordered), _PRIOR_GAIN)
+        self.reason: str | None = None  # why nothing more is measured
+
+    @property
+    def collective(self) -> str:
+        return self._space.collective
+
+    def know(self, samples: Sequence[Sample]) -> None:
+        """Samples of this collective, also of an earlier run: nothing of them is measured again."""
+        self._learner.tell(samples)
+        self._asked = None
+        done: dict[Scenario, set[Choice]] = {}
+        for sample in samples:
+            done.setdefault(sample.scenario, set()).add(sample.choice)
+        for scenario, choices in done.items():
+            self._close(scenario, choices)
+        for scenario in done:
+            times = {s.choice: s.time_s for s in samples if s.scenario == scenario and s.status is Status.OK}
+            if DEFAULT in times:
+                self._learn_gain(scenario, math.log(times[DEFAULT] / min(times.values())))
+
+    def distrust(self, choices: Iterable[Choice]) -> None:
+        """These are not measured any more."""
+        new = set(choices) - self._broken
+        self._broken |= new
+        for scenario in list(self._open) if new else ():
+            self._close(scenario, new)
+
+    def begin(self, point: Point) -> None:
+        """``point`` is being measured: it is not offered again."""
+        self._learner.tell_pending(point)
+        self._close(point.scenario, set(point.choices))
+        if self._asked is not None:
+            self._asked = [other for other in self._asked if other != point]
+
+    def _close(self, scenario: Scenario, choices: set[Choice]) -> None:
+        left = tuple(choice for choice in self._open.get(scenario, ()) if choice not in choices)
+        if left:
+            self._open[scenario] = left
+        elif self._open.pop(scenario, None) is not None:
+            self._expected.pop(scenario, None)
+
+    def rest_s(self) -> float:
+        """What the open points are expected to take, all together."""
+        self._refresh()
+        return sum(self._expected[scenario] * len(choices) for scenario, choices in self._open.items())
+
+    def in_order(self, count: int) -> list[Point]:
+        """The next ``count`` open points in the order of the grid."""
+        return [
+            Point(scenario, choices) for (scenario, choices), _ in zip(self._open.items(), range(count), strict=False)
+        ]
+
+    def everything(self) -> list[Point]:
+        """All open points."""
+        return [Point(scenario, choices) for scenario, choices in self._open.items()]
+
+    def from_learner(self, count: int) -> list[Point]:
+        """What the learner would have measured next; sets ``reason`` once that is nothing."""
+        if self._asked is None or not self._asked:
+            self.reason = self._learner.should_stop()
+            if self.reason is not None:
+                return []
+            self._asked = [point for point in map(self._trusted, self._learner.ask(count)) if point.choices]
+        return self._asked[:count]
+
+    def worth(self, point: Point, place: int = 0) -> float:
+        """Expected gain per second of ``point``; ``place``: how many points its learner put before it."""
+        return self._worth(point) * _NEXT_BEST**place
+
+    def expect_s(self, point: Point) -> float:
+        return self._durations.expect_s(point.scenario) * len(point.choices)
+
+    def _trusted(self, point: Point) -> Point:
+        choices = tuple(choice for choice in point.choices if choice not in self._broken)
+        if len(choices) < len(point.choices):
+            self._learner.tell_pending(point)  # what is left out is not asked for again
+        return Point(point.scenario, choices)
+
+    def _worth(self, point: Point) -> float:
+        part = math.sqrt(point.scenario.ranks / self._whole_ranks)
+        return self._expected_gain(point.scenario) * part / self.expect_s(point)
+
+    def _learn_gain(self, scenario: Scenario, gain: float) -> None:
+        near = np.exp(-np.abs(self._places - np.array(_place(scenario))).sum(axis=1))
+        self._weights += near
+        self._gains += near * gain
+
+    def _expected_gain(self, scenario: Scenario) -> float:
+        row = self._row.get(scenario)
+        if row is None:  # a size between two of the grid, as learners may ask for
+            row = int(np.abs(self._places - np.array(_place(scenario))).sum(axis=1).argmin())
+        return float(self._gains[row] / self._weights[row])
+
+    def _refresh(self) -> None:
+        if self._version != self._durations.version or not self._expected:
+            self._version = self._durations.version
+            self._expected = {scenario: self._durations.expect_s(scenario) for scenario in self._open}
+
+
+def _place(scenario: Scenario) -> tuple[float, float]:
+    """Where a scenario is: two doublings of the size are as far as one of the ranks."""
+    return math.log2(scenario.size_bytes + 1) / 2.0, math.log2(scenario.ranks)

@@ -1,0 +1,95 @@
+"""Settings of the non-uniform all-to-all: an algorithm and its parameters, and those that are worth trying."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Setting:
+    """``radix`` of ParAta and HieAta; ``batch`` in flight (0: no limit); blocks over ``direct_above`` go direct."""
+
+    algorithm: str
+    radix: int = 0
+    batch: int = 0
+    direct_above: int = 0
+
+    def __str__(self) -> str:
+        shown = [f"r={self.radix}"] * bool(self.radix) + [f"b={self.batch}"] * bool(self.batch)
+        return self.algorithm + (f"({','.join(shown)})" if shown else "")
+
+
+LIBRARY = Setting("library")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shape:
+    """Of a job: ``nodes`` with ``ppn`` ranks each."""
+
+    nodes: int
+    ppn: int
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.ppn
+
+    def __str__(self) -> str:
+        return f"{self.nodes}x{self.ppn}"
+
+
+def steps(ranks: int, radix: int) -> int:
+    """Messages that a rank sends in a Bruck of ``radix`` among ``ranks``."""
+    count, distance = 0, 1
+    while distance < ranks:
+        count += min(radix - 1, (ranks - 1) // distance)
+        distance *= radix
+    return count
+
+
+def hops(ranks: int, radix: int) -> float:
+    """How often a block is sent on average: its distance's digits that are not 0."""
+    moved, distance = 0, 1
+    while distance < ranks:
+        whole, rest = divmod(ranks, distance * radix)
+        moved += whole * distance * (radix - 1) + max(0, rest - distance)
+        distance *= radix
+    return moved / max(ranks - 1, 1)
+
+
+def rounds(ranks: int, radix: int) -> int:
+    """Digits of a distance: messages that have to wait for one another."""
+    count, distance = 0, 1
+    while distance < ranks:
+        count, distance = count + 1, distance * radix
+    return count
+
+
+def radices(ranks: int) -> list[int]:
+    """Powers of two up to half of ``ranks``, and the root, near which time over radix often has its minimum."""
+    if ranks < 4:
+        return [2] if ranks > 2 else []
+    found = {isqrt(ranks), 2}
+    power = 2
+    while power <= max(2, ranks // 2):
+        found.add(power)
+        power *= 2
+    return sorted(radix for radix in found if 2 <= radix < ranks - 1)
+
+
+def candidates(shape: Shape) -> list[Setting]:
+    """Every setting that the tuner looks at, the library's own first."""
+    ranks = shape.ranks
+    found = [LIBRARY, Setting("pairwise")]
+    found += [Setting("linear", 0, batch) for batch in (0, 8, 32) if batch < ranks - 1]
+    for radix in radices(ranks):
+        found += [Setting("parata", radix, batch) for batch in sorted({0, 1, min(4, radix - 1)})]
+    if ranks > 3:
+        found.append(Setting("bruck", 2))
+    if shape.nodes > 1 and shape.ppn > 1:
+        for radix in sorted({2, isqrt(shape.ppn), shape.ppn} - {0, 1}):
+            for batch in sorted({0, 1, 4, 16}):
+                if batch < shape.nodes - 1:
+                    found.append(Setting("hieata", radix, batch))
+        found.append(Setting("hieata_staggered", shape.ppn, 0))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,145 @@
+"""Times the settings on a simulated cluster: SimGrid's SMPI, a fat tree, with a cost of CPU for each message."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.alltoallv.setting import Setting, Shape
+from colltune.core.errors import InputError
+from colltune.native_build import source_directory
+
+# The published simulations of these algorithms use half a microsecond; current network cards and MPI need less.
+MESSAGE_S = 0.3e-6
+_LEAF = 16  # nodes at a switch; every leaf has half as many links upwards
+_OPTIONS = (
+    "smpi/host-speed:1Gf",
+    "smpi/simulate-computation:no",
+    "smpi/privatization:no",
+    "contexts/factory:raw",
+    "contexts/stack-size:256",
+    "contexts/guard-size:0",
+    "smpi/lat-factor:0:1",
+    "smpi/bw-factor:0:1",
+    f"smpi/os:0:{MESSAGE_S}:0",
+    f"smpi/ois:0:{MESSAGE_S}:0",
+    f"smpi/or:0:{MESSAGE_S}:0",
+    "smpi/test:1e-7",
+    "smpi/iprobe:1e-7",
+    "smpi/async-small-thresh:8192",
+    "smpi/send-is-detached-thresh:8192",
+    "network/TCP-gamma:0",
+    "network/crosstraffic:0",
+    "maxmin/concurrency-limit:8",  # a card sends few messages at once, and the simulator has far less to solve
+    "smpi/alltoallv:mpich",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What is exchanged: blocks drawn from ``distribution`` with ``largest`` bytes at the most."""
+
+    distribution: str
+    largest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One setting's time, and statistics of the blocks in bytes; ``peers`` of the busiest rank."""
+
+    shape: Shape
+    setting: Setting
+    pattern: Pattern
+    time_s: float
+    mean: float
+    largest: float
+    peers: int
+    deviation: float
+    skewness: float
+    quartile_1: float
+    quartile_3: float
+
+
+def platform(nodes: int) -> str:
+    """SimGrid's description of the cluster, with as many leaves as needed."""
+    leaf = min(_LEAF, nodes)
+    leaves = -(-nodes // leaf)
+    tree = f"2;{leaf},{leaves};1,{max(1, leaf // 2)};1,1" if leaves > 1 else f"1;{leaf};1;1"
+    return (
+        "<?xml version='1.0'?>\n"
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">\n'
+        f'<zone id="world" routing="Full"><cluster id="c" prefix="n" suffix="" radical="0-{leaf * leaves - 1}" '
+        f'speed="1Gf" bw="12.5GBps" lat="300ns" topology="FAT_TREE" '
+        f'topo_parameters="{tree}" loopback_bw="8GBps" loopback_lat="200ns"/></zone>\n</platform>\n'
+    )
+
+
+def compile_sweep(directory: Path, smpicc: str = "smpicc") -> Path:
+    """The simulated program; raises InputError where SimGrid is not installed."""
+    sources = [path for name in ("alltoallv", "alltoallv_simulated") for path in source_directory(name).glob("*.c")]
+    native = source_directory("alltoallv").parent
+    includes = [f"-I{native / name}" for name in ("include", "alltoallv")]
+    program = directory / "sweep"
+    command = [smpicc, "-std=gnu11", "-O2", "-DCT_SIMULATED", *includes, *map(str, sorted(sources)), "-lm"]
+    try:
+        done = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise InputError(f"{smpicc} cannot be run: {error}", "Install SimGrid (Debian: libsimgrid-dev)") from error
+    if done.returncode != 0:
+        raise InputError(f"{smpicc} could not compile the sweep: {done.stderr[:300]}", "Use SimGrid 3.32")
+    return program
+
+
+def simulate(
+    program: Path, shape: Shape, asked: Sequence[tuple[Setting, Pattern]], seed: int = 1, limit_s: float = 3600.0
+) -> Iterator[Timing]:
+    """Timings in the order asked, each as soon as it is known; stops early when ``limit_s`` of the clock is over."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        (place / "cluster.xml").write_text(platform(shape.nodes))
+        (place / "hosts").write_text("".join(f"n{node}\n" * shape.ppn for node in range(shape.nodes)))
+        (place / "requests").write_text("".join(_request(setting, pattern) for setting, pattern in asked))
+        command = ["smpirun", "-platform", str(place / "cluster.xml"), "-hostfile", str(place / "hosts")]
+        command += ["-np", str(shape.ranks), *(f"--cfg={option}" for option in _OPTIONS), "--log=root.thres:warning"]
+        command += [str(program), str(place / "requests"), str(shape.ppn), str(seed)]
+        command = ["timeout", str(limit_s), *command]  # ends the simulator too, not only the script around it
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            assert process.stdout is not None
+            for (setting, pattern), line in zip(asked, process.stdout, strict=False):
+                yield _timing(shape, setting, pattern, line)
+
+
+def _request(setting: Setting, pattern: Pattern) -> str:
+    words = (setting.algorithm, setting.radix, setting.batch, setting.direct_above)
+    return " ".join(map(str, (*words, pattern.distribution, pattern.largest))) + "\n"
+
+
+def _timing(shape: Shape, setting: Setting, pattern: Pattern, line: str) -> Timing:
+    words = line.split()
+    time_s, mean, largest = map(float, words[6:9])
+    deviation, skewness, quartile_1, quartile_3 = map(float, words[10:14])
+    numbers = (deviation, skewness, quartile_1, quartile_3)
+    return Timing(shape, setting, pattern, time_s, mean, largest, int(words[9]), *numbers)
+
+
+def extrapolated(timings: Iterable[Timing]) -> Iterator[Timing]:
+    """Spread-out of which two numbers of steps were simulated becomes one timing of all its steps."""
+    parts: dict[tuple[Shape, Setting, Pattern], list[tuple[int, Timing]]] = {}
+    for timing in timings:
+        simulated = timing.setting.direct_above
+        if timing.setting.algorithm != "linear" or simulated == 0:
+            yield timing
+            continue
+        whole = Setting("linear", 0, timing.setting.batch)
+        parts.setdefault((timing.shape, whole, timing.pattern), []).append((simulated, timing))
+    for (shape, whole, pattern), found in parts.items():
+        if len(found) < 2:
+            continue
+        (few, first), (many, second) = sorted(found, key=lambda part: part[0])[:2]
+        slope = (second.time_s - first.time_s) / (many - few)
+        time_s = second.time_s + slope * (shape.ranks - 1 - many)
+        numbers = (second.mean, second.largest, second.peers, second.deviation, second.skewness)
+        yield Timing(shape, whole, pattern, time_s, *numbers, second.quartile_1, second.quartile_3)

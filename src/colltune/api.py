@@ -1,0 +1,201 @@
+"""The Python interface: what the command line does, from a script or a notebook.
+
+    import colltune
+
+    tuned = colltune.tune(["bcast", "allreduce"], out="tuned", budget="2m")
+    print(tuned.explain("allreduce", "64KiB"))
+    tuned.samples()           # a pandas frame of every measurement
+    tuned.run(["mpiexec", "-n", "4", "./app"])
+
+Everything raises ColltuneError with what is wrong and what to do next. pandas is needed for the frames alone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment, Sample
+from colltune.core.units import parse_duration, parse_size
+from colltune.explanation import explain_call, load_findings, scenario_of
+from colltune.exporting import export
+from colltune.native_build import cache_directory
+from colltune.store.tuning import Tuning, load_tuning, write_files
+
+if TYPE_CHECKING:
+    import pandas
+
+    from colltune.tuner import Listener
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A tuning directory. Made by `tune` and `load`."""
+
+    directory: Path
+    tuning: Tuning
+
+    @property
+    def environment(self) -> Environment:
+        """The MPI, machine and job that the tuning holds for."""
+        return self.tuning.environment
+
+    @property
+    def rule_sets(self) -> Mapping[str, RuleSet]:
+        """The decisions, by collective."""
+        return self.tuning.rule_sets
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that make the MPI use the tuning."""
+        return self.tuning.variables_at(self.directory)
+
+    @cached_property
+    def measured(self) -> tuple[Sample, ...]:
+        """Every sample of the campaign, in the order in which it was taken."""
+        return tuple(load_findings(self.directory).samples)
+
+    def choose(
+        self, collective: str, size: str | None = None, nodes: int | None = None, ppn: int | None = None
+    ) -> Choice:
+        """The choice that is in force for a call; arguments as of `explain`."""
+        here = self.environment
+        scenario = scenario_of(self.tuning, collective, size, nodes or here.nodes, ppn or here.ppn)
+        return self.rule_sets[collective].evaluate(scenario)
+
+    def explain(
+        self, collective: str, size: str | None = None, nodes: int | None = None, ppn: int | None = None
+    ) -> str:
+        """Why a call gets the algorithm that it gets, as one screenful of text.
+
+        ``size`` such as "64KiB"; None for a barrier. ``nodes``, ``ppn``: by default those of the tuning.
+        """
+        return explain_call(self.directory, collective, size, nodes, ppn)
+
+    def samples(self) -> pandas.DataFrame:
+        """One row per sample.
+
+        Columns: collective, nodes, ppn, size_bytes, choice, status, repetitions, median_s, fastest_s, cost_s, launch,
+        started_s. Times in seconds; NaN where a choice could not be timed.
+        """
+        rows = [
+            {
+                "collective": s.scenario.collective,
+                "nodes": s.scenario.nodes,
+                "ppn": s.scenario.ppn,
+                "size_bytes": s.scenario.size_bytes,
+                "choice": str(s.choice),
+                "status": s.status.value,
+                "repetitions": len(s.times_s),
+                "median_s": median(s.times_s) if s.times_s else float("nan"),
+                "fastest_s": min(s.times_s, default=float("nan")),
+                "cost_s": s.cost_s,
+                "launch": s.launch,
+                "started_s": s.started_s,
+            }
+            for s in self.measured
+        ]
+        return _frame(rows)
+
+    def decisions(self) -> pandas.DataFrame:
+        """One row per candidate that was put to the proof.
+
+        Columns: collective, nodes, ppn, size_bytes, choice, kept, speedup, low, comparisons, reason. ``speedup`` is the
+        median ratio of the default's time to the choice's over fresh comparisons, ``low`` a lower bound of it.
+        """
+        rows = [
+            {
+                "collective": d.scenario.collective,
+                "nodes": d.scenario.nodes,
+                "ppn": d.scenario.ppn,
+                "size_bytes": d.scenario.size_bytes,
+                "choice": str(d.choice),
+                "kept": d.kept,
+                "speedup": d.speedup if d.speedup is not None else float("nan"),
+                "low": d.low,
+                "comparisons": len(d.ratios),
+                "reason": d.reason,
+            }
+            for d in load_findings(self.directory).decisions
+        ]
+        return _frame(rows)
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Writes the HTML page, by default into the directory, and returns where it is. Needs the extra `report`."""
+        from colltune.report.html import PAGE, write_page
+
+        where = Path(path) if path is not None else self.directory / PAGE
+        return write_page(load_findings(self.directory), where, cache_directory(os.environ))
+
+    def to(self, library: str, out: str | os.PathLike[str] | None = None) -> list[Path]:
+        """Writes the tuning in another format, and returns the files.
+
+        ``library``: openmpi, mpich, intelmpi, mvapich or cvars (thresholds of MPICH 3 and Cray MPICH). Raises
+        InputError where the measurements do not support it.
+        """
+        exported = export(self.directory, library)
+        directory = Path(out) if out is not None else self.directory / "export" / library
+        write_files(directory, exported.files)
+        return [directory / name for name in exported.files]
+
+    def run(self, command: Sequence[str]) -> int:
+        """Runs ``command`` with the tuning in force, and returns its exit code."""
+        return subprocess.run(list(command), env={**os.environ, **self.variables}, check=False).returncode
+
+
+def load(directory: str | os.PathLike[str]) -> Tuned:
+    """The tuning that `tune` left in ``directory``. Raises InputError where there is none."""
+    path = Path(directory)
+    return Tuned(path, load_tuning(path))
+
+
+def tune(
+    collectives: Sequence[str],
+    out: str | os.PathLike[str] = "tuned",
+    *,
+    budget: str = "5m",
+    min_size: str = "1",
+    max_size: str = "1MiB",
+    resume: bool = False,
+    seed: int = 1,
+    mpiexec: str | None = None,
+    hostfile: str | os.PathLike[str] | None = None,
+    nodes: int | None = None,
+    ppn: int | None = None,
+    thread_level: str = "single",
+    listener: Listener | None = None,
+) -> Tuned:
+    """Measures, decides, proves and writes, as `colltune tune` does; the options mean the same.
+
+    ``listener`` hears of the progress. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
+    """
+    from colltune.tuner import TuneOptions, require_writable
+    from colltune.tuner import tune as run_tune
+    from colltune.workbench import MachineOptions, open_workbench
+
+    if isinstance(collectives, str):
+        raise InputError(f"{collectives!r} is text, not a list of collectives", f"Give [{collectives!r}]")
+    directory = Path(out)
+    options = TuneOptions(collectives, parse_size(min_size), parse_size(max_size), parse_duration(budget), resume, seed)
+    require_writable(directory)
+    host_file = Path(hostfile) if hostfile is not None else None
+    bench = open_workbench(MachineOptions(mpiexec, host_file, nodes, ppn, thread_level), os.environ)
+    run_tune(bench, options, directory, listener)
+    return load(directory)
+
+
+def _frame(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:
+    try:
+        import pandas
+    except ImportError as error:
+        raise InputError("frames need pandas", "Run pip install 'colltune[evaluate]'") from error
+    return pandas.DataFrame(rows)

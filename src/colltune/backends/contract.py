@@ -1,0 +1,49 @@
+"""What the workbench asks of a library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from colltune.catalog import Catalogue
+from colltune.core.choice import Choice
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import Scenario
+from colltune.emit.contract import Emitter
+
+
+class Backend(Protocol):
+    """One MPI library at one version."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def emitter(self) -> Emitter: ...
+
+    def clean(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """``environ`` without what would be measured in the place of the library's own choice."""
+        ...
+
+    def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
+        """What the library's file can say of ``rule_set``; where it cannot, the default.
+
+        ``shapes``: the (nodes, ppn) that were looked at.
+        """
+        ...
+
+    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
+        """The candidate that is the same as the default, None where no candidate is known to be."""
+        ...
+
+    def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
+        """What runs in ``scenario`` with the selection files ``files`` (by name), in the library's own words."""
+        ...
+
+    def describe_default(self, scenario: Scenario, thread_level: str) -> str:
+        """What runs without them."""
+        ...
+
+    def obstacles(self, environ: Mapping[str, str]) -> list[str]:
+        """What in ``environ``, or in the library, keeps a file from deciding; a sentence each."""
+        ...

@@ -1,0 +1,93 @@
+"""`colltune collect`: the exhaustive table, as a data set."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, ThreadLevel, refuse_with_simulate
+
+
+def collect(
+    collectives: Annotated[
+        list[str] | None,
+        typer.Argument(help="Collectives to measure: bcast allreduce ... Default: all.", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Table to write: .parquet, .csv or .csv.gz.")] = Path("data.parquet"),
+    min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
+    max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
+    between: Annotated[int, typer.Option(min=0, help="Sizes between each two powers of two.")] = 1,
+    node_counts: Annotated[
+        str, typer.Option(help="Node counts, such as 2,3,4. Default: powers of two, some between them, and all.")
+    ] = "",
+    ppn_counts: Annotated[
+        str, typer.Option(help="Ranks per node, such as 1,4,12. Default: powers of two, and all.")
+    ] = "",
+    budget: Annotated[str, typer.Option(help="Time to spend, such as 90s or 2h. Default: until all is measured.")] = "",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a collection that was cut off.")] = False,
+    cluster: Annotated[str, typer.Option(help="Name of the cluster, for the table. Default: the scheduler's.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
+    mpiexec: Mpiexec = None,
+    hostfile: HostFile = None,
+    nodes: Nodes = None,
+    ppn: Ppn = None,
+    thread_level: ThreadLevel = "single",
+    simulate: Simulate = "",
+) -> None:
+    """Measure every legal algorithm at every shape and size, and write the table. Stops and resumes without loss."""
+    from colltune.core.units import parse_duration, parse_size
+
+    smallest, largest = parse_size(min_size), parse_size(max_size)
+    budget_s = parse_duration(budget) if budget else float("inf")
+    counts = _parse_counts("--node-counts", node_counts), _parse_counts("--ppn-counts", ppn_counts)
+    from colltune.cli.display import Display
+    from colltune.cli.tune import _stop
+    from colltune.collect import CollectOptions, live_subject, simulated_subject
+    from colltune.collect import collect as run_collect
+    from colltune.core.units import format_duration
+    from colltune.evaluate.table import require_format
+    from colltune.measure.contract import Effort
+    from colltune.simulation import Simulation, open_simulation
+    from colltune.tuner import require_writable
+    from colltune.workbench import MachineOptions, Workbench, check_collectives, open_workbench
+
+    require_format(out)
+    require_writable(out.parent)
+    machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
+    bench: Workbench | Simulation
+    if simulate:
+        refuse_with_simulate(machine)
+        bench, effort = open_simulation(simulate, os.environ), Effort(fewest=1)
+        subject = simulated_subject(bench, cluster)
+    else:
+        bench, effort = open_workbench(machine, os.environ), Effort()
+        subject = live_subject(bench, cluster or os.environ.get("SLURM_CLUSTER_NAME") or bench.environment.machine)
+    wanted, nothing = check_collectives(collectives or bench.catalogue.entries, bench.catalogue)
+    options = CollectOptions(wanted, smallest, largest, between, *counts, budget_s, resume, seed, effort)
+    signal.signal(signal.SIGTERM, _stop)
+    with Display() as display:
+        display.simulated(bench) if isinstance(bench, Simulation) else display.machine(bench)
+        for name, reason in nothing.items():
+            display.listener().note(f"{name}: {reason}")
+        done = run_collect(subject, options, out, display.listener().progress)
+    say = display.console.print
+    say(f"{done.rows} rows in {out}, {format_duration(done.elapsed_s)}.", markup=False)
+    if done.failed:
+        say(f"{done.failed} measurements gave no time; the journal beside the table says why.")
+    if done.missing:
+        say(f"{done.missing} pairs are still missing: go on with the same command and --resume.")
+
+
+def _parse_counts(option: str, text: str) -> list[int] | None:
+    from colltune.core.errors import InputError
+
+    if not text:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise InputError(f"cannot read {option} {text!r}", "Write whole numbers with commas, such as 1,2,4")
+    return sorted({int(part) for part in parts})

@@ -1,0 +1,159 @@
+"""`colltune evaluate`: strategies compared on recorded measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from colltune.evaluate.simulate import Run
+    from colltune.evaluation import Comparison, Plan
+
+_PLAIN_EVERY_S = 5.0
+
+
+def evaluate(
+    data: Annotated[
+        list[Path], typer.Argument(help="Tables of measurements: .parquet, .csv or .csv.gz.", show_default=False)
+    ],
+    strategies: Annotated[
+        str, typer.Option(help="Comma-separated: ours, acclaim, fact, random, or module:name of your own.")
+    ] = "ours,acclaim,fact,random",
+    seeds: Annotated[int, typer.Option(min=1, help="Tunings of each table by each strategy.")] = 20,
+    minutes: Annotated[float, typer.Option(min=0.01, help="End after this time with what there is.")] = 15.0,
+    budget: Annotated[str, typer.Option(help="The same as a duration, such as 90s or 2h.")] = "",
+    profile: Annotated[
+        Path | None, typer.Option(help="What `colltune profile` wrote: weights of the regret.", show_default=False)
+    ] = None,
+    scaling: Annotated[
+        str,
+        typer.Option(
+            help="Output scaling of the published methods: none, standardised, normalised, algorithm, log-algorithm."
+            " Default: each method's own."
+        ),
+    ] = "",
+    good: Annotated[float, typer.Option(min=1.0, help="Average slowdown that is good enough.")] = 1.03,
+    significant: Annotated[str, typer.Option(help="From where on a slower choice is a significant mistake.")] = "10%",
+    at: Annotated[str, typer.Option(help="Where on both axes the means are shown.")] = "1%,5%,20%",
+    collectives: Annotated[str, typer.Option(help="Only these, with commas. Default: all of the tables.")] = "",
+    plots: Annotated[str, typer.Option(help="png, svg or none.")] = "png",
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core that is free to use.")] = 0,
+    out: Annotated[Path, typer.Option(help="Directory for the tables and plots.")] = Path("evaluation"),
+) -> None:
+    """Replay tuning on recorded tables: how much each strategy measures until its choices are good."""
+    from colltune.core.errors import InputError
+    from colltune.core.units import parse_duration
+
+    limit_s = parse_duration(budget) if budget else 60.0 * minutes
+    places = [_parse_share("--at", text) for text in at.split(",")]
+    threshold = _parse_share("--significant", significant)
+    if plots not in ("png", "svg", "none"):
+        raise InputError(f"--plots {plots} is no format", "Use png, svg or none")
+    from colltune.cli.console import make_console
+    from colltune.evaluate.figures import require_plots
+    from colltune.evaluation import Plan, evaluate, load, load_weights
+    from colltune.learn.scaling import Scaling
+    from colltune.strategies import contestants
+    from colltune.tuner import require_writable
+
+    if scaling and scaling not in list(Scaling):
+        raise InputError(f"there is no scaling {scaling!r}", f"There are {', '.join(Scaling)}")
+    compared = contestants([name.strip() for name in strategies.split(",")], Scaling(scaling) if scaling else None)
+    weights = None if profile is None else load_weights(profile)
+    if plots != "none":
+        require_plots()
+    require_writable(out)
+    grids = load(data, [name.strip() for name in collectives.split(",") if name.strip()])
+    plan = Plan(compared, seeds, limit_s, jobs or _cores(), good, threshold, weights)
+    console = make_console()
+    console.print(f"{len(grids)} tables, {sum(grid.pairs for grid in grids)} pairs; {_doing(plan)}", markup=False)
+    done = evaluate(grids, plan, _shows(console), lambda runs: _write(out, runs, plan))
+    _report(console, done, plan, places)
+    _finish(out, done, plots, good)
+    console.print(f"Runs, curves and plots are in {out}.", markup=False)
+
+
+def _parse_share(option: str, text: str) -> float:
+    from colltune.core.errors import InputError
+
+    number = text.strip().removesuffix("%")
+    try:
+        share = float(number) / (100.0 if "%" in text else 1.0)
+    except ValueError:
+        share = -1.0
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"cannot read {option} {text!r}", "Write for example 5% or 0.05")
+    return share
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0))
+
+
+def _doing(plan: Plan) -> str:
+    names = ", ".join(contestant.name for contestant in plan.contestants)
+    return f"{names}, {plan.seeds} seeds each, in {plan.jobs} processes"
+
+
+def _shows(console: Console) -> Callable[[int, int, Run], None]:
+    import time
+
+    began_s = said_s = time.monotonic()
+
+    def show(done: int, total: int, run: Run) -> None:
+        nonlocal said_s
+        if time.monotonic() - said_s < (1.0 if console.is_terminal else _PLAIN_EVERY_S) and done < total:
+            return
+        said_s = time.monotonic()
+        from colltune.core.units import format_duration
+
+        left = format_duration((said_s - began_s) / done * (total - done))
+        text = f"  {done} of {total} tunings, {left} left at most; seed {run.seed} of {run.grid}: {run.strategy}"
+        console.print(text, markup=False)
+
+    return show
+
+
+def _write(out: Path, runs: Sequence[Run], plan: Plan) -> None:
+    from colltune.evaluate.compare import reach_by_grid, write_steps, write_table
+    from colltune.evaluate.summary import write_stops
+
+    write_steps(out / "steps.csv", runs)
+    write_table(out / "reach.csv", reach_by_grid(runs, plan.good))
+    write_stops(out / "stops.csv", runs)
+
+
+def _report(console: Console, done: Comparison, plan: Plan, places: Sequence[float]) -> None:
+    from colltune.evaluate.summary import complete_seeds
+    from colltune.evaluate.tables import means_table, reach_table
+
+    names = [contestant.name for contestant in plan.contestants]
+    seeds = complete_seeds(done.runs)
+    if done.cut:
+        console.print(f"Time ran out: {len(seeds)} of {plan.seeds} seeds are complete; give more --minutes for more.")
+    console.print()
+    console.print(reach_table(done.runs, names, plan.good))
+    console.print()
+    if seeds:
+        console.print(means_table(done.runs, names, places, plan.significant))
+    else:
+        console.print("No seed is complete, so there are no means over the tables.")
+    console.print("In brackets: 95% interval of the median over the seeds, by bootstrap. 'all': not before the end.")
+
+
+def _finish(out: Path, done: Comparison, plots: str, good: float) -> None:
+    from colltune.evaluate.figures import draw_curves
+    from colltune.evaluate.summary import METRICS, Axis, write_curves
+
+    write_curves(out / "curves.csv", done.runs)
+    if plots != "none":
+        for metric in METRICS:
+            for axis in Axis:
+                draw_curves(out / f"{metric}_by_{axis}.{plots}", done.runs, metric, axis, good)

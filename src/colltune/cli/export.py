@@ -1,0 +1,32 @@
+"""`colltune export`: a tuning in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from colltune.cli.options import Tuned
+
+
+def export(
+    tuned: Tuned,
+    to: Annotated[str, typer.Option("--to", help="openmpi, mpich, intelmpi, mvapich or cvars.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="Directory for the files. Default: TUNED/export/FORMAT.")] = None,
+) -> None:
+    """Write a tuning in another format that its measurements support, such as MPICH 3's thresholds (cvars)."""
+    from colltune.core.errors import InputError
+    from colltune.exporting import export as run_export
+    from colltune.store.tuning import write_files
+
+    exported = run_export(tuned, to)
+    directory = out if out is not None else tuned / "export" / to
+    try:
+        write_files(directory, exported.files)
+    except OSError as error:
+        raise InputError(f"cannot write to {directory}: {error.strerror}", "Give another directory by --out") from error
+    for name in exported.files:
+        typer.echo(str(directory / name))
+    for remark in exported.remarks:
+        typer.echo(f"note: {remark}")

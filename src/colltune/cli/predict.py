@@ -1,0 +1,93 @@
+"""`colltune predict`: a selection file without measuring, from what other clusters found."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+
+if TYPE_CHECKING:
+    from colltune.predictor import PredictResult
+
+
+def predict(
+    collectives: Annotated[
+        list[str] | None, typer.Argument(help="Collectives. Default: all that the model knows.", show_default=False)
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Directory for the tuning.")] = Path("tuned"),
+    machine: Annotated[
+        Path | None, typer.Option(help="A record of the nodes by `colltune gather`. Default: this node.")
+    ] = None,
+    model: Annotated[Path | None, typer.Option(help="A model by `colltune train`. Default: the shipped one.")] = None,
+    max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
+    triad: Annotated[bool, typer.Option("--triad/--no-triad", help="Measure this node's memory bandwidth.")] = False,
+    mpiexec: Mpiexec = None,
+    hostfile: HostFile = None,
+    nodes: Nodes = None,
+    ppn: Ppn = None,
+    thread_level: ThreadLevel = "single",
+) -> None:
+    """Write the file that makes MPI choose well, without measuring; where the model is not sure, nothing changes.
+
+    For a machine that cannot be tuned now. What `colltune tune` finds is proven, and this is not. --nodes and --ppn may
+    be those of the whole machine.
+    """
+    from colltune.core.units import parse_size
+    from colltune.predictor import existing_tuning, widened
+    from colltune.predictor import predict as run_predict
+    from colltune.pretrained.features import read_features
+    from colltune.pretrained.model import load_model
+    from colltune.pretrained.record import RecordedMachine, RunningMachine
+    from colltune.pretrained.triad import measure_triad
+    from colltune.store.tuning import save_tuning
+    from colltune.workbench import MachineOptions, open_workbench
+
+    largest = parse_size(max_size)
+    known = load_model(model)
+    if machine is not None:
+        hardware = read_features(RecordedMachine.load(machine))
+    else:
+        hardware = read_features(RunningMachine(), measure_triad if triad else None)
+    # A workbench of two ranks opens anywhere; what is predicted for is the job, or what --nodes and --ppn say.
+    options = MachineOptions(mpiexec, hostfile, None, max(ppn or 2, 2), thread_level)
+    bench = widened(open_workbench(options, os.environ), nodes, ppn)
+    tuned = existing_tuning(out, bench.environment)
+    if tuned is not None:
+        typer.echo(f"{out} was tuned on this machine, which is better than any prediction: it stays as it is.")
+        typer.echo(f"Run your application with: colltune run {out} -- mpiexec ./app")
+        return
+    result = run_predict(bench, known, hardware, largest, collectives or ())
+    save_tuning(out, result.tuning)
+    _show(result, out)
+
+
+def _show(result: PredictResult, out: Path) -> None:
+    from colltune.core.choice import DEFAULT
+    from colltune.core.units import format_size
+
+    made = [guess for guess in result.guesses if guess.choice != DEFAULT]
+    for guess in made[:12]:
+        s = guess.scenario
+        typer.echo(
+            f"{s.collective} {s.nodes} x {s.ppn} {format_size(s.size_bytes)}: {guess.choice}"
+            f" ({guess.sureness:.0%} sure: {guess.reason})"
+        )
+    if len(made) > 12:
+        typer.echo(f"... and {len(made) - 12} more, in {out}/tuning.json")
+    abstained = len(result.guesses) - len(made)
+    typer.echo(
+        f"{len(made)} of {len(result.guesses)} scenarios depart from the library's default, in {result.took_s:.2f} s;"
+        f" {abstained} keep it."
+    )
+    why = Counter(guess.reason for guess in result.guesses if guess.choice == DEFAULT and guess.sureness == 0.0)
+    for reason, count in why.most_common(3):
+        typer.echo(f"  {count}: {reason}")
+    typer.echo(
+        "Nothing was measured or proven. `colltune verify` compares it with the default; `colltune tune` proves."
+    )
+    typer.echo(f"Run your application with: colltune run {out} -- mpiexec ./app")

@@ -1,0 +1,91 @@
+"""How a profile is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from colltune.cli.console import make_console
+from colltune.core.units import format_duration
+from colltune.profile.application import Calls, Profile
+from colltune.profile.benefit import benefit_of
+
+_BAR = 24
+_BRIEF = 8
+
+
+def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
+    """The calls by time with a bar each (own time full, waiting light), and whether tuning can pay."""
+    console = make_console()
+    ended = f", ended by {profile.ended}: {profile.reporting} ranks left their part" if profile.ended else ""
+    console.print(
+        f"{profile.ranks} ranks on {profile.nodes} node{'s' * (profile.nodes != 1)}, "
+        f"{format_duration(profile.elapsed_s)}{ended}; {profile.collective_s / max(profile.core_s, 1e-12):.1%} "
+        "of the time in collectives",
+        markup=False,
+    )
+    rows = profile.by_time()
+    if rows:
+        console.print(_table(profile, rows[: _BRIEF if brief else len(rows)]))
+    if brief and len(rows) > _BRIEF:
+        console.print(f"and {len(rows) - _BRIEF} more: colltune profile show {path}", markup=False)
+    if profile.lost_calls:
+        console.print(f"{profile.lost_calls} calls of kinds that the table had no room for are not in it.")
+    benefit = benefit_of(profile)
+    console.print(benefit.text())
+    if not brief:
+        console.print(_notes(profile, benefit.waiting))
+    if benefit.tunable >= 0.01:
+        console.print(f"Tune for it with: colltune tune --profile {path} --runtime 2h", markup=False)
+
+
+def _table(profile: Profile, rows: Sequence[Calls]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("collective", "nodes x ppn", "size", "calls", "bytes/rank", "mean", "share", "waiting", ""):
+        table.add_column(name, justify="left" if name in ("collective", "") else "right", no_wrap=True)
+    longest = max(one.time_s for one in rows) or 1.0
+    for one in rows:
+        waiting = "-" if one.waiting_s is None else f"{one.waiting_s / max(one.time_s, 1e-12):.0%}"
+        own = round(_BAR * one.own_time_s / longest)
+        late = round(_BAR * one.time_s / longest) - own
+        table.add_row(
+            escape(_name(one)),
+            str(one.communicator),
+            _size(one),
+            f"{one.calls:.6g}",
+            f"{one.own_bytes / max(profile.reporting, 1):.3g}",
+            format_duration(one.time_s / one.rank_calls) if one.rank_calls else "-",
+            f"{one.time_s / max(profile.core_s, 1e-12):.1%}",
+            waiting,
+            "█" * own + "░" * late,
+        )
+    return table
+
+
+def _name(one: Calls) -> str:
+    form = {"blocking": "", "nonblocking": " (non-blocking)", "persistent": " (persistent)"}[one.form]
+    extra = []
+    if one.blocks is not None and one.blocks.total_bytes:
+        if one.blocks.sparsity > 0.0:
+            extra.append(f"{one.blocks.sparsity:.0%} empty")
+        extra.append(f"spread {one.blocks.spread:.2g}")
+    return one.collective + form + (f" [{', '.join(extra)}]" if extra else "")
+
+
+def _size(one: Calls) -> str:
+    least, most = one.size_least, one.size_most
+    return f"{least} B" if least == most else f"{least} to {most} B"
+
+
+def _notes(profile: Profile, waiting: float) -> str:
+    samples = sum(one.samples for one in profile.calls)
+    if not samples:
+        return "Waiting was not sampled."
+    return (
+        f"Waiting ({waiting:.1%} of the time) is estimated from {samples} arrivals, compared on clocks that agree to "
+        f"{format_duration(profile.clock_error_s) if profile.clock_error_s else 'the nanosecond (one node)'}. "
+        "Of non-blocking and persistent calls the time is that of the call, not of its completion."
+    )

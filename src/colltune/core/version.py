@@ -1,0 +1,3 @@
+"""The version of colltune."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,104 @@
+"""Rules to the text that the live selector reads (native/shim/select_rules.c), and back.
+
+It says all that rules can say: ranks per node, node counts by way of them, parameters, sizes beyond 2 GiB, and the
+size of a gather or a scatter, which no file of a library can ask for. Preconditions stand with each choice, and the
+selector looks at the call itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from colltune.catalog import Catalogue
+from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+
+LIVE_FILE = "colltune-live.rules"
+LIVE_VARIABLE = "COLLTUNE_SELECT"
+# As native/shim/select.h has it.
+MOST_CHOICES = 512
+_HEAD = "colltune-live 1"
+
+Settings = Sequence[tuple[str, int]]
+
+
+def live_basis(catalogue: Catalogue, collective: str) -> SizeBasis:
+    """The size that live rules of ``collective`` compare: the selector can tell it where a library's file cannot."""
+    basis = catalogue.collective(collective).basis
+    return SizeBasis.MESSAGE if basis is SizeBasis.NONE and collective != "barrier" else basis
+
+
+class LiveEmitter:
+    """``settings``: the control variables of a choice with their integers in this library; None if it lacks one."""
+
+    name = "live"
+
+    def __init__(self, catalogue: Catalogue, settings: Callable[[str, Choice], Settings | None]) -> None:
+        self._catalogue = catalogue
+        self._settings = settings
+
+    def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
+        numbers: dict[tuple[str, Choice], int] = {}
+        choices, rules = [], []
+        for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
+            if all(rule.choice == DEFAULT for rule in rule_set.rules):
+                continue
+            rules.append(f"rules {rule_set.collective} {rule_set.basis.value}")
+            for rule in rule_set.rules:
+                key = (rule_set.collective, rule.choice)
+                if rule.choice != DEFAULT and key not in numbers:
+                    numbers[key] = len(numbers)
+                    choices.append(self._choice(numbers[key], *key))
+                bounds = (rule.max_ppn, rule.max_ranks, rule.max_size, numbers.get(key))
+                rules.append("rule " + " ".join("-" if bound is None else str(bound) for bound in bounds))
+        if len(choices) > MOST_CHOICES:
+            raise InputError(f"{len(choices)} choices are more than the live selector takes", "Tune fewer collectives")
+        return {LIVE_FILE: ("\n".join([_HEAD, *choices, *rules]) + "\n").encode("ascii")}
+
+    def _choice(self, number: int, collective: str, choice: Choice) -> str:
+        needs = ",".join(sorted(need.value for need in self._catalogue.algorithm(collective, choice).needs))
+        settings = self._settings(collective, choice)
+        if settings is None:
+            raise InputError(f"this MPI does not know {collective} {choice}", "Tune again: the MPI has changed")
+        written = ",".join(f"{name}={value}" for name, value in settings)
+        return f"choice {number} {needs or '-'} {written} # {collective} {format_choice(choice)}"
+
+    def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
+        try:
+            rule_sets = parse_live(files[LIVE_FILE].decode("ascii"))
+        except (KeyError, UnicodeDecodeError):
+            raise InputError(f"there is no readable {LIVE_FILE}", "Write the files again") from None
+        return rule_sets.get(collective, RuleSet.always(collective, live_basis(self._catalogue, collective)))
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        return {LIVE_VARIABLE: str(directory / LIVE_FILE)}
+
+
+def parse_live(text: str) -> dict[str, RuleSet]:
+    """The rules by collective. Raises InputError for text that LiveEmitter did not write."""
+    lines = text.splitlines()
+    choices: list[tuple[str, Choice]] = []
+    rules: dict[tuple[str, SizeBasis], list[Rule]] = {}
+    try:
+        if lines[0] != _HEAD:
+            raise ValueError(f"the first line is {lines[0]!r}")
+        for line in lines[1:]:
+            kind, *words = line.partition(" #")[0].split(" ")
+            if kind == "choice":
+                collective, _, choice = line.partition(" # ")[2].partition(" ")
+                choices.append((collective, parse_choice(choice)))
+            elif kind == "rules":
+                some = rules.setdefault((words[0], SizeBasis(words[1])), [])
+                current = words[0]
+            else:
+                ppn, ranks, size, number = (None if word == "-" else int(word) for word in words)
+                of, chosen = (current, DEFAULT) if number is None else choices[number]
+                if of != current:
+                    raise ValueError(f"a rule of {current} names a choice of {of}")
+                some.append(Rule(ppn, ranks, size, chosen))
+        return {name: RuleSet(name, basis, tuple(some)) for (name, basis), some in rules.items()}
+    except (IndexError, ValueError, UnboundLocalError) as error:
+        raise InputError(f"{LIVE_FILE} is not as colltune writes it: {error}", "Tune again") from None

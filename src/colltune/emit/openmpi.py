@@ -1,0 +1,219 @@
+"""Rules to Open MPI's classic file of dynamic rules (4.1 and 5.0), and back.
+
+The file nests collective, communicator size and message size; in each the entry with the largest number that is not
+above the call's decides. Three things follow. A call below the first communicator size gets the rules of the first all
+the same, so two ranks are always named. The last size reaches to infinity, so the default is named behind the rules.
+And algorithm 0 is the library's own decision.
+
+Open MPI ignores a file with a fault in it without a word; it checks neither whether an algorithm fits a call. What is
+written here is read back before it is handed over, and ``colltune run`` starts nothing with a file that was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from colltune.catalog import Need
+from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+from colltune.emit.without_ppn import merge_ppn, start_at_one
+
+RULES_FILE = "openmpi-coll-tuned.conf"
+# The library reads message sizes as size_t, and communicator sizes as int.
+LARGEST_RANKS = 2**31 - 1
+# In these a call in place has no size of its own that the library could see.
+_SIZE_UNKNOWN_IN_PLACE = ("alltoall",)
+_HEAD = """\
+# Rules of coll/tuned, written by colltune. Read where coll_tuned_use_dynamic_rules is 1 and
+# coll_tuned_dynamic_rules_filename names this file. A line of a rule is: message size, algorithm,
+# fan-out, segment size, most requests. Algorithm 0 is the library's own decision.
+"""
+
+
+class MessageRule(NamedTuple):
+    """From ``size`` on: the columns of a line."""
+
+    size: int
+    algorithm: int
+    fanout: int = 0
+    segment_size: int = 0
+    max_requests: int = 0
+
+    @property
+    def columns(self) -> tuple[int, int, int, int]:
+        return (self.algorithm, self.fanout, self.segment_size, self.max_requests)
+
+
+# Communicator size -> message rules, by the number of the collective; both ascending.
+RulesTable = dict[int, dict[int, list[MessageRule]]]
+
+
+class OpenMpiEmitter:
+    """Emitter for the classic file. ``wide``: with the column of most requests, which older releases cannot read."""
+
+    name = "openmpi"
+
+    def __init__(self, catalogue: OpenMpiCatalogue, *, wide: bool = True) -> None:
+        self._catalogue = catalogue
+        self._wide = wide
+
+    @property
+    def catalogue(self) -> OpenMpiCatalogue:
+        return self._catalogue
+
+    def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
+        """What the file can say of ``rule_set``: no ppn, and nothing that would run where it cannot."""
+        merged = merge_ppn(rule_set, shapes, lambda choice, ranks: self._fits(rule_set.collective, choice, ranks))
+        return start_at_one(merged) if rule_set.collective in _SIZE_UNKNOWN_IN_PLACE else merged
+
+    def _fits(self, collective: str, choice: Choice, ranks: int) -> bool:
+        if choice == DEFAULT:
+            return True
+        algorithm = self._catalogue.algorithm(collective, choice)
+        if not self._wide and dict(choice.parameters).get("max_requests", 0):
+            return False
+        return ranks == 2 or Need.TWO_RANKS not in algorithm.needs
+
+    def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
+        table = {
+            self._catalogue.collective(rule_set.collective).number: dict(self._communicators(rule_set))
+            for rule_set in rule_sets
+            if any(rule.choice != DEFAULT for rule in rule_set.rules)
+        }
+        names = {self._catalogue.collective(name).number: name for name in self._catalogue.entries}
+        return {RULES_FILE: format_rules(table, names, wide=self._wide)}
+
+    def _communicators(self, rule_set: RuleSet) -> Iterator[tuple[int, list[MessageRule]]]:
+        if any(rule.max_ppn is not None for rule in rule_set.rules):
+            raise InputError(
+                f"the rules of {rule_set.collective} ask for ranks per node, which Open MPI's file cannot",
+                "Reduce them by `expressible` first, or use the live selector",
+            )
+        if rule_set.basis is not self._catalogue.collective(rule_set.collective).basis:
+            raise InputError(
+                f"the rules of {rule_set.collective} compare sizes that Open MPI does not", "Distil them again"
+            )
+        least = 2
+        for max_ranks, group in groupby(rule_set.rules, key=lambda rule: rule.max_ranks):
+            rules = list(group)
+            if max_ranks is None or max_ranks >= least:
+                yield least, list(self._messages(rule_set, rules, least, max_ranks))
+                least = LARGEST_RANKS if max_ranks is None else min(max_ranks + 1, LARGEST_RANKS)
+
+    def _messages(
+        self, rule_set: RuleSet, rules: Sequence[Rule], least: int, max_ranks: int | None
+    ) -> Iterator[MessageRule]:
+        size = 0
+        for rule in rules:
+            if rule_set.basis is SizeBasis.NONE or rule.max_size is None or rule.max_size >= size:
+                if not self._fits(rule_set.collective, rule.choice, least if max_ranks == least else 3):
+                    raise InputError(
+                        f"{rule_set.collective} {rule.choice} runs on two ranks only, and a rule asks for it on more",
+                        "Reduce the rules by `expressible` first",
+                    )
+                yield MessageRule(size, *self._catalogue.columns(rule_set.collective, rule.choice))
+                size = (rule.max_size or 0) + 1
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        return {
+            "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+            "OMPI_MCA_coll_tuned_dynamic_rules_filename": str(directory / RULES_FILE),
+        }
+
+    def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
+        entry = self._catalogue.collective(collective)
+        try:
+            text = files[RULES_FILE].decode("ascii")
+        except (KeyError, UnicodeDecodeError):
+            raise InputError(f"there is no readable {RULES_FILE}", "Write the files again") from None
+        communicators = parse_rules(text, RULES_FILE).get(entry.number)
+        if communicators is None:
+            return RuleSet.always(collective, entry.basis)
+        return RuleSet(collective, entry.basis, tuple(self._rules(collective, communicators)))
+
+    def _rules(self, collective: str, communicators: Mapping[int, Sequence[MessageRule]]) -> Iterator[Rule]:
+        by_columns = {
+            self._catalogue.columns(collective, choice): choice
+            for choice in reversed(self._catalogue.choices(collective))
+        }
+        sizes = [*communicators]
+        for position, ranks in enumerate(sizes):
+            max_ranks = sizes[position + 1] - 1 if position + 1 < len(sizes) else None
+            messages = communicators[ranks]
+            for index, message in enumerate(messages):
+                if message.columns not in by_columns:
+                    raise InputError(
+                        f"{RULES_FILE}: {collective}, {ranks} ranks, from {message.size} bytes: "
+                        f"no choice is written as {message.columns}",
+                        "Write the files again",
+                    )
+                max_size = messages[index + 1].size - 1 if index + 1 < len(messages) else None
+                yield Rule(None, max_ranks, max_size, by_columns[message.columns])
+
+
+def format_rules(table: RulesTable, names: Mapping[int, str], *, wide: bool) -> bytes:
+    """The text of a file; ``wide`` with the fifth column, which files of version 2 have."""
+    lines = [*(["rule-file-version-2"] if wide else []), _HEAD + f"{len(table)} # collectives"]
+    for number, communicators in sorted(table.items()):
+        lines += [f"{number} # {names[number]}", f"{len(communicators)} # communicator sizes"]
+        for ranks, messages in communicators.items():
+            lines += [f"{ranks} # ranks, and more", f"{len(messages)} # message sizes"]
+            for message in messages:
+                lines.append(" ".join(map(str, message if wide else message[:4])))
+    return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def parse_rules(text: str, source: str) -> RulesTable:
+    """Reads a file as the library does. Raises InputError, with the line, for what makes it ignore the whole file."""
+    words = [
+        (number, word)
+        for number, line in enumerate(text.splitlines(), start=1)
+        for word in line.partition("#")[0].split()
+    ]
+    wide = False
+    if words and words[0][1].startswith("rule-file-version-"):
+        version = words.pop(0)[1].removeprefix("rule-file-version-")
+        if version not in ("1", "2"):
+            raise InputError(f"{source}, line 1: version {version} of the rules is unknown", "Write 1 or 2")
+        wide = version == "2"
+    reader = _Reader(words, source)
+    table: RulesTable = {}
+    for _ in range(reader.integer("the number of collectives")):
+        communicators = table.setdefault(reader.integer("the number of a collective"), {})
+        for _ in range(reader.integer("how many communicator sizes follow")):
+            ranks = reader.integer("a communicator size")
+            count = reader.integer("how many message sizes follow")
+            if count < 1:
+                raise reader.fault(f"{ranks} ranks have {count} rules", "Give one for size 0 at least")
+            messages = [
+                MessageRule(*(reader.integer("a column of a rule") for _ in range(5 if wide else 4)))
+                for _ in range(count)
+            ]
+            if messages[0].size != 0:
+                raise reader.fault(f"the first rule of {ranks} ranks is for {messages[0].size} bytes", "Begin with 0")
+            communicators[ranks] = messages
+    return table
+
+
+class _Reader:
+    """Takes one integer after another, and knows the line."""
+
+    def __init__(self, words: list[tuple[int, str]], source: str) -> None:
+        self._words = iter(words)
+        self._source = source
+        self._line = 1
+
+    def integer(self, what: str) -> int:
+        self._line, word = next(self._words, (self._line, "the end of the file"))
+        if not word.isdigit():
+            raise self.fault(f"{word!r} stands where {what} is due", "Open MPI ignores the whole file; write it again")
+        return int(word)
+
+    def fault(self, what: str, next_step: str) -> InputError:
+        return InputError(f"{self._source}, line {self._line}: {what}", next_step)

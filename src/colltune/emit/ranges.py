@@ -1,0 +1,185 @@
+"""Rules to environment variables that hold an algorithm's number for ranges of sizes: Intel MPI and MVAPICH2.
+
+    I_MPI_ADJUST_BCAST=1:0-512@2-4;3:513-4096@2-4      number, bytes, and processes, bounds included
+    MV2_INTER_BCAST_TUNING=1:0-512,3:512-+             number, and bytes; the first range that holds decides
+
+What no range covers is the library's own decision. Both are written as a file of exports for a shell.
+"""
+
+from __future__ import annotations
+
+import abc
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from colltune.catalog import Catalogue
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+from colltune.emit.without_ppn import merge_ppn
+
+# The largest number in a range; both libraries read sizes as int.
+LARGEST = 2**31 - 1
+_EXPORT = re.compile(r"export ([A-Z0-9_]+)=(.*)")
+
+
+class _Range(NamedTuple):
+    number: int
+    low: int
+    high: int
+    least_ranks: int = 2
+    most_ranks: int = LARGEST
+
+
+class RangesEmitter(abc.ABC):
+    """What both have in common. ``file``: the name of the file of exports."""
+
+    name: str
+    file: str
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
+        """No ppn."""
+        return merge_ppn(rule_set, shapes)
+
+    @abc.abstractmethod
+    def variable(self, collective: str) -> str: ...
+
+    @abc.abstractmethod
+    def number(self, collective: str, choice: Choice) -> int: ...
+
+    @abc.abstractmethod
+    def write(self, ranges: Sequence[_Range]) -> str: ...
+
+    @abc.abstractmethod
+    def read(self, text: str) -> Iterator[_Range]:
+        """Raises ValueError."""
+
+    def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
+        lines = [f"# Written by colltune. Source it in the job script: . ./{self.file}"]
+        for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
+            text = self.write(list(self._ranges(rule_set)))
+            if text:
+                lines.append(f"export {self.variable(rule_set.collective)}={shlex.quote(text)}")
+        return {self.file: ("\n".join(lines) + "\n").encode("ascii")}
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """A file that a shell reads; the variables themselves are in it."""
+        return {"COLLTUNE_EXPORTS": str(directory / self.file)}
+
+    def _ranges(self, rule_set: RuleSet) -> Iterator[_Range]:
+        if any(rule.max_ppn is not None for rule in rule_set.rules):
+            raise InputError(
+                f"the rules of {rule_set.collective} ask for ranks per node, which {self.name} cannot",
+                "Reduce them by `expressible` first",
+            )
+        least = 2
+        for max_ranks, group in groupby(rule_set.rules, key=lambda rule: rule.max_ranks):
+            low = 0
+            for rule in group:
+                high = LARGEST if rule.max_size is None else min(rule.max_size, LARGEST)
+                if rule.choice != DEFAULT and high >= low and (max_ranks is None or max_ranks >= least):
+                    most = LARGEST if max_ranks is None else max_ranks
+                    yield _Range(self.number(rule_set.collective, rule.choice), low, high, least, most)
+                low = high + 1
+            least = max(least, (max_ranks or LARGEST) + 1)
+
+    def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
+        basis = self._catalogue.collective(collective).basis
+        values = {}
+        for line in files.get(self.file, b"").decode("ascii").splitlines():
+            match = _EXPORT.fullmatch(line)
+            if match:
+                values[match.group(1)] = shlex.split(match.group(2))[0]
+        text = values.get(self.variable(collective))
+        if text is None:
+            return RuleSet.always(collective, basis)
+        try:
+            return self._rule_set(collective, basis, list(self.read(text)))
+        except (ValueError, KeyError) as error:
+            raise InputError(f"{self.file}: cannot read {text!r}: {error}", "Write it again") from None
+
+    def _rule_set(self, collective: str, basis: SizeBasis, ranges: Sequence[_Range]) -> RuleSet:
+        choices = {self.number(collective, choice): choice for choice in reversed(self._choices(collective))}
+        edges = {r.most_ranks for r in ranges} | {r.least_ranks - 1 for r in ranges if r.least_ranks > 2}
+        rules = []
+        low_ranks = 2
+        for most in sorted(edges | {LARGEST}):
+            here = [r for r in ranges if r.least_ranks <= low_ranks and most <= r.most_ranks]
+            bounds = {r.high for r in here} | {r.low - 1 for r in here if r.low > 0} | {LARGEST}
+            for high in sorted(bounds) if basis is not SizeBasis.NONE else [LARGEST]:
+                found = next((r for r in here if r.low <= high <= r.high), None)
+                choice = DEFAULT if found is None else choices[found.number]
+                max_ranks, max_size = (None if bound >= LARGEST else bound for bound in (most, high))
+                rules.append(Rule(None, max_ranks, max_size, choice))
+            low_ranks = most + 1
+        return RuleSet(collective, basis, tuple(rules))
+
+    def _choices(self, collective: str) -> tuple[Choice, ...]:
+        return tuple(choice for choice in self._catalogue.choices(collective) if choice != DEFAULT)
+
+
+class IntelMpiEmitter(RangesEmitter):
+    """I_MPI_ADJUST_X, with sizes and processes."""
+
+    name = "intelmpi"
+    file = "intelmpi.env"
+
+    def variable(self, collective: str) -> str:
+        return f"I_MPI_ADJUST_{collective.upper()}"
+
+    def number(self, collective: str, choice: Choice) -> int:
+        return self._catalogue.algorithm(collective, choice).number or 0
+
+    def write(self, ranges: Sequence[_Range]) -> str:
+        return ";".join(f"{r.number}:{r.low}-{r.high}@{r.least_ranks}-{r.most_ranks}" for r in ranges)
+
+    def read(self, text: str) -> Iterator[_Range]:
+        for item in text.split(";"):
+            match = re.fullmatch(r"(\d+):(\d+)-(\d+)@(\d+)-(\d+)", item)
+            if match is None:
+                raise ValueError(item)
+            yield _Range(*map(int, match.groups()))
+
+
+class Mvapich2Emitter(RangesEmitter):
+    """MV2_X_TUNING, with sizes alone. Never run here: no MVAPICH2 was at hand."""
+
+    name = "mvapich"
+    file = "mvapich2.env"
+
+    def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
+        """One set of sizes for all rank counts: that of the whole job, which the variables are exported for."""
+        ranks = max(nodes * ppn for nodes, ppn in shapes)
+        merged = merge_ppn(rule_set, shapes)
+        here = [rule for rule in merged.rules if rule.max_ranks is None or rule.max_ranks >= ranks]
+        first = here[0].max_ranks
+        rules = tuple(Rule(None, None, rule.max_size, rule.choice) for rule in here if rule.max_ranks == first)
+        return RuleSet(rule_set.collective, rule_set.basis, rules)
+
+    def variable(self, collective: str) -> str:
+        special = {"reduce_scatter": "MV2_RED_SCAT_TUNING", "alltoall": "MV2_ALLTOALL_TUNING"}
+        return special.get(collective, f"MV2_INTER_{collective.upper()}_TUNING")
+
+    def number(self, collective: str, choice: Choice) -> int:  # noqa: ARG002
+        return int(dict(choice.parameters)["n"])
+
+    def write(self, ranges: Sequence[_Range]) -> str:
+        if any((r.least_ranks, r.most_ranks) != (2, LARGEST) for r in ranges):
+            raise InputError("MVAPICH2's variables cannot tell rank counts apart", "Reduce by `expressible` first")
+        return ",".join(f"{r.number}:{r.low}-{'+' if r.high == LARGEST else r.high}" for r in ranges)
+
+    def read(self, text: str) -> Iterator[_Range]:
+        for item in text.split(","):
+            match = re.fullmatch(r"(\d+):(\d+)-(\d+|\+)", item)
+            if match is None:
+                raise ValueError(item)
+            number, low, high = match.groups()
+            yield _Range(int(number), int(low), LARGEST if high == "+" else int(high))

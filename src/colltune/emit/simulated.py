@@ -1,0 +1,59 @@
+"""The rules of a simulated cluster: a file of our own, for people and programs. No MPI reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from colltune.catalog.simulated import load_simulated
+from colltune.core.choice import format_choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+
+FILE = "rules.json"
+_ABOUT = "Decisions in terms of the algorithms of a simulated cluster; no MPI library reads this file"
+
+
+class SimulatedEmitter:
+    """One JSON object: per collective the basis of its sizes, and its rules in their order."""
+
+    name = "simulated"
+
+    def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
+        collectives = {
+            rules.collective: {
+                "basis": rules.basis.value,
+                "rules": [
+                    {
+                        "max_ppn": rule.max_ppn,
+                        "max_ranks": rule.max_ranks,
+                        "max_size": rule.max_size,
+                        "choice": format_choice(rule.choice),
+                    }
+                    for rule in rules.rules
+                ],
+            }
+            for rules in sorted(rule_sets, key=lambda rules: rules.collective)
+        }
+        text = json.dumps({"about": _ABOUT, "collectives": collectives}, indent=1)
+        return {FILE: text.encode() + b"\n"}
+
+    def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
+        try:
+            written = json.loads(files[FILE])["collectives"].get(collective)
+            if written is None:
+                return RuleSet.always(collective, load_simulated().collective(collective).basis)
+            rules = tuple(
+                Rule(rule["max_ppn"], rule["max_ranks"], rule["max_size"], parse_choice(rule["choice"]))
+                for rule in written["rules"]
+            )
+            return RuleSet(collective, SizeBasis(written["basis"]), rules)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"not the rules of a simulated cluster: {error!r}", "Tune it again") from error
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """None: there is no MPI to be told."""
+        del directory
+        return {}

@@ -1,0 +1,154 @@
+"""Tables of measurements: one row per (run, scenario, algorithm), as Parquet or CSV.
+
+The columns are in COLUMNS, in their order; docs/evaluate.md says what each means. A pair that has no time (it was
+inapplicable, wrong, or ended the job) has no row. Writing CSV needs no further library, Parquet needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colltune.core.choice import DEFAULT, format_choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import PER_BLOCK
+
+Value = str | int | float | bool
+# Name -> type of every column. ``cost_s`` is ours: what the measurement took, set-up and repetitions included.
+COLUMNS: Mapping[str, type[Value]] = {
+    "dataset": str,
+    "cluster": str,
+    "mpi": str,
+    "mpi_version": str,
+    "collective": str,
+    "algorithm": str,
+    "family": str,
+    "is_default": bool,
+    "nodes": int,
+    "ppn": int,
+    "nprocs": int,
+    "msg_bytes": int,
+    "buf_bytes": int,
+    "dtype": str,
+    "time_us": float,
+    "mean_us": float,
+    "std_us": float,
+    "min_us": float,
+    "p10_us": float,
+    "p25_us": float,
+    "p75_us": float,
+    "p90_us": float,
+    "n_reps": int,
+    "gpu": bool,
+    "run_id": str,
+    "notes": str,
+    "cost_s": float,
+}
+_FORMATS = (".parquet", ".csv", ".csv.gz")
+
+
+def rows_of(samples: Iterable[Sample], environment: Environment, cluster: str) -> list[dict[str, Value]]:
+    """The rows of all samples with times, in their order. ``run_id``: a launch, and when its first sample was taken."""
+    began: dict[int, float] = {}
+    rows = []
+    for sample in samples:
+        if sample.status is Status.OK:
+            began.setdefault(sample.launch, sample.started_s)
+            rows.append(_row(sample, environment, cluster, began[sample.launch]))
+    return rows
+
+
+def _row(sample: Sample, environment: Environment, cluster: str, began_s: float) -> dict[str, Value]:
+    scenario, times_us = sample.scenario, np.array(sample.times_s) * 1e6
+    began = datetime.fromtimestamp(began_s, UTC).strftime("%Y%m%dT%H%M%S")
+    p10, p25, p50, p75, p90 = (float(value) for value in np.quantile(times_us, [0.1, 0.25, 0.5, 0.75, 0.9]))
+    return {
+        "dataset": "colltune",
+        "cluster": cluster,
+        "mpi": environment.mpi,
+        "mpi_version": environment.mpi_version,
+        "collective": scenario.collective,
+        "algorithm": format_choice(sample.choice),
+        "family": "library",
+        "is_default": sample.choice == DEFAULT,
+        "nodes": scenario.nodes,
+        "ppn": scenario.ppn,
+        "nprocs": scenario.ranks,
+        "msg_bytes": scenario.size_bytes,
+        "buf_bytes": scenario.size_bytes * (scenario.ranks if scenario.collective in PER_BLOCK else 1),
+        "dtype": scenario.datatype,
+        "time_us": p50,
+        "mean_us": float(times_us.mean()),
+        "std_us": float(times_us.std(ddof=1)) if len(times_us) > 1 else 0.0,
+        "min_us": float(times_us.min()),
+        "p10_us": p10,
+        "p25_us": p25,
+        "p75_us": p75,
+        "p90_us": p90,
+        "n_reps": len(times_us),
+        "gpu": False,
+        "run_id": f"{began}/{sample.launch}",
+        "notes": sample.detail,
+        "cost_s": sample.cost_s,
+    }
+
+
+def require_format(path: Path) -> None:
+    """Raises InputError for a file name that says no format, and where what writes that format is missing."""
+    if not path.name.endswith(_FORMATS):
+        raise InputError(f"cannot tell the format of {path}", f"Let its name end in {', '.join(_FORMATS)}")
+    if path.name.endswith(".parquet"):
+        _pyarrow()
+
+
+def save_rows(path: Path, rows: Sequence[Mapping[str, Value]]) -> None:
+    """Writes a table in one step: whoever reads it meanwhile sees the old one or the new one. Raises InputError."""
+    require_format(path)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.name.endswith(".parquet"):
+            _write_parquet(part, rows)
+        else:
+            part.write_bytes(_csv_bytes(rows, packed=path.name.endswith(".gz")))
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"cannot write {path}: {error.strerror or error}", "Give another file by --out") from error
+
+
+def _csv_bytes(rows: Sequence[Mapping[str, Value]], packed: bool) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
+    data = text.getvalue().encode()
+    # Without the time of packing, so that equal rows give equal files.
+    return gzip.compress(data, mtime=0) if packed else data
+
+
+def _write_parquet(path: Path, rows: Sequence[Mapping[str, Value]]) -> None:
+    arrow, parquet = _pyarrow()
+    types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
+    schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    parquet.write_table(arrow.table(columns, schema=schema), path, compression="zstd")
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise InputError("Parquet needs pyarrow", "Install colltune[evaluate], or write a .csv.gz") from error
+    return pyarrow, parquet

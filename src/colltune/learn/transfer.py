@@ -1,0 +1,128 @@
+"""What other machines say of a space: a prior made of their measured times.
+
+Machines differ in how fast they are, and much less in which choice suits which scenario. So what is pooled is each
+time over the best one of its scenario, by extremely randomised trees (Geurts, Ernst and Wehenkel 2006), which do not
+extrapolate: beyond the largest machine that was measured, things are taken to go on as there. How far that may be
+trusted is said by a Gaussian process of the same residuals, whose deviation grows with the distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from colltune.core.choice import Choice
+from colltune.core.model import Prediction
+from colltune.core.scenario import Scenario
+from colltune.learn.features import scenario_columns
+from colltune.learn.gaussian import (
+    PRIOR_MEAN,
+    ChoiceProcess,
+    Floats,
+    Group,
+    fit_theta,
+    kernel_diagonal,
+    rough_variance,
+)
+from colltune.learn.noise import MEASURED_SD
+
+Times = Mapping[tuple[Scenario, Choice], float]
+# More measurements of one choice than this make the deviation no better, and slow.
+_MOST_ROWS = 300
+_FIT_ROWS = 40
+_FREEDOM = 3.0
+_TREES = 60
+# Log of a time over the best: what is twenty times as slow is not chosen, and how much slower it is teaches nothing.
+_WORST = 3.0
+
+
+class TransferPrior:
+    """A Model of relative times, from measurements of other machines, shapes or simulations (seconds per pair)."""
+
+    def __init__(self, sources: Sequence[Times], choices: Sequence[Choice], seed: int = 0) -> None:
+        wanted = set(choices)
+        pairs: list[tuple[Scenario, Choice]] = []
+        ratios: list[float] = []
+        for times in sources:
+            for pair, ratio in _ratios({pair: time for pair, time in times.items() if pair[1] in wanted}):
+                pairs.append(pair)
+                ratios.append(ratio)
+        self._number = {choice: place for place, choice in enumerate(sorted({choice for _, choice in pairs}))}
+        self._trees: Any = None
+        self._theta = PRIOR_MEAN
+        self._processes: dict[Choice, ChoiceProcess] = {}
+        if pairs:
+            self._grow(pairs, np.array(ratios), seed)
+
+    @property
+    def choices(self) -> frozenset[Choice]:
+        """The choices that some source measured beside another one."""
+        return frozenset(self._number)
+
+    def _grow(self, pairs: Sequence[tuple[Scenario, Choice]], ratio: Floats, seed: int) -> None:
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        trees = ExtraTreesRegressor(_TREES, min_samples_leaf=2, random_state=seed)
+        self._trees = trees.fit(self._rows(pairs), ratio)
+        random = np.random.default_rng(seed)
+        z = scenario_columns([scenario for scenario, _ in pairs])
+        number = np.array([self._number[choice] for _, choice in pairs])
+        parts = {choice: (z[number == n], _centred(ratio[number == n])) for choice, n in self._number.items()}
+        some = {choice: _part(*part, _MOST_ROWS, random) for choice, part in parts.items()}
+        self._theta = fit_theta(PRIOR_MEAN, _groups(some.values(), random), 30)
+        self._processes = {c: ChoiceProcess(self._theta, z, y, _noise(y), _FREEDOM) for c, (z, y) in some.items()}
+
+    def _rows(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
+        """(n, 6 + m): nodes, ppn and size, ranks, bytes times and over ranks, all logarithms; then the choice."""
+        nodes, ppn, size = scenario_columns([scenario for scenario, _ in pairs]).T
+        ranks = nodes + ppn
+        chosen = np.eye(len(self._number))[[self._number[choice] for _, choice in pairs]]
+        return np.hstack([np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks], axis=1), chosen])
+
+    def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
+        """Logarithm of each time over the best; NaN, with infinite std, for a choice that nobody measured."""
+        log_time, variance = np.full(len(pairs), np.nan), np.full(len(pairs), np.inf)
+        known = np.array([row for row, (_, choice) in enumerate(pairs) if choice in self._number], dtype=np.intp)
+        if len(known):
+            log_time[known] = self._trees.predict(self._rows([pairs[row] for row in known]))
+        z = scenario_columns([scenario for scenario, _ in pairs])
+        for choice, process in self._processes.items():
+            rows = np.array([row for row in known if pairs[row][1] == choice], dtype=np.intp)
+            _, root = process.mean_and_root(z[rows], np.zeros((process.known, len(rows)), dtype=bool))
+            prior = kernel_diagonal(self._theta, z[rows]) + rough_variance(self._theta)
+            variance[rows] = np.maximum(process.scale * (prior - (root * root).sum(axis=0)), 0.0)
+        return Prediction(log_time, np.sqrt(variance))
+
+
+def _ratios(times: Times) -> Iterable[tuple[tuple[Scenario, Choice], float]]:
+    """Each pair with the logarithm of its time over the best, where there is something to compare with."""
+    best: dict[Scenario, float] = {}
+    count: dict[Scenario, int] = {}
+    for (scenario, _), time_s in times.items():
+        best[scenario] = min(time_s, best.get(scenario, time_s))
+        count[scenario] = count.get(scenario, 0) + 1
+    for pair, time_s in sorted(times.items()):
+        if count[pair[0]] >= 2:
+            yield pair, min(float(np.log(time_s / best[pair[0]])), _WORST)
+
+
+def _groups(parts: Iterable[tuple[Floats, Floats]], random: np.random.Generator) -> list[Group]:
+    some = [_part(z, y, _FIT_ROWS, random) for z, y in parts]
+    return [(z, y, _noise(y)) for z, y in some]
+
+
+def _centred(y: Floats) -> Floats:
+    return np.asarray(y - y.mean())
+
+
+def _noise(y: Floats) -> Floats:
+    return np.full(len(y), MEASURED_SD**2)
+
+
+def _part(z: Floats, y: Floats, most: int, random: np.random.Generator) -> tuple[Floats, Floats]:
+    if len(y) <= most:
+        return z, y
+    rows = random.choice(len(y), most, replace=False)
+    return z[rows], y[rows]

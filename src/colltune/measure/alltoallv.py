@@ -1,0 +1,122 @@
+"""Samples of the non-uniform all-to-all from one launch of native/alltoallv_measure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import LaunchError
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.measure.agent_process import AgentProcess
+from colltune.measure.contract import Effort
+
+_FIRST = 5  # repetitions, by which the further ones are chosen
+_SILENCE_S = 120.0
+_START_S = 120.0
+
+
+def direct_above_bytes(average_bytes: int) -> int:
+    """Blocks beyond this are not forwarded where the average is ``average_bytes``: four times it, within 16 bits."""
+    return min(max(256, 4 * average_bytes), 65535)
+
+
+@dataclass
+class AlltoallvSource:
+    """A Source of alltoallv scenarios, whose size is the average block, drawn from ``distribution``.
+
+    ``command`` starts the measuring program on the whole job. ``seed`` fixes the blocks. A launch that ends is not
+    begun anew: what it was asked for comes back as crashed, and the next point raises LaunchError.
+    """
+
+    environment: Environment
+    command: Sequence[str]
+    process_environment: Mapping[str, str]
+    seed: int = 1
+    distribution: str = "uniform"
+    launch: int = 0
+
+    def __post_init__(self) -> None:
+        self._process: AgentProcess | None = None
+        self._asked = 0
+
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point in points:
+            yield point, self._point(point, effort)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def _point(self, point: Point, effort: Effort) -> list[Sample]:
+        began_s = time.monotonic()
+        first = self._ask(point, _FIRST)
+        known = [median(times) for times in first.values() if times]
+        more = 0
+        if known:
+            most = point.repetitions or effort.most
+            wanted = max(effort.fewest, int(effort.box_s / max(median(known), 1e-7)))
+            more = min(wanted, most) - _FIRST
+        further = self._ask(point, more) if more > 0 else {}
+        cost_s = (time.monotonic() - began_s) / len(point.choices)
+        samples = []
+        for index, choice in enumerate(point.choices):
+            times = (*first.get(index, ()), *further.get(index, ()))
+            status = Status.OK if times else Status.WRONG if index in first else Status.CRASHED
+            samples.append(
+                Sample(
+                    scenario=point.scenario,
+                    choice=choice,
+                    status=status,
+                    times_s=times,
+                    cost_s=cost_s,
+                    launch=self.launch,
+                    group=self._asked,
+                    started_s=began_s,
+                )
+            )
+        return samples
+
+    def _ask(self, point: Point, repetitions: int) -> dict[int, tuple[float, ...]]:
+        """Times by position of the choice; empty where the result was wrong; nothing where the job ended."""
+        process = self._started()
+        self._asked += 1
+        settings = " ".join(_setting(choice, point.scenario) for choice in point.choices)
+        size = point.scenario.size_bytes
+        process.send(f"measure {self._asked} {self.distribution} {size} {repetitions} {self.seed} {settings}")
+        found: dict[int, tuple[float, ...]] = {}
+        while True:
+            try:
+                line = process.read(_SILENCE_S)
+            except TimeoutError:
+                process.kill()
+                line = None
+            if line is None:
+                return found
+            words = line.split()
+            if words[0] == "done":
+                return found
+            if words[0] in ("time", "wrong"):
+                found[int(words[2])] = tuple(map(float, words[3:]))
+
+    def _started(self) -> AgentProcess:
+        if self._process is None:
+            self._process = AgentProcess(self.command, self.process_environment, _START_S)
+            ranks = int(self._process.ready.get("ranks", "0"))
+            expected = self.environment.nodes * self.environment.ppn
+            if ranks != expected:
+                raise LaunchError(f"{ranks} ranks started in place of {expected}", "Check --nodes and --ppn")
+        return self._process
+
+
+def _setting(choice: Choice, scenario: Scenario) -> str:
+    if choice == DEFAULT:
+        return "library:0:0:0"
+    values = dict(choice.parameters)
+    direct = direct_above_bytes(scenario.size_bytes)
+    return f"{choice.algorithm}:{values.get('radix', 0)}:{values.get('batch', 0)}:{direct}"

@@ -1,0 +1,1 @@
+"""What is known before anything is measured: hardware features, models of other clusters, a prior."""

@@ -1,0 +1,76 @@
+"""The features of a node that decide which algorithm suits it (PML-MPI, section V.A)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from colltune.core.errors import InputError
+
+
+class Fabric(StrEnum):
+    """The network that MPI uses between nodes."""
+
+    INFINIBAND = "infiniband"
+    OMNI_PATH = "omni-path"
+    SLINGSHOT = "slingshot"
+    ETHERNET = "ethernet"
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """One node. None is missing, which is not zero: no model may take it for a number.
+
+    ``l3_mib`` and ``memory_gbs`` (10^9 bytes a second) are of the whole node. ``link_lane_gbits`` x ``link_lanes`` is
+    the signalling rate of the fastest active port; ``links`` counts the ports as fast as that. ``sources`` says where
+    each feature comes from.
+    """
+
+    cpu_max_ghz: float | None = None
+    l3_mib: float | None = None
+    memory_gbs: float | None = None
+    cores: int | None = None
+    threads: int | None = None
+    sockets: int | None = None
+    numa_nodes: int | None = None
+    pcie_lanes: int | None = None
+    pcie_version: int | None = None
+    link_lane_gbits: float | None = None
+    link_lanes: int | None = None
+    links: int | None = None
+    fabric: Fabric | None = None
+    sources: dict[str, str] = field(default_factory=dict, compare=False, hash=False)
+
+    @property
+    def link_gbits(self) -> float | None:
+        """The signalling rate of one port in 10^9 bits a second."""
+        if self.link_lane_gbits is None or self.link_lanes is None:
+            return None
+        return self.link_lane_gbits * self.link_lanes
+
+
+NUMBERS = tuple(f.name for f in fields(Hardware) if f.name not in ("fabric", "sources"))
+
+
+def hardware_to_dict(hardware: Hardware) -> dict[str, Any]:
+    """What is known, with where it comes from; what is missing is null."""
+    known: dict[str, Any] = {name: getattr(hardware, name) for name in NUMBERS}
+    return known | {"fabric": hardware.fabric and hardware.fabric.value, "sources": dict(hardware.sources)}
+
+
+def hardware_from_dict(written: dict[str, Any]) -> Hardware:
+    """The inverse of hardware_to_dict. Raises InputError for a feature that is unknown or no positive number."""
+    unknown = set(written) - {*NUMBERS, "fabric", "sources"}
+    if unknown:
+        raise InputError(f"there is no hardware feature {sorted(unknown)[0]!r}", f"There are {', '.join(NUMBERS)}")
+    values: dict[str, Any] = {}
+    for name in NUMBERS:
+        value = written.get(name)
+        if value is not None and not (isinstance(value, int | float) and 0 < value < 1e9):
+            raise InputError(f"the hardware feature {name} is {value!r}", "Give a positive number, or null if unknown")
+        values[name] = value
+    fabric = written.get("fabric")
+    if fabric is not None and fabric not in {one.value for one in Fabric}:
+        raise InputError(f"there is no fabric {fabric!r}", f"There are {', '.join(one.value for one in Fabric)}")
+    return Hardware(**values, fabric=fabric and Fabric(fabric), sources=dict(written.get("sources") or {}))

@@ -1,0 +1,212 @@
+"""A machine as files: the running one, or a record of another that `colltune gather` made.
+
+A record holds the same paths below ``sys/`` and ``proc/`` as the machine, and ``commands/`` with what commands printed.
+It holds no name, address or serial number.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from colltune.core.errors import InputError
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "lscpu": ("lscpu",),
+    "hwloc.xml": ("lstopo-no-graphics", "--of", "xml"),
+}
+# What a record holds of a machine; nothing of it needs root, and nothing of it names the machine.
+PATTERNS = (
+    "proc/cpuinfo",
+    "sys/devices/system/cpu/online",
+    "sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id",
+    "sys/devices/system/cpu/cpu[0-9]*/topology/core_id",
+    "sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
+    "sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*/level",
+    "sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*/size",
+    "sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*/shared_cpu_list",
+    "sys/devices/system/node/node[0-9]*/cpulist",
+    "sys/class/infiniband/*/ports/*/rate",
+    "sys/class/infiniband/*/ports/*/state",
+    "sys/class/infiniband/*/ports/*/link_layer",
+    "sys/class/infiniband/*/device/current_link_speed",
+    "sys/class/infiniband/*/device/current_link_width",
+    "sys/class/cxi/*/device/port/speed",
+    "sys/class/cxi/*/device/port/link",
+    "sys/class/cxi/*/device/properties/current_esm_link_speed",
+    "sys/class/cxi/*/device/current_link_speed",
+    "sys/class/cxi/*/device/current_link_width",
+    "sys/class/net/*/speed",
+    "sys/class/net/*/operstate",
+    "sys/class/net/*/device/vendor",
+    "sys/class/net/*/device/current_link_speed",
+    "sys/class/net/*/device/current_link_width",
+)
+_PATIENCE_S = 20.0
+_LARGEST_BYTES = 1 << 22
+_NAMES = re.compile(
+    r'\s*<info name="(?:HostName|Address|NodeGUID|SysImageGUID|Port\w*GID\w*|DMI\w*|Linux\w*|\w*UUID|'
+    r'\w*Serial\w*)" value="[^"]*"/>'
+)
+_PERSONAL = re.compile(r"^(?:Serial|Hardware|Revision|machine)\s*:.*$", re.MULTILINE)
+
+
+class Machine(Protocol):
+    """Where features are read from."""
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, stripped; None where there is none that can be read."""
+        ...
+
+    def find(self, pattern: str) -> list[str]:
+        """The paths that match, in order; a star stands for part of one name."""
+        ...
+
+    def output(self, command: str) -> str | None:
+        """What one of COMMANDS printed; None where it is not installed or failed."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunningMachine:
+    """This node. ``root``: where its file tree begins."""
+
+    root: Path = Path("/")
+
+    def read(self, path: str) -> str | None:
+        try:
+            with open(self.root / path, "rb") as file:
+                return file.read(_LARGEST_BYTES).decode("utf-8", "replace").strip()
+        except OSError:
+            return None  # many files under /sys exist and cannot be read: an interface that is down has no speed
+
+    def find(self, pattern: str) -> list[str]:
+        try:
+            return sorted(str(path.relative_to(self.root)) for path in self.root.glob(pattern))
+        except OSError:
+            return []
+
+    def output(self, command: str) -> str | None:
+        argv = COMMANDS[command]
+        program = shutil.which(argv[0])
+        if program is None:
+            return None
+        try:
+            done = subprocess.run(
+                [program, *argv[1:]],
+                env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PATIENCE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+@dataclass(frozen=True)
+class RecordedMachine:
+    """The files of a record, by their paths."""
+
+    files: Mapping[str, str]
+
+    @classmethod
+    def load(cls, path: Path) -> RecordedMachine:
+        """A directory or an archive that ``save_record`` wrote. Raises InputError."""
+        try:
+            if path.is_dir():
+                found = [file for file in sorted(path.rglob("*")) if file.is_file()]
+                files = {str(file.relative_to(path)): file.read_text("utf-8", "replace") for file in found}
+            else:
+                files = _from_archive(path)
+        except (OSError, tarfile.TarError, EOFError) as error:
+            raise InputError(
+                f"cannot read the recorded machine {path}: {error}", "Make one by `colltune gather`"
+            ) from error
+        if not any(name.startswith(("sys/", "proc/", "commands/")) for name in files):
+            raise InputError(f"{path} records no machine", "Make a record by `colltune gather`")
+        return cls(files)
+
+    def read(self, path: str) -> str | None:
+        text = self.files.get(path)
+        return None if text is None else text.strip()
+
+    def find(self, pattern: str) -> list[str]:
+        wanted = pattern.split("/")
+        return [path for path, names in self._split if len(names) >= len(wanted) and _matches(names, wanted)]
+
+    def output(self, command: str) -> str | None:
+        return self.files.get(f"commands/{command}")
+
+    @cached_property
+    def _split(self) -> list[tuple[str, list[str]]]:
+        """All files and the directories above them, as a file system would list them."""
+        known = {
+            "/".join(names[:depth])
+            for path in self.files
+            for names in [path.split("/")]
+            for depth in range(1, len(names) + 1)
+        }
+        return [(path, path.split("/")) for path in sorted(known)]
+
+
+def _matches(names: Sequence[str], wanted: Sequence[str]) -> bool:
+    return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
+
+
+def record(machine: Machine) -> RecordedMachine:
+    """What PATTERNS and COMMANDS yield on ``machine``, without what names it."""
+    files = {
+        path: text + "\n"
+        for pattern in PATTERNS
+        for path in machine.find(pattern)
+        if (text := machine.read(path)) is not None
+    }
+    if "proc/cpuinfo" in files:
+        files["proc/cpuinfo"] = _PERSONAL.sub("", files["proc/cpuinfo"])
+    for command in COMMANDS:
+        printed = machine.output(command)
+        if printed is not None:
+            files[f"commands/{command}"] = _NAMES.sub("", printed)
+    return RecordedMachine(files)
+
+
+def save_record(recorded: RecordedMachine, out: Path) -> None:
+    """Writes an archive where the name ends in .tar.gz or .tgz, else a directory. Raises InputError."""
+    try:
+        if out.name.endswith((".tar.gz", ".tgz")):
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with tarfile.open(out, "w:gz") as archive:
+                for path, text in sorted(recorded.files.items()):
+                    data = text.encode()
+                    entry = tarfile.TarInfo(path)
+                    entry.size, entry.mode = len(data), 0o644
+                    archive.addfile(entry, io.BytesIO(data))
+            return
+        for path, text in recorded.files.items():
+            place = out / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror}", "Give another place by --out") from error
+
+
+def _from_archive(path: Path) -> dict[str, str]:
+    """Reads into memory: nothing of an archive from elsewhere is ever unpacked."""
+    files = {}
+    with tarfile.open(path, "r:*") as archive:
+        for entry in archive:
+            content = archive.extractfile(entry) if entry.isfile() and entry.size <= _LARGEST_BYTES else None
+            if content is not None:
+                files[entry.name.removeprefix("./")] = content.read().decode("utf-8", "replace")
+    return files

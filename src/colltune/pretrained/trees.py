@@ -1,0 +1,102 @@
+"""Forests as arrays: saved without pickle, and evaluated by numpy in milliseconds, without scikit-learn.
+
+Notations: t trees, m nodes over all of them, k outputs; rows x (n, d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colltune.pretrained.columns import Floats
+
+_FIELDS = ("feature", "threshold", "left", "right", "missing_left", "value", "root")
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Binary trees in one array. A row goes left where x[feature] <= threshold, a missing value as ``missing_left``.
+
+    ``feature`` (m,): -1 at leaves; ``left``, ``right`` (m,): nodes; ``value`` (m, k): class shares or means at leaves;
+    ``root`` (t,): where each tree begins.
+    """
+
+    feature: NDArray[np.int16]
+    threshold: NDArray[np.float32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    value: NDArray[np.float32]
+    root: NDArray[np.int32]
+
+    def predict(self, x: Floats) -> Floats:
+        """(t, n, k): what each tree says of each row."""
+        rows = np.arange(len(x))[None, :]
+        at = np.repeat(self.root[:, None], len(x), axis=1)
+        # scikit-learn compares single precision, so a value on a threshold must be rounded alike.
+        values = x.astype(np.float32)
+        while True:
+            feature = self.feature[at]
+            inner = feature >= 0
+            if not inner.any():
+                return np.asarray(self.value[at], dtype=float)
+            own = values[rows, np.maximum(feature, 0)]
+            left = np.where(np.isnan(own), self.missing_left[at], own <= self.threshold[at])
+            at = np.where(inner, np.where(left, self.left[at], self.right[at]), at)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], columns: int) -> Forest:
+        """Raises ValueError for arrays that are no forest over ``columns`` columns: evaluation would not end."""
+        forest = cls(*(arrays[name] for name in _FIELDS))
+        nodes = np.arange(len(forest.feature))
+        inner = forest.feature >= 0
+        sizes = {len(getattr(forest, name)) for name in _FIELDS if name != "root"}
+        if len(sizes) != 1 or forest.value.ndim != 2 or not np.isfinite(forest.value).all():
+            raise ValueError("arrays of different lengths, or values that are not finite")
+        if (forest.feature >= columns).any() or (forest.root < 0).any() or (forest.root >= len(nodes)).any():
+            raise ValueError("a column or a root that is not there")
+        for child in (forest.left, forest.right):
+            # Children come after their parent in every tree that was written here, so a walk always ends.
+            if ((child <= nodes) | (child >= len(nodes)))[inner].any():
+                raise ValueError("a node that leads nowhere")
+        return forest
+
+
+def forest_of(estimator: Any) -> Forest:
+    """The arrays of a fitted forest of scikit-learn; of a classifier the values are shares of the classes."""
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _FIELDS}
+    start = 0
+    for grown in estimator.estimators_:
+        tree = grown.tree_
+        leaf = tree.children_left < 0
+        value = tree.value[:, 0, :]
+        if hasattr(estimator, "classes_"):
+            value = value / value.sum(axis=1, keepdims=True)
+        missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count))
+        for name, array in (
+            ("feature", np.where(leaf, -1, tree.feature).astype(np.int16)),
+            # Rounded down, so that no value that went left goes right.
+            ("threshold", _round_down(tree.threshold)),
+            ("left", np.where(leaf, 0, tree.children_left + start).astype(np.int32)),
+            ("right", np.where(leaf, 0, tree.children_right + start).astype(np.int32)),
+            ("missing_left", np.asarray(missing, dtype=bool)),
+            ("value", value.astype(np.float32)),
+            ("root", np.array([start], dtype=np.int32)),
+        ):
+            parts[name].append(array)
+        start += tree.node_count
+    return Forest(*(np.concatenate(parts[name]) for name in _FIELDS))
+
+
+def _round_down(threshold: Floats) -> NDArray[np.float32]:
+    """The greatest single-precision number that is not above: x <= it is then x <= the threshold, for such x."""
+    rounded = threshold.astype(np.float32)
+    above = rounded.astype(np.float64) > threshold
+    return np.where(above, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)

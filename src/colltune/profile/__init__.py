@@ -1,0 +1,1 @@
+"""What an application calls, and how long it waits."""

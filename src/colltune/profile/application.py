@@ -1,0 +1,185 @@
+"""The profile of an application: its collective calls, by communicator, collective and size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
+
+# Forms whose calls end in MPI_Wait, so that the time of the call itself says little.
+BLOCKING = "blocking"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Communicator:
+    """The form of a communicator. ``nodes`` and ``ppn`` (the most of any node) are 0 where not known.
+
+    ``remote_size`` is above 0 for intercommunicators only.
+    """
+
+    size: int
+    nodes: int
+    ppn: int
+    even: bool = True
+    remote_size: int = 0
+
+    def __str__(self) -> str:
+        if self.remote_size:
+            return f"{self.size} to {self.remote_size}"
+        if not self.nodes:
+            return str(self.size)
+        return f"{self.nodes} x {self.ppn}" if self.even else f"{self.size} on {self.nodes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The counts of calls that give one for each rank. ``square_bytes``: the sum of their squares."""
+
+    count: int = 0
+    empty: int = 0
+    total_bytes: int = 0
+    self_bytes: int = 0
+    largest_bytes: int = 0  # summed over the calls
+    square_bytes: int = 0
+
+    @property
+    def sparsity(self) -> float:
+        """Share of the counts that are zero."""
+        return self.empty / self.count if self.count else 0.0
+
+    @property
+    def self_share(self) -> float:
+        """Share of the bytes that stay on their rank."""
+        return self.self_bytes / self.total_bytes if self.total_bytes else 0.0
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the counts over their mean; 0 for equal ones."""
+        if not self.total_bytes:
+            return 0.0
+        mean = self.total_bytes / self.count
+        return float(max(self.square_bytes / self.count - mean * mean, 0.0) ** 0.5 / mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of one collective, of sizes in one bin (from a power of two to below the next).
+
+    Sizes follow ``Scenario``: one block per peer, or the whole vector. Sums over all ranks: ``rank_calls``,
+    ``own_bytes`` (what each rank brings to a call), ``time_s``. ``waiting_s`` is the estimated part of ``time_s``
+    that was spent waiting for the last rank to arrive, from ``samples`` calls (of one rank each); None where nothing
+    was sampled.
+    """
+
+    communicator: Communicator
+    collective: str
+    form: str
+    op: str
+    rank_calls: int
+    own_bytes: int
+    time_s: float
+    size_least: int
+    size_mean: float
+    size_most: int
+    waiting_s: float | None = None
+    samples: int = 0
+    inits: int = 0
+    in_place: int = 0
+    root_zero: int = 0
+    root_repeated: int = 0
+    blocks: Blocks | None = None
+
+    @property
+    def calls(self) -> float:
+        """Calls of the communicator as a whole; a fraction where ranks fall into different bins."""
+        return self.rank_calls / (self.communicator.size + self.communicator.remote_size)
+
+    @property
+    def own_time_s(self) -> float:
+        """Time that a better algorithm could shorten: not that of waiting. Over all ranks."""
+        return max(self.time_s - (self.waiting_s or 0.0), 0.0)
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """What stands for these calls in a measurement: their size, or the ends of a range of sizes.
+
+        Empty where the calls cannot be tuned: other forms than blocking, intercommunicators, unknown places. Ranks
+        that are spread unevenly are stood for by the nearest even shape.
+        """
+        where = self.communicator
+        if self.form != BLOCKING or self.collective not in COLLECTIVES or where.remote_size or not where.nodes:
+            return ()
+        if where.size < 2:
+            return ()
+        ppn = where.ppn if where.even else max(1, round(where.size / where.nodes))
+        if ppn * where.nodes < 2:
+            return ()
+        element = 4 if self.collective in REDUCTIONS else 1
+        ends = {max(element, size // element * element) for size in (self.size_least, self.size_most)}
+        sizes = {0} if self.collective == "barrier" else ends
+        return tuple(Scenario(self.collective, where.nodes, ppn, size) for size in sorted(sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One run of an application. ``elapsed_s``: from MPI_Init to MPI_Finalize, of the slowest rank.
+
+    ``ended`` is empty for a run that came to MPI_Finalize; else how it ended, and ``reporting`` how many of the
+    ``ranks`` left their part.
+    """
+
+    calls: tuple[Calls, ...]
+    communicators: tuple[tuple[Communicator, float], ...]
+    ranks: int
+    nodes: int
+    elapsed_s: float
+    reporting: int
+    ended: str = ""
+    lost_calls: int = 0
+    lost_samples: int = 0
+    clock_error_s: float = 0.0
+    threads_multiple: bool = False
+    command: tuple[str, ...] = ()
+    mpi: str = ""
+
+    @property
+    def core_s(self) -> float:
+        """Time of all ranks."""
+        return self.elapsed_s * self.reporting
+
+    @property
+    def collective_s(self) -> float:
+        """Time of all ranks inside collective calls."""
+        return sum(one.time_s for one in self.calls)
+
+    def by_time(self) -> Sequence[Calls]:
+        return sorted(self.calls, key=lambda one: -one.time_s)
+
+    def tunable(self) -> Iterator[tuple[Calls, tuple[Scenario, ...]]]:
+        """The calls that a tuning can reach, with what to measure for them."""
+        for one in self.calls:
+            scenarios = one.scenarios()
+            if scenarios and one.time_s > 0.0:
+                yield one, scenarios
+
+
+def stakes(profile: Profile) -> dict[Scenario, float]:
+    """Share of the run's time that each scenario's own work takes (waiting not counted), for what can be tuned."""
+    if profile.core_s <= 0.0:
+        return {}
+    found: dict[Scenario, float] = {}
+    for one, scenarios in profile.tunable():
+        for scenario in scenarios:
+            share = one.own_time_s / profile.core_s / len(scenarios)
+            found[scenario] = found.get(scenario, 0.0) + share
+    return found
+
+
+def calls_per_second(profile: Profile) -> dict[Scenario, float]:
+    """How often the application makes each call that can be tuned, in calls of a communicator per second."""
+    found: dict[Scenario, float] = {}
+    for one, scenarios in profile.tunable():
+        for scenario in scenarios:
+            rate = one.calls / max(profile.elapsed_s, 1e-9) / len(scenarios)
+            found[scenario] = found.get(scenario, 0.0) + rate
+    return found

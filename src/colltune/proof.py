@@ -1,0 +1,162 @@
+"""The proof within the time that is left: choices in fresh launches first, then the files in force."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+
+from colltune.campaign import StopRequestedError
+from colltune.confirm import Confirmation
+from colltune.core.choice import Choice
+from colltune.core.errors import LaunchError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.deployed import InForce
+from colltune.measure.contract import Effort
+from colltune.store.journal import Journal
+from colltune.store.tuning import CONFIRMATION, Tuning
+from colltune.verify.gate import GateResult
+from colltune.workbench import Workbench
+
+EFFORT = Effort(relative_width=0.02, box_s=0.01, fewest=20, most=200)
+# Of the time for the proof, what is kept for the comparison of the files, and what launches may take before there are
+# fewer of them.
+_IN_FORCE_SHARE, _LAUNCH_SHARE = 0.3, 0.3
+_LAUNCHES, _FEW_LAUNCHES = 5, 3
+# The conformance replay at the end is a launch of its own, with calls that take several times as long as that.
+_REPLAY_LAUNCHES = 4.0
+_LEAST_GAIN = 0.02
+
+Rules = Callable[[Sequence[GateResult]], Mapping[str, RuleSet]]
+Emit = Callable[[Mapping[str, RuleSet]], Tuning]
+
+
+@contextmanager
+def workplace(out: Path) -> Iterator[Path]:
+    """A directory beside the result, on the same file system, which all nodes see; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix=".trial-", dir=out) as place:
+        yield Path(place)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Puts candidates to the proof until ``deadline_s`` (of time.monotonic), the most gain for their time first.
+
+    ``samples``: what the campaign measured, with ``effort``; ``medians``: seconds by pair, of these. ``launch_s``: what
+    its launch took. ``grid``: every scenario that was looked at. ``stage``, ``note`` and ``progress`` hear of what goes
+    on.
+    """
+
+    bench: Workbench
+    out: Path
+    seed: int
+    threshold: float
+    deadline_s: float
+    launch_s: float
+    medians: Mapping[tuple[Scenario, Choice], float]
+    samples: Sequence[Sample]
+    effort: Effort
+    grid: Sequence[Scenario]
+    stage: Callable[[str], None]
+    note: Callable[[str], None]
+    progress: Callable[[Sequence[GateResult]], None]
+
+    def run(self, candidates: Mapping[Scenario, Choice], rules_of: Rules, emit: Emit) -> list[GateResult]:
+        """The verdict on each candidate."""
+        if not candidates:
+            return []
+        candidates = dict(sorted(candidates.items(), key=lambda pair: self._worth(*pair), reverse=True))
+        files_by_s = self.deadline_s - _REPLAY_LAUNCHES * self.launch_s
+        left_s = max(files_by_s - time.monotonic(), 0.0)
+        gate = self._in_fresh_launches(candidates, files_by_s - _IN_FORCE_SHARE * left_s)
+        self.stage("comparing the file in force with the default")
+        with workplace(self.out) as place:
+            in_force = InForce(
+                bench=self.bench,
+                rules_of=rules_of,
+                emit=emit,
+                workplace=place,
+                grid=self.grid,
+                threshold=self.threshold,
+                seed=self.seed,
+                launch_s=self.launch_s,
+                time_s=lambda scenario: self._overhead * self._default_s(scenario),
+                deadline_s=files_by_s,
+            )
+            return in_force.keep_what_pays(gate)
+
+    def _in_fresh_launches(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
+        self.stage(f"proving {len(candidates)} choices against the default in fresh launches")
+        launches = _LAUNCHES
+        if launches * self.launch_s > _LAUNCH_SHARE * (deadline_s - time.monotonic()):
+            launches = _FEW_LAUNCHES
+            self.note(
+                f"a launch takes {self.launch_s:.1f} s, so the proof has {launches} of them in place of {_LAUNCHES}"
+            )
+        path = self.out / CONFIRMATION
+        path.unlink(missing_ok=True)
+        seeds = iter(range(self.seed + 1, self.seed + 1000))
+        with Journal.create(path, self.bench.environment) as journal:
+            confirmation = Confirmation(
+                open_source=lambda: self.bench.live_source(next(seeds)),
+                record=journal.append,
+                baseline=self.bench.baseline,
+                threshold=self.threshold,
+                progress=self.progress,
+                effort=EFFORT,
+                launches=launches,
+                launch_s=self.launch_s,
+                cost_s=lambda scenario: self._group_s(scenario, candidates[scenario]),
+            )
+            try:
+                return confirmation.run(candidates, deadline_s)
+            except (LaunchError, KeyboardInterrupt, StopRequestedError) as error:
+                self.note(
+                    f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
+                )
+                return confirmation.results(candidates)
+
+    def _worth(self, scenario: Scenario, choice: Choice) -> float:
+        """What was gained when it was measured, for the time that the proof takes; the whole job before its parts."""
+        default_s = self._default_s(scenario)
+        ratio = default_s / self.medians.get((scenario, choice), default_s)
+        part = scenario.ranks / (self.bench.nodes * self.bench.ppn)
+        # Where nothing was measured the model had a reason to choose.
+        return max(math.log(ratio), _LEAST_GAIN) * math.sqrt(part) / self._group_s(scenario, choice)
+
+    def _group_s(self, scenario: Scenario, choice: Choice) -> float:
+        """What one comparison of ``choice`` with the default is expected to take."""
+        return self._expect_s(scenario, self.bench.baseline(scenario)) + self._expect_s(scenario, choice)
+
+    def _expect_s(self, scenario: Scenario, choice: Choice) -> float:
+        """What measuring a choice takes: in the campaign it took so many times the calls themselves."""
+        time_s = self.medians.get((scenario, choice), self._default_s(scenario))
+        return self._overheads.get((scenario, choice), self._overhead) * EFFORT.expected_cost_s(time_s)
+
+    @cached_property
+    def _overheads(self) -> dict[tuple[Scenario, Choice], float]:
+        """What measuring took, over the calls: ranks meet before each of them."""
+        return {
+            (s.scenario, s.choice): s.cost_s / self.effort.expected_cost_s(s.time_s)
+            for s in self.samples
+            if s.status is Status.OK and s.cost_s > 0.0
+        }
+
+    @cached_property
+    def _overhead(self) -> float:
+        return median(self._overheads.values() or [1.0])
+
+    def _default_s(self, scenario: Scenario) -> float:
+        """What the default takes; where only others were measured, as long as the slowest of these."""
+        known = self.medians.get((scenario, self.bench.baseline(scenario)))
+        if known is None:
+            known = max((time_s for (s, _), time_s in self.medians.items() if s == scenario), default=None)
+        return known if known is not None else median(self.medians.values())

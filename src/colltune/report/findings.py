@@ -1,0 +1,255 @@
+"""What a campaign found, worked out from its measurements: the numbers behind the report, with no markup."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Any
+
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.report.interval import median_interval
+from colltune.report.tables import Gain
+
+# Samples of one group were started at once; their clocks are read one by one.
+_ONE_START_S = 0.5
+_HAIR_S = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One choice at one scenario, over all of its repetitions. Times in seconds; None where there are none.
+
+    ``low_s``, ``high_s``: 95% interval of the median, None where the repetitions are too few for one.
+    """
+
+    choice: Choice
+    status: Status
+    median_s: float | None
+    low_s: float | None
+    high_s: float | None
+    repetitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measured scenario: what is in force there, and all that was timed, fastest first, failures last."""
+
+    scenario: Scenario
+    chosen: Choice
+    timings: tuple[Timing, ...]
+
+    @property
+    def fastest(self) -> Choice:
+        return self.timings[0].choice
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the proof said about one departure from the default.
+
+    ``ratios``: time of the default over that of the choice, one per fresh group. ``low``: a bound of their median.
+    """
+
+    scenario: Scenario
+    choice: Choice
+    kept: bool
+    ratios: tuple[float, ...]
+    low: float
+    reason: str
+
+    @property
+    def speedup(self) -> float | None:
+        return median(self.ratios) if self.ratios else None
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """How good the selection of ``collective`` would have been had the campaign ended ``elapsed_s`` after its start.
+
+    ``slowdown``: mean over the measured scenarios of time over best, by the times known at the end.
+    """
+
+    collective: str
+    elapsed_s: float
+    slowdown: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A stretch of machine time given to one scenario. ``lane`` counts from 0: slots of one lane never overlap."""
+
+    scenario: Scenario
+    start_s: float
+    end_s: float
+    lane: int
+    choices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The scatter of one sample: interquartile range over median, ``elapsed_s`` after the start of the campaign.
+
+    ``drift``: its median over the median of all samples of the same scenario and choice; None where it is the only one.
+    """
+
+    scenario: Scenario
+    choice: Choice
+    elapsed_s: float
+    relative_iqr: float
+    drift: float | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that a report tells. ``proofs``: samples that the proof took, beside those of the campaign."""
+
+    environment: Environment
+    rule_sets: Mapping[str, RuleSet]
+    summary: Mapping[str, Any]
+    samples: Sequence[Sample]
+    proofs: Sequence[Sample] = ()
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What went through the gate, in the order of the scenarios."""
+        found = [
+            Decision(
+                Scenario(*entry["scenario"]),
+                parse_choice(entry["choice"]),
+                entry["verdict"] == "kept",
+                tuple(entry["ratios"]),
+                entry.get("low", min(entry["ratios"], default=0.0)),
+                entry["reason"],
+            )
+            for entry in self.summary.get("gate", [])
+        ]
+        return sorted(found, key=lambda decision: decision.scenario)
+
+    @property
+    def gains(self) -> list[Gain]:
+        """The decisions that were proven."""
+        return [
+            Gain(d.scenario, d.choice, median(d.ratios), d.low, max(d.ratios))
+            for d in self.decisions
+            if d.kept and d.ratios
+        ]
+
+    @property
+    def started_s(self) -> float:
+        return min((s.started_s for s in (*self.samples, *self.proofs)), default=0.0)
+
+    def cells(self, collective: str) -> list[Cell]:
+        """The measured scenarios of ``collective`` in ascending order."""
+        rules = self.rule_sets[collective]
+        return [
+            Cell(scenario, rules.evaluate(scenario), timings)
+            for scenario, timings in sorted(_timings(self.samples).items())
+            if scenario.collective == collective
+        ]
+
+
+def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[Timing, ...]]:
+    times: defaultdict[Scenario, defaultdict[Choice, list[float]]] = defaultdict(lambda: defaultdict(list))
+    failed: defaultdict[Scenario, dict[Choice, Status]] = defaultdict(dict)
+    for sample in samples:
+        if sample.status is Status.OK:
+            times[sample.scenario][sample.choice] += sample.times_s
+        else:
+            failed[sample.scenario][sample.choice] = sample.status
+    found = {}
+    for scenario, by_choice in times.items():
+        timed = sorted((_timing(choice, some) for choice, some in by_choice.items()), key=lambda t: t.median_s or 0.0)
+        lost = [Timing(c, s, None, None, None, 0) for c, s in failed[scenario].items() if c not in by_choice]
+        found[scenario] = (*timed, *lost)
+    return found
+
+
+def _timing(choice: Choice, times_s: Sequence[float]) -> Timing:
+    low_s, high_s = median_interval(times_s) or (None, None)
+    return Timing(choice, Status.OK, median(times_s), low_s, high_s, len(times_s))
+
+
+def knowledge(findings: Findings) -> list[Knowledge]:
+    """How the selection of each collective grew better while it was measured, in the order of time.
+
+    The selection at any time is the fastest measured by then; what is not measured yet runs the default.
+    """
+    medians: dict[Scenario, dict[Choice, float]] = {}
+    for scenario, timings in _timings(findings.samples).items():
+        medians[scenario] = {t.choice: t.median_s for t in timings if t.median_s is not None}
+    usable = {scenario for scenario, some in medians.items() if DEFAULT in some}
+    slowdown = {s: medians[s][DEFAULT] / min(medians[s].values()) for s in usable}
+    chosen_s = {s: medians[s][DEFAULT] for s in usable}
+    total: defaultdict[str, float] = defaultdict(float)
+    count: defaultdict[str, int] = defaultdict(int)
+    for scenario in usable:
+        total[scenario.collective] += slowdown[scenario]
+        count[scenario.collective] += 1
+    found = [Knowledge(name, 0.0, total[name] / count[name]) for name in sorted(count)]
+    start_s = findings.started_s
+    for slot_samples in _together(findings.samples):
+        sample = slot_samples[0]
+        scenario = sample.scenario
+        if scenario not in usable:
+            continue
+        best_s = min((medians[scenario][s.choice] for s in slot_samples if s.choice in medians[scenario]), default=None)
+        if best_s is not None and best_s < chosen_s[scenario]:
+            chosen_s[scenario] = best_s
+            now = best_s / min(medians[scenario].values())
+            total[scenario.collective] += now - slowdown[scenario]
+            slowdown[scenario] = now
+        end_s = sample.started_s + sum(s.cost_s for s in slot_samples) - start_s
+        name = scenario.collective
+        found.append(Knowledge(name, end_s, total[name] / count[name]))
+    return found
+
+
+def _together(samples: Iterable[Sample]) -> list[list[Sample]]:
+    """Samples that were taken side by side, each time in a list of their own, by their start."""
+    groups: defaultdict[tuple[int, int, Scenario], list[list[Sample]]] = defaultdict(list)
+    for sample in samples:
+        same = groups[sample.launch, sample.group, sample.scenario]
+        # A campaign that was resumed numbers its launches and groups from the beginning again.
+        if not same or abs(sample.started_s - same[-1][0].started_s) > _ONE_START_S:
+            same.append([])
+        same[-1].append(sample)
+    found = [some for lists in groups.values() for some in lists]
+    return sorted(found, key=lambda some: some[0].started_s)
+
+
+def timeline(findings: Findings) -> list[Slot]:
+    """How the machine was used while the campaign measured: what ran beside what, in as few lanes as that takes."""
+    free_at: list[float] = []
+    slots: list[Slot] = []
+    start_s = findings.started_s
+    for some in _together(findings.samples):
+        begin_s = some[0].started_s - start_s
+        end_s = begin_s + sum(sample.cost_s for sample in some)
+        # What answers take to arrive makes neighbours overlap by a hair; that is no second lane.
+        lane = next((i for i, free in enumerate(free_at) if free <= begin_s + _HAIR_S), len(free_at))
+        if lane == len(free_at):
+            free_at.append(0.0)
+        free_at[lane] = end_s
+        slots.append(Slot(some[0].scenario, begin_s, end_s, lane, len(some)))
+    return slots
+
+
+def spreads(findings: Findings) -> list[Spread]:
+    """The noise of every sample with at least four repetitions, and how it moved where it was measured again."""
+    samples = [s for s in (*findings.samples, *findings.proofs) if len(s.times_s) >= 4]
+    medians: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
+    for sample in samples:
+        medians[sample.scenario, sample.choice].append(sample.time_s)
+    found = []
+    for sample in sorted(samples, key=lambda s: s.started_s):
+        low, _, high = quantiles(sample.times_s, n=4)
+        same = medians[sample.scenario, sample.choice]
+        drift = sample.time_s / median(same) if len(same) > 1 else None
+        elapsed_s = sample.started_s - findings.started_s
+        found.append(Spread(sample.scenario, sample.choice, elapsed_s, (high - low) / sample.time_s, drift))
+    return found

@@ -1,0 +1,108 @@
+"""The report in words: what was gained, where, how sure that is, what it cost, and what to distrust."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from statistics import geometric_mean, median
+
+from colltune.core.units import format_duration, format_size
+from colltune.report.findings import Decision, Findings, spreads
+
+# Above these a reader should know that the machine was noisy, or moved while it was measured.
+NOISY = 0.25
+DRIFTING = 0.10
+
+
+def summary_sentences(findings: Findings) -> list[str]:
+    """A few sentences for somebody who reads nothing else."""
+    kept = [decision for decision in findings.decisions if decision.kept]
+    return [*_gain(findings, kept), *_certainty(findings, kept), _cost(findings)]
+
+
+def _gain(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
+    names = ", ".join(findings.rule_sets)
+    if not findings.summary.get("gated", True):
+        yield f"The proof was switched off: the decisions for {names} were measured once and may be slower."
+        return
+    if not kept:
+        yield f"Nothing was proven to be faster than the library's own choice, so it stands everywhere for {names}."
+        return
+    by_name: defaultdict[str, list[float]] = defaultdict(list)
+    for decision in kept:
+        by_name[decision.scenario.collective].append(decision.speedup or 1.0)
+    best = ", ".join(f"{name} {geometric_mean(some):.2f} times ({len(some)})" for name, some in sorted(by_name.items()))
+    yield (
+        f"{len(kept)} decisions make collectives {findings.summary['speedup']:.2f} times as fast on average where they"
+        f" hold: {best}. Everywhere else the library's own choice stands."
+    )
+    top = max(kept, key=lambda decision: decision.speedup or 0.0)
+    yield f"The most is gained at {where(top)} by {top.choice}: {top.speedup:.2f} times as fast."
+
+
+def _certainty(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
+    if kept:
+        yield (
+            f"Each was at least {findings.summary['speedup_worst']:.2f} times as fast as the default again and again in"
+            f" fresh comparisons ({min(len(d.ratios) for d in kept)} or more of them, over several launches)."
+        )
+    refused = [decision for decision in findings.decisions if not decision.kept]
+    if refused:
+        yield f"{len(refused)} further candidates looked faster and could not prove it; they were refused."
+    if findings.summary.get("reproducible"):
+        names = ", ".join(findings.summary["reproducible"])
+        yield f"{names}: one algorithm for all sizes of a shape, so that equal inputs give equal bits."
+    if findings.summary.get("interrupted"):
+        yield "The campaign was cut short; `colltune tune ... --resume` goes on from what was measured."
+    yield from warnings(findings)
+
+
+def warnings(findings: Findings) -> Iterator[str]:
+    """What a reader should distrust, each with its number and what to do."""
+    scatter = spreads(findings)
+    if scatter:
+        typical = median(spread.relative_iqr for spread in scatter)
+        if typical > NOISY:
+            yield (
+                f"The machine was noisy: half of the repetitions of a typical measurement lie {typical:.0%} apart."
+                " Tune again when it is quiet, or with a larger --budget."
+            )
+    drifts = sorted(abs(spread.drift - 1.0) for spread in scatter if spread.drift is not None)
+    if drifts and drifts[len(drifts) * 9 // 10] > DRIFTING:
+        yield (
+            f"Times moved by {drifts[len(drifts) * 9 // 10]:.0%} or more between launches in one measurement of ten."
+            " What was proven was proven over these launches all the same."
+        )
+
+
+def _cost(findings: Findings) -> str:
+    share, total_s = findings.summary["share"], findings.summary["total_s"]
+    launches = "1 launch" if share["launches"] == 1 else f"{share['launches']} launches"
+    ranks = findings.environment.nodes * findings.environment.ppn
+    return (
+        f"It took {findings.summary['samples']} measurements in {format_duration(share['wall_s'])} and {launches},"
+        f" {format_duration(total_s)} with the proof: {total_s * ranks / 3600.0:.3g} core-hours."
+    )
+
+
+def where(decision: Decision) -> str:
+    """``"alltoall 4 x 8 64 KiB"``: collective, nodes x ranks per node, message size."""
+    scenario = decision.scenario
+    size = "" if scenario.collective == "barrier" else f" {format_size(scenario.size_bytes)}"
+    return f"{scenario.collective} {scenario.nodes} x {scenario.ppn}{size}"
+
+
+def environment_rows(findings: Findings) -> list[tuple[str, str]]:
+    """What the tuning is valid for, as label and value."""
+    here = findings.environment
+    rows = [
+        ("MPI", f"{here.mpi} {here.mpi_version}"),
+        ("build of libmpi (SHA-256)", here.mpi_build),
+        ("machine", here.machine),
+        ("job", f"{here.nodes} nodes x {here.ppn} ranks per node" if here.nodes > 1 else f"{here.ppn} ranks, 1 node"),
+        ("thread level", here.thread_level),
+        ("seed", str(findings.summary["seed"])),
+    ]
+    rows += sorted(here.facts.items())
+    rows += [(f"{name} stopped because", reason) for name, reason in findings.summary.get("reasons", {}).items()]
+    return rows

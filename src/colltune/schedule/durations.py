@@ -1,0 +1,91 @@
+"""What measuring a scenario will take, judged by what others took."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colltune.core.sample import Sample
+from colltune.core.scenario import PER_BLOCK, Scenario
+
+Floats = NDArray[np.float64]
+# The line is fitted anew once there are so many times more samples.
+_GROWTH = 1.2
+# Samples of one kind below which there is no line.
+_FEWEST = 3
+_LEAST_S = 1e-6
+_DOUBT = 1e-3
+
+
+class Durations:
+    """Expected seconds per choice: a constant, a part per doubling of the ranks, and a part per byte that moves.
+
+    One line per collective, and one each for one node and for several: what crosses the network takes longer. Until
+    there are measurements everything takes ``first_s``. Coefficients are not negative, and relative errors count.
+    """
+
+    def __init__(self, first_s: float) -> None:
+        self._first_s = first_s
+        self._seen: defaultdict[tuple[str, bool], list[tuple[Scenario, float]]] = defaultdict(list)
+        self._lines: dict[tuple[str, bool], Floats] = {}
+        self._fitted: dict[tuple[str, bool], int] = {}
+        self.version = 0  # changes when expectations do
+
+    def tell(self, samples: Sequence[Sample]) -> None:
+        for sample in samples:
+            if sample.cost_s > 0.0:
+                self._seen[_kind(sample.scenario)].append((sample.scenario, sample.cost_s))
+        for kind, seen in self._seen.items():
+            if len(seen) >= max(_FEWEST, self._fitted.get(kind, 0) * _GROWTH):
+                self._lines[kind] = _line(seen)
+                self._fitted[kind] = len(seen)
+                self.version += 1
+
+    def expect_s(self, scenario: Scenario) -> float:
+        """Seconds that one choice takes in ``scenario``; by other collectives where nothing is known of its own."""
+        line = self._lines.get(_kind(scenario))
+        if line is not None:
+            return max(float(_row(scenario) @ line), _LEAST_S)
+        akin = [other for kind, other in self._lines.items() if kind[1] == (scenario.nodes > 1)]
+        akin = akin or list(self._lines.values())
+        return max([float(_row(scenario) @ other) for other in akin] + [_LEAST_S]) if akin else self._first_s
+
+    @property
+    def known(self) -> bool:
+        """Whether expectations come from measurements at all."""
+        return bool(self._lines)
+
+
+def _kind(scenario: Scenario) -> tuple[str, bool]:
+    return scenario.collective, scenario.nodes > 1
+
+
+def _row(scenario: Scenario) -> Floats:
+    peers = scenario.ranks if scenario.collective in PER_BLOCK else 1
+    return np.array([1.0, math.log2(scenario.ranks), float(scenario.size_bytes * peers)])
+
+
+def _line(seen: Sequence[tuple[Scenario, float]]) -> Floats:
+    """Least squares of the relative errors with coefficients of at least 0: a negative one is left out in turn.
+
+    What may be due to the constant as well as to size or ranks is taken to be due to the constant.
+    """
+    costs = np.array([cost_s for _, cost_s in seen])
+    rows = np.stack([_row(scenario) for scenario, _ in seen]) / costs[:, None]
+    scale = np.abs(rows).max(axis=0)
+    used = [column for column in range(rows.shape[1]) if scale[column] > 0.0]
+    while True:
+        # Two rows more, of which each asks that the part of ranks or bytes be nothing.
+        doubt = _DOUBT * np.eye(rows.shape[1])[1:, used]
+        table = np.vstack([rows[:, used] / scale[used], doubt])
+        solved = np.linalg.lstsq(table, np.concatenate([np.ones(len(costs)), np.zeros(len(doubt))]), rcond=None)[0]
+        if len(used) == 1 or solved.min() >= 0.0:
+            break
+        del used[int(solved.argmin())]
+    line = np.zeros(rows.shape[1])
+    line[used] = np.maximum(solved, 0.0) / scale[used]
+    return line

@@ -1,0 +1,194 @@
+"""The selection protocol: every rank takes the same step in the same call, whatever the ranks' counts and order."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+from collections.abc import Iterator
+from itertools import combinations, pairwise, product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from colltune.mpi.installation import Installation
+
+_ROOT = Path(__file__).parents[2]
+NOT, NOW, BESIDE = range(3)
+
+
+@pytest.fixture(scope="module")
+def protocol(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    made = tmp_path_factory.mktemp("protocol") / "protocol.so"
+    native = _ROOT / "native"
+    sources = [*(native / "alltoallv" / f"{name}.c" for name in ("policy", "table", "json", "choice"))]
+    more = [path for path in (native / "alltoallv").glob("*.c") if path not in sources]
+    command = [str(mpi.mpicc), "-std=c11", "-O2", "-shared", "-fPIC", f"-I{native / 'include'}"]
+    command += [f"-I{native / 'alltoallv'}", *map(str, [*sources, *more, _ROOT / "tests/native/alltoallv_select.c"])]
+    subprocess.run([*command, "-lm", "-o", str(made)], check=True)
+    return ctypes.CDLL(str(made))
+
+
+class Rank:
+    """A rank's copy of the protocol's state."""
+
+    def __init__(self, protocol: ctypes.CDLL) -> None:
+        self.protocol, self.state = protocol, ctypes.create_string_buffer(protocol.policy_bytes())
+        protocol.ct_policy_start(self.state)
+
+    def begin(self) -> tuple[int, int]:
+        choice = ctypes.c_int(-9)
+        return self.protocol.ct_policy_begin(self.state, ctypes.byref(choice)), choice.value
+
+    def agreed(self, choice: int) -> None:
+        self.protocol.ct_policy_agreed(self.state, choice)
+
+
+def sequences(ranks: int, calls: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Every way in which each rank's own size class may change from call to call."""
+    return product(product(range(2), repeat=ranks), repeat=calls)
+
+
+def explore(protocol: ctypes.CDLL, local: tuple[tuple[int, ...], ...]) -> int:
+    """Every order in which the ranks can get on with the calls; returns how many states were seen.
+
+    A rank goes on alone where the call agrees on nothing. An agreement is a collective: it ends when all ranks are in
+    their next one, which must be of the same call and of the same kind; if some are in one and others have made all
+    calls, that is a deadlock. What a rank ran in a call must be what the others ran in it.
+    """
+    ranks, calls = len(local[0]), len(local)
+    first = Rank(protocol).state.raw
+    todo = [tuple((0, first, None, ()) for _ in range(ranks))]
+    seen = set(todo)
+    while todo:
+        members = todo.pop()
+        found = [_alone(protocol, members, rank, calls) for rank in range(ranks)]
+        found.append(_together(protocol, members, local))
+        following = {state for state in found if state is not None}
+        if not following:
+            assert all(done == calls and waiting is None for done, _, waiting, _ in members), members
+        histories = [history for *_, history in members]
+        for one, other in combinations(histories, 2):
+            assert all(mine == theirs for mine, theirs in zip(one, other, strict=False)), histories
+        todo += following - seen
+        seen |= following
+    return len(seen)
+
+
+def _rank(protocol: ctypes.CDLL, state: bytes) -> Rank:
+    made = Rank(protocol)
+    ctypes.memmove(made.state, state, len(state))
+    return made
+
+
+def _alone(protocol: ctypes.CDLL, members: Any, rank: int, calls: int) -> Any:
+    """The next call of one rank: finished at once, or waiting in an agreement. None: it cannot go on."""
+    done, state, waiting, history = members[rank]
+    if waiting is not None or done == calls:
+        return None
+    copy = _rank(protocol, state)
+    agreement, choice = copy.begin()
+    if agreement == NOT:
+        after = (done + 1, copy.state.raw, None, (*history, choice))
+    else:
+        after = (done, copy.state.raw, (agreement, choice), history)
+    return (*members[:rank], after, *members[rank + 1 :])
+
+
+def _together(protocol: ctypes.CDLL, members: Any, local: tuple[tuple[int, ...], ...]) -> Any:
+    """The end of an agreement that all ranks are in. None: some are not."""
+    if any(waiting is None for _, _, waiting, _ in members):
+        return None
+    assert len({(done, waiting) for done, _, waiting, _ in members}) == 1, members
+    after = []
+    for done, state, (agreement, choice), history in members:
+        copy, agreed = _rank(protocol, state), max(local[done])
+        copy.agreed(agreed)
+        after.append((done + 1, copy.state.raw, None, (*history, agreed if agreement == NOW else choice)))
+    return tuple(after)
+
+
+@pytest.mark.mpi
+def test_every_sequence_of_counts_in_every_order_of_the_ranks(protocol: ctypes.CDLL) -> None:
+    for ranks, calls in ((2, 5), (3, 3)):
+        states = [explore(protocol, local) for local in sequences(ranks, calls)]
+        assert max(states) > calls * ranks
+
+
+@pytest.mark.mpi
+def test_long_runs_of_many_ranks_agree(protocol: ctypes.CDLL) -> None:
+    random = Random(1)
+    members = [Rank(protocol) for _ in range(5)]
+    for _ in range(3000):
+        classes = [random.choice((0, 0, 0, 0, 0, 1)) for _ in members]
+        begun = {member.begin() for member in members}
+        assert len(begun) == 1
+        if begun.pop()[0] != NOT:
+            for member in members:
+                member.agreed(max(classes))
+
+
+@pytest.mark.mpi
+def test_agreements_get_rare_while_counts_repeat_and_never_stop(protocol: ctypes.CDLL) -> None:
+    calls = 20_000
+    rank, agreements = Rank(protocol), []
+    for call in range(1, calls + 1):
+        agreement, _ = rank.begin()
+        if agreement != NOT:
+            rank.agreed(1)
+            agreements.append(call)
+    assert len(agreements) < 12 + calls // 1024
+    assert max(later - earlier for earlier, later in pairwise(agreements)) <= 1024
+
+
+@pytest.mark.mpi
+def test_sizes_that_swing_are_left_to_the_library_for_longer_and_longer(protocol: ctypes.CDLL) -> None:
+    rank, ran = Rank(protocol), []
+    for call in range(4000):
+        agreement, choice = rank.begin()
+        if agreement != NOT:
+            rank.agreed(1 + call % 2)
+        ran.append(0 if agreement == NOW else choice)
+    assert ran[-1000:].count(0) > 900
+
+
+@pytest.mark.mpi
+def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL, tmp_path: Path) -> None:
+    from colltune.alltoallv.setting import Setting
+    from colltune.alltoallv.table import Entry, Rule, around, find, load_table, save_table
+
+    rules = [Rule(*around(64), Setting("parata", 4, 2, 256)), Rule(*around(128), Setting("linear", 0, 8))]
+    save_table(tmp_path / "t.json", [Entry((5, 9), (2, 4), tuple(rules))], {"note": 'a {"quoted" name'})
+    assert load_table(tmp_path / "t.json")[0].rules == tuple(rules)
+    compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
+    path = str(tmp_path / "t.json").encode()
+    assert protocol.ct_table_load(path, 8, 4, compact, why, 256) & 1, why.value
+    for average in (1, 47, 48, 63, 64, 95, 96, 127, 128, 191, 192, 5000):
+        index = protocol.find_choice(compact, ctypes.c_int64(average * 8), ctypes.c_int64(8), 8)
+        expected = find(load_table(tmp_path / "t.json"), 8, 4, average)
+        assert (index == 0) == (expected.algorithm == "library"), average
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '{"format": 2, "entries": []}', '{"format": 1, "entries": [{"ranks": [1]}]}', "[" * 500],
+)
+def test_a_broken_table_leaves_everything_to_the_library(protocol: ctypes.CDLL, tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.json").write_text(text)
+    compact, why = ctypes.create_string_buffer(b"\xff" * 4096, 4096), ctypes.create_string_buffer(256)
+    whole = protocol.ct_table_load(str(tmp_path / "t.json").encode(), 8, 4, compact, why, 256) & 1
+    assert not whole
+    assert protocol.find_choice(compact, ctypes.c_int64(800), ctypes.c_int64(8), 8) == 0
+
+
+@pytest.mark.mpi
+def test_a_table_with_an_unknown_algorithm_is_refused_whole(protocol: ctypes.CDLL, tmp_path: Path) -> None:
+    rule = {"average_bytes": [0, 99], "algorithm": "later", "radix": 2}
+    entries = [{"ranks": [8, 8], "ppn": [4, 4], "rules": [rule]}]
+    (tmp_path / "t.json").write_text(json.dumps({"format": 1, "entries": entries}))
+    compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
+    assert not protocol.ct_table_load(str(tmp_path / "t.json").encode(), 8, 4, compact, why, 256) & 1
+    assert b"t.json" in why.value

@@ -1,0 +1,60 @@
+"""Unchanged programs with MPI_Alltoallv by a table, and the selection protocol on a real MPI."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from colltune.cli.run import with_alltoallv
+from colltune.mpi.installation import Installation
+
+_APPLICATION = Path(__file__).parents[1] / "native" / "alltoallv_application.c"
+
+
+def table(path: Path, *rules: tuple[int, int, str, int]) -> Path:
+    made = [{"average_bytes": [low, high], "algorithm": name, "radix": radix} for low, high, name, radix in rules]
+    path.write_text(json.dumps({"format": 1, "entries": [{"ranks": [3, 64], "ppn": [1, 64], "rules": made}]}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def application(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("application") / "application"
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([str(mpi.mpicc), *flags, str(_APPLICATION), "-ldl", "-o", str(program)], check=True)
+    return program
+
+
+def ran(mpi: Installation, program: Path, where: Path, ranks: int) -> tuple[str, list[int]]:
+    command = [str(mpi.mpiexec), "-n", str(ranks), str(program), "300"]
+    environment = {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    arguments, variables = with_alltoallv(command, where, environment)
+    done = subprocess.run(arguments, env=variables, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = done.stdout.split()
+    return " ".join(words[:2]), [int(word) for word in words[3:]]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [4, 5])
+def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
+    mpi: Installation, application: Path, tmp_path: Path, ranks: int
+) -> None:
+    rules = [(0, 47, "parata", 2), (48, 1535, "hieata", 2), (1536, 99999, "linear", 0)]
+    verdict, counts = ran(mpi, application, table(tmp_path / "table.json", *rules), ranks)
+    assert verdict == "wrong=0 alike=1"
+    assert sum(counts) == 300
+    assert sum(1 for count in counts[1:] if count > 0) >= 2, counts
+
+
+@pytest.mark.mpi
+def test_a_table_of_other_ranks_or_a_broken_one_leaves_all_to_the_library(
+    mpi: Installation, application: Path, tmp_path: Path
+) -> None:
+    beside = table(tmp_path / "table.json", (0, 99999, "parata", 2))
+    beside.write_text(beside.read_text().replace("[3, 64]", "[7, 7]", 1))
+    assert ran(mpi, application, beside, 3) == ("wrong=0 alike=1", [300, 0, 0, 0, 0, 0, 0])

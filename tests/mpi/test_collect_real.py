@@ -1,0 +1,54 @@
+"""`colltune collect` on the real MPICH: a whole small grid in one launch, as Parquet, and resumed for nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.collect import journal_of
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+
+pytestmark = pytest.mark.mpi
+
+
+def collect(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    options = ["--mpiexec", str(mpi.mpiexec), "--ppn", "2", "--max-size", "64", "--out", str(out), *more]
+    command = [sys.executable, "-m", "colltune", "collect", "bcast", "allreduce", *options]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+
+
+def test_the_table_has_every_legal_choice_of_every_scenario(mpi: Installation, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    out = tmp_path / "data.parquet"
+    done = collect(mpi, out)
+    assert done.returncode == 0, done.stderr
+    table = pandas.read_parquet(out)
+    assert f"{len(table)} rows in" in done.stdout
+    journal = read_journal(journal_of(out))
+    assert len(table) == len(journal.samples), "on shared memory everything legal has a time"
+    assert sum(note.kind == "launch" for note in journal.notes) == 1
+    assert (table.time_us > 0).all()
+    assert (table.cost_s > 0).all()
+    for (collective, _size), rows in table.groupby(["collective", "msg_bytes"]):
+        assert rows.is_default.sum() == 1
+        assert len(set(rows.algorithm)) == len(rows) >= 5, collective
+    assert {3, 5, 6, 7} & set(table.msg_bytes), "sizes that are no power of two"
+    assert set(table.nprocs) == {2}
+
+    before = out.read_bytes()
+    again = collect(mpi, out)
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
+    resumed = collect(mpi, out, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert out.read_bytes() == before
+    wider = collect(mpi, out, "--resume", "--between", "2")
+    assert wider.returncode == 0, wider.stderr
+    assert len(pandas.read_parquet(out)) > len(table)

@@ -1,0 +1,71 @@
+"""Every command line in the documentation runs, in the order in which a reader meets it.
+
+Fenced blocks of ``sh`` run in a directory of the page's own; one that begins with ``#!`` is a job script, and runs
+as the scheduler would on its first node. Other languages are not commands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.mpi.installation import Installation
+
+pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1200)]
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md"))
+_BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+# What a reader installs is what these tests already run in.
+_INSTALLING = re.compile(r"^(python3 -m venv|\. .*activate|pip install)\b")
+
+
+def blocks(page: Path) -> list[str]:
+    """The commands of ``page``. Raises AssertionError for a fence that is neither a command nor known to be none."""
+    found = []
+    for match in _BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if match["language"] == "sh":
+            found.append(match["text"])
+        else:
+            assert match["language"] in {"toml", "python", "text", "json", "yaml", "c"}, match.group(0)
+    return found
+
+
+def test_indented_commands_do_not_escape() -> None:
+    for page in PAGES:
+        if page.parent.name != "design" and page.name != "results.md":
+            assert not re.search(r"^    (\$ )?(colltune|mpiexec|make|python3?) ", page.read_text(), re.MULTILINE), page
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_commands_of_a_page_run(mpi: Installation, page: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PBS_O_WORKDIR": str(tmp_path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    environment["PATH"] = os.pathsep.join([str(commands(tmp_path)), str(mpi.mpiexec.parent), environment["PATH"]])
+    for block in blocks(page):
+        lines = [line for line in block.splitlines() if not _INSTALLING.match(line)]
+        script = "\n".join(lines) if block.startswith("#!") else "set -e\n" + "\n".join(lines)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+
+def commands(place: Path) -> Path:
+    """A directory with the `colltune` of this source tree."""
+    directory = place / "bin"
+    directory.mkdir()
+    script = directory / "colltune"
+    path = os.pathsep.join(sys.path)
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec {sys.executable} -m colltune "$@"\n')
+    script.chmod(0o755)
+    return directory

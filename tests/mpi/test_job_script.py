@@ -1,0 +1,126 @@
+"""The job script of the README in a real Slurm: ended before it is done, submitted again, and done."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from slurm_cluster import slurm_cluster, why_not
+
+from colltune.core.sample import Status
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, load_tuning
+
+pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+ROOT = Path(__file__).parents[2]
+# All nodes of this Slurm are one machine; MPICH is told to take its two ranks for two nodes.
+TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+
+
+def readme_script() -> str:
+    """The Slurm script that the README shows."""
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"^Slurm.*?\n\n((?:    .*\n)+)", text[text.index("two lines change") :], re.MULTILINE)
+    if block is None:
+        block = re.search(r"((?:    .*\n)+)", text[text.index("    #!/bin/bash\n    #SBATCH") :])
+    assert block is not None
+    return re.sub(r"^    ", "", block.group(1), flags=re.MULTILINE)
+
+
+@pytest.fixture
+def slurm(mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, str]]:
+    """Two nodes of one core, and `colltune` and the application where a job finds them."""
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    (commands / "colltune").write_text(f'#!/bin/sh\nexec {sys.executable} -u -m colltune "$@"\n')
+    (commands / "colltune").chmod(0o755)
+    (tmp_path / "app.c").write_text(
+        "#include <mpi.h>\n#include <stdio.h>\nint main(int c, char **v) { int n = 0, x = 1; MPI_Init(&c, &v);"
+        ' MPI_Allreduce(&x, &n, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD); if (n == 2) puts("ran"); MPI_Finalize(); }\n'
+    )
+    subprocess.run([mpi.mpicc, tmp_path / "app.c", "-o", tmp_path / "app"], check=True)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
+    for name, value in TWO_NODES.items():
+        monkeypatch.setenv(name, value)
+    with slurm_cluster(tmp_path / "slurm", nodes=2, cores=1) as environment:
+        yield {**environment, "PATH": f"{commands}:{mpi.mpiexec.parent}:{environment['PATH']}"}
+
+
+def submit(slurm: Mapping[str, str], place: Path, script: str, *changes: tuple[str, str]) -> str:
+    """The number of a job of ``script``, cut to two nodes of one rank."""
+    sizes = (("--nodes=16", "--nodes=2"), ("--ntasks-per-node=32", "--ntasks-per-node=1"))
+    for old, new in (*sizes, *changes):
+        assert old in script, script
+        script = script.replace(old, new)
+    (place / "job.sh").write_text(script)
+    command = ["sbatch", "--parsable", "--output=job-%j.out", "job.sh"]
+    return subprocess.run(command, cwd=place, env=slurm, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def wait_for(what: Callable[[], bool], limit_s: float, say: Callable[[], str]) -> None:
+    end = time.monotonic() + limit_s
+    while not what():
+        assert time.monotonic() < end, say()
+        time.sleep(0.2)
+
+
+def state(slurm: Mapping[str, str], job: str) -> str:
+    answer = subprocess.run(
+        ["scontrol", "show", "job", job], env=slurm, capture_output=True, text=True, check=False
+    ).stdout
+    found = re.search(r"JobState=(\w+)", answer)
+    return found.group(1) if found else "GONE"
+
+
+def ended(slurm: Mapping[str, str], job: str) -> bool:
+    return state(slurm, job) not in ("PENDING", "RUNNING", "COMPLETING")
+
+
+@pytest.mark.parametrize("end", ["cancelled", pytest.param("timed out", marks=pytest.mark.slow)])
+def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
+    slurm: Mapping[str, str], tmp_path: Path, end: str
+) -> None:
+    script, tuned = readme_script(), tmp_path / "tuned"
+    # A minute is the shortest limit that Slurm knows; the campaign is made to last longer.
+    limit = [("--time=01:00:00", "--time=00:01:00"), ("--budget 5m", "--budget 30m --max-size 32MiB")]
+    job = submit(slurm, tmp_path, script, *(limit if end == "timed out" else []))
+
+    def said() -> str:
+        return (tmp_path / f"job-{job}.out").read_text() if (tmp_path / f"job-{job}.out").exists() else "nothing"
+
+    journal = tuned / JOURNAL
+    wait_for(lambda: journal.exists() and journal.read_bytes().count(b'"sample"') > 20, 90.0, said)
+    if end == "cancelled":
+        subprocess.run(["scancel", job], env=slurm, check=True)
+    wait_for(lambda: ended(slurm, job), 150.0, said)
+    assert state(slurm, job) == ("CANCELLED" if end == "cancelled" else "TIMEOUT")
+    first = read_journal(journal).samples
+    assert len(first) > 20
+    partial = load_tuning(tuned)
+    assert set(partial.rule_sets) == {"bcast", "allreduce"}
+    assert partial.summary["interrupted"] is True
+    assert list((tuned / "mpich").glob("*.json"))
+
+    again = [
+        ("--out tuned/", "--out tuned/ --resume"),
+        ("--budget 5m", "--budget 15s --max-size 64"),
+        ("./app", str(tmp_path / "app")),
+    ]
+    job = submit(slurm, tmp_path, script, *again)
+    wait_for(lambda: ended(slurm, job), 150.0, said)
+    assert state(slurm, job) == "COMPLETED", said()
+    assert "ran" in said()
+    samples = read_journal(journal).samples
+    assert samples[: len(first)] == first
+    assert {(s.scenario.nodes, s.scenario.ppn) for s in samples} == {(2, 1)}
+    once = Counter((s.scenario, s.choice) for s in samples if s.status is Status.OK)
+    assert set(once.values()) == {1}
+    assert load_tuning(tuned).summary["interrupted"] is False

@@ -1,0 +1,208 @@
+"""The live selector on the real libraries: what it makes run, at which bound, and where it stays out of the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
+from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
+from colltune.liveselect import FOLDER, in_force_via
+from colltune.mpi.installation import Installation, Library
+from colltune.native_build import build, build_library
+from colltune.store.tuning import Tuning, load_tuning, save_tuning
+from colltune.verify.conformance import replay_arguments
+from colltune.workbench import MachineOptions, Workbench, open_workbench
+
+pytestmark = pytest.mark.mpi
+NATIVE = Path(__file__).parents[1] / "native"
+FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
+QUIET = {
+    "OMPI_MCA_btl": "^ofi",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+}
+
+
+@dataclass
+class Live:
+    """A library with the selector compiled for it."""
+
+    bench: Workbench
+    preload: Path
+    directory: Path
+
+    def run(
+        self, ranks: int, command: Sequence[str], rules: bytes, beside: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        (self.directory / LIVE_FILE).write_bytes(rules)
+        loaded = f"{self.preload}:{beside}" if beside else str(self.preload)
+        inside = {"LD_PRELOAD": loaded, "COLLTUNE_SELECT": str(self.directory / LIVE_FILE), **variables}
+        started = self.bench.command(command, inside, ppn=ranks)
+        environment = {**os.environ, **QUIET, **started.environment, **inside}
+        return subprocess.run(
+            started.argv, env=environment, capture_output=True, text=True, timeout=200, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def emit(self, *rule_sets: RuleSet) -> bytes:
+        return LiveEmitter(self.bench.catalogue, self.bench.settings).emit(rule_sets)[LIVE_FILE]
+
+
+def live(installation: Installation, directory: Path) -> Live:
+    bench = open_workbench(MachineOptions(mpiexec=str(installation.mpiexec), ppn=4), {**os.environ, **QUIET})
+    return Live(bench, build_library(installation.mpicc), directory)
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
+    return live(request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi"), tmp_path)
+
+
+@pytest.fixture
+def on_openmpi(openmpi: Installation, tmp_path: Path) -> Live:
+    return live(openmpi, tmp_path)
+
+
+def shared(source: str, target: Path) -> Path:
+    compiler = shutil.which("cc") or "gcc"
+    command = [compiler, *FLAGS, "-shared", "-fPIC", str(NATIVE / source), "-o", str(target), "-ldl"]
+    subprocess.run(command, check=True, timeout=60)
+    return target
+
+
+def program(mpi: Live, source: str) -> str:
+    target = mpi.directory / Path(source).stem
+    subprocess.run([str(mpi.bench.installation.mpicc), *FLAGS, str(NATIVE / source), "-o", str(target)], check=True)
+    return str(target)
+
+
+def test_the_selector_decides_at_each_bound(on_openmpi: Live) -> None:
+    """By bytes of a block or of the vector; for gather and scatter too, which no file can do."""
+    bounds = {
+        "allgather": 960,
+        "alltoall": 960,
+        "bcast": 960,
+        "gather": 960,
+        "scatter": 960,
+        "reduce_scatter_block": 960,
+    }
+    low = {"allgather": "ring", "alltoall": "linear", "bcast": "pipeline", "gather": "binomial"}
+    low |= {"scatter": "binomial", "reduce_scatter_block": "butterfly"}
+    names = {"linear": "basic_linear"}
+    ranks, rule_sets = 4, []
+    for name, bound in bounds.items():
+        basis = live_basis(on_openmpi.bench.catalogue, name)
+        bound *= ranks if basis is SizeBasis.TOTAL else 1
+        low_rule = Rule(None, None, bound, parse_choice(low[name]))
+        rule_sets.append(RuleSet(name, basis, (low_rule, Rule(None, None, None, DEFAULT))))
+    beside = shared("algorithm_names.c", on_openmpi.directory / "names.so")
+    show = program(on_openmpi, "show_algorithms.c")
+    sizes = [944, 960, 976]
+    done = on_openmpi.run(ranks, [show, *map(str, sizes)], on_openmpi.emit(*rule_sets), beside)
+    plain = on_openmpi.run(ranks, [show, *map(str, sizes)], on_openmpi.emit(), beside)
+    assert done.returncode == 0, done.stderr
+    default = plain.stdout.splitlines()
+    for line, without in zip(done.stdout.splitlines(), default, strict=True):
+        name, size, *ran = line.split()
+        if name in low:
+            if int(size) <= 960:
+                assert names.get(low[name], low[name]) in " ".join(ran), line
+            else:
+                assert line == without
+
+
+def test_the_selector_decides_on_mpich(mpi: Installation, tmp_path: Path) -> None:
+    """Messages of all ranks together show which algorithm ran (every rank is its own node here: ppn is 1)."""
+    mpich = live(mpi, tmp_path)
+    if mpi.version.startswith("4.0"):
+        pytest.skip("4.0 has no radix to choose")
+    radices = [parse_choice(f"k_dissemination(k={k})") for k in (2, 8)]
+    by_ppn = RuleSet("barrier", SizeBasis.NONE, (Rule(1, None, None, radices[1]), Rule(None, None, None, radices[0])))
+    ring = RuleSet(
+        "allgather", SizeBasis.TOTAL, (Rule(None, None, 960 * 5, Choice("ring")), Rule(None, None, None, DEFAULT))
+    )
+    beside, count = shared("send_count.c", tmp_path / "count.so"), program(mpich, "count_sends.c")
+    variables = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
+    done = mpich.run(5, [count, "960", "964"], mpich.emit(by_ppn, ring), beside, **variables)
+    plain = mpich.run(5, [count, "960", "964"], mpich.emit(), beside, **variables)
+    assert done.returncode == 0, done.stderr
+    sent, default = (
+        {tuple(line.split()[:2]): int(line.split()[2]) for line in run.stdout.splitlines()} for run in (done, plain)
+    )
+    assert sent["barrier", "960"] == 5 * 4
+    assert default["barrier", "960"] == 5 * 3
+    assert sent["allgather", "960"] == 5 * 4
+    assert sent["allgather", "964"] == default["allgather", "964"] != 5 * 4
+
+
+@pytest.mark.parametrize("number", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 19))])
+def test_whatever_the_rules_prefer_every_legal_call_works(either: Live, number: int) -> None:
+    rule_sets = []
+    for name in COLLECTIVES:
+        choices = either.bench.catalogue.choices(name)[1:]
+        if choices:
+            basis = live_basis(either.bench.catalogue, name)
+            tuned = choices[number % len(choices)]
+            bounds = [Rule(None, None, 4096, tuned), Rule(None, None, None, DEFAULT)]
+            rules = (Rule(None, None, None, tuned),) if basis is SizeBasis.NONE else tuple(bounds)
+            rule_sets.append(RuleSet(name, basis, rules))
+    conformance = str(build(either.bench.installation.mpicc, "conformance"))
+    done = either.run(4, [conformance, *replay_arguments([2, 3, 4], rule_sets, short=True)], either.emit(*rule_sets))
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "failures=0" in done.stdout
+
+
+def test_threads_that_call_at_once_are_refused(either: Live) -> None:
+    rules = either.emit(RuleSet.always("bcast", SizeBasis.MESSAGE, either.bench.catalogue.choices("bcast")[1]))
+    conformance = str(build(either.bench.installation.mpicc, "conformance"))
+    arguments = ["--thread-level", "multiple", "--ranks", "2", "--short", "--only", "bcast"]
+    done = either.run(2, [conformance, *arguments], rules)
+    assert done.returncode == 0, done.stderr
+    assert "live selector is off: the program asked for MPI_THREAD_MULTIPLE" in done.stderr
+    assert "refused" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        (b"", "cannot be read"),
+        (b"colltune-live 2\n", "line 1"),
+        (b"colltune-live 1\nchoice 0 - no_such_variable=1\n", "no control variable no_such_variable"),
+        (b"colltune-live 1\nrules bcast message\nrule - - - 3\n", "line 3"),
+        (b"colltune-live 1\nchoice 0 two-heads -\n", "need that is not known"),
+    ],
+)
+def test_rules_that_cannot_be_read_turn_it_off(on_openmpi: Live, rules: bytes, why: str) -> None:
+    conformance = str(build(on_openmpi.bench.installation.mpicc, "conformance"))
+    done = on_openmpi.run(2, [conformance, "--ranks", "2", "--short", "--only", "barrier"], rules)
+    assert done.returncode == 0, done.stderr
+    assert "live selector is off" in done.stderr
+    assert why in done.stderr
+
+
+def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path) -> None:
+    bench = either.bench
+    choice = bench.catalogue.choices("bcast")[1]
+    rules = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)
+    files = {f"{FOLDER}/{LIVE_FILE}": either.emit(rules)}
+    save_tuning(tmp_path, Tuning(bench.environment, {"bcast": RuleSet.always("bcast", rules.basis)}, files, {}))
+    tuning = load_tuning(tmp_path)
+    scenario = Scenario("bcast", 1, 4, 64)
+    assert in_force_via(tuning, "file", os.environ).rule_sets["bcast"].evaluate(scenario) == DEFAULT
+    found = in_force_via(tuning, "live", os.environ)
+    assert found.rule_sets["bcast"].evaluate(scenario) == choice
+    assert found.variables_at(tmp_path)["COLLTUNE_SELECT"] == str(tmp_path / FOLDER / LIVE_FILE)
+    with pytest.raises(InputError, match="no way"):
+        in_force_via(tuning, "air", os.environ)
+    assert bench.installation.library in (Library.MPICH, Library.OPENMPI)

@@ -1,0 +1,86 @@
+"""Real nodes, real TCP: colltune on a cluster of network namespaces."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from namespaces import NamespaceCluster, namespace_cluster, why_not
+
+from colltune.core.sample import Sample, Status
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, load_tuning
+
+pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+
+
+@pytest.fixture(scope="module")
+def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCluster]:
+    with namespace_cluster(tmp_path_factory.mktemp("cluster"), 4) as cluster:
+        yield cluster
+
+
+def test_the_links_have_the_rate_that_was_asked_for(four_nodes: NamespaceCluster) -> None:
+    script = (
+        "import socket, time; s = socket.create_connection(('node1', 5001)); t = time.monotonic();"
+        "s.sendall(bytes(12_500_000)); s.shutdown(1); s.recv(1); print(time.monotonic() - t)"
+    )
+    sink = (
+        "import socket; s = socket.create_server(('', 5001)); print(flush=True); c, _ = s.accept();"
+        "[None for _ in iter(lambda: c.recv(1 << 20), b'')]"
+    )
+    with subprocess.Popen(four_nodes.inside(sys.executable, "-c", sink, node="node1"), stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        done = four_nodes.run(sys.executable, "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert 0.09 < float(done.stdout) < 0.5  # 100 Mbit at 1 Gbit/s: 0.1 s, and what a busy machine adds
+
+
+def test_tune_works_across_nodes(
+    mpi: Installation, four_nodes: NamespaceCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    done = four_nodes.run(
+        *(sys.executable, "-m", "colltune", "tune", "allgather", "--max-size", "64", "--budget", "6s"),
+        *("--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(1)), "--out", str(tmp_path)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "4 nodes x 1 ranks" in done.stdout
+    samples = read_journal(tmp_path / JOURNAL).samples
+    assert {(s.scenario.nodes, s.scenario.ppn) for s in samples} == {(4, 1), (2, 1)}
+    assert {s.status for s in samples} <= {Status.OK, Status.INAPPLICABLE}
+    assert all(four_nodes.sent_bytes(node) > 100_000 for node in four_nodes.hosts)
+    assert load_tuning(tmp_path).environment.nodes == 4
+
+
+def test_disjoint_nodes_measure_at_once_and_find_the_same(
+    mpi: Installation, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On slow links, so that ranks wait for the network and not for a core."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    (tmp_path / "topology").write_text("top: crossbar\ngroup0: node[0-1]\ngroup1: node[2-3]\n")
+    found: dict[str, list[Sample]] = {}
+    with namespace_cluster(tmp_path_factory.mktemp("slow"), 4, rate="40mbit") as cluster:
+        for name in ("serial", str(tmp_path / "topology")):
+            out = tmp_path / f"tuned-{Path(name).name}"
+            done = cluster.run(
+                *(sys.executable, "-m", "colltune", "tune", "bcast", "allgather", "--gate", "off", "--budget", "100s"),
+                *("--min-size", "16KiB", "--max-size", "16KiB", "--mpiexec", str(mpi.mpiexec), "--topology", name),
+                *("--hostfile", str(cluster.host_file(1)), "--out", str(out)),
+            )
+            assert done.returncode == 0, done.stderr
+            assert ("at once" in done.stdout) == (name != "serial"), done.stdout
+            found[Path(name).name] = list(read_journal(out / JOURNAL).samples)
+    serial, parallel = found["serial"], found["topology"]
+    assert {(s.scenario, s.choice, s.status) for s in serial} == {(s.scenario, s.choice, s.status) for s in parallel}
+    times = {(s.scenario, s.choice): s.time_s for s in serial if s.status is Status.OK}
+    ratios = sorted(
+        s.time_s / times[s.scenario, s.choice] for s in parallel if s.status is Status.OK and s.scenario.nodes == 2
+    )
+    assert 0.9 < ratios[len(ratios) // 2] < 1.1

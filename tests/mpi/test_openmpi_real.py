@@ -1,0 +1,286 @@
+"""Open MPI itself: the agent measures it, the file decides which algorithm runs, and no legal call fails under one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from colltune.backends import open_backend
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Status
+from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
+from colltune.core.space import Point, shapes
+from colltune.emit.openmpi import RULES_FILE, OpenMpiEmitter
+from colltune.measure.contract import Effort
+from colltune.mpi.installation import Installation
+from colltune.native_build import build
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, load_tuning
+from colltune.verify.conformance import replay_arguments, run_conformance
+from colltune.workbench import MachineOptions, Workbench, open_workbench
+
+pytestmark = pytest.mark.mpi
+NATIVE = Path(__file__).parents[1] / "native"
+FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
+# Looking for networks takes a second of every launch; and inside a container everyone is root.
+QUIET = {
+    "OMPI_MCA_btl": "^ofi",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
+# What runs, by choice, where the function is not called as the choice.
+FUNCTIONS = {
+    "allgather linear": "basic_linear",
+    "allgather recursive_doubling": "recursivedoubling",
+    "allgather neighbor": "neighborexchange",
+    "allreduce recursive_doubling": "recursivedoubling",
+    "allreduce rabenseifner": "redscat_allgather",
+    "alltoall linear": "basic_linear",
+    "alltoall modified_bruck": "intra_bruck",
+    "barrier linear": "basic_linear",
+    "barrier double_ring": "doublering",
+    "barrier recursive_doubling": "recursivedoubling",
+    "bcast binary_tree": "bintree",
+    "reduce linear": "basic_linear",
+    "reduce rabenseifner": "redscat_gather",
+    "reduce_scatter non_overlapping": "nonoverlapping",
+    "reduce_scatter_block recursive_doubling": "recursivedoubling",
+    "reduce_scatter_block recursive_halving": "recursivehalving",
+}
+
+
+@pytest.fixture(scope="module")
+def bench(openmpi: Installation) -> Workbench:
+    return open_workbench(MachineOptions(mpiexec=str(openmpi.mpiexec), ppn=4), {**os.environ, **QUIET})
+
+
+@pytest.fixture(scope="module")
+def emitter(openmpi: Installation) -> OpenMpiEmitter:
+    emitter = open_backend(openmpi).emitter
+    assert isinstance(emitter, OpenMpiEmitter)
+    return emitter
+
+
+@pytest.fixture(scope="module")
+def programs(openmpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("programs")
+    show = [str(openmpi.mpicc), *FLAGS, str(NATIVE / "show_algorithms.c"), "-o", str(directory / "show_algorithms")]
+    subprocess.run(show, check=True, timeout=60)
+    compiler = shutil.which("cc") or "gcc"
+    names = [*FLAGS, "-shared", "-fPIC", str(NATIVE / "algorithm_names.c"), "-o", str(directory / "names.so"), "-ldl"]
+    subprocess.run([compiler, *names], check=True, timeout=60)
+    return directory
+
+
+Shown = dict[tuple[str, int], str]
+Show = Callable[[int, Sequence[int], bytes | None], Shown]
+
+
+@pytest.fixture
+def show(openmpi: Installation, emitter: OpenMpiEmitter, programs: Path, tmp_path: Path) -> Show:
+    """Which algorithms run on so many ranks at some sizes, with a file of rules or without any."""
+
+    def show(ranks: int, sizes: Sequence[int], rules: bytes | None) -> Shown:
+        environment = {**os.environ, **QUIET}
+        if rules is not None:
+            (tmp_path / RULES_FILE).write_bytes(rules)
+            environment |= emitter.environment(tmp_path)
+        command = [str(openmpi.mpiexec), "--oversubscribe", "-n", str(ranks), "-x", f"LD_PRELOAD={programs}/names.so"]
+        done = subprocess.run(
+            [*command, str(programs / "show_algorithms"), *map(str, sizes)],
+            env=environment, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+        return {(line[0], int(line[1])): line[2] if len(line) > 2 else "" for line in lines}
+
+    return show
+
+
+def function_of(collective: str, choice: Choice) -> str:
+    return FUNCTIONS.get(f"{collective} {choice.algorithm}", choice.algorithm)
+
+
+def emitted(emitter: OpenMpiEmitter, *rule_sets: RuleSet) -> bytes:
+    return emitter.emit([emitter.expressible(rules, shapes(1, 8)) for rules in rule_sets])[RULES_FILE]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5])
+def test_the_file_decides_at_each_bound_and_beside_it(show: Show, emitter: OpenMpiEmitter, ranks: int) -> None:
+    """A bound in the size that this collective compares, and one element below and above; two ranks and more."""
+    bound = 960 * ranks  # a multiple of every rank count, so that no block is rounded
+    pairs = {
+        "allreduce": ("recursive_doubling", "basic_linear", bound),
+        "alltoall": ("linear", "pairwise", bound * ranks),
+        "bcast": ("binary_tree", "basic_linear", bound),
+        "reduce": ("linear", "in_order_binary(segment_size=0)", bound),
+        "reduce_scatter_block": ("basic_linear", "butterfly", bound),
+    }
+    rule_sets = {}
+    for name, (low, high, size) in pairs.items():
+        basis = emitter.catalogue.collective(name).basis
+        rules = (Rule(None, None, size, parse_choice(low)), Rule(None, None, None, parse_choice(high)))
+        rule_sets[name] = RuleSet(name, basis, rules)
+    step = 4 * ranks
+    shown = show(ranks, [bound - step, bound, bound + step], emitted(emitter, *rule_sets.values()))
+    for (name, size), ran in shown.items():
+        if name in rule_sets:
+            choice = rule_sets[name].evaluate(Scenario(name, 1, ranks, size))
+            assert function_of(name, choice) in ran, (name, size, ran)
+
+
+def test_other_rank_counts_and_collectives_keep_the_default(show: Show, emitter: OpenMpiEmitter) -> None:
+    """Rules for 4 ranks alone: Open MPI would give them to fewer ranks as well, and to all that are more."""
+    rule_sets = []
+    for name in ("allgather", "alltoall", "barrier", "bcast", "gather", "scatter"):
+        choice = emitter.catalogue.choices(name)[1]
+        basis = emitter.catalogue.collective(name).basis
+        rules = (Rule(None, 3, None, DEFAULT), Rule(None, 4, None, choice), Rule(None, None, None, DEFAULT))
+        rule_sets.append(RuleSet(name, basis, rules))
+    rules_file = emitted(emitter, *rule_sets)
+    for ranks in (2, 3, 5):
+        assert show(ranks, [960, 61440], rules_file) == show(ranks, [960, 61440], None)
+    ran = show(4, [960], rules_file)
+    for rule_set in rule_sets:
+        assert function_of(rule_set.collective, rule_set.rules[1].choice) in ran[rule_set.collective, 960]
+
+
+def test_a_file_with_a_fault_is_ignored_without_a_word(show: Show, emitter: OpenMpiEmitter) -> None:
+    """That is why `colltune run` reads the file before the library does."""
+    good = emitted(emitter, RuleSet.always("alltoall", SizeBasis.TOTAL, Choice("pairwise")))
+    assert "pairwise" in show(3, [960], good)["alltoall", 960]
+    assert show(3, [960], good[: len(good) // 2]) == show(3, [960], None)
+
+
+def most_choices() -> int:
+    from colltune.catalog import load
+
+    return max(len(load("openmpi", "5.0").choices(name)) for name in COLLECTIVES)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [number if number < 4 else pytest.param(number, marks=pytest.mark.slow) for number in range(1, most_choices())],
+)
+def test_whatever_a_file_prefers_every_legal_call_works(
+    bench: Workbench, emitter: OpenMpiEmitter, tmp_path: Path, number: int
+) -> None:
+    rule_sets = []
+    for name in COLLECTIVES:
+        choices = emitter.catalogue.choices(name)
+        if len(choices) > 1:
+            basis = emitter.catalogue.collective(name).basis
+            rules = RuleSet.always(name, basis, choices[1:][number % (len(choices) - 1)])
+            rule_sets.append(emitter.expressible(rules, shapes(1, 8)))
+    for name, data in emitter.emit(rule_sets).items():
+        (tmp_path / name).write_bytes(data)
+    program = build(bench.installation.mpicc, "conformance", None)
+    variables = emitter.environment(tmp_path)
+    command = bench.command([str(program), *replay_arguments([2, 3, 4], rule_sets, short=True)], variables)
+    result = run_conformance(command.argv, {**bench.process_environment, **command.environment, **variables}, 200.0)
+    assert result.passed, result.message
+
+
+def test_every_choice_of_the_catalogue_is_measured_and_right(bench: Workbench) -> None:
+    source = bench.live_source(seed=1)
+    try:
+        for name in COLLECTIVES:
+            choices = bench.legal(Scenario(name, 1, 4, 0 if name == "barrier" else 4096))
+            for ranks in (2, 4):
+                scenario = Scenario(name, 1, ranks, 0 if name == "barrier" else 4096)
+                legal = tuple(choice for choice in choices if choice in bench.legal(scenario))
+                [(_, samples)] = list(source.measure([Point(scenario, legal)], SHORT))
+                assert [(s.choice, s.status) for s in samples] == [(choice, Status.OK) for choice in legal]
+    finally:
+        source.close()
+
+
+def test_a_launch_ends_when_it_is_told_to(bench: Workbench) -> None:
+    """Not after the ten seconds that the host waits before it kills: a proof has many launches."""
+    source = bench.live_source(seed=1)
+    source.start()
+    before_s = time.monotonic()
+    source.close()
+    assert time.monotonic() - before_s < 8.0
+
+
+def test_what_does_not_fit_is_inapplicable_and_the_job_goes_on(bench: Workbench) -> None:
+    source = bench.live_source(seed=1)
+    scenario = Scenario("alltoall", 1, 4, 64)
+    wanted = Point(scenario, (DEFAULT, Choice("two_proc"), Choice("pairwise")))
+    try:
+        [(_, samples)] = list(source.measure([wanted], SHORT))
+    finally:
+        source.close()
+    assert [s.status for s in samples] == [Status.OK, Status.INAPPLICABLE, Status.OK]
+    assert source.launches == 1
+
+
+def test_more_choices_than_the_agent_keeps_communicators_for(bench: Workbench) -> None:
+    """128 are kept for one group of ranks; then all are given back."""
+    source = bench.live_source(seed=1)
+    points = []
+    for turn in range(8):
+        for name in COLLECTIVES:
+            scenario = Scenario(name, 1, 2, 0 if name == "barrier" else 1 << (6 + turn))
+            points.append(Point(scenario, bench.legal(scenario)))
+    try:
+        found = list(source.measure(points, Effort(relative_width=9.0, box_s=1e-5, fewest=1, most=1, warm_up=0)))
+    finally:
+        source.close()
+    assert len(found) == len(points)
+    assert all(sample.status is Status.OK for _, samples in found for sample in samples)
+
+
+def colltune(*arguments: str, timeout_s: float = 280.0) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "colltune", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout_s, check=False)
+
+
+def test_tune_run_check_verify_and_explain(openmpi: Installation, programs: Path, tmp_path: Path) -> None:
+    tuned = tmp_path / "tuned"
+    wanted = ["--mpiexec", str(openmpi.mpiexec), "--out", str(tuned), "--budget", "40s"]
+    done = colltune("tune", "alltoall", "allgatherv", "--max-size", "1KiB", "--ppn", "2", *wanted)
+    assert done.returncode == 0, done.stderr
+    assert "allgatherv: Open MPI settles its algorithm when the job starts" in done.stdout
+    samples = read_journal(tuned / JOURNAL).samples
+    assert {sample.status for sample in samples} == {Status.OK}
+    assert len({sample.choice for sample in samples}) > 5
+    application = [str(openmpi.mpiexec), "-n", "2", str(programs / "show_algorithms")]
+    ran = colltune("run", "--prove", str(tuned), "--", *application[:3], "-x", f"LD_PRELOAD={programs}/names.so",
+                   application[3], "256")  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert "the tuning was in force: the kernel saw" in ran.stderr
+    checked = colltune("check", str(tuned), "--short")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    verified = colltune("verify", str(tuned), "--launches", "2")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    explained = colltune("explain", str(tuned), "alltoall", "--size", "64")
+    assert explained.returncode == 0, explained.stderr
+    choice = load_tuning(tuned).rule_sets["alltoall"].evaluate(Scenario("alltoall", 1, 2, 64))
+    runs = "Open MPI's own decision" if choice == DEFAULT else "coll/tuned, algorithm"
+    assert runs in explained.stdout
+    (tuned / "openmpi" / RULES_FILE).write_bytes(b"1\n")
+    broken = colltune("run", str(tuned), "--", *application, "256")
+    assert broken.returncode == 2
+    assert "was changed" in broken.stderr
+
+
+def test_doctor_names_what_goes_before_the_rules(openmpi: Installation) -> None:
+    environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment |= {"OMPI_MCA_coll_tuned_bcast_algorithm": "3", "OMPI_MCA_coll": "^tuned"}
+    command = [sys.executable, "-m", "colltune", "doctor", "--ppn", "2", "--mpiexec", str(openmpi.mpiexec)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "coll_tuned_bcast_algorithm is 3, which goes before every rule of bcast" in done.stdout
+    assert "coll is ^tuned, which leaves out coll/tuned" in done.stdout

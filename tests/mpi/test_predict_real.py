@@ -1,0 +1,96 @@
+"""`colltune predict` for the MPICH that is here: what it writes, what it leaves alone, and that a job runs with it."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT
+from colltune.core.errors import InputError
+from colltune.mpi.installation import Installation
+from colltune.predictor import existing_tuning, predict, widened
+from colltune.pretrained.hardware import Hardware
+from colltune.pretrained.model import load_model
+from colltune.store.tuning import load_tuning, save_tuning, tuned_sizes
+from colltune.workbench import MachineOptions, Workbench, open_workbench
+
+pytestmark = pytest.mark.mpi
+NATIVE = Path(__file__).parents[1] / "native"
+# Two sockets of 16 cores and InfiniBand EDR: near to several of the clusters that were trained on.
+NODE = Hardware(3.3, 80, 150, 32, 64, 2, 2, 16, 3, 25.0, 4, 1)
+
+
+@pytest.fixture(scope="module")
+def bench(mpi: Installation) -> Workbench:
+    return open_workbench(MachineOptions(str(mpi.mpiexec), ppn=2), os.environ)
+
+
+def test_every_guess_is_legal_and_the_files_say_it(bench: Workbench):
+    wide = widened(bench, 16, 32)
+    result = predict(wide, load_model(), NODE, 1 << 20)
+    made = [guess for guess in result.guesses if guess.choice != DEFAULT]
+    assert made
+    assert len(made) < len(result.guesses)  # it abstains somewhere
+    for guess in made:
+        assert guess.choice in wide.catalogue.legal(guess.scenario, "single")
+        assert guess.sureness > 0.5
+    for name, rules in result.tuning.rule_sets.items():
+        files = {path.partition("/")[2]: data for path, data in result.tuning.files.items()}
+        assert wide.emitter.parse(files, name) == rules
+        for guess in result.guesses:
+            if guess.scenario.collective == name:
+                assert rules.evaluate(guess.scenario) == guess.choice
+
+
+def test_the_whole_machine_is_predicted_without_a_pause(bench: Workbench):
+    """A second is promised, and kept on an idle machine; this is for what would take it to many."""
+    model = load_model()
+    before_s = time.process_time()
+    predict(widened(bench, 32, 64), model, NODE, 1 << 20)
+    assert time.process_time() - before_s < 4.0
+
+
+def test_a_model_of_nothing_changes_nothing(bench: Workbench):
+    nobody = replace(load_model(), forests={})
+    result = predict(widened(bench, 4, 4), nobody, NODE, 1 << 16)
+    assert not result.guesses
+    with pytest.raises(InputError, match="no collective"):
+        predict(bench, nobody, NODE, 1 << 16, ["gossip"])
+
+
+def test_a_tuning_of_this_machine_is_kept(bench: Workbench, tmp_path: Path):
+    here = bench.environment
+    assert existing_tuning(tmp_path, here) is None
+    guessed = predict(bench, load_model(), NODE, 1 << 12).tuning
+    save_tuning(tmp_path, guessed)
+    assert existing_tuning(tmp_path, here) is None  # a prediction may be made again
+    save_tuning(tmp_path, replace(guessed, summary={}))
+    assert existing_tuning(tmp_path, here) is not None
+    save_tuning(tmp_path, replace(guessed, environment=replace(here, machine="another"), summary={}))
+    with pytest.raises(InputError, match="another"):
+        existing_tuning(tmp_path, here)
+
+
+def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installation, tmp_path: Path):
+    out = tmp_path / "tuned"
+    colltune = [sys.executable, "-c", "from colltune.cli import main; main()"]
+    options = ["--mpiexec", str(mpi.mpiexec), "--out", str(out), "--ppn", "8", "--nodes", "4"]
+    said = subprocess.run([*colltune, "predict", *options], capture_output=True, text=True, timeout=120, check=True)
+    assert "keep it" in said.stdout
+    assert "Nothing was measured or proven" in said.stdout
+    tuning = load_tuning(out)
+    assert tuning.summary["predicted"]
+    assert tuned_sizes(out)["allgather"][0] == 1
+    program = tmp_path / "one_sum"
+    subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
+    job = [str(mpi.mpiexec), "-n", "2", str(program)]
+    run = subprocess.run(
+        [*colltune, "run", str(out), "--", *job], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    report = subprocess.run([*colltune, "report", str(out)], capture_output=True, text=True, timeout=120, check=False)
+    assert "Traceback" not in report.stderr

@@ -1,0 +1,242 @@
+"""Profiles of programs whose calls are known, in C, Fortran and Python, under every MPI that is here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from colltune.mpi.installation import Installation
+from colltune.native_build import build_library
+from colltune.profile.application import Calls, Profile
+from colltune.profile.files import load_profile
+from colltune.profile.parts import part_files, read_parts
+from colltune.profile.preload import preload_command, preload_environment
+
+pytestmark = pytest.mark.mpi
+_SOURCES = Path(__file__).resolve().parents[1] / "native"
+_RANKS = 4
+_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@dataclass(frozen=True)
+class Kit:
+    """Compilers and launcher of one MPI."""
+
+    mpicc: str
+    mpiexec: str
+    mpif90: str | None
+    openmpi: bool
+
+    def environment(self) -> dict[str, str]:
+        python = {"MPI4PY_MPIABI": "openmpi" if self.openmpi else "mpich"}
+        return {**os.environ, **_ROOT, **python, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+
+    def profile(self, program: list[str], place: Path, ranks: int = _RANKS) -> tuple[int, Profile]:
+        library = build_library(self.mpicc)
+        out = place / "app.json"
+        more = ["--oversubscribe"] if self.openmpi else []
+        command = preload_command([self.mpiexec, *more, "-n", str(ranks), *program], self.openmpi)
+        environment = preload_environment(library, out, self.environment())
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        if not part_files(out):
+            pytest.fail(f"no profile: {done.returncode} {done.stdout} {done.stderr}")
+        return done.returncode, read_parts(part_files(out))
+
+
+def _debian(name: str) -> Kit | None:
+    tools = [shutil.which(f"{tool}.{name}") for tool in ("mpicc", "mpiexec", "mpif90")]
+    if tools[0] is None or tools[1] is None:
+        return None
+    fortran = tools[2] if shutil.which("gfortran") else None
+    return Kit(tools[0], tools[1], fortran, name == "openmpi")
+
+
+@pytest.fixture(params=["of the tests", "mpich", "openmpi"])
+def kit(request: pytest.FixtureRequest) -> Kit:
+    if request.param == "of the tests":
+        mpi: Installation = request.getfixturevalue("mpi")
+        return Kit(str(mpi.mpicc), str(mpi.mpiexec), None, False)
+    found = _debian(request.param)
+    if found is None:
+        pytest.skip(f"no {request.param} of the system (Debian: lib{request.param}-dev)")
+    return found
+
+
+def rows(profile: Profile) -> dict[tuple[str, str, int], tuple[float, int]]:
+    """(collective, form, ranks of the communicator) -> calls of the communicator, bytes over all ranks."""
+    found: dict[tuple[str, str, int], tuple[float, int]] = {}
+    for one in profile.calls:
+        key = one.collective, one.form, one.communicator.size
+        calls, size_bytes = found.get(key, (0.0, 0))
+        found[key] = calls + one.calls, size_bytes + one.own_bytes
+    return found
+
+
+def compiled(kit: Kit, place: Path, compiler: str, source: str, *flags: str) -> str:
+    program = place / "program"
+    command = [compiler, *flags, str(_SOURCES / source), "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False)
+    assert done.returncode == 0, done.stderr
+    return str(program)
+
+
+def has_persistent(kit: Kit) -> list[str]:
+    source = "#include <mpi.h>\nint main(void) { return MPI_Bcast_init == 0; }\n"
+    command = [kit.mpicc, "-Werror", "-x", "c", "-", "-o", os.devnull]
+    return (
+        ["-DPERSISTENT"]
+        if subprocess.run(command, input=source, text=True, capture_output=True).returncode == 0
+        else []
+    )
+
+
+def only(profile: Profile, collective: str, size: int = _RANKS, form: str = "blocking") -> Calls:
+    (found,) = [
+        one for one in profile.calls if (one.collective, one.communicator.size, one.form) == (collective, size, form)
+    ]
+    return found
+
+
+def test_every_call_of_a_c_program_is_counted(kit: Kit, tmp_path: Path) -> None:
+    persistent = has_persistent(kit)
+    code, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "known_calls.c", *persistent)], tmp_path)
+    assert code == 0
+    expected = {
+        ("barrier", "blocking", 4): (3, 0),
+        ("bcast", "blocking", 4): (5, 5 * 4 * 128),
+        ("allreduce", "blocking", 4): (8, 8 * 4 * 64),
+        ("reduce", "blocking", 4): (1, 4 * 24),
+        ("gather", "blocking", 4): (1, 4 * 16),
+        ("gatherv", "blocking", 4): (1, 2 * 32),
+        ("scatter", "blocking", 4): (1, 4 * 16),
+        ("scatterv", "blocking", 4): (1, 2 * 32),
+        ("allgather", "blocking", 4): (1, 4 * 16),
+        ("allgatherv", "blocking", 4): (1, 2 * 32),
+        ("alltoall", "blocking", 4): (2, 2 * 4 * 4 * 64),
+        ("alltoallv", "blocking", 4): (1, 4 * 4 * 8),
+        ("reduce_scatter", "blocking", 4): (1, 4 * 16),
+        ("reduce_scatter_block", "blocking", 4): (1, 4 * 32),
+        ("scan", "blocking", 4): (1, 4 * 4),
+        ("exscan", "blocking", 4): (1, 4 * 4),
+        # Three times two halves of two ranks, ten calls each.
+        ("allreduce", "blocking", 2): (60, 60 * 2 * 4),
+        ("bcast", "nonblocking", 4): (4, 4 * 4 * 20),
+        ("allreduce", "nonblocking", 4): (4, 4 * 4 * 20),
+        ("neighbor_allgather", "blocking", 4): (1, 4 * 12),
+        ("neighbor_alltoall", "blocking", 4): (1, 4 * 24),
+    }
+    if persistent:
+        expected |= {
+            ("allreduce", "persistent", 4): (5, 5 * 4 * 24),
+            ("bcast", "persistent", 4): (2, 2 * 4 * 28),
+        }
+    assert rows(profile) == expected
+    assert {one.size: count for one, count in profile.communicators} == {4: 2.0, 2: 6.0}
+    assert all((one.nodes, one.ppn) == (1, one.size) for one, _ in profile.communicators)
+    assert (profile.ranks, profile.reporting, profile.ended, profile.lost_calls) == (4, 4, "", 0)
+
+
+def test_how_calls_were_made_is_noted(kit: Kit, tmp_path: Path) -> None:
+    _, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "known_calls.c")], tmp_path)
+    bcast, allreduce, alltoallv = (only(profile, name) for name in ("bcast", "allreduce", "alltoallv"))
+    assert (bcast.root_zero, bcast.root_repeated) == (2 * 4, 0)  # roots 0 1 2 3 0
+    assert (allreduce.in_place, allreduce.op) == (4, "arithmetic")
+    assert only(profile, "reduce").op == "extremum"
+    assert only(profile, "reduce").in_place == 1  # at the root
+    assert allreduce.size_least == allreduce.size_most == 64
+    assert alltoallv.blocks is not None
+    # Rank r sends 2 doubles to itself and 1 to each rank of the other parity: 2 + 2 of them, and one count is 0.
+    assert alltoallv.blocks.sparsity == pytest.approx(0.25)
+    assert alltoallv.blocks.self_share == pytest.approx(0.5)
+    assert alltoallv.blocks.spread == pytest.approx(0.5**0.5)
+    # Every call of the world and of the halves, made anew with the same members, found its like on the other ranks.
+    assert all(one.samples == one.rank_calls for one in profile.calls if one.form == "blocking")
+    assert all(one.waiting_s is not None and one.waiting_s <= one.time_s for one in profile.calls if one.samples)
+
+
+def test_every_call_of_a_fortran_program_is_counted(kit: Kit, tmp_path: Path) -> None:
+    if kit.mpif90 is None:
+        pytest.skip("this MPI has no Fortran here")
+    program = compiled(kit, tmp_path, kit.mpif90, "known_calls.f90", "-w", "-fallow-argument-mismatch")
+    code, profile = kit.profile([program], tmp_path)
+    assert code == 0
+    assert rows(profile) == {
+        ("allreduce", "blocking", 4): (6, 6 * 4 * 64),
+        ("bcast", "blocking", 4): (1, 4 * 12),
+        ("barrier", "blocking", 4): (1, 0),
+        ("alltoall", "blocking", 4): (4, 4 * 4 * 4 * 16),
+        ("bcast", "nonblocking", 4): (1, 4 * 32),
+        ("allgather", "blocking", 4): (3, 3 * 4 * 32),
+        ("reduce", "blocking", 4): (1, 4 * 48),
+    }
+    assert only(profile, "allreduce").in_place == 4
+
+
+def test_every_call_of_a_python_program_is_counted(kit: Kit, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    if kit.mpif90 is not None and not kit.openmpi:
+        pytest.skip("mpi4py does not load Debian's MPICH")
+    code, profile = kit.profile([sys.executable, str(_SOURCES / "known_calls.py")], tmp_path)
+    assert code == 0
+    assert rows(profile) == {
+        ("allreduce", "blocking", 4): (6, 6 * 4 * 64),
+        ("bcast", "blocking", 4): (2, 2 * 4 * 40),
+        ("alltoall", "blocking", 2): (8, 8 * 2 * 2 * 16),
+        ("barrier", "nonblocking", 4): (1, 0),
+    }
+    assert profile.threads_multiple
+
+
+@pytest.mark.parametrize("end", ["abort", "crash"])
+def test_a_job_that_is_aborted_leaves_what_there_is(kit: Kit, tmp_path: Path, end: str) -> None:
+    code, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "known_calls.c"), end], tmp_path)
+    assert code != 0
+    assert profile.ended
+    assert 1 <= profile.reporting <= 4
+    allreduce = only(profile, "allreduce")
+    assert allreduce.rank_calls == 8 * profile.reporting
+
+
+def test_the_command_writes_shows_and_draws(mpi: Installation, tmp_path: Path) -> None:
+    kit = Kit(str(mpi.mpicc), str(mpi.mpiexec), None, False)
+    program = compiled(kit, tmp_path, kit.mpicc, "known_calls.c")
+    environment = {**kit.environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def colltune(*words: str) -> str:
+        command = [sys.executable, "-m", "colltune", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    colltune("profile", "--out", "app.json", "--", kit.mpiexec, "-n", "4", program)
+    assert load_profile(tmp_path / "app.json").ranks == 4
+    assert not part_files(tmp_path / "app.json")
+    shown = colltune("profile", "show", "app.json", "--plot", "app.svg")
+    assert "alltoallv" in shown
+    assert "<svg" in (tmp_path / "app.svg").read_text()
+
+
+def test_the_exit_code_is_the_programs(mpi: Installation, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "colltune", "profile", "--", str(mpi.mpiexec), "-n", "2", "sh", "-c", "exit 5"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert done.returncode == 5
+    assert "left no profile" in done.stderr
+
+
+@pytest.mark.parametrize("names", [("shim", "alltoallv"), ("agent",), ("conformance",), ("probe",)])
+def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, ...], tmp_path: Path) -> None:
+    native = _SOURCES.parents[1] / "native"
+    folders = [native / name for name in names if (native / name).is_dir()]
+    include = [f"-I{folder}" for folder in [native / "include", *folders]]
+    flags = ["-std=c11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", *include]
+    for source in sorted(path for folder in folders for path in folder.glob("*.c")):
+        command = [str(mpi.mpicc), *flags, "-c", str(source), "-o", str(tmp_path / "object.o")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

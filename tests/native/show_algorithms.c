@@ -1,0 +1,66 @@
+/* Prints which algorithms of Open MPI run in one call of each collective, per size. Run it with algorithm_names.c
+ * preloaded.
+ *
+ * Arguments: sizes in bytes, multiples of 4 and of the ranks, as colltune names them: a block for allgather, alltoall,
+ * gather and scatter, the whole vector for the others. Lines: collective, size, names.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+extern const char *ct_algorithms(void) __attribute__((weak));
+
+static const char *const names[] = { "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather",
+                                     "reduce", "reduce_scatter", "reduce_scatter_block", "scatter" };
+enum { COLLECTIVES = sizeof names / sizeof *names };
+
+static void call(int collective, const char *in, char *out, int bytes, int ranks, int rank)
+{
+    MPI_Comm comm = MPI_COMM_WORLD;
+    int *counts = calloc((size_t) ranks, sizeof *counts);
+    if (counts == NULL)
+        MPI_Abort(comm, 2);
+    for (int i = 0; i < ranks; i++)
+        counts[i] = bytes / 4 / ranks + (i < bytes / 4 % ranks);
+    switch (collective) {
+        case 0: MPI_Allgather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, comm); break;
+        case 1: MPI_Allreduce(in, out, bytes / 4, MPI_FLOAT, MPI_SUM, comm); break;
+        case 2: MPI_Alltoall(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, comm); break;
+        case 3: MPI_Barrier(comm); break;
+        case 4: MPI_Bcast(out, bytes, MPI_BYTE, 0, comm); break;
+        case 5: MPI_Gather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, 0, comm); break;
+        case 6: MPI_Reduce(in, out, bytes / 4, MPI_FLOAT, MPI_SUM, 0, comm); break;
+        case 7: MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, MPI_SUM, comm); break;
+        case 8: MPI_Reduce_scatter_block(in, out, bytes / 4 / ranks, MPI_FLOAT, MPI_SUM, comm); break;
+        /* What is of no significance off the root is not given, as an application may do. */
+        default: MPI_Scatter(rank ? NULL : in, rank ? 0 : bytes, rank ? MPI_DATATYPE_NULL : MPI_BYTE, out, bytes,
+                             MPI_BYTE, 0, comm);
+    }
+    free(counts);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, ranks;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (ct_algorithms == NULL)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    for (int i = 1; i < argc; i++) {
+        int bytes = atoi(argv[i]);
+        char *in = calloc((size_t) bytes * (size_t) ranks + 1, 1), *out = calloc((size_t) bytes * (size_t) ranks + 1, 1);
+        if (in == NULL || out == NULL)
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        for (int c = 0; c < COLLECTIVES; c++) {
+            ct_algorithms();
+            call(c, in, out, bytes, ranks, rank);
+            if (rank == 0)
+                printf("%s %d %s\n", names[c], bytes, ct_algorithms());
+        }
+        free(in);
+        free(out);
+    }
+    MPI_Finalize();
+    return 0;
+}

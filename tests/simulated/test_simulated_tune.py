@@ -1,0 +1,110 @@
+"""`colltune tune` and `colltune collect` on simulated clusters, as a user runs them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.core.errors import InputError
+from colltune.core.scenario import Scenario
+from colltune.evaluate.dataset import load_grids, read_table
+from colltune.simulation import find_simgrid
+from colltune.store.tuning import load_deployable, load_tuning
+
+
+def run(environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "colltune", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=240, check=False)
+
+
+@pytest.fixture(scope="module", name="tuned")
+def _tuned(simulated_environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("tuned") / "out"
+    sizes = ("--min-size", "1KiB", "--max-size", "16KiB")
+    done = run(
+        simulated_environ, "tune", "bcast", "--simulate", "dragonfly:4x2", *sizes, "--budget", "1m", "--out", str(out)
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no MPI reads them" in done.stdout
+    return out
+
+
+def test_a_tuned_simulated_cluster_beats_its_default(tuned: Path) -> None:
+    tuning = load_tuning(tuned)
+    assert tuning.environment.machine == "dragonfly:4x2"
+    assert tuning.summary["speedup"] > 1.03
+    assert tuning.summary["machine_s"] > 0.0
+    rules = tuning.rule_sets["bcast"]
+    # knomial with k = 2 is the default of small messages, and never what departs from it.
+    chosen = {str(rules.evaluate(Scenario("bcast", 4, 2, 1 << power))) for power in range(10, 15)}
+    assert chosen != {"default"}
+    written = json.loads((tuned / "simulated" / "rules.json").read_text())
+    assert "no MPI library reads" in written["about"]
+    assert len(written["collectives"]["bcast"]["rules"]) == len(rules.rules)
+
+
+def test_its_rules_can_be_explained_and_not_run(tuned: Path, simulated_environ: dict[str, str]) -> None:
+    said = run(simulated_environ, "explain", str(tuned), "bcast", "--size", "4KiB")
+    assert said.returncode == 0, said.stderr
+    assert "fresh group" in said.stdout or "none was tried" in said.stdout
+    for command in (("env", str(tuned)), ("run", str(tuned), "--", "true"), ("verify", str(tuned))):
+        refused = run(simulated_environ, *command)
+        assert refused.returncode == 2, command
+        assert "simulated cluster dragonfly:4x2" in refused.stderr
+    with pytest.raises(InputError, match="no MPI reads its rules"):
+        load_deployable(tuned)
+
+
+def test_the_whole_table_of_a_cluster(simulated_environ: dict[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "table.csv.gz"
+    done = run(
+        simulated_environ,
+        *("collect", "allreduce", "bcast", "--simulate", "fattree:4x2", "--out", str(out)),
+        *("--min-size", "512", "--max-size", "8KiB", "--node-counts", "2,3,4"),
+    )
+    assert done.returncode == 0, done.stderr
+    table = read_table(out)
+    assert set(table.collective) == {"allreduce", "bcast"}
+    assert set(zip(table.nodes, table.ppn, strict=True)) == {(n, p) for n in (2, 3, 4) for p in (1, 2)}
+    assert any(size & (size - 1) for size in table.msg_bytes)
+    assert (table.n_reps == 1).all()
+    assert {grid.collective for grid in load_grids([out], fewest_scenarios=10)} == {"allreduce", "bcast"}
+    assert table.is_default.sum() == len(table.groupby(["collective", "nodes", "ppn", "msg_bytes"]))
+
+
+def test_a_campaign_that_was_cut_off_goes_on(simulated_environ: dict[str, str], tmp_path: Path) -> None:
+    arguments = ("tune", "barrier", "gather", "--simulate", "fattree:3x1", "--max-size", "64", "--out", str(tmp_path))
+    assert run(simulated_environ, *arguments, "--gate", "off").returncode == 0
+    measured = (tmp_path / "journal.jsonl").read_text()
+    again = run(simulated_environ, *arguments)
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
+    assert run(simulated_environ, *arguments, "--resume").returncode == 0
+    assert (tmp_path / "journal.jsonl").read_text().startswith(measured)
+
+
+def test_what_does_not_go_together_is_refused(simulated_environ: dict[str, str], tmp_path: Path) -> None:
+    for more, said in (
+        (("--simulate", "dragonfly:4x2", "--ppn", "2"), "--ppn cannot be used with --simulate"),
+        (("--simulate", "dragonfly:4x2", "--reproducible"), "--reproducible"),
+        (("--simulate", "ring:4x2"), "no simulated network 'ring'"),
+    ):
+        done = run(simulated_environ, "tune", "bcast", *more, "--out", str(tmp_path))
+        assert done.returncode == 2, more
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_without_simgrid_it_is_said_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="apt-get install libsimgrid-dev"):
+        find_simgrid({"PATH": str(tmp_path)})
+
+
+def test_a_broken_smpirun_is_said(tmp_path: Path) -> None:
+    for name in ("smpirun", "smpicxx"):
+        (tmp_path / name).write_text("#!/bin/sh\necho nothing of use\n")
+        (tmp_path / name).chmod(0o755)
+    with pytest.raises(InputError, match="does not say its version"):
+        find_simgrid({"PATH": str(tmp_path)})

@@ -1,0 +1,81 @@
+"""The Python interface, on a tuning written by hand; tests/mpi tunes through it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import colltune
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.store.journal import Journal
+from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+
+HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {})
+RING = Choice("ring")
+RULES = RuleSet("allreduce", SizeBasis.MESSAGE, (Rule(None, None, 4096, RING), Rule(None, None, None, DEFAULT)))
+GATE = {
+    "scenario": ["allreduce", 1, 2, 4096],
+    "choice": "ring",
+    "verdict": "kept",
+    "ratios": [1.5, 1.25],
+    "low": 1.25,
+    "reason": "for the test",
+}
+
+
+@pytest.fixture
+def tuned(tmp_path: Path) -> colltune.Tuned:
+    variables = {"CT_TEST_FILE": "{directory}/mpich/a.json"}
+    save_tuning(tmp_path, Tuning(HERE, {"allreduce": RULES}, {"mpich/a.json": b"{}"}, variables, {"gate": [GATE]}))
+    with Journal.create(tmp_path / JOURNAL, HERE) as journal:
+        here = Scenario("allreduce", 1, 2, 4096)
+        journal.append([Sample(here, RING, Status.OK, (3e-6, 1e-6, 2e-6)), Sample(here, DEFAULT, Status.HUNG)])
+    return colltune.load(tmp_path)
+
+
+def test_a_tuning_answers_what_is_in_force(tuned: colltune.Tuned) -> None:
+    assert tuned.choose("allreduce", "4KiB") == RING
+    assert tuned.choose("allreduce", "8KiB") == DEFAULT
+    assert tuned.choose("allreduce", "1KiB", nodes=4, ppn=8) == RING
+    with pytest.raises(InputError, match="bcast was not tuned"):
+        tuned.choose("bcast", "4KiB")
+
+
+def test_frames_hold_every_sample_and_every_decision(tuned: colltune.Tuned) -> None:
+    pytest.importorskip("pandas")
+    samples, decisions = tuned.samples(), tuned.decisions()
+    assert samples["median_s"].tolist()[0] == pytest.approx(2e-6)
+    assert samples["status"].tolist() == ["ok", "hung"]
+    assert samples["median_s"].isna().tolist() == [False, True]
+    assert decisions.loc[0, ["choice", "kept", "low", "comparisons"]].tolist() == ["ring", True, 1.25, 2]
+    assert decisions.loc[0, "speedup"] == pytest.approx(1.375)
+
+
+def test_run_sets_the_variables_and_returns_the_exit_code(tuned: colltune.Tuned) -> None:
+    check = "import os, sys; sys.exit(7 if os.environ['CT_TEST_FILE'].endswith('mpich/a.json') else 1)"
+    assert tuned.run([sys.executable, "-c", check]) == 7
+
+
+def test_a_format_that_needs_another_librarys_times_is_refused(tuned: colltune.Tuned, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="measured under mpich"):
+        tuned.to("openmpi", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (written,) = tuned.to("mpich", tmp_path / "out")
+    assert written.read_bytes() == b"{}"
+
+
+def test_text_for_a_list_of_collectives_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is text, not a list"):
+        colltune.tune("bcast", tmp_path)
+
+
+def test_importing_colltune_imports_nothing_heavy() -> None:
+    check = "import colltune, sys; sys.exit(any(m in sys.modules for m in ('numpy', 'sklearn', 'rich', 'typer')))"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -1,0 +1,25 @@
+"""Choices as text, and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice, format_choice, format_choices, parse_choice
+from colltune.core.errors import InputError
+
+RECEXCH = [Choice("recexch", (("k", k),)) for k in (2, 3, 4)]
+
+
+@pytest.mark.parametrize("choice", [DEFAULT, Choice("ring"), RECEXCH[0], Choice("tree", (("type", "kary"), ("k", 4)))])
+def test_a_choice_survives_its_text(choice: Choice) -> None:
+    assert parse_choice(format_choice(choice)) == choice
+
+
+def test_an_algorithm_is_listed_once_with_all_values_of_its_parameters() -> None:
+    assert format_choices([DEFAULT, *RECEXCH, Choice("ring")]) == "default, recexch(k=2|3|4), ring"
+
+
+@pytest.mark.parametrize("text", ["", "two words", "ring(", "ring(k)", "ring(k=)"])
+def test_other_text_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InputError, match=r"recexch\(k=4\)|name=value"):
+        parse_choice(text)

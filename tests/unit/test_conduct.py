@@ -1,0 +1,168 @@
+"""Points on disjoint parts at once: on a simulated machine that knows which nodes work, and for how long."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pytest
+
+from colltune.agenda import Agenda
+from colltune.campaign import WHOLE, Campaign
+from colltune.conduct import TOLERANCE, disturbance, packer_of
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point, Space
+from colltune.core.topology import Top, Topology
+from colltune.learn.forest import ForestLearner
+from colltune.measure.contract import Answer, Effort
+from colltune.schedule.contract import Task
+from colltune.schedule.durations import Durations
+from colltune.schedule.filling import FillingPacker
+
+HOSTS = [f"n{number}" for number in range(8)]
+RING = Choice("ring")
+
+
+def groups(count: int) -> Topology:
+    return Topology.from_paths(HOSTS, [(f"g{host * count // 8}",) for host in range(8)], Top.CROSSBAR)
+
+
+class Machine:
+    """A ParallelSource with a clock of its own; every node knows until when it works, and never does two things."""
+
+    environment = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 1, "single")
+
+    def __init__(self, slowdown: Callable[[int], float] = lambda _others: 1.0) -> None:
+        self.now_s = 0.0
+        self.most_at_once = 0
+        self._slowdown = slowdown
+        self._running: list[tuple[float, int, Point, tuple[int, ...], float]] = []
+        self._tickets = 0
+
+    def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:
+        assert nodes is not None
+        assert len(nodes) == point.scenario.nodes
+        assert all(set(nodes).isdisjoint(other[3]) for other in self._running)
+        self._tickets += 1
+        time_s = 1e-6 * (point.scenario.size_bytes + 1) * point.scenario.nodes
+        took_s = 10 * time_s * len(point.choices)
+        heapq.heappush(self._running, (self.now_s + took_s, self._tickets, point, tuple(nodes), time_s))
+        self.most_at_once = max(self.most_at_once, len(self._running))
+        return self._tickets
+
+    def next_answer(self) -> Answer:
+        others = len(self._running) - 1
+        self.now_s, ticket, point, _, time_s = heapq.heappop(self._running)
+        time_s *= self._slowdown(others)
+        samples = [
+            Sample(point.scenario, choice, Status.OK, (time_s,) * 10, cost_s=10 * time_s, group=ticket)
+            for choice in point.choices
+        ]
+        return Answer(ticket, point, samples, last=True)
+
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point in points:
+            self.begin(point, effort, range(point.scenario.nodes))
+            answer = self.next_answer()
+            yield answer.point, answer.samples
+
+    def close(self) -> None:
+        pass
+
+
+def space(collective: str) -> Space:
+    scenarios = tuple(Scenario(collective, nodes, 1, 1 << power) for nodes in (2, 4, 8) for power in range(10))
+    return Space(collective, scenarios, lambda _scenario: (DEFAULT, RING))
+
+
+def run(topology: Topology | None, machine: Machine) -> dict[tuple[Scenario, Choice], float]:
+    spaces = {name: space(name) for name in ("bcast", "allgather")}
+    journal: list[Sample] = []
+    outcome = Campaign(
+        source=machine,
+        spaces=spaces,
+        learners={name: ForestLearner(one, 1) for name, one in spaces.items()},
+        record=journal.extend,
+        budget_s=1e6,
+        clock=lambda: machine.now_s,
+        packer=None if topology is None else FillingPacker(topology),
+    ).run()
+    assert set(outcome.reasons.values()) == {WHOLE}
+    assert len(journal) == len({(s.scenario, s.choice) for s in journal}) == 120
+    return {(s.scenario, s.choice): s.time_s for s in journal}
+
+
+@pytest.mark.parametrize(("count", "least"), [(1, 0.99), (2, 1.2), (4, 1.3)])  # 1.27 and 1.33 are the bounds
+def test_a_parallel_campaign_finds_the_same_in_less_time(count: int, least: float) -> None:
+    serial, parallel = Machine(), Machine()
+    assert run(None, serial) == run(groups(count), parallel)
+    assert serial.most_at_once == 1
+    assert parallel.most_at_once == count
+    assert serial.now_s / parallel.now_s >= least
+
+
+def test_an_unknown_topology_runs_one_at_a_time() -> None:
+    machine = Machine()
+    run(Topology.serial(HOSTS), machine)
+    assert machine.most_at_once == 1
+
+
+def test_points_that_disturb_one_another_are_told_with_the_number_and_measured_in_turn() -> None:
+    notes: list[str] = []
+    shared = Machine(lambda others: 1.0 + 0.2 * others)
+    found = disturbance(shared, groups(2), "bcast", 1)
+    assert found is not None
+    assert found.places == 2
+    assert found.ratio == pytest.approx(1.2)
+    assert packer_of(shared, groups(2), "bcast", 1, notes.append) is None
+    assert "1.20 times as long beside 1 others" in notes[0]
+
+
+def test_points_that_leave_one_another_alone_are_measured_at_once() -> None:
+    notes: list[str] = []
+    assert packer_of(Machine(lambda others: TOLERANCE - 0.02), groups(4), "bcast", 1, notes.append) is not None
+    assert "at once" in notes[0]
+    assert packer_of(Machine(), groups(1), "bcast", 1, notes.append) is None
+    assert "no room" in notes[1]
+    assert packer_of(Machine(), Topology.serial(HOSTS), "bcast", 1, notes.append) is None
+    assert len(notes) == 2
+
+
+def test_durations_learn_the_constant_the_ranks_and_the_bytes() -> None:
+    durations = Durations(first_s=7.0)
+    assert durations.expect_s(Scenario("bcast", 4, 2, 8)) == 7.0
+
+    def cost_s(scenario: Scenario) -> float:
+        return 1e-3 + 1e-4 * scenario.ranks.bit_length() + 1e-8 * scenario.size_bytes
+
+    for size in (8, 4096, 1 << 16):
+        for nodes in (2, 4, 8):
+            scenario = Scenario("bcast", nodes, 1, size)
+            durations.tell([Sample(scenario, DEFAULT, Status.OK, (1e-6,), cost_s=cost_s(scenario))])
+    unseen = Scenario("bcast", 16, 1, 1 << 20)
+    assert durations.expect_s(unseen) == pytest.approx(cost_s(unseen), rel=0.2)
+    # Nothing is known of the other collective but that it runs on the same machine.
+    assert 1e-4 < durations.expect_s(Scenario("reduce", 4, 1, 8)) < 1e-2
+
+
+def test_an_agenda_prefers_the_gain_for_the_time() -> None:
+    durations = Durations(1.0)
+    agenda = Agenda(space("bcast"), ForestLearner(space("bcast"), 1), durations)
+    for power, faster in ((2, 2.0), (8, 1.0)):
+        scenario = Scenario("bcast", 8, 1, 1 << power)
+        pair = [(DEFAULT, 1e-5), (RING, 1e-5 / faster)]
+        samples = [Sample(scenario, choice, Status.OK, (time_s,), cost_s=1e-3) for choice, time_s in pair]
+        durations.tell(samples)
+        agenda.know(samples)
+    near, far = (Point(Scenario("bcast", 8, 1, 1 << power), (DEFAULT, RING)) for power in (3, 7))
+    assert agenda.worth(near) > 1.3 * agenda.worth(far)
+    assert all(point.scenario.size_bytes not in (4, 256) or point.scenario.nodes < 8 for point in agenda.everything())
+    assert agenda.rest_s() == pytest.approx(sum(agenda.expect_s(point) for point in agenda.everything()))
+
+
+def test_a_task_waits_for_room() -> None:
+    packer = FillingPacker(groups(2))
+    tasks = [Task(Point(Scenario("bcast", nodes, 1, 8), (DEFAULT,)), 1.0) for nodes in (4, 8)]
+    assert [placement.task.nodes for placement in packer.start(tasks, 0.0)] == [8]

@@ -1,0 +1,191 @@
+"""Open MPI's file of rules: what it can say, what it says, and what makes the library ignore it."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colltune.backends.openmpi import OpenMpiBackend, reads_version_2
+from colltune.catalog import load
+from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import COLLECTIVES, PER_BLOCK, Scenario, SizeBasis
+from colltune.core.space import shapes
+from colltune.emit.openmpi import RULES_FILE, MessageRule, OpenMpiEmitter, parse_rules
+from colltune.emit.without_ppn import merge_ppn
+from colltune.testing.emitter import random_rules
+
+
+def emitter(version: str = "5.0.11") -> OpenMpiEmitter:
+    return OpenMpiBackend(version).emitter
+
+
+def written(*rule_sets: RuleSet) -> dict[int, dict[int, list[MessageRule]]]:
+    return parse_rules(emitter().emit(rule_sets)[RULES_FILE].decode(), RULES_FILE)
+
+
+def test_sizes_between_bounds_begin_one_byte_above() -> None:
+    rules = RuleSet(
+        "bcast",
+        SizeBasis.MESSAGE,
+        (
+            Rule(None, 3, None, DEFAULT),
+            Rule(None, 4, 64, DEFAULT),
+            Rule(None, 4, 4096, Choice("binomial")),
+            Rule(None, 4, None, DEFAULT),
+            Rule(None, None, None, DEFAULT),
+        ),
+    )
+    assert written(rules) == {
+        7: {
+            2: [MessageRule(0, 0)],
+            4: [MessageRule(0, 0), MessageRule(65, 6), MessageRule(4097, 0)],
+            5: [MessageRule(0, 0)],
+        }
+    }
+
+
+def test_a_call_on_fewer_ranks_than_were_tuned_meets_the_default() -> None:
+    """Open MPI takes the first communicator size for all that are smaller."""
+    rules = RuleSet("barrier", SizeBasis.NONE, (Rule(None, 63, None, DEFAULT), Rule(None, None, None, Choice("bruck"))))
+    assert written(rules)[6] == {2: [MessageRule(0, 0)], 64: [MessageRule(0, 4)]}
+
+
+@pytest.mark.parametrize("collective", ["allgather", "gather", "scatter", "barrier"])
+def test_no_size_decides_where_ranks_would_disagree(collective: str) -> None:
+    catalogue = load("openmpi", "5.0.11")
+    assert catalogue.collective(collective).basis is SizeBasis.NONE
+    choice = catalogue.choices(collective)[1]
+    for messages in written(RuleSet.always(collective, SizeBasis.NONE, choice)).popitem()[1].values():
+        assert [message.size for message in messages] == [0]
+
+
+def test_parameters_are_in_their_columns() -> None:
+    rules = [
+        RuleSet.always("bcast", SizeBasis.MESSAGE, parse_choice("chain(fanout=2)")),
+        RuleSet.always("reduce", SizeBasis.MESSAGE, parse_choice("in_order_binary(segment_size=32768)")),
+        RuleSet.always("alltoall", SizeBasis.TOTAL, parse_choice("linear_sync(max_requests=8)")),
+    ]
+    assert written(*rules) == {
+        3: {2: [MessageRule(0, 4, 0, 0, 8)]},
+        7: {2: [MessageRule(0, 2, 2, 0, 0)]},
+        11: {2: [MessageRule(0, 6, 0, 32768, 0)]},
+    }
+
+
+def test_two_processes_are_a_precondition() -> None:
+    rules = RuleSet.always("alltoall", SizeBasis.TOTAL, Choice("two_proc"))
+    with pytest.raises(InputError, match="two ranks only"):
+        emitter().emit([rules])
+    fitting = emitter().expressible(rules, shapes(1, 8))
+    table = written(fitting)[3]
+    assert [message.algorithm for message in table[2]] == [0, 5]
+    assert [message.algorithm for message in table[3]] == [0]
+    for ranks in range(3, 9):
+        assert fitting.evaluate(Scenario("alltoall", 1, ranks, 100)) == DEFAULT
+
+
+def test_a_call_in_place_keeps_the_default() -> None:
+    """Its send count is 0, as a rule, so the library compares 0 bytes whatever the size."""
+    rules = emitter().expressible(RuleSet.always("alltoall", SizeBasis.TOTAL, Choice("pairwise")), shapes(1, 4))
+    assert written(rules)[3][2] == [MessageRule(0, 0), MessageRule(1, 2)]
+
+
+def test_sizes_are_total_where_the_library_counts_so() -> None:
+    catalogue = load("openmpi", "5.0.11")
+    for name in COLLECTIVES:
+        total = name == "alltoall"
+        assert (catalogue.collective(name).basis is SizeBasis.TOTAL) == total, name
+
+
+def two_shapes(flat: Choice, packed: Choice) -> RuleSet:
+    """Rules that differ between 4 nodes of one rank and one node of 4 ranks."""
+    return RuleSet(
+        "allreduce", SizeBasis.MESSAGE, (Rule(1, 4, None, flat), Rule(1, None, None, DEFAULT),
+                                         Rule(3, None, None, DEFAULT), Rule(4, 3, None, DEFAULT),
+                                         Rule(4, 4, None, packed), Rule(4, None, None, DEFAULT),
+                                         Rule(None, None, None, DEFAULT)))  # fmt: skip
+
+
+def test_shapes_that_disagree_leave_the_default() -> None:
+    one, other = Choice("recursive_doubling"), Choice("rabenseifner")
+    looked_at = [(4, 1), (1, 4)]
+    agreed = merge_ppn(two_shapes(one, one), looked_at)
+    assert agreed.evaluate(Scenario("allreduce", 1, 4, 8)) == one
+    assert agreed.evaluate(Scenario("allreduce", 1, 5, 8)) == DEFAULT
+    assert agreed.evaluate(Scenario("allreduce", 1, 3, 8)) == DEFAULT
+    apart = merge_ppn(two_shapes(one, other), looked_at)
+    assert apart.evaluate(Scenario("allreduce", 1, 4, 8)) == DEFAULT
+    assert merge_ppn(two_shapes(one, other), [(1, 4)]).evaluate(Scenario("allreduce", 1, 4, 8)) == other
+
+
+@given(st.integers(0, 500), st.sampled_from(COLLECTIVES))
+def test_what_is_left_of_a_rule_is_what_it_was_or_the_default(seed: int, collective: str) -> None:
+    catalogue = load("openmpi", "5.0.11")
+    rules = random_rules(seed, collective, catalogue.collective(collective).basis, catalogue.choices(collective))
+    looked_at = shapes(4, 4)
+    left = emitter().expressible(rules, looked_at)
+    for nodes, ppn in looked_at:
+        for size in (1, 8, 4096, 1 << 20):
+            unit = nodes * ppn if collective in PER_BLOCK and rules.basis is SizeBasis.TOTAL else 1
+            scenario = Scenario(collective, nodes, ppn, size // unit or 1)
+            assert left.evaluate(scenario) in (rules.evaluate(scenario), DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("", 1, "end of the file"),
+        ("1\n7\n1\n2\n1\n4 6 0 0\n", 6, "first rule of 2 ranks is for 4 bytes"),
+        ("1\n7\n1\n2\n1\n0 6 0\n", 6, "end of the file"),
+        ("1\n7\n1\n2\n0\n", 5, "0 rules"),
+        ("1\nbcast\n", 2, "'bcast' stands where the number of a collective is due"),
+        ("rule-file-version-3\n0\n", 1, "version 3"),
+    ],
+)
+def test_what_makes_open_mpi_ignore_a_file_is_found(text: str, line: int, what: str) -> None:
+    with pytest.raises(InputError, match=f"line {line}: .*{what}"):
+        parse_rules(text, "x.conf")
+
+
+def test_a_file_of_others_reads_as_the_library_reads_it() -> None:
+    """Version 1, comments, and several rules in a line."""
+    table = parse_rules("1 # one\n 7 2 2 1 0 6 0 0 # bcast\n 8 2 0 0 0 0 1000 3 0 8192", "x.conf")
+    assert table == {7: {2: [MessageRule(0, 6)], 8: [MessageRule(0, 0), MessageRule(1000, 3, 0, 8192)]}}
+
+
+def test_old_releases_get_no_fifth_column() -> None:
+    assert [reads_version_2(v) for v in ("4.1.4", "4.1.8", "5.0.3", "5.0.7", "5.0.11")] == [
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]
+    rules = RuleSet.always("alltoall", SizeBasis.TOTAL, parse_choice("linear_sync(max_requests=8)"))
+    old = emitter("4.1.4")
+    assert old.expressible(rules, shapes(1, 4)).evaluate(Scenario("alltoall", 1, 4, 8)) == DEFAULT
+    text = old.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("pipeline"))])[RULES_FILE].decode()
+    assert "version" not in text.splitlines()[0]
+    assert text.splitlines()[-1] == "0 3 0 0"
+
+
+def test_settings_name_the_algorithm_its_parameters_and_han() -> None:
+    catalogue = cast(OpenMpiCatalogue, load("openmpi", "5.0.11"))
+    assert catalogue.settings("bcast", parse_choice("chain(fanout=2)")) == (
+        ("coll_tuned_use_dynamic_rules", "1"),
+        ("coll_tuned_bcast_algorithm", "2"),
+        ("coll_tuned_bcast_algorithm_chain_fanout", "2"),
+        ("coll_han_bcast_dynamic_global_communicator_module", "3"),
+    )
+    assert catalogue.settings("alltoall", Choice("pairwise")) == (
+        ("coll_tuned_use_dynamic_rules", "1"),
+        ("coll_tuned_alltoall_algorithm", "2"),
+    )
+    assert catalogue.settings("bcast", DEFAULT) == ()
+    assert len(load("openmpi", "4.1.8").settings("bcast", Choice("pipeline"))) == 2

@@ -1,0 +1,353 @@
+"""`colltune evaluate`: known answers on a small table, faults in tables, time that runs out, the files it leaves."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.model import Prediction
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.evaluate.dataset import read_table
+from colltune.evaluate.grid import Grid
+from colltune.evaluate.metrics import Metrics
+from colltune.evaluate.simulate import Cost, Pace, Run, Step, simulate
+from colltune.evaluate.summary import (
+    Axis,
+    at_place,
+    at_stop,
+    complete_seeds,
+    curve,
+    mean_over_tables,
+    places_on,
+    write_curves,
+    write_stops,
+)
+from colltune.evaluate.weights import CallCounts, weights_of
+from colltune.evaluation import Plan, evaluate, load, load_weights
+from colltune.learn.scaling import Scaling
+from colltune.profile.application import Calls, Communicator, Profile
+from colltune.profile.files import save_profile
+from colltune.strategies import contestants
+
+pytest.importorskip("pandas")
+
+HEADER = "collective,algorithm,nodes,ppn,msg_bytes,time_us,is_default"
+A, B = Choice("a"), Choice("b")
+
+
+def table(path: Path, scenarios: int = 60) -> Path:
+    """``a`` is 1.5 times faster below 1 KiB, ``b`` twice from there on; the default is three times too slow."""
+    rows = [HEADER]
+    for number in range(scenarios):
+        nodes, size = 2 << number % 4, 1 << number // 4
+        fast = 2.0 + nodes + size / 1000.0
+        times = {"a": fast, "b": 1.5 * fast} if size < 1024 else {"a": 2.0 * fast, "b": fast}
+        rows += [f"bcast,{name},{nodes},1,{size},{time},False" for name, time in times.items()]
+        rows.append(f"bcast,default,{nodes},1,{size},{3 * fast},True")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+class Believer:
+    """Measures in order, all choices of a scenario; what it has not seen it takes to be won by ``a``."""
+
+    def __init__(self, space, seed):
+        self._space, self._seen, self._asked = space, {}, 0
+
+    def ask(self, count):
+        return [Point(s, self._space.choices(s)) for s in self._space.scenarios[self._asked :]][:count]
+
+    def tell(self, samples: Sequence):
+        self._asked += 1
+        self._seen.update({(s.scenario, s.choice): s.time_s for s in samples})
+
+    def should_stop(self):
+        return "half of it" if self._asked * 2 >= len(self._space.scenarios) else None
+
+    def model(self):
+        return self
+
+    def predict(self, pairs):
+        times = [self._seen.get(pair, 1.0 if pair[1] == A else 2.0) for pair in pairs]
+        return Prediction(np.log(times), np.zeros(len(times)))
+
+
+def metrics(slowdown: float, r2: float = 0.5) -> Metrics:
+    return Metrics(slowdown, 0.9, 0.1, 2.0, 0.05, r2, slowdown, slowdown)
+
+
+def run_of(grid: str, strategy: str, seed: int, *slowdowns: float, stop: int | None = None) -> Run:
+    """A state after every equal part of the cost; half of the pairs cost everything."""
+    count = len(slowdowns)
+    steps = tuple(Step((i + 1) / count, (i + 1) / count / 2, metrics(slowdown)) for i, slowdown in enumerate(slowdowns))
+    return Run(grid, strategy, seed, steps, None if stop is None else steps[stop], total_s=10.0)
+
+
+def test_what_the_replay_says_is_what_can_be_worked_out(tmp_path: Path) -> None:
+    [grid] = load([table(tmp_path / "t.csv")])
+    grid = replace(grid, spread=np.ones((*grid.time_s.shape, 7)))  # no noise
+    run = simulate(grid, "believer", Believer, 0, pace=Pace(growth=0.0, dense=1000, kept=100.0))
+    large = sum(s.size_bytes >= 1024 for s in grid.scenarios)
+    first = run.steps[0]
+    assert first.share == pytest.approx(1 / 60)
+    assert first.metrics.slowdown == pytest.approx(1.0 + large / 60)
+    assert first.metrics.mistakes == pytest.approx(large / 60)
+    assert first.metrics.accuracy == pytest.approx(1 - large / 60)
+    assert first.metrics.worst == pytest.approx(2.0)
+    assert run.steps[-1].metrics.slowdown == 1.0
+    assert run.steps[-1].metrics.r2 == pytest.approx(1.0, abs=0.01)  # repetitions scatter
+    assert run.stop is not None
+    assert run.stop.share == pytest.approx(0.5)
+    model = sum(Cost().of(grid.time(s, c)) for s in grid.scenarios for c in (A, B))
+    assert run.total_s == pytest.approx(model)
+
+
+def test_what_the_table_says_of_the_cost_counts(tmp_path: Path) -> None:
+    rows = (table(tmp_path / "t.csv")).read_text().splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([rows[0] + ",cost_s", *(f"{row},0.25" for row in rows[1:])]))
+    [grid] = load([tmp_path / "t.csv"])
+    run = simulate(grid, "believer", Believer, 0)
+    assert run.total_s == pytest.approx(120 * 0.25)
+    assert run.steps[0].cost == pytest.approx(2 / 120)
+
+
+def test_states_can_be_scored_at_given_shares_only(tmp_path: Path) -> None:
+    [grid] = load([table(tmp_path / "t.csv")])
+    run = simulate(grid, "believer", Believer, 0, pace=Pace(marks=(0.05, 0.2)))
+    assert [step.share for step in run.steps] == pytest.approx([0.05, 0.2])
+
+
+def test_curves_take_the_last_state_paid_for_on_either_axis() -> None:
+    runs = [run_of("g", "s", seed, 2.0 + seed, 1.0) for seed in range(3)]
+    by_time = curve(runs, "slowdown", Axis.TIME, np.array([0.1, 0.5, 0.9, 1.0]))
+    np.testing.assert_array_equal(by_time.median, [np.nan, 3.0, 3.0, 1.0])
+    np.testing.assert_array_equal(by_time.low, [np.nan, 2.0, 2.0, 1.0])
+    np.testing.assert_array_equal(by_time.high, [np.nan, 4.0, 4.0, 1.0])
+    by_pairs = curve(runs, "slowdown", Axis.PAIRS, np.array([0.1, 0.3, 1.0]))
+    np.testing.assert_array_equal(by_pairs.median, [np.nan, 3.0, 1.0])
+    assert by_time.seeds == 3
+    assert places_on(Axis.TIME, runs)[0] == pytest.approx(0.5)
+
+
+def test_a_state_that_some_seeds_have_not_reached_is_the_median_of_the_others() -> None:
+    late = Run("g", "s", 1, run_of("g", "s", 1, 5.0, 1.0).steps[1:], None)
+    found = curve([run_of("g", "s", 0, 2.0, 1.0), late], "slowdown", Axis.TIME, np.array([0.5, 1.0]))
+    np.testing.assert_array_equal(found.median, [2.0, 1.0])
+
+
+def test_means_are_over_tables_first_and_over_complete_seeds_only() -> None:
+    runs = [run_of(grid, "s", seed, 1.0 + seed + 2 * (grid == "h")) for grid in "gh" for seed in range(3)]
+    runs.append(run_of("g", "s", 3, 99.0))
+    assert complete_seeds(runs) == [0, 1, 2]
+    found = mean_over_tables(runs, "s", at_place(Axis.TIME, 1.0, "slowdown"))
+    assert found is not None
+    assert (found.median, found.low, found.high, found.seeds) == (3.0, 2.0, 4.0, 3)
+    assert mean_over_tables(runs, "s", at_place(Axis.TIME, 0.1, "slowdown")) is None
+    assert mean_over_tables(runs, "nobody", at_stop("cost")) is None
+
+
+def test_the_stop_is_the_strategys_own_or_else_the_end(tmp_path: Path) -> None:
+    runs = [run_of("g", "s", 0, 3.0, 2.0, 1.0, 1.0, stop=1), run_of("g", "t", 0, 3.0, 1.5)]
+    assert [at_stop("slowdown")(run) for run in runs] == [2.0, 1.5]
+    assert [at_stop("cost")(run) for run in runs] == [0.5, 1.0]
+    write_stops(tmp_path / "stops.csv", runs)
+    write_curves(tmp_path / "curves.csv", runs, ["slowdown"])
+    rows = list(csv.DictReader((tmp_path / "stops.csv").open()))
+    assert [(row["strategy"], row["stopped"], row["slowdown"]) for row in rows] == [("s", "1", "2"), ("t", "0", "1.5")]
+    curves = list(csv.DictReader((tmp_path / "curves.csv").open()))
+    last = [row for row in curves if row["strategy"] == "s" and row["axis"] == "time"][-1]
+    assert (last["place"], last["seconds"], last["median"]) == ("1", "10", "1")
+
+
+def test_a_profile_weights_the_recorded_scenario_nearest_to_each_call(tmp_path: Path) -> None:
+    scenarios = (Scenario("bcast", 2, 4, 8), Scenario("bcast", 2, 4, 64), Scenario("bcast", 16, 4, 8))
+    grid = Grid("g", "bcast", scenarios, (A, B), np.ones((3, 2)), np.full(3, np.nan))
+    path = tmp_path / "app.json"
+    calls = [("MPI_Bcast", 2, 4, 9, 5), ("bcast", 4, 2, 100, 3), ("bcast", 32, 4, 64, 2), ("reduce", 2, 4, 8, 7)]
+    rows = [{"collective": c, "nodes": n, "ppn": p, "msg_bytes": b, "calls": k} for c, n, p, b, k in calls]
+    path.write_text(json.dumps({"calls": rows}))
+    np.testing.assert_array_equal(weights_of(load_weights(path), grid), [5.0, 3.0, 2.0])
+    assert weights_of(CallCounts(((Scenario("reduce", 2, 4, 8), 1.0),)), grid).sum() == 0.0
+    for text in ("[]", '{"calls": [{}]}', '{"calls": []}', "{", '{"calls": [{"collective": "bcast", "nodes": 0}]}'):
+        path.write_text(text)
+        with pytest.raises(InputError, match="profile"):
+            load_weights(path)
+
+
+def test_what_colltune_profile_wrote_weights_too(tmp_path: Path) -> None:
+    scenarios = (Scenario("bcast", 2, 4, 8), Scenario("bcast", 2, 4, 64), Scenario("bcast", 16, 4, 8))
+    grid = Grid("g", "bcast", scenarios, (A, B), np.ones((3, 2)), np.full(3, np.nan))
+    where = Communicator(8, 2, 4)
+    calls = [
+        Calls(where, "bcast", form, "", 8 * count, 0, 1.0, size, size, size)
+        for form, count, size in (("blocking", 30, 8), ("blocking", 10, 100), ("nonblocking", 99, 8))
+    ]
+    profile = Profile(tuple(calls), ((where, 1.0),), 8, 2, 10.0, 8)
+    save_profile(tmp_path / "app.json", profile)
+    np.testing.assert_allclose(weights_of(load_weights(tmp_path / "app.json"), grid), [3.0, 1.0, 0.0])
+    save_profile(tmp_path / "none.json", Profile(tuple(calls[2:]), ((where, 1.0),), 8, 2, 10.0, 8))
+    with pytest.raises(InputError, match="no call that can be tuned"):
+        load_weights(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        (HEADER, "no rows"),
+        ("collective,algorithm\nbcast,a\n", "no column nodes, ppn, msg_bytes, time_us"),
+        (HEADER.replace("time_us", "time_ms") + "\nbcast,a,2,1,8,1,\n", "no column time_us, but time_ms"),
+        (f"{HEADER}\nbcast,a,2,1,8,1.5,\nbcast,b,2,1,8,fast,\n", "row 2: time_us is 'fast'"),
+        (f"{HEADER}\nbcast,a,2,1,8,-1,\n", "row 1: time_us is -1"),
+        (f"{HEADER}\nbcast,a,0,1,8,1,\n", "row 1: nodes is 0"),
+        (f"{HEADER}\nbcast,a,2,1.5,8,1,\n", "row 1: ppn is 1.5"),
+        (f"{HEADER}\nbcast,a,2,1,64KiB,1,\n", "row 1: msg_bytes is '64KiB'"),
+        (f"{HEADER}\nbcast,a,2,1,8,1,perhaps\n", "row 1: is_default is 'perhaps'"),
+        (f"{HEADER}\nMPI_Sendrecv,a,2,1,8,1,\n", "unknown collectives: sendrecv"),
+        (f"{HEADER}\nbcast,a,2,1,8,0.000005,\n", "seconds"),
+        (f"{HEADER}\nbcast,a,2,1,1048576,0.1,\nbcast,a,2,1,8,0.1,\n", "milliseconds"),
+        (f"{HEADER}\nbcast,a,2,1,8,,\n", "no row has a time_us"),
+    ],
+)
+def test_a_fault_in_a_table_is_named_with_its_row_and_value(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz", "missing.csv"])
+def test_a_file_that_is_something_else_is_refused(name: str, tmp_path: Path) -> None:
+    if not name.startswith("missing"):
+        (tmp_path / name).write_bytes(b"\x89PNG\x0d\x0a\x1a\x0a\x00\xff\xfe" * 9)
+    with pytest.raises(InputError) as caught:
+        read_table(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_of_collectives_and_empty_times_are_read_kindly(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{HEADER}\nMPI_Bcast,a,2.0,1,8,5,\nbcast,b,2,1,8,,\nBcast,c,2,1,8,6,true\n")
+    read = read_table(path)
+    assert list(read.collective) == ["bcast", "bcast"]
+    assert list(read.is_default) == [False, True]
+    assert list(read.nodes) == [2, 2]
+
+
+def test_clusters_and_files_of_one_name_are_kept_apart(tmp_path: Path) -> None:
+    rows = table(tmp_path / "t.csv").read_text().splitlines()
+    both = [f"{row},{cluster}" for cluster in ("x", "y") for row in rows[1:]]
+    (tmp_path / "t.csv").write_text("\n".join([rows[0] + ",cluster", *both]))
+    assert [grid.name for grid in load([tmp_path / "t.csv"])] == ["t/x/bcast", "t/y/bcast"]
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        table(tmp_path / folder / "t.csv")
+    paths = [tmp_path / "one" / "t.csv", tmp_path / "two" / "t.csv", tmp_path / "two" / "t.csv"]
+    assert [grid.name for grid in load(paths)] == ["one/t/bcast", "two/t/bcast"]
+    with pytest.raises(InputError, match="none of reduce"):
+        load(paths, ["reduce"])
+    with pytest.raises(InputError, match="there is no collective 'sing'"):
+        load(paths, ["sing"])
+
+
+def test_strategies_are_found_by_name_once_each_and_with_the_scaling_asked_for() -> None:
+    found = contestants(["fact", "ours", "fact"], Scaling.NORMALISED)
+    assert [contestant.name for contestant in found] == ["fact", "ours"]
+    assert found[0].settings is not None
+    assert found[0].settings.scaling is Scaling.NORMALISED
+    assert found[1].settings is None
+    for name, words in (
+        ("oracle", "there is no strategy"),
+        ("no_such:x", "cannot load"),
+        ("os:sep", "cannot be called"),
+    ):
+        with pytest.raises(InputError, match=words):
+            contestants([name])
+
+
+@pytest.mark.parametrize("name", ["ours", "acclaim", "fact", "random"])
+def test_every_strategy_learns_a_small_table(name: str, tmp_path: Path) -> None:
+    [grid] = load([table(tmp_path / "t.csv")])
+    [contestant] = contestants([name])
+    run = simulate(grid, name, contestant, 0, pace=Pace(marks=(0.5, 1.0)))
+    assert run.steps[-1].metrics.slowdown < 1.02
+
+
+def test_processes_and_one_process_give_the_same_runs(tmp_path: Path) -> None:
+    grids = load([table(tmp_path / "t.csv")])
+    kept: list[int] = []
+    plan = Plan(contestants(["random"]), seeds=2)
+    alone = evaluate(grids, plan, keep=lambda runs: kept.append(len(runs)))
+    assert kept == [1, 2, 2]
+    together = evaluate(grids, Plan(contestants(["random"]), seeds=2, jobs=2))
+    # By their text: a figure that is not defined is equal to nothing.
+    assert sorted(map(repr, together.runs)) == sorted(map(repr, alone.runs))
+    assert not alone.cut
+
+
+def test_time_that_runs_out_leaves_what_is_done_and_says_so(tmp_path: Path) -> None:
+    grids = load([table(tmp_path / "t.csv")])
+    with pytest.raises(InputError, match="more --minutes"):
+        evaluate(grids, Plan(contestants(["random"]), limit_s=0.0))
+
+    def interrupt(done: int, total: int, run: Run) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    cut = evaluate(grids, Plan(contestants(["random"]), seeds=5), interrupt)
+    assert cut.cut
+    assert len(cut.runs) == 2
+
+
+def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
+    command = [sys.executable, "-m", "colltune", "evaluate", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+
+
+def test_the_command_leaves_tables_and_plots(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    data, out = table(tmp_path / "t.csv"), tmp_path / "out"
+    who = "random,test_evaluation:Believer"
+    done = colltune(str(data), "--strategies", who, "--seeds", "2", "--jobs", "1", "--at", "25%", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "t/bcast" in done.stdout
+    assert "25% of the collection time" in done.stdout
+    assert "25% of the training set" in done.stdout
+    assert "its own stop" in done.stdout
+    steps = list(csv.DictReader((out / "steps.csv").open()))
+    assert {(row["strategy"], row["seed"]) for row in steps} == {(s, k) for s in who.split(",") for k in "01"}
+    assert {"reach.csv", "stops.csv", "curves.csv"} <= {path.name for path in out.iterdir()}
+    plots = sorted(path.name for path in out.glob("*.png"))
+    assert len(plots) == 12
+    assert (out / "slowdown_by_time.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("no.csv",), "there is no file no.csv"),
+        (("no.csv", "--strategies", "oracle"), "there is no strategy 'oracle'"),
+        (("no.csv", "--scaling", "loud"), "there is no scaling 'loud'"),
+        (("no.csv", "--significant", "ten"), "cannot read --significant"),
+    ],
+)
+def test_bad_input_gives_one_line(arguments: tuple[str, ...], word: str, tmp_path: Path) -> None:
+    done = colltune(*arguments, "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert word in done.stderr

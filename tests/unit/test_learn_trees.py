@@ -1,0 +1,55 @@
+"""The quick way to grow a forest gives what scikit-learn's public one gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colltune.learn import trees
+
+
+def rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    inputs = np.column_stack([random.integers(0, 6, count), random.integers(0, 18, count)]).astype(np.float32)
+    return inputs, np.log1p(inputs[:, 0]) + np.where(inputs[:, 1] > 9, inputs[:, 1], 2.0)
+
+
+def test_both_ways_agree_on_the_mean_of_many_trees():
+    inputs, output = rows()
+    quick = trees.predict(trees._grow_directly(inputs, output, 400, 1, len(output), trees.Shape()), inputs).mean(axis=0)
+    public = trees.predict(trees.grow_publicly(inputs, output, 400, 1, len(output), trees.Shape()), inputs).mean(axis=0)
+    np.testing.assert_allclose(quick, public, atol=0.15 * output.std())
+
+
+@pytest.mark.parametrize("way", [trees._grow_directly, trees.grow_publicly])
+def test_both_ways_keep_to_the_shape(way):
+    inputs, output = rows()
+    for tree in way(inputs, output, 5, 0, len(output), trees.Shape(max_depth=3, min_samples_leaf=4, max_features=0.5)):
+        assert tree.max_depth <= 3
+        leaves = tree.children_left == -1
+        assert tree.n_node_samples[leaves].min() >= 4
+
+
+def test_a_tree_is_grown_until_it_knows_every_row_it_was_given():
+    inputs = np.arange(30, dtype=np.float32)[:, None]
+    output = np.random.default_rng(2).normal(size=30)
+    for tree in trees.grow(inputs, output, 5, 3):
+        known = np.isclose(tree.predict(inputs)[:, 0], output)
+        assert known.mean() > 0.5  # all rows that the bootstrap drew: 63% of them on average
+
+
+def test_equal_seeds_give_equal_trees_and_hyperparameters_reach_them():
+    inputs, output = rows()
+    one, other = (trees.predict(trees.grow(inputs, output, 4, 7), inputs) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+    flat = trees.predict(trees.grow(inputs, output, 4, 7, shape=trees.Shape(max_depth=1)), inputs)
+    assert all(len(np.unique(tree)) <= 2 for tree in flat)
+
+
+def test_another_release_of_scikit_learn_falls_back_to_the_public_way(monkeypatch: pytest.MonkeyPatch):
+    def moved(*_args: object) -> None:
+        raise ImportError("no module sklearn.tree._splitter")
+
+    monkeypatch.setattr(trees, "_grow_directly", moved)
+    inputs, output = rows()
+    assert trees.predict(trees.grow(inputs, output, 3, 0), inputs).shape == (3, 60)

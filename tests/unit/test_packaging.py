@@ -1,0 +1,62 @@
+"""What is shipped: the wheel holds all that the commands need, and the recipes agree with the project's metadata."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from colltune.emit.mpich import MpichEmitter
+
+ROOT = Path(__file__).parents[2]
+METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    place = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = place.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        return set(archive.namelist())
+
+
+def test_the_wheel_holds_every_source_that_is_compiled_on_the_users_machine(wheel: set[str]) -> None:
+    sources = {
+        path.relative_to(ROOT / "native") for path in (ROOT / "native").rglob("*") if path.suffix in {".c", ".h"}
+    }
+    assert sources
+    assert {f"colltune/_native/{source}" for source in sources} <= wheel
+
+
+def test_the_wheel_holds_every_file_that_the_package_reads(wheel: set[str]) -> None:
+    package = ROOT / "src" / "colltune"
+    read = {
+        p.relative_to(package.parent) for p in package.rglob("*") if p.is_file() and p.suffix not in {".py", ".pyc"}
+    }
+    assert any(path.suffix == ".toml" for path in read)
+    assert any(path.suffix == ".j2" for path in read)
+    assert "colltune/py.typed" in wheel
+    assert {str(path) for path in read} <= wheel
+
+
+def test_the_spack_recipe_asks_for_the_same_packages() -> None:
+    recipe = (ROOT / "packaging" / "spack" / "package.py").read_text(encoding="utf-8")
+    for requirement in METADATA["dependencies"]:
+        name, _, version = re.fullmatch(r"([\w-]+)(>=)([\d.]+)", requirement).groups()  # type: ignore[union-attr]
+        assert f'depends_on("py-{name}@{version}:"' in recipe
+    assert f'depends_on("python@{METADATA["requires-python"].removeprefix(">=")}:"' in recipe
+
+
+def test_the_module_file_sets_what_env_prints() -> None:
+    module = (ROOT / "packaging" / "modulefiles" / "colltune-tuned.lua").read_text(encoding="utf-8")
+    variables = MpichEmitter.environment(object.__new__(MpichEmitter), Path("tuned/mpich"))
+    assert set(re.findall(r'^setenv\("(\w+)"', module, re.MULTILINE)) == set(variables)
+    for value in variables.values():
+        assert value.removeprefix("tuned/") in module

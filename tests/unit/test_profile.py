@@ -1,0 +1,155 @@
+"""Profiles without an MPI: reading, writing, what is at stake, and when measuring stops to pay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.learn.stakes import Stakes, gains_of
+from colltune.profile.application import Communicator, Profile, calls_per_second, stakes
+from colltune.profile.benefit import benefit_of
+from colltune.profile.files import load_profile, save_profile
+from colltune.profile.parts import part_files, read_parts
+from colltune.profile.preload import preload_command, preload_environment
+
+_JOB = (
+    "job ranks_seen={} ranks=4 nodes=2 elapsed_ns=2000000000 threads_multiple=0 clock_error_ns=150 lost_calls={} "
+    "lost_stamps=0"
+)
+_WHERE = "size=4 remote_size=0 nodes=2 ppn=2 even=1"
+_CALL = (
+    "call {where} function={function} form=blocking op=none bin=11 calls={calls} bytes=4096 time_ns={time_ns} "
+    "size_sum={sum} size_least=1024 size_most=1024 waiting_ns=100 sampled_ns=400 sampled=4 samples=4"
+)
+
+
+def write(path: Path, *lines: str) -> None:
+    path.write_text("\n".join(["colltune-profile 1", *lines, "end"]) + "\n")
+
+
+def merged(tmp_path: Path) -> Profile:
+    write(
+        tmp_path / "app.json.all",
+        _JOB.format("all", 0),
+        f"communicators {_WHERE} count=8",
+        _CALL.format(where=_WHERE, function="alltoall", calls=400, time_ns=2_000_000_000, sum=409600),
+        _CALL.format(where=_WHERE, function="bcast", calls=40, time_ns=40_000_000, sum=40960),
+    )
+    return read_parts(part_files(tmp_path / "app.json"))
+
+
+def test_a_merged_file_is_read(tmp_path: Path) -> None:
+    profile = merged(tmp_path)
+    alltoall = next(one for one in profile.calls if one.collective == "alltoall")
+    assert (alltoall.calls, alltoall.size_mean, alltoall.time_s) == (100.0, 1024.0, 2.0)
+    # A quarter of each of the four sampled calls' hundred nanoseconds, for all 400 calls.
+    assert alltoall.waiting_s == pytest.approx(400 * 25e-9)
+    assert profile.communicators == ((Communicator(4, 2, 2), 2.0),)
+
+
+def test_a_profile_survives_its_file(tmp_path: Path) -> None:
+    profile = replace(merged(tmp_path), command=("mpiexec", "./app"), mpi="mpich 5.0.2")
+    save_profile(tmp_path / "saved.json", profile)
+    assert load_profile(tmp_path / "saved.json") == profile
+
+
+def test_parts_of_single_ranks_add_up(tmp_path: Path) -> None:
+    for rank in (0, 3):
+        call = _CALL.format(where=_WHERE, function="bcast", calls=10, time_ns=10, sum=10240)
+        write(tmp_path / f"app.json.{rank}", _JOB.format("one", 1), "ended MPI_Abort", call)
+    profile = load_profile(tmp_path / "app.json")
+    assert (profile.reporting, profile.ranks, profile.ended, profile.lost_calls) == (2, 4, "MPI_Abort", 2)
+    assert profile.calls[0].rank_calls == 20
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"kind": "colltune-profile", "schema": 99}', "nonsense"])
+def test_what_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "app.json").write_text(text)
+    with pytest.raises(InputError, match=r"app\.json"):
+        load_profile(tmp_path / "app.json")
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_a_part_that_was_cut_short_is_refused(tmp_path: Path, cut: int) -> None:
+    merged(tmp_path)
+    path = tmp_path / "app.json.all"
+    path.write_text(path.read_text()[: -20 * cut])
+    with pytest.raises(InputError, match="cut short"):
+        load_profile(tmp_path / "app.json")
+
+
+def test_the_stake_is_the_share_of_the_time_less_the_waiting(tmp_path: Path) -> None:
+    profile = merged(tmp_path)
+    shares = stakes(profile)
+    # 4 ranks times 2 s; 2 s of them in alltoall.
+    assert shares[Scenario("alltoall", 2, 2, 1024)] == pytest.approx((2.0 - 1e-5) / 8.0)
+    assert calls_per_second(profile)[Scenario("alltoall", 2, 2, 1024)] == pytest.approx(50.0)
+    assert benefit_of(profile).bound == pytest.approx(benefit_of(profile).tunable / 2)
+
+
+def test_calls_that_cannot_be_tuned_have_no_scenario(tmp_path: Path) -> None:
+    one = merged(tmp_path).calls[0]
+    assert one.scenarios() == (Scenario("alltoall", 2, 2, 1024),)
+    assert replace(one, form="nonblocking").scenarios() == ()
+    assert replace(one, collective="scan").scenarios() == ()
+    assert replace(one, communicator=Communicator(4, 0, 0)).scenarios() == ()
+    assert replace(one, communicator=Communicator(4, 2, 2, remote_size=3)).scenarios() == ()
+    assert replace(one, collective="barrier", size_least=0, size_most=0).scenarios() == (Scenario("barrier", 2, 2, 0),)
+    # A range of sizes is stood for by its ends, in whole elements; 5 ranks on 2 nodes by the nearest even shape.
+    ranged = replace(
+        one, collective="allreduce", size_least=1025, size_most=1999, communicator=Communicator(5, 2, 3, False)
+    )
+    assert ranged.scenarios() == (Scenario("allreduce", 2, 2, 1024), Scenario("allreduce", 2, 2, 1996))
+
+
+_DEAR, _CHEAP = Scenario("alltoall", 2, 2, 1024), Scenario("bcast", 2, 2, 64)
+_CHOICES = (DEFAULT, Choice("a"), Choice("b"), Choice("c"))
+
+
+def sample(scenario: Scenario, choice: Choice, time_s: float) -> Sample:
+    return Sample(scenario, choice, Status.OK, (time_s,))
+
+
+def test_what_pays_best_is_measured_first_and_what_does_not_pay_never() -> None:
+    at_stake = Stakes({_DEAR: 0.3, _CHEAP: 0.0001}, runtime_s=3600.0)
+    points = [(Point(_CHEAP, _CHOICES), 0.5), (Point(_DEAR, _CHOICES), 0.5)]
+    assert at_stake.worth_measuring(points, [])[0] == [1]
+    # 0.0001 of an hour, 15% of it: 0.054 s.
+    paying, reason = at_stake.worth_measuring(points[:1], [])
+    assert paying == []
+    assert "would cost 1 s and is expected to save 0.054 s" in reason
+    assert Stakes({_CHEAP: 0.01}, 3600.0).worth_measuring(points[:1], [])[0] == [0]
+
+
+def test_what_was_measured_changes_what_is_expected() -> None:
+    other = Scenario("alltoall", 2, 2, 4096)
+    at_stake = Stakes({other: 0.001, _CHEAP: 0.001}, runtime_s=3600.0)
+    points = [(Point(other, _CHOICES), 0.3), (Point(_CHEAP, _CHOICES), 0.3)]
+    fast = [sample(_DEAR, DEFAULT, 2.0), sample(_DEAR, Choice("a"), 1.0)]
+    slow = [sample(_DEAR, DEFAULT, 1.0), sample(_DEAR, Choice("a"), 2.0)]
+    assert gains_of(fast) == {_DEAR: 0.5}
+    assert gains_of(slow) == {_DEAR: 0.0}
+    assert at_stake.worth_measuring(points, [])[0] == []
+    # Of its own collective more is expected than of another, and of that more than before.
+    assert at_stake.worth_measuring(points, fast)[0] == [0, 1]
+    assert at_stake.worth_measuring(points, slow)[0] == []
+
+
+def test_long_calls_make_a_measurement_dear() -> None:
+    at_stake = Stakes({_DEAR: 0.3}, 3600.0, {_DEAR: 1.0})
+    assert at_stake.cost_s(Point(_DEAR, _CHOICES), 0.5) == pytest.approx(15 * 4 * 2)
+
+
+def test_the_library_is_loaded_first_and_named_to_open_mpi() -> None:
+    environment = preload_environment(Path("/l.so"), Path("/app.json"), {"LD_PRELOAD": "/other.so"})
+    assert environment["LD_PRELOAD"] == "/l.so:/other.so"
+    command = ["mpirun", "-n", "4", "./app"]
+    assert preload_command(command, openmpi=False) == command
+    assert preload_command(command, openmpi=True)[:5] == ["mpirun", "-x", "LD_PRELOAD", "-x", "COLLTUNE_PROFILE"]

@@ -1,0 +1,190 @@
+"""What the report works out from a campaign, and the page that it makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from colltune.cli.app import app
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.explanation import load_findings
+from colltune.report.findings import Findings, knowledge, spreads, timeline
+from colltune.report.story import summary_sentences
+from colltune.store.journal import Journal
+from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+
+HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})
+RING, TREE = Choice("ring"), Choice("tree", (("k", 4),))
+RULES = RuleSet(
+    "allreduce",
+    SizeBasis.MESSAGE,
+    (Rule(2, 4, 4096, RING), Rule(2, 4, None, DEFAULT), Rule(2, None, None, DEFAULT), Rule(None, None, None, DEFAULT)),
+)
+RUNNER = CliRunner()
+GATE = [
+    {
+        "scenario": ["allreduce", 2, 2, 4096],
+        "choice": "ring",
+        "verdict": "kept",
+        "ratios": [2.0, 1.9, 2.1],
+        "low": 1.9,
+        "reason": "at least 1.90 times as fast in 3 fresh groups",
+    },
+    {
+        "scenario": ["allreduce", 2, 2, 8192],
+        "choice": "tree(k=4)",
+        "verdict": "refused",
+        "ratios": [1.01],
+        "reason": "not 1.03 times as fast in 1 of 1 fresh groups",
+    },
+]
+SUMMARY = {
+    "seed": 1,
+    "gated": True,
+    "samples": 5,
+    "reasons": {"allreduce": "the whole grid was measured"},
+    "share": {"launches": 1, "wall_s": 2.0, "inside_collectives_s": 1.0},
+    "speedup": 2.0,
+    "speedup_low": 1.9,
+    "speedup_worst": 1.9,
+    "total_s": 900.0,
+    "gate": GATE,
+}
+
+
+def sample(size: int, choice: Choice, time_us: float, at_s: float, nodes: int = 2, **more: object) -> Sample:
+    times = tuple(time_us * 1e-6 * factor for factor in (0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.1))
+    fields = {"status": Status.OK, "times_s": times, "cost_s": 1.0, "launch": 1, "started_s": 100.0 + at_s, **more}
+    return Sample(Scenario("allreduce", nodes, 2, size), choice, **fields)  # type: ignore[arg-type]
+
+
+SAMPLES = (
+    sample(4096, DEFAULT, 20.0, 0.0, group=1),
+    sample(4096, RING, 10.0, 0.0, group=1),
+    sample(8192, DEFAULT, 30.0, 2.0, group=2),
+    sample(8192, TREE, 29.0, 2.0, group=2),
+    Sample(Scenario("allreduce", 2, 2, 8192), RING, Status.CRASHED, launch=1, group=2, started_s=102.0),
+)
+
+
+@pytest.fixture
+def tuned(tmp_path: Path) -> Path:
+    tuning = Tuning(HERE, {"allreduce": RULES}, {"mpich/a.json": b"{}"}, {}, SUMMARY)
+    save_tuning(tmp_path / "tuned", tuning)
+    with Journal.create(tmp_path / "tuned" / JOURNAL, HERE) as journal:
+        journal.append(SAMPLES)
+    return tmp_path / "tuned"
+
+
+def findings(*samples: Sample) -> Findings:
+    return Findings(HERE, {"allreduce": RULES}, SUMMARY, samples)
+
+
+def test_cells_hold_what_is_in_force_and_every_choice_with_the_fastest_first() -> None:
+    small, large = findings(*SAMPLES).cells("allreduce")
+    assert (small.chosen, small.fastest, large.chosen, large.fastest) == (RING, RING, DEFAULT, TREE)
+    assert [t.choice for t in small.timings] == [RING, DEFAULT]
+    assert small.timings[0].median_s == pytest.approx(10e-6)
+    assert (small.timings[0].low_s, small.timings[0].high_s) == (pytest.approx(9e-6), pytest.approx(11e-6))
+    assert large.timings[-1].status is Status.CRASHED
+    assert large.timings[-1].median_s is None
+
+
+def test_knowledge_starts_at_the_default_and_ends_at_the_best() -> None:
+    steps = knowledge(findings(*SAMPLES))
+    assert [step.elapsed_s for step in steps] == [0.0, 2.0, 4.0]
+    before = (2.0 + 30.0 / 29.0) / 2
+    assert steps[0].slowdown == pytest.approx(before)
+    assert steps[1].slowdown == pytest.approx((1.0 + 30.0 / 29.0) / 2)
+    assert steps[2].slowdown == pytest.approx(1.0)
+
+
+def test_what_runs_beside_something_else_gets_a_lane_of_its_own() -> None:
+    alone = sample(4096, RING, 10.0, 0.0, nodes=2, group=1)
+    beside = sample(4096, RING, 10.0, 0.5, nodes=1, group=2)
+    after = sample(4096, RING, 10.0, 1.2, nodes=1, group=3)
+    slots = timeline(findings(alone, beside, after))
+    assert [slot.lane for slot in slots] == [0, 1, 0]
+    assert [slot.start_s for slot in slots] == pytest.approx([0.0, 0.5, 1.2])
+    assert [slot.end_s for slot in slots] == pytest.approx([1.0, 1.5, 2.2])
+
+
+def test_samples_of_one_group_are_one_slot_and_those_of_a_resumed_campaign_are_not() -> None:
+    first = sample(4096, DEFAULT, 20.0, 0.0, group=1)
+    beside = sample(4096, RING, 10.0, 1e-4, group=1)
+    resumed = sample(4096, TREE, 10.0, 60.0, group=1)
+    slots = timeline(findings(first, beside, resumed))
+    assert [slot.choices for slot in slots] == [2, 1]
+    assert [slot.lane for slot in slots] == [0, 0]
+
+
+def test_drift_is_told_only_where_something_was_measured_again() -> None:
+    again = sample(4096, RING, 12.0, 5.0, group=9)
+    found = spreads(findings(*SAMPLES, again))
+    assert {s.choice for s in found if s.drift is not None} == {RING}
+    assert sorted(round(s.drift, 3) for s in found if s.drift is not None) == [0.909, 1.091]
+    assert all(0.0 <= s.relative_iqr < 0.3 for s in found)
+
+
+def test_the_summary_says_what_was_gained_what_was_refused_and_what_it_cost() -> None:
+    text = " ".join(summary_sentences(findings(*SAMPLES)))
+    assert "1 decisions make collectives 2.00 times as fast" in text
+    assert "allreduce 2 x 2 4 KiB by ring: 2.00 times" in text
+    assert "1 further candidates looked faster" in text
+    assert "1 core-hours" in text
+
+
+def test_without_a_proof_the_summary_says_so() -> None:
+    unproven = Findings(HERE, {"allreduce": RULES}, {**SUMMARY, "gated": False, "gate": []}, SAMPLES)
+    assert "may be slower" in summary_sentences(unproven)[0]
+
+
+def test_the_text_report_shows_map_gains_refusals_and_environment(tuned: Path) -> None:
+    shown = RUNNER.invoke(app, ["report", str(tuned), "--text"])
+    assert shown.exit_code == 0
+    for part in ("A ring", "4 KiB   A", "8 KiB   .", "tree(k=4): not 1.03 times", "MPI: mpich 5.0.2"):
+        assert part in shown.output
+    assert not (tuned / "report.html").exists()
+
+
+def test_the_page_stands_alone_and_holds_the_numbers(tuned: Path) -> None:
+    pytest.importorskip("vl_convert")
+    shown = RUNNER.invoke(app, ["report", str(tuned)])
+    assert shown.exit_code == 0
+    page = (tuned / "report.html").read_text(encoding="utf-8")
+    assert "src=" not in page.split("<main")[1].split('<script id="cells"')[0]
+    assert "<link" not in page
+    cells = json.loads(page.split('<script id="cells" type="application/json">')[1].split("</script>")[0])
+    assert cells["allreduce-2-2-4096"]["rows"][0] == ["ring", "10 us", "9 us to 11 us", "2.00"]
+    assert "not 1.03 times as fast in 1 of 1 fresh groups" in page
+
+
+def test_names_in_a_tuning_cannot_leave_the_page(tuned: Path) -> None:
+    pytest.importorskip("vl_convert")
+    from colltune.report.html import build_page
+
+    odd = load_findings(tuned)
+    evil = "</script><script>alert(1)</script>"
+    odd = Findings(odd.environment, odd.rule_sets, {**SUMMARY, "reasons": {"allreduce": evil}}, odd.samples)
+    page = build_page(odd, tuned / "cache")
+    assert evil not in page
+    assert (tuned / "cache").exists()
+
+
+def test_a_directory_without_a_tuning_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"tuning\.json"):
+        load_findings(tmp_path)
+
+
+def test_an_unwritable_page_is_said_in_one_line(tuned: Path) -> None:
+    pytest.importorskip("vl_convert")
+    shown = RUNNER.invoke(app, ["report", str(tuned), "--out", str(tuned / "absent" / "r.html")])
+    assert isinstance(shown.exception, InputError)
+    assert "Give another file by --out" in str(shown.exception)

@@ -1,0 +1,133 @@
+"""The report in a real browser: it draws, answers to pointer and keys, and passes axe-core's checks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.report.findings import Findings
+from colltune.report.html import build_page
+
+pytest.importorskip("vl_convert", reason="the HTML report needs the extra `report`")
+sync_api = pytest.importorskip("playwright.sync_api", reason="looking at the page needs playwright")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the checks need axe-playwright-python")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="looking at the page needs chromium")
+# Without a sandbox because tests may run as root; without anything that would reach for a network.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+RING, TREE = Choice("ring"), Choice("tree", (("k", 4),))
+
+
+def campaign() -> Findings:
+    samples, gate, at_s = [], [], 100.0
+    for name in ("allreduce", "alltoall"):
+        for nodes in (1, 2, 3):
+            for size in (4, 64, 1024, 16384, 262144):
+                scenario = Scenario(name, nodes, 4, size)
+                for choice, factor in ((DEFAULT, 1.5), (RING, 1.0 + 40.0 / size), (TREE, 1.2)):
+                    times = tuple(1e-6 * (3 + size / 100) * factor * (1 + 0.01 * (i % 7)) for i in range(20))
+                    samples.append(Sample(scenario, choice, Status.OK, times, cost_s=0.1, launch=1, started_s=at_s))
+                at_s += 0.3
+                kept = size >= 1024
+                gate.append(
+                    {
+                        "scenario": [name, nodes, 4, size],
+                        "choice": "ring" if kept else "tree(k=4)",
+                        "verdict": "kept" if kept else "refused",
+                        "ratios": [1.4, 1.45, 1.5, 1.38, 1.42, 1.41, 1.44, 1.46],
+                        "reason": "for the test",
+                    }
+                )
+    rule_sets = {
+        name: RuleSet(name, SizeBasis.MESSAGE, (Rule(None, None, 1023, DEFAULT), Rule(None, None, None, RING)))
+        for name in ("allreduce", "alltoall")
+    }
+    share = {"launches": 1, "wall_s": 9.0, "inside_collectives_s": 7.0}
+    summary = {"seed": 1, "samples": len(samples), "share": share, "total_s": 20.0, "gate": gate}
+    summary |= {"speedup": 1.4, "speedup_worst": 1.38}
+    here = Environment("mpich", "5.0.2", "0" * 64, "a machine", 3, 4, "single", {})
+    proofs = [replace(s, started_s=s.started_s + 20.0, times_s=tuple(t * 1.05 for t in s.times_s)) for s in samples]
+    return Findings(here, rule_sets, summary, samples, proofs)
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("page")
+    path = place / "report.html"
+    path.write_text(build_page(campaign(), place), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+def opened(browser: Any, path: Path, scheme: str, width: int) -> tuple[Any, list[str]]:
+    page = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800}).new_page()
+    heard: list[str] = []
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda request: heard.append(request.url) if not request.url.startswith("file:") else None)
+    page.goto(path.as_uri())
+    page.wait_for_function("document.documentElement.dataset.drawn", timeout=60_000)
+    return page, heard
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390)])
+def test_the_page_draws_without_a_word_on_the_console_and_passes_axe(
+    browser: Any, page_file: Path, scheme: str, width: int
+) -> None:
+    page, heard = opened(browser, page_file, scheme, width)
+    assert page.locator(".chart svg").count() == 4
+    for chart in page.locator(".chart svg").all():
+        assert chart.locator("path").count() > 5
+        assert chart.get_attribute("aria-label")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert axe.Axe().run(page).response["violations"] == []
+    assert heard == []
+
+
+def test_a_cell_tells_its_times_to_pointer_and_keys(browser: Any, page_file: Path) -> None:
+    page, _ = opened(browser, page_file, "light", 1200)
+    page.locator("button.cell").nth(3).hover()
+    tip = page.locator("#tip")
+    assert tip.is_visible()
+    assert "allreduce 1 x 4, 16 KiB" in tip.inner_text()
+    assert "ring" in tip.inner_text()
+    first = page.locator("button.cell").first
+    first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert "allreduce 2 x 4, 64 B" in tip.inner_text()
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+
+
+def test_the_button_changes_between_light_and_dark_and_charts_follow(browser: Any, page_file: Path) -> None:
+    page, _ = opened(browser, page_file, "light", 1200)
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("#theme").click()
+    page.wait_for_function("document.documentElement.dataset.drawn === 'dark'")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+
+
+def test_a_chart_answers_to_the_pointer(browser: Any, page_file: Path) -> None:
+    page, _ = opened(browser, page_file, "light", 1200)
+    page.locator(
+        "[data-chart=timeline] path[aria-roledescription], [data-chart=timeline] .mark-rect path"
+    ).first.hover()
+    page.wait_for_selector(".vg-tooltip.visible, #vg-tooltip-element.visible")
+    assert "collective" in page.locator("#vg-tooltip-element").inner_text()
