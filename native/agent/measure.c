@@ -259,33 +259,44 @@ static int ct__reduce(ct__point *point, const int *from, double *scratch)
     return code;
 }
 
+/* A choice that looked hopeless in its trial and then was not: the trial met a disturbance. */
+static void ct__forgive(ct__point *point, double best_s)
+{
+    for (int i = 0; i < point->request->choice_count; i++) {
+        ct__state *state = &point->states[i];
+        if (state->live && state->count > 0 && state->times[0] <= CT__HOPELESS * best_s)
+            state->hopeless = false;
+    }
+}
+
 /* Which choices need no more repetitions. The times are the same on all ranks by now, so the verdict is too. */
 static void ct__judge(ct__point *point, double *scratch)
 {
     const ct_request *request = point->request;
-    double best_high = INFINITY, low[CT_MAX_CHOICES], high, middle;
+    double best_high = INFINITY, best_s = INFINITY;
+    double low[CT_MAX_CHOICES] = {0.0}, high[CT_MAX_CHOICES], middle[CT_MAX_CHOICES];
     for (int i = 0; i < request->choice_count; i++) {
-        ct__state *state = &point->states[i];
-        low[i] = 0.0;
+        const ct__state *state = &point->states[i];
         if (state->status != CT__OK || state->count == 0)
             continue;
         memcpy(scratch, state->times, sizeof(double) * (size_t)state->count);
-        middle = ct_median_interval(scratch, state->count, &low[i], &high);
-        best_high = high < best_high ? high : best_high;
+        middle[i] = ct_median_interval(scratch, state->count, &low[i], &high[i]);
+        best_high = high[i] < best_high ? high[i] : best_high;
+        best_s = middle[i] < best_s ? middle[i] : best_s;
+    }
+    ct__forgive(point, best_s);
+    for (int i = 0; i < request->choice_count; i++) {
+        ct__state *state = &point->states[i];
+        if (!state->live || state->count < ct__fewest(point, state))
+            continue;
         double spent = 0.0;
         for (int r = 0; r < state->count; r++)
             spent += state->times[r];
-        bool known = high - low[i] <= request->relative_width * middle;
-        if (state->count >= ct__fewest(point, state) &&
-            (known || spent >= request->box_s || state->count >= request->most || state->hopeless))
-            state->live = false;
+        bool known = high[i] - low[i] <= request->relative_width * middle[i];
+        bool enough = known || spent >= request->box_s || state->count >= request->most || state->hopeless;
+        state->dominated = !enough && low[i] > CT__DOMINATED * best_high;
+        state->live = !enough && !state->dominated;
     }
-    for (int i = 0; i < request->choice_count; i++)
-        if (point->states[i].live && low[i] > CT__DOMINATED * best_high &&
-            point->states[i].count >= ct__fewest(point, &point->states[i])) {
-            point->states[i].live = false;
-            point->states[i].dominated = true;
-        }
 }
 
 static int ct__repeat(ct__point *point, double *scratch)
