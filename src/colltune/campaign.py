@@ -16,6 +16,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
+from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.learn.contract import Learner
 from colltune.learn.stakes import Stakes
 from colltune.measure.contract import Effort, ParallelSource, Source
@@ -57,10 +58,6 @@ class Outcome:
     interrupted: bool
 
 
-class StopRequestedError(Exception):
-    """Raised in the midst of a campaign by a signal: what is measured by then is used."""
-
-
 @dataclass
 class Campaign:
     """Drives ``learners`` (one per collective, over ``spaces``) with samples of ``source``.
@@ -70,7 +67,7 @@ class Campaign:
     the launch. Where it is expected to do, the whole grid is measured, collective by collective; where it is not, what
     promises most for its time goes first, whichever the collective. With a ``packer`` points are measured on disjoint
     parts of the job at once; the source must be able to. With ``stakes`` what pays most for one application goes first,
-    and nothing that costs more than it is expected to save there.
+    and nothing that costs more than it is expected to save there. ``stop`` cuts the measuring off.
     """
 
     source: Source
@@ -84,6 +81,7 @@ class Campaign:
     clock: Callable[[], float] = time.monotonic
     packer: Packer | None = None
     stakes: Stakes | None = None
+    stop: StopRequest = field(default_factory=StopRequest)
 
     def run(self) -> Outcome:
         self._started_s = self.clock()
@@ -101,9 +99,10 @@ class Campaign:
             agenda.distrust(choice for collective, choice in self._broken if collective == name)
         interrupted = False
         try:
-            while self._measure():
-                pass
-        except (KeyboardInterrupt, StopRequestedError):
+            with self.stop.cuts():
+                while self._measure():
+                    pass
+        except INTERRUPTIONS:
             interrupted = True
         last = "stopped from outside" if interrupted else "the budget is spent"
         reasons = {name: agenda.reason or last for name, agenda in self._agendas.items()}

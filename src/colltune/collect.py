@@ -10,12 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from colltune.campaign import Progress, StopRequestedError, broken_choices
+from colltune.campaign import Progress, broken_choices
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Point, Space, message_sizes, powers_of_two
+from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.evaluate.table import require_format, rows_of, save_rows
 from colltune.measure.contract import Effort, Source
 from colltune.simulation import Simulation
@@ -148,6 +149,7 @@ def collect(
     out: Path,
     progress: Callable[[Progress], None] = lambda _progress: None,
     clock: Callable[[], float] = time.monotonic,
+    stop: StopRequest | None = None,
 ) -> Collected:
     """Measures the whole grid, and writes the table to ``out``: also when time runs out, with what there is by then.
 
@@ -161,7 +163,7 @@ def collect(
     resumed = options.resume and path.exists()
     opened = Journal.open(path, subject.environment) if resumed else Journal.create(path, subject.environment)
     with opened as journal:
-        collection = _Collection(subject, options, spaces, journal, progress, clock)
+        collection = _Collection(subject, options, spaces, journal, progress, clock, stop or StopRequest())
         try:
             collection.run()
         finally:
@@ -184,9 +186,10 @@ class _Collection:
         journal: Journal,
         progress: Callable[[Progress], None],
         clock: Callable[[], float],
+        stop: StopRequest,
     ) -> None:
         self._subject, self._options, self._journal = subject, options, journal
-        self._progress, self._clock = progress, clock
+        self._progress, self._clock, self._stop = progress, clock, stop
         self._done = {(sample.scenario, sample.choice) for sample in journal.samples}
         self._broken = broken_choices(journal.samples)
         # A launch has one number in the whole table, however often the collection is resumed.
@@ -214,10 +217,10 @@ class _Collection:
         if not self._points:
             return
         try:
-            with self._subject.open_source(self._options.seed, self._note) as source:
+            with self._stop.cuts(), self._subject.open_source(self._options.seed, self._note) as source:
                 for point, samples in source.measure(self._in_time(), self._options.effort):
                     self._take(point, samples)
-        except (KeyboardInterrupt, StopRequestedError):
+        except INTERRUPTIONS:
             self.interrupted = True
         finally:
             self.elapsed_s = self._clock() - self._started_s

@@ -43,14 +43,15 @@ class Confirmation:
     clock: Callable[[], float] = time.monotonic
     launch_s: float = 0.0
     cost_s: Callable[[Scenario], float] = lambda _scenario: 0.0
+    _ratios: dict[Scenario, list[float]] = field(default_factory=dict, init=False)
+    _failed: dict[Scenario, str] = field(default_factory=dict, init=False)
+    _untrusted: dict[tuple[str, Choice], str] = field(default_factory=dict, init=False)
+    _alone: dict[Scenario, int] = field(default_factory=dict, init=False)
+    _cost_s: dict[Scenario, float] = field(default_factory=dict, init=False)
 
     def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
         """Judges ``candidates``, which come in the order of their promise: the first are proven first."""
-        self._ratios: dict[Scenario, list[float]] = {scenario: [] for scenario in candidates}
-        self._failed: dict[Scenario, str] = {}
-        self._untrusted: dict[tuple[str, Choice], str] = {}
-        self._alone: dict[Scenario, int] = {}
-        self._cost_s: dict[Scenario, float] = {}
+        self._ratios |= {scenario: [] for scenario in candidates}
         fewest = fewest_groups()
         quotas = [-(-fewest * (i + 1) // self.launches) for i in range(self.launches - 1)] + [self.most_groups]
         for number, quota in enumerate(quotas):
@@ -135,7 +136,7 @@ class Confirmation:
         return judge(scenario, choice, ratios, self.most_groups, self.threshold).verdict is Verdict.OPEN
 
     def _result(self, scenario: Scenario, choice: Choice) -> GateResult:
-        ratios = tuple(self._ratios[scenario])
+        ratios = tuple(self._ratios.get(scenario, ()))
         failure = self._failure(scenario, choice)
         if failure is not None:
             return GateResult(scenario, choice, Verdict.REFUSED, ratios, failure)

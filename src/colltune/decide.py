@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
@@ -114,6 +115,16 @@ def judge_one_launch(
     return GateResult(
         scenario, choice, verdict, result.ratios, f"{result.reason}, all of one launch: the job was ended"
     )
+
+
+def with_margin(gate: Sequence[GateResult]) -> list[GateResult]:
+    """``gate`` where the files could not be compared in force: what is not well above the default is refused."""
+    return [
+        replace(result, verdict=Verdict.REFUSED, reason="the files were not compared in force: the job was ended")
+        if result.verdict is Verdict.KEPT and result.low < _ONE_LAUNCH_THRESHOLD
+        else result
+        for result in gate
+    ]
 
 
 def proven_rules(

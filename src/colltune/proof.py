@@ -12,13 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from statistics import median
 
-from colltune.campaign import StopRequestedError
 from colltune.confirm import Confirmation
 from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.decide import with_margin
 from colltune.deployed import InForce
 from colltune.measure.contract import Effort
 from colltune.store.journal import Journal
@@ -52,7 +53,7 @@ class Proof:
 
     ``samples``: what the campaign measured, with ``effort``; ``medians``: seconds by pair, of these. ``launch_s``: what
     its launch took. ``grid``: every scenario that was looked at. ``stage``, ``note`` and ``progress`` hear of what goes
-    on.
+    on; ``stop`` cuts it off.
     """
 
     bench: Workbench
@@ -68,6 +69,7 @@ class Proof:
     stage: Callable[[str], None]
     note: Callable[[str], None]
     progress: Callable[[Sequence[GateResult]], None]
+    stop: StopRequest
 
     def run(self, candidates: Mapping[Scenario, Choice], rules_of: Rules, emit: Emit) -> list[GateResult]:
         """The verdict on each candidate."""
@@ -77,21 +79,29 @@ class Proof:
         files_by_s = self.deadline_s - _REPLAY_LAUNCHES * self.launch_s
         left_s = max(files_by_s - time.monotonic(), 0.0)
         gate = self._in_fresh_launches(candidates, files_by_s - _IN_FORCE_SHARE * left_s)
+        if self.stop.made:
+            return with_margin(gate)
         self.stage("comparing the file in force with the default")
-        with workplace(self.out) as place:
-            in_force = InForce(
-                bench=self.bench,
-                rules_of=rules_of,
-                emit=emit,
-                workplace=place,
-                grid=self.grid,
-                threshold=self.threshold,
-                seed=self.seed,
-                launch_s=self.launch_s,
-                time_s=lambda scenario: self._overhead * self._default_s(scenario),
-                deadline_s=files_by_s,
-            )
-            return in_force.keep_what_pays(gate)
+        try:
+            with self.stop.cuts(), workplace(self.out) as place:
+                return self._in_force(place, rules_of, emit, files_by_s).keep_what_pays(gate)
+        except INTERRUPTIONS:
+            self.note("the comparison was cut off: only what is well above the default is kept")
+            return with_margin(gate)
+
+    def _in_force(self, place: Path, rules_of: Rules, emit: Emit, deadline_s: float) -> InForce:
+        return InForce(
+            bench=self.bench,
+            rules_of=rules_of,
+            emit=emit,
+            workplace=place,
+            grid=self.grid,
+            threshold=self.threshold,
+            seed=self.seed,
+            launch_s=self.launch_s,
+            time_s=lambda scenario: self._overhead * self._default_s(scenario),
+            deadline_s=deadline_s,
+        )
 
     def _in_fresh_launches(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
         self.stage(f"proving {len(candidates)} choices against the default in fresh launches")
@@ -117,8 +127,9 @@ class Proof:
                 cost_s=lambda scenario: self._group_s(scenario, candidates[scenario]),
             )
             try:
-                return confirmation.run(candidates, deadline_s)
-            except (LaunchError, KeyboardInterrupt, StopRequestedError) as error:
+                with self.stop.cuts():
+                    return confirmation.run(candidates, deadline_s)
+            except (LaunchError, *INTERRUPTIONS) as error:
                 self.note(
                     f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
                 )

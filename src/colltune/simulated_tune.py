@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from colltune.campaign import Campaign, Outcome, StopRequestedError
+from colltune.campaign import Campaign, Outcome
 from colltune.confirm import Confirmation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.model import Model
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
+from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.decide import candidates_of, decide, medians_of, proven_rules
 from colltune.distill.rules import distill
 from colltune.emit.simulated import SimulatedEmitter
@@ -56,13 +57,17 @@ class _Clock:
 
 
 def tune_simulated(
-    simulation: Simulation, options: TuneOptions, out: Path, listener: Listener | None = None
+    simulation: Simulation,
+    options: TuneOptions,
+    out: Path,
+    listener: Listener | None = None,
+    stop: StopRequest | None = None,
 ) -> TuneResult:
     """Tunes, and leaves in ``out`` the rules (of our own format: no MPI reads them) and every measurement.
 
     ``options.budget_s`` holds for the time on the clock and for that of the simulated machine. Raises ColltuneError.
     """
-    listener = listener or Listener()
+    listener, stop = listener or Listener(), stop or StopRequest()
     if options.reproducible:
         raise InputError("--reproducible is about the bits of a real library's results", "Leave it out with --simulate")
     if options.budget_s <= 0.0 or options.largest_bytes < options.smallest_bytes:
@@ -74,7 +79,7 @@ def tune_simulated(
     }
     clock = _Clock()
     with _journal(out / JOURNAL, simulation, options.resume) as journal:
-        outcome, models = _measure(simulation, options, spaces, journal, listener, clock)
+        outcome, models = _measure(simulation, options, spaces, journal, listener, clock, stop)
     share = {"launches": 1, "launch_s": 0.0, "wall_s": outcome.elapsed_s, "inside_collectives_s": clock.machine_s}
     decided = {
         name: decide(models[name], spaces[name], outcome.samples, simulation.baseline, options.threshold)
@@ -82,7 +87,7 @@ def tune_simulated(
     }
     gate: list[GateResult] = []
     if options.gate:
-        gate = _prove(simulation, options, decided, outcome, out, listener, clock)
+        gate = _prove(simulation, options, decided, outcome, out, listener, clock, stop)
         rule_sets = proven_rules(simulation, spaces, decided, gate)
     else:
         medians = medians_of(outcome.samples)
@@ -90,6 +95,7 @@ def tune_simulated(
             name: distill(models[name], spaces[name], medians, simulation.catalogue.collective(name).basis)
             for name in spaces
         }
+    outcome = replace(outcome, interrupted=stop.made)
     files = SimulatedEmitter().emit(list(rule_sets.values()))
     summary = summarize(options, outcome, gate, share)
     summary |= {"reproducible": [], "total_s": time.monotonic() - clock.begin_s, "machine_s": clock.machine_s}
@@ -120,6 +126,7 @@ def _measure(
     journal: Journal,
     listener: Listener,
     clock: _Clock,
+    stop: StopRequest,
 ) -> tuple[Outcome, dict[str, Model]]:
     source = clock.watched(simulation.source(options.seed, noise=STEADY))
     learners = {name: DecisionLearner(space, options.seed) for name, space in spaces.items()}
@@ -134,6 +141,7 @@ def _measure(
         known=journal.samples,
         progress=listener.progress,
         clock=clock,
+        stop=stop,
     )
     outcome = campaign.run()
     known = {sample.scenario.collective for sample in outcome.samples if sample.times_s}
@@ -152,6 +160,7 @@ def _prove(
     out: Path,
     listener: Listener,
     clock: _Clock,
+    stop: StopRequest,
 ) -> list[GateResult]:
     """The gate on fresh launches, whose noise is drawn anew."""
     candidates = candidates_of(simulation, decided, medians_of(outcome.samples))
@@ -175,7 +184,8 @@ def _prove(
             clock=clock,
         )
         try:
-            return confirmation.run(candidates, options.budget_s)
-        except (KeyboardInterrupt, StopRequestedError):
+            with stop.cuts():
+                return confirmation.run(candidates, options.budget_s)
+        except INTERRUPTIONS:
             listener.note("proving ended early; what is not proven stays with the default")
             return confirmation.results(candidates)

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from colltune.campaign import WHOLE, Campaign, Outcome, Progress, StopRequestedError, broken_choices
+from colltune.campaign import WHOLE, Campaign, Outcome, Progress, broken_choices
 from colltune.conduct import packer_of
 from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
@@ -18,6 +18,7 @@ from colltune.core.model import Model
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
+from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.topology import Topology
 from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, proven_rules
 from colltune.distill.reproducible import distill_reproducible
@@ -30,7 +31,6 @@ from colltune.learn.measured import MeasuredModel
 from colltune.learn.stakes import Stakes
 from colltune.liveselect import live_files, proven_live
 from colltune.measure.contract import Effort
-from colltune.measure.live import LiveSource
 from colltune.mpi.job import Scheduler
 from colltune.priors import PriorSources
 from colltune.proof import Proof, workplace
@@ -93,12 +93,18 @@ class TuneResult:
     nothing_to_tune: Mapping[str, str]
 
 
-def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listener | None = None) -> TuneResult:
+def tune(
+    workbench: Workbench,
+    options: TuneOptions,
+    out: Path,
+    listener: Listener | None = None,
+    stop: StopRequest | None = None,
+) -> TuneResult:
     """Measures the collectives, and leaves in ``out`` the files that the library loads, and every measurement.
 
     Raises ColltuneError; what was measured by then is in the journal, and ``options.resume`` goes on from it.
     """
-    listener = listener or Listener()
+    listener, stop = listener or Listener(), stop or StopRequest()
     if options.budget_s <= 0.0 or options.largest_bytes < options.smallest_bytes:
         raise InputError("the budget and the range of sizes must not be empty", "Give for example --budget 5m")
     collectives, nothing = check_collectives(options.collectives, workbench.catalogue)
@@ -108,7 +114,7 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     spaces = {name: space for name, space in spaces.items() if space.scenarios}
     started_s = time.monotonic()
     with _open_journal(out / JOURNAL, workbench, options.resume) as journal:
-        outcome, models, share = _measure(workbench, options, spaces, journal, listener)
+        outcome, models, share = _measure(workbench, options, spaces, journal, listener, stop)
     decided = {
         name: decide(models[name], spaces[name], outcome.samples, workbench.baseline, options.threshold)
         for name in spaces
@@ -143,6 +149,7 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
             stage=listener.stage,
             note=listener.note,
             progress=listener.proof,
+            stop=stop,
         )
         gate = _gate(proof, decided, outcome, rules_of, emitted)
         rule_sets = rules_of(gate)
@@ -154,12 +161,8 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
         }
     tuning = emitted(rule_sets)
     rule_sets = dict(tuning.rule_sets)
-    if not outcome.interrupted:
-        listener.stage("replaying every collective under the new file")
-        with workplace(out) as place:
-            tuning, found = make_safe(workbench, tuning, place, emitted)
-        for text in found:
-            listener.note(text)
+    if not stop.made:
+        tuning = _replayed(workbench, tuning, out, emitted, listener, stop)
         for name in sorted(fixed.keys() - departing(tuning.rule_sets)):
             listener.note(f"{name} is at the library's default, so its results are not reproducible")
     live = dict(fixed if options.gate else rule_sets)
@@ -169,6 +172,7 @@ def tune(workbench: Workbench, options: TuneOptions, out: Path, listener: Listen
     unsafe = departing(rule_sets) - departing(tuning.rule_sets)
     live = {name: rules for name, rules in live.items() if name not in unsafe}
     tuning = replace(tuning, files={**tuning.files, **live_files(workbench, live)})
+    outcome = replace(outcome, interrupted=stop.made)
     summary = summarize(options, outcome, gate, share)
     summary |= {"reproducible": sorted(fixed), "total_s": time.monotonic() - started_s}
     tuning = replace(tuning, summary=summary)
@@ -197,12 +201,32 @@ def _gate(
     """The verdicts on what was decided; from the one launch there was, where the job is being ended."""
     bench = proof.bench
     candidates = candidates_of(bench, decided, proof.medians)
-    if outcome.interrupted:
+    if proof.stop.made:
         return [
             judge_one_launch(scenario, choice, outcome.samples, bench.baseline, proof.threshold)
             for scenario, choice in candidates.items()
         ]
     return proof.run(candidates, rules_of, emit)
+
+
+def _replayed(
+    workbench: Workbench,
+    tuning: Tuning,
+    out: Path,
+    emitted: Callable[[Mapping[str, RuleSet]], Tuning],
+    listener: Listener,
+    stop: StopRequest,
+) -> Tuning:
+    """``tuning`` without the collectives that give a wrong result under it; as it is, where that was cut off."""
+    listener.stage("replaying every collective under the new file")
+    try:
+        with stop.cuts(), workplace(out) as place:
+            tuning, found = make_safe(workbench, tuning, place, emitted)
+    except INTERRUPTIONS:
+        found = ["the replay was cut off; make up for it by colltune check"]
+    for text in found:
+        listener.note(text)
+    return tuning
 
 
 def _reproducible(
@@ -236,7 +260,12 @@ def _open_journal(path: Path, workbench: Workbench, resume: bool) -> Journal:
 
 
 def _measure(
-    workbench: Workbench, options: TuneOptions, spaces: Mapping[str, Space], journal: Journal, listener: Listener
+    workbench: Workbench,
+    options: TuneOptions,
+    spaces: Mapping[str, Space],
+    journal: Journal,
+    listener: Listener,
+    stop: StopRequest,
 ) -> tuple[Outcome, dict[str, Model], dict[str, float]]:
     """The one launch of the campaign. Also: models by collective, and how the launch's time was spent."""
     source = workbench.live_source(options.seed, on_event=lambda kind, facts: journal.note(kind, _plain(facts)))
@@ -252,6 +281,7 @@ def _measure(
         known=journal.samples,
         progress=listener.progress,
         stakes=options.stakes,
+        stop=stop,
     )
     try:
         listener.stage("starting the MPI job")
@@ -266,7 +296,7 @@ def _measure(
             source.kill()
     finally:
         before_s = time.monotonic()
-        _close(source)
+        source.close()
     launch_s += time.monotonic() - before_s
     medians = medians_of(outcome.samples)
     models: dict[str, Model] = {}
@@ -302,13 +332,6 @@ def _learner(space: Space, options: TuneOptions, listener: Listener) -> Learner:
     """Starts from the prior where there is one that knows the space."""
     prior = options.prior.prior(space, listener.note) if options.prior is not None else None
     return ForestLearner(space, options.seed) if prior is None else DecisionLearner(space, options.seed, prior=prior)
-
-
-def _close(source: LiveSource) -> None:
-    try:
-        source.close()
-    except (KeyboardInterrupt, StopRequestedError):
-        source.kill()
 
 
 def summarize(

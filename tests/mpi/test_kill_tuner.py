@@ -109,20 +109,41 @@ def test_ten_kills_lose_no_finished_sample_and_nothing_is_measured_twice(jobs: J
     assert jobs.all_end(10.0)
 
 
-@pytest.mark.parametrize("moment_s", [0.1, 1.0])
-def test_a_schedulers_signal_leaves_a_usable_tuning_within_five_seconds(
-    jobs: Jobs, tmp_path: Path, moment_s: float
-) -> None:
-    out = tmp_path / "tuned"
+def start_to(jobs: Jobs, out: Path, stage: str) -> tuple[subprocess.Popen[str], str]:
+    """A tuner that has just begun a stage, and what it said by then."""
     tuner = start(jobs, out, "--max-size", "64KiB")
-    await_samples(tuner, out / "journal.jsonl", 0)
-    time.sleep(moment_s)
+    assert tuner.stdout is not None
+    said = ""
+    for line in tuner.stdout:
+        said += line
+        if line.strip().startswith(stage):
+            break
+    return tuner, said
+
+
+@pytest.mark.parametrize("stage", ["measuring", "proving", "comparing", "replaying"])
+def test_a_schedulers_signal_leaves_a_usable_tuning_within_five_seconds(jobs: Jobs, tmp_path: Path, stage: str) -> None:
+    out = tmp_path / "tuned"
+    tuner, said = start_to(jobs, out, stage)
     asked_s = time.monotonic()
     tuner.send_signal(signal.SIGTERM)
-    said = tuner.communicate(timeout=60)[0]
+    said += tuner.communicate(timeout=60)[0]
     took_s = time.monotonic() - asked_s
     assert tuner.returncode == 0, said
+    assert stage in said or "The library's own choice stands everywhere" in said
     assert list((out / "mpich").glob("*.json")), said
-    assert json.loads((out / "tuning.json").read_text())
+    assert json.loads((out / "tuning.json").read_text())["summary"]["interrupted"] is (stage in said), said
     assert took_s < 5.0, said
+    assert jobs.all_end(5.0)
+
+
+def test_a_signal_in_the_midst_of_measuring_leaves_what_was_measured(jobs: Jobs, tmp_path: Path) -> None:
+    out = tmp_path / "tuned"
+    tuner = start(jobs, out, "--max-size", "1MiB")
+    await_samples(tuner, out / "journal.jsonl", 0)
+    tuner.send_signal(signal.SIGTERM)
+    said = tuner.communicate(timeout=60)[0]
+    assert tuner.returncode == 0, said
+    assert samples_of(out / "journal.jsonl")
+    assert "stopped from outside" in said
     assert jobs.all_end(5.0)

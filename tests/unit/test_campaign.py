@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from colltune.campaign import WHOLE, Campaign, Outcome, Progress, StopRequestedError, broken_choices
+from colltune.campaign import WHOLE, Campaign, Outcome, Progress, broken_choices
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
+from colltune.core.stop import StopRequestedError
 from colltune.learn.forest import ForestLearner
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import SimulatedSource

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, ThreadLevel, refuse_with_simulate
+from colltune.cli.stopping import heed_scheduler
 
 
 def collect(
@@ -45,7 +45,6 @@ def collect(
     budget_s = parse_duration(budget) if budget else float("inf")
     counts = _parse_counts("--node-counts", node_counts), _parse_counts("--ppn-counts", ppn_counts)
     from colltune.cli.display import Display
-    from colltune.cli.tune import _stop
     from colltune.collect import CollectOptions, live_subject, simulated_subject
     from colltune.collect import collect as run_collect
     from colltune.core.units import format_duration
@@ -68,12 +67,12 @@ def collect(
         subject = live_subject(bench, cluster or os.environ.get("SLURM_CLUSTER_NAME") or bench.environment.machine)
     wanted, nothing = check_collectives(collectives or bench.catalogue.entries, bench.catalogue)
     options = CollectOptions(wanted, smallest, largest, between, *counts, budget_s, resume, seed, effort)
-    signal.signal(signal.SIGTERM, _stop)
+    stop = heed_scheduler()
     with Display() as display:
         display.simulated(bench) if isinstance(bench, Simulation) else display.machine(bench)
         for name, reason in nothing.items():
             display.listener().note(f"{name}: {reason}")
-        done = run_collect(subject, options, out, display.listener().progress)
+        done = run_collect(subject, options, out, display.listener().progress, stop=stop)
     say = display.console.print
     say(f"{done.rows} rows in {out}, {format_duration(done.elapsed_s)}.", markup=False)
     if done.failed:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, ThreadLevel, refuse_with_simulate
+from colltune.cli.stopping import heed_scheduler
 
 if TYPE_CHECKING:
     from colltune.priors import PriorSources
@@ -96,14 +96,14 @@ def tune(
         _tune_simulated(simulate, options, out)
         return
     bench = open_workbench(machine, os.environ)
-    signal.signal(signal.SIGTERM, _stop)
+    stop = heed_scheduler()
     if application is not None:
         from colltune.payoff import for_application
 
         options = for_application(options, application, runtime_s, bench.catalogue)
     with Display() as display:
         display.machine(bench)
-        result = run_tune(bench, options, out, display.listener())
+        result = run_tune(bench, options, out, display.listener(), stop)
     display.result(result, out)
     if options.stakes is not None:
         from colltune.payoff import payoff_of
@@ -119,11 +119,11 @@ def _tune_simulated(text: str, options: TuneOptions, out: Path) -> None:
     from colltune.simulation import open_simulation
 
     simulation = open_simulation(text, os.environ)
-    signal.signal(signal.SIGTERM, _stop)
+    stop = heed_scheduler()
     try:
         with Display() as display:
             display.simulated(simulation)
-            result = tune_simulated(simulation, options, out, display.listener())
+            result = tune_simulated(simulation, options, out, display.listener(), stop)
     finally:
         simulation.close()
     display.result(result, out)
@@ -156,11 +156,3 @@ def _page(out: Path) -> str:
         return f"Look at it: {write_page(load_findings(out), out / PAGE, cache_directory(os.environ))}"
     except InputError as error:
         return f"No page was made: {error}"
-
-
-def _stop(_number: int, _frame: object) -> NoReturn:
-    """A scheduler says that the time is over: what is measured by then is still made use of."""
-    from colltune.campaign import StopRequestedError
-
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise StopRequestedError("the scheduler asked to stop")

@@ -52,7 +52,11 @@ class AgentProcess:
         ]
         for reader in self._readers:
             reader.start()
-        self.ready = self._await_ready(start_timeout_s)
+        try:
+            self.ready = self._await_ready(start_timeout_s)
+        except BaseException:  # also a signal's: nobody else knows of this job yet
+            self.kill()
+            raise
 
     def _read_answers(self, stream: IO[str]) -> None:
         for line in stream:
@@ -79,7 +83,6 @@ class AgentProcess:
                 )
             if line.startswith("ready "):
                 return parse_fields(line)
-        self.kill()
         raise LaunchError(
             f"the MPI job was not ready after {timeout_s:.0f} s: {' '.join(self.command)}",
             "Try this command by hand; `colltune doctor` shows what was found",

@@ -87,7 +87,10 @@ class LiveSource:
         return self._environment
 
     def close(self) -> None:
-        if self._agent is not None:
+        """Ends the job: in good order, unless it is at work on something, which is not waited for."""
+        if self._flying:
+            self.kill()
+        elif self._agent is not None:
             self._agent.close()
             self._agent = None
 
