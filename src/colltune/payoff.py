@@ -11,7 +11,9 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
 from colltune.profile.application import Profile, stakes
-from colltune.tuner import TuneOptions, TuneResult
+from colltune.store.tuning import Tuning
+from colltune.tuner import TuneOptions, TuneResult, gate_summary
+from colltune.verify.application import Checked
 from colltune.verify.gate import GateResult, Verdict
 
 # A launch, a handful of points and their proof take about this long; nothing less than that is worth to be begun.
@@ -66,6 +68,24 @@ def for_application(options: TuneOptions, profile: Profile, runtime_s: float, ca
             f"It does in {', '.join(called)}",
         )
     return replace(options, collectives=wanted, budget_s=min(options.budget_s, at_stake.budget_s()), stakes=at_stake)
+
+
+def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: float) -> TuneResult:
+    """``result`` with what the application was better without refused. ``tuning``: what is left of it in force."""
+    gate = [
+        replace(one, verdict=Verdict.REFUSED, reason=checked.withdrawn[one.scenario.collective])
+        if one.verdict is Verdict.KEPT and one.scenario.collective in checked.withdrawn
+        else one
+        for one in result.gate
+    ]
+    summary = {name: value for name, value in result.tuning.summary.items() if not name.startswith("speedup")}
+    summary |= gate_summary(gate)
+    summary["total_s"] += took_s
+    summary["application"] = [
+        {"rules": sorted(one.side), "default_s": one.default_s, "tuned_s": one.tuned_s, "failure": one.failure}
+        for one in checked.rounds
+    ]
+    return replace(result, tuning=replace(tuning, summary=summary), gate=gate)
 
 
 def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:

@@ -338,14 +338,20 @@ def summarize(
     options: TuneOptions, outcome: Outcome, gate: Sequence[GateResult], share: Mapping[str, float]
 ) -> dict[str, Any]:
     """The figures of a campaign, for people and for the report."""
-    kept = [result for result in gate if result.verdict is Verdict.KEPT]
-    summary: dict[str, Any] = {
+    return {
         "seed": options.seed,
         "gated": options.gate,
         "samples": len(outcome.samples),
         "reasons": dict(outcome.reasons),
         "interrupted": outcome.interrupted,
         "share": dict(share),
+    } | gate_summary(gate)
+
+
+def gate_summary(gate: Sequence[GateResult]) -> dict[str, Any]:
+    """The verdicts, and what the kept decisions bring."""
+    kept = [result for result in gate if result.verdict is Verdict.KEPT]
+    summary: dict[str, Any] = {
         "gate": [
             {
                 "scenario": [r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.scenario.size_bytes],

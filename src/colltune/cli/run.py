@@ -12,11 +12,11 @@ import typer
 
 from colltune.cli.options import Tuned, Via
 from colltune.core.errors import InputError
+from colltune.mpi.application import LAUNCHERS, tuned_command
 
 if TYPE_CHECKING:
     from colltune.core.sample import Environment
 
-_LAUNCHERS = frozenset({"mpiexec", "mpiexec.hydra", "mpirun"})
 _PROVE = "--prove"
 _VIA = "--via"
 
@@ -57,9 +57,9 @@ def run(
         tuning = in_force_via(tuning, via, os.environ)
         variables = tuning.variables_at(tuned)
         environment = preloaded_first(variables, os.environ)
-    program = _program(command, tuning.environment.facts, environment)
-    _require_same_mpi(program, tuning.environment.mpi, tuning.environment.mpi_version, tuned)
-    arguments = [program, *_forwarded(program, tuning.environment.mpi, variables), *command[1:]]
+    made = tuning.environment
+    arguments = tuned_command(command, made.facts, made.mpi, variables, environment.get("PATH"))
+    _require_same_mpi(arguments[0], made.mpi, made.mpi_version, tuned)
     obstacles = [] if via == "live" else _obstacles(tuning.environment, environment, command)
     for text in obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
@@ -92,7 +92,7 @@ def with_alltoallv(
     from colltune.native_build import build_library, cache_directory
 
     load_table(table)
-    launcher = command[0] if Path(command[0]).name in _LAUNCHERS else None
+    launcher = command[0] if Path(command[0]).name in LAUNCHERS else None
     installation = find_mpi(launcher, environment)
     library = str(build_library(installation.mpicc, cache_directory(environment)))
     loaded = ":".join(filter(None, (library, environment.get("LD_PRELOAD", ""))))
@@ -115,23 +115,6 @@ def _split(arguments: Sequence[str]) -> tuple[bool, str, list[str]]:
     return prove, via, rest[1:] if rest[:1] == ["--"] else rest
 
 
-def _forwarded(program: str, mpi: str, variables: Mapping[str, str]) -> list[str]:
-    """Open MPI's launchers hand on their own variables to other nodes, and what they are told to."""
-    if mpi != "openmpi" or Path(program).name not in _LAUNCHERS:
-        return []
-    return [word for name in variables if not name.startswith("OMPI_") for word in ("-x", name)]
-
-
-def _program(command: Sequence[str], facts: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """The launcher of the MPI that was tuned stands in for a bare ``mpiexec`` that PATH does not have."""
-    name = command[0]
-    if name in _LAUNCHERS and shutil.which(name, path=environment.get("PATH", "")) is None:
-        beside = Path(facts.get("mpiexec", "")).parent / name
-        if beside.is_file():
-            return str(beside)
-    return name
-
-
 def _obstacles(tuned: Environment, environment: Mapping[str, str], command: Sequence[str]) -> list[str]:
     """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
     if tuned.mpi != "openmpi":
@@ -152,7 +135,7 @@ def _obstacles(tuned: Environment, environment: Mapping[str, str], command: Sequ
 
 def _require_same_mpi(program: str, library: str, version: str, tuned: Path) -> None:
     """A selection file of another version can abort the job, so it is never handed to one."""
-    if Path(program).name not in _LAUNCHERS:
+    if Path(program).name not in LAUNCHERS:
         return  # srun and scripts do not tell which MPI they start
     from colltune.mpi.detect import identify_launcher
 

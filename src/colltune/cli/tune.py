@@ -28,6 +28,14 @@ def tune(
     runtime: Annotated[
         str, typer.Option(help="With --profile: the time that the application will still run, all runs together.")
     ] = "2h",
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="With --profile: at the end run the application too, by the command of its profile, with and without"
+            " the rules in turn. Rules with which it is slower are withdrawn.",
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option(help="Directory for the tuning.")] = Path("tuned"),
     budget: Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")] = "5m",
     min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
@@ -71,6 +79,8 @@ def tune(
         raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
     if profile is not None and simulate:
         raise InputError("--profile is for a real machine, not for --simulate", "Leave one of them out")
+    if check and profile is None:
+        raise InputError("--check runs the application of a profile, and none is given", "Give one by --profile")
     application, runtime_s = _load(profile), parse_duration(runtime)
     budget_s, smallest, largest = parse_duration(budget), parse_size(min_size), parse_size(max_size)
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
@@ -101,9 +111,17 @@ def tune(
         from colltune.payoff import for_application
 
         options = for_application(options, application, runtime_s, bench.catalogue)
+        if check:
+            from colltune.appcheck import require_command
+
+            require_command(application.command, bench.environment.facts, bench.process_environment)
     with Display() as display:
         display.machine(bench)
         result = run_tune(bench, options, out, display.listener(), stop)
+        if check and application is not None and not result.outcome.interrupted:
+            from colltune.cli.tune_check import check_with_application
+
+            result = check_with_application(bench, result, application, options, out, display.listener(), stop)
     display.result(result, out)
     if options.stakes is not None:
         from colltune.payoff import payoff_of

@@ -40,11 +40,16 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        if self.low > 1.0 and self.ratio > 1.0 + PRACTICAL:
-            return Verdict.FASTER
-        if self.high < 1.0 and self.ratio < 1.0 - PRACTICAL:
-            return Verdict.SLOWER
-        return Verdict.SAME
+        return verdict_of(self.ratio, self.low, self.high)
+
+
+def verdict_of(ratio: float, low: float, high: float) -> Verdict:
+    """What a ratio of default over tuned says, with its interval."""
+    if low > 1.0 and ratio > 1.0 + PRACTICAL:
+        return Verdict.FASTER
+    if high < 1.0 and ratio < 1.0 - PRACTICAL:
+        return Verdict.SLOWER
+    return Verdict.SAME
 
 
 def compare(scenario: Scenario, choice: Choice, default_s: Sequence[float], tuned_s: Sequence[float]) -> Comparison:
@@ -57,6 +62,16 @@ def compare(scenario: Scenario, choice: Choice, default_s: Sequence[float], tune
     index = _rank(len(default_s), len(tuned_s))
     low, high = (ratios[index], ratios[-1 - index]) if index >= 0 else (0.0, float("inf"))
     return Comparison(scenario, choice, median(default_s), median(tuned_s), median(ratios), low, high)
+
+
+def ratio_interval(default_s: Sequence[float], tuned_s: Sequence[float]) -> tuple[float, float, float]:
+    """As ``compare``; with too few times for that, the normal interval by how much they differ among themselves."""
+    ratios = sorted(default / tuned for default in default_s for tuned in tuned_s)
+    index = _rank(len(default_s), len(tuned_s))
+    if index >= 0:
+        return median(ratios), ratios[index], ratios[-1 - index]
+    reach = math.exp(_NORMAL * _spread_of_logs(default_s, tuned_s) * math.sqrt(1 / len(default_s) + 1 / len(tuned_s)))
+    return median(ratios), median(ratios) / reach, median(ratios) * reach
 
 
 def compare_few(

@@ -1,0 +1,129 @@
+"""Applications that are slower, or fail, as soon as a tuning is in force, and what `tune --check` makes of that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from colltune.appcheck import Trial, require_command, without
+from colltune.campaign import Outcome
+from colltune.cli.tune_check import check_with_application
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.stop import StopRequest
+from colltune.liveselect import live_files
+from colltune.mpi.installation import Installation
+from colltune.profile.application import Profile
+from colltune.store.tuning import Tuning, load_tuning
+from colltune.tuner import Listener, TuneOptions, TuneResult, gate_summary
+from colltune.verify.gate import GateResult, Verdict
+from colltune.workbench import MachineOptions, Workbench, open_workbench
+
+pytestmark = pytest.mark.mpi
+# Under a tuning MPICH is told of a selection file: so the script knows, whatever the machine's speed.
+_SLOW = 'test -z "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" || sleep 0.4'
+_FAST = 'test -n "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" || sleep 0.4'
+_FAILS = 'test -z "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"'
+
+
+@pytest.fixture(scope="module")
+def bench(mpi: Installation) -> Workbench:
+    return open_workbench(MachineOptions(mpiexec=str(mpi.mpiexec), ppn=2), os.environ)
+
+
+@pytest.fixture(scope="module")
+def tuning(bench: Workbench) -> Tuning:
+    rules = (Rule(2, 2, 4096, Choice("recursive_doubling")), Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT))
+    rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (*rules, Rule(None, None, None, DEFAULT)))
+    emitter = bench.emitter
+    files = {f"{emitter.name}/{name}": data for name, data in emitter.emit([rule_set]).items()}
+    files |= live_files(bench, {"allreduce": rule_set})
+    variables = emitter.environment(Path(f"{{directory}}/{emitter.name}"))
+    return Tuning(bench.environment, {"allreduce": rule_set}, files, variables)
+
+
+def checked(bench: Workbench, tuning: Tuning, place: Path, *command: str) -> tuple[set[str], str]:
+    said: list[str] = []
+    trial = Trial(bench, tuning, command, place, place / "application.log", 1.0, 1, said.append)
+    return set(trial.check().withdrawn), "\n".join(said)
+
+
+def test_an_application_that_is_slower_under_the_rules_loses_them(
+    bench: Workbench, tuning: Tuning, tmp_path: Path
+) -> None:
+    withdrawn, said = checked(bench, tuning, tmp_path, "sh", "-c", f"sleep 0.4; {_SLOW}; echo done")
+    assert withdrawn == {"allreduce"}
+    assert "with all rules the application is 0.5" in said or "with all rules the application is 0.6" in said
+    assert (tmp_path / "application.log").read_text().count("done") == 1 + 2 * 3
+
+
+def test_an_application_that_fails_under_the_rules_loses_them(bench: Workbench, tuning: Tuning, tmp_path: Path) -> None:
+    assert checked(bench, tuning, tmp_path, "sh", "-c", _FAILS)[0] == {"allreduce"}
+
+
+def test_a_tuning_without_a_collective_leaves_it_to_the_library(bench: Workbench, tuning: Tuning) -> None:
+    left = without(bench, tuning, {"allreduce"})
+    assert left.rule_sets["allreduce"] == RuleSet.always("allreduce", SizeBasis.MESSAGE)
+    assert b"recursive_doubling" in tuning.files["live/colltune-live.rules"]
+    assert b"recursive_doubling" not in left.files["live/colltune-live.rules"]
+    assert without(bench, tuning, set()).files == tuning.files
+
+
+def result_of(tuning: Tuning) -> TuneResult:
+    gate = [GateResult(Scenario("allreduce", 1, 2, 4096), Choice("recursive_doubling"), Verdict.KEPT, (1.2,) * 8, "")]
+    outcome = Outcome((), {}, 1.0, False)
+    summary = {"total_s": 3.0, "seed": 1, "speedup": 1.2} | gate_summary(gate)
+    return TuneResult(replace(tuning, summary=summary), outcome, gate, {})
+
+
+@pytest.mark.parametrize(("script", "left"), [(_SLOW, set()), (_FAST, {"allreduce"})])
+def test_tune_withdraws_and_says_so(
+    bench: Workbench, tuning: Tuning, tmp_path: Path, script: str, left: set[str]
+) -> None:
+    command = ("sh", "-c", f"sleep 0.4; {script}")
+    profile = Profile((), (), ranks=2, nodes=1, elapsed_s=0.4, reporting=2, command=command)
+    said: list[str] = []
+    listener = Listener(note=said.append)
+    options = TuneOptions(["allreduce"], budget_s=1.0)
+    found = check_with_application(bench, result_of(tuning), profile, options, tmp_path, listener, StopRequest())
+    tuned = load_tuning(tmp_path)
+    assert {name for name, rules in tuned.rule_sets.items() if len(rules.rules) > 1} == left
+    assert [one.verdict for one in found.gate] == [Verdict.KEPT if left else Verdict.REFUSED]
+    assert ("speedup" in tuned.summary) == bool(left)
+    assert any("the rules of allreduce are withdrawn: the application is 0." in text for text in said) != bool(left)
+    (one,) = tuned.summary["application"]
+    assert len(one["default_s"]) == len(one["tuned_s"]) == 3
+    assert tuned.summary["total_s"] > 3.0 + sum(one["default_s"]) + sum(one["tuned_s"])
+
+
+def test_an_application_that_fails_by_itself_is_not_compared(bench: Workbench, tuning: Tuning, tmp_path: Path) -> None:
+    profile = Profile((), (), ranks=2, nodes=1, elapsed_s=0.4, reporting=2, command=("sh", "-c", "exit 3"))
+    said: list[str] = []
+    before = result_of(tuning)
+    listener = Listener(note=said.append)
+    assert (
+        check_with_application(bench, before, profile, TuneOptions(["allreduce"]), tmp_path, listener, StopRequest())
+        is before
+    )
+    assert "exit code 3" in said[-1]
+
+
+@pytest.mark.parametrize("command", [(), ("/no/such/program",)])
+def test_a_command_that_cannot_run_is_found_before_the_tuning(command: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="profile"):
+        require_command(command, {}, os.environ)
+
+
+def test_a_check_needs_a_profile(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "colltune", "tune", "bcast", "--check"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+    assert "--profile" in done.stderr
