@@ -18,7 +18,7 @@ from colltune.measure.contract import Effort
 from colltune.store.tuning import Tuning, write_files
 from colltune.verification import FEWEST_LAUNCHES, verify
 from colltune.verify.gate import GateResult, Verdict
-from colltune.verify.verdict import Comparison, fewest_launches
+from colltune.verify.verdict import Comparison
 from colltune.verify.verdict import Verdict as Speed
 from colltune.workbench import Workbench
 
@@ -26,6 +26,7 @@ from colltune.workbench import Workbench
 _ROUNDS = 3
 # Beside the scenarios with a rule, so many without one are looked at per collective: the search costs these, too.
 _CONTROLS = 4
+_LAUNCHES = 7
 _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
 
 
@@ -94,7 +95,7 @@ class InForce:
         ordered = [r.scenario for r in firsts.values()]
         ordered += [r.scenario for r in by_time if r.scenario not in set(ordered)]
         left_s = self.deadline_s - self.clock()
-        launches = fewest_launches()
+        launches = _LAUNCHES
         while launches > FEWEST_LAUNCHES and self._round_s([*ordered, *controls], launches) > left_s:
             launches -= 1
         scenarios = [*controls, *ordered]

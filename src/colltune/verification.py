@@ -21,7 +21,7 @@ from colltune.core.space import Point, shapes
 from colltune.measure.contract import REFUSED, Convention, Effort
 from colltune.store.tuning import Tuning
 from colltune.verify.osu import OsuBenchmarks
-from colltune.verify.verdict import Comparison, compare, compare_few, fewest_launches
+from colltune.verify.verdict import Comparison, compare_all
 from colltune.workbench import Workbench
 
 EFFORT = Effort(relative_width=0.01, box_s=0.02, fewest=20, most=400)
@@ -103,9 +103,7 @@ def verify(
         for s in scenarios
         if times[False][s] and times[True][s]
     }
-    if done < fewest_launches():
-        return compare_few(sides)
-    return [compare(*key, *both) for key, both in sides.items()]
+    return compare_all(sides)
 
 
 def _medians_of_launch(

@@ -12,7 +12,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.verification import held_out
 from colltune.verify.osu import parse_latency
-from colltune.verify.verdict import Verdict, compare, compare_few, fewest_launches
+from colltune.verify.verdict import Verdict, compare, compare_all, fewest_launches, typical_reach
 
 SCENARIO = Scenario("bcast", 1, 4, 1024)
 RING = Choice("ring")
@@ -25,14 +25,16 @@ def launches(draw: random.Random, centre: float, count: int = 8) -> list[float]:
 
 def test_equal_launches_are_hardly_ever_called_slower() -> None:
     draw = random.Random(1)
-    verdicts = [compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 1.0)).verdict for _ in range(3000)]
+    verdicts = [
+        compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 1.0), points=10).verdict for _ in range(3000)
+    ]
     assert verdicts.count(Verdict.SLOWER) <= 6  # 2 in 1,000 at most
     assert verdicts.count(Verdict.FASTER) <= 6
 
 
 def test_a_true_difference_is_seen() -> None:
     draw = random.Random(2)
-    slower = [compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 2.0)).verdict for _ in range(200)]
+    slower = [compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 2.0), points=10).verdict for _ in range(200)]
     assert slower.count(Verdict.SLOWER) >= 190
 
 
@@ -50,17 +52,40 @@ def test_too_few_launches_tell_nothing() -> None:
 
 def test_with_few_launches_the_spread_of_all_points_decides() -> None:
     noise = [0.97, 1.0, 1.03]
-    truth = {16: 1.0, 32: 1.0, 64: 1.0, 128: 1.25, 256: 0.8}
+    truth = {16: 1.0, 32: 1.0, 64: 1.0, 128: 1.5, 256: 0.6}
     sides = {
         (Scenario("bcast", 1, 4, size), RING): ([ratio * n for n in noise], noise[::-1])
         for size, ratio in truth.items()
     }
-    found = compare_few(sides)
+    found = compare_all(sides)
     assert [one.verdict for one in found] == [*[Verdict.SAME] * 3, Verdict.FASTER, Verdict.SLOWER]
     assert all(one.low < truth[one.scenario.size_bytes] < one.high for one in found)
+    assert 1.0 < typical_reach(found) < 1.5
     # One point that is calm by chance does not pass for a sure one.
     calm = {**sides, (Scenario("bcast", 1, 4, 8), RING): ([0.95] * 3, [1.0] * 3)}
-    assert compare_few(calm)[-1].verdict is Verdict.SAME
+    assert compare_all(calm)[-1].verdict is Verdict.SAME
+
+
+def test_one_launch_of_each_kind_tells_nothing() -> None:
+    found = compare_all({(SCENARIO, RING): ([1.0], [9.0])})
+    assert (found[0].low, found[0].high, found[0].verdict) == (0.0, float("inf"), Verdict.SAME)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 6, 8])
+def test_a_verification_of_the_default_against_itself_hardly_ever_finds_anything(count: int) -> None:
+    """Launches that differ by 20%, at all their points alike, and points that differ by 10% beside."""
+    draw = random.Random(count)
+
+    def side() -> list[list[float]]:
+        launch = [draw.lognormvariate(0.0, 0.2) for _ in range(count)]
+        return [[draw.lognormvariate(0.0, 0.1) * one for one in launch] for _ in range(40)]
+
+    wrong = 0
+    for _ in range(400):
+        pairs = zip(side(), side(), strict=True)
+        sides = {(Scenario("bcast", 1, 4, 4 * i), RING): pair for i, pair in enumerate(pairs)}
+        wrong += any(one.verdict is not Verdict.SAME for one in compare_all(sides))
+    assert wrong <= 12  # 2 in 100 at most, one for each side
 
 
 def test_held_out_sizes_are_between_the_tuned_ones_and_no_powers_of_two() -> None:

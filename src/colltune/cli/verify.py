@@ -41,7 +41,7 @@ def verify(
     from colltune.verification import EFFORT, scenarios_to_verify
     from colltune.verification import verify as run_verify
     from colltune.verify.osu import OsuBenchmarks
-    from colltune.verify.verdict import Verdict, fewest_launches
+    from colltune.verify.verdict import Verdict, fewest_launches, typical_reach
     from colltune.workbench import MachineOptions, open_tuned_workbench
 
     if convention not in list(Convention):
@@ -62,16 +62,17 @@ def verify(
     )
     console = make_console()
     console.print(comparisons_table(comparisons))
-    if launches < fewest_launches():
-        console.print(
-            f"{launches} launches are too few for an interval of each point by itself ({fewest_launches()} would do):"
-            " how much launches differ is taken from all points of a collective together."
-        )
     if comparisons:
         ruled = [c.ratio for c in comparisons if c.choice != DEFAULT]
         with_rules = f", {geometric_mean(ruled):.3f} where a rule holds" if ruled else ""
         mean = geometric_mean([c.ratio for c in comparisons])
         console.print(f"Speed-up, geometric mean: {mean:.3f} over {len(comparisons)} points{with_rules}.")
+        if launches < fewest_launches(len(comparisons)):
+            console.print(
+                f"{launches} launches of each kind are too few for exact intervals of {len(comparisons)} points"
+                f" ({fewest_launches(len(comparisons))} would do), so they are Student's; a typical point has to differ"
+                f" by a factor of {typical_reach(comparisons):.2f} to be told from noise."
+            )
     counts = {verdict: sum(1 for c in comparisons if c.verdict is verdict) for verdict in Verdict}
     console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")
     raise typer.Exit(1 if counts[Verdict.SLOWER] else 0)

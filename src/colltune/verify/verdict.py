@@ -10,14 +10,16 @@ from functools import cache
 from math import comb
 from statistics import median
 
+from scipy.special import stdtrit
+
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 
 # Differences below this share are called the same: no application would feel them.
 PRACTICAL = 0.03
-# Chance, per side and point, that the interval misses; small, because a verification looks at many points.
-_ERROR = 1e-3
-_NORMAL = 3.09  # the same for a normal distribution
+_MOST_EXPONENT = 700.0  # of a double
+# Chance, per side, that any interval of one verification misses; that of a point is its share of it.
+_ERROR = 0.01
 
 
 class Verdict(StrEnum):
@@ -52,45 +54,64 @@ def verdict_of(ratio: float, low: float, high: float) -> Verdict:
     return Verdict.SAME
 
 
-def compare(scenario: Scenario, choice: Choice, default_s: Sequence[float], tuned_s: Sequence[float]) -> Comparison:
+def compare(
+    scenario: Scenario, choice: Choice, default_s: Sequence[float], tuned_s: Sequence[float], points: int = 1
+) -> Comparison:
     """From one median per launch, default and tuned, to the ratio and its interval.
 
     The ratio is the median of all pairwise ratios (Hodges-Lehmann), the interval by the Mann-Whitney statistic: exact
-    for any distribution of launch medians.
+    for any distribution of launch medians. ``points``: how many are compared together.
     """
     ratios = sorted(default / tuned for default in default_s for tuned in tuned_s)
-    index = _rank(len(default_s), len(tuned_s))
+    index = _rank(len(default_s), len(tuned_s), points)
     low, high = (ratios[index], ratios[-1 - index]) if index >= 0 else (0.0, float("inf"))
     return Comparison(scenario, choice, median(default_s), median(tuned_s), median(ratios), low, high)
 
 
 def ratio_interval(default_s: Sequence[float], tuned_s: Sequence[float]) -> tuple[float, float, float]:
-    """As ``compare``; with too few times for that, the normal interval by how much they differ among themselves."""
+    """The ratio of ``compare`` and its interval; with too few times for an exact one, Student's."""
     ratios = sorted(default / tuned for default in default_s for tuned in tuned_s)
-    index = _rank(len(default_s), len(tuned_s))
+    index = _rank(len(default_s), len(tuned_s), 1)
     if index >= 0:
         return median(ratios), ratios[index], ratios[-1 - index]
-    reach = math.exp(_NORMAL * _spread_of_logs(default_s, tuned_s) * math.sqrt(1 / len(default_s) + 1 / len(tuned_s)))
+    reach = _reach(_spread_of_logs(default_s, tuned_s), len(default_s), len(tuned_s), 1)
     return median(ratios), median(ratios) / reach, median(ratios) * reach
 
 
-def compare_few(
+def compare_all(
     sides: Mapping[tuple[Scenario, Choice], tuple[Sequence[float], Sequence[float]]],
 ) -> list[Comparison]:
-    """As ``compare``, where there are too few launches for an interval of each point by itself.
+    """As ``compare`` for the points of one verification, also where launches are too few for exact intervals.
 
-    How much launches differ is then taken from all points of a collective together: the interval of a point is the
-    normal one of its mean log ratio, with the greater of the common and its own standard deviation.
+    Then launch medians are taken to be lognormal. The interval is that of Student's t, with the greater of the point's
+    own standard deviation and that of all points of its collective. These share their launches, so that pooling them
+    adds no degrees of freedom: a launch that is slow is slow at all points.
     """
     own = {key: _spread_of_logs(*times) for key, times in sides.items()}
     found = []
     for key, (default_s, tuned_s) in sides.items():
-        kin = [own[other] for other in sides if other[0].collective == key[0].collective]
-        deviation = max(own[key], math.sqrt(sum(spread**2 for spread in kin) / len(kin)))
-        reach = math.exp(_NORMAL * deviation * math.sqrt(1 / len(default_s) + 1 / len(tuned_s)))
-        one = compare(*key, default_s, tuned_s)
-        found.append(replace(one, low=one.ratio / reach, high=one.ratio * reach))
+        one = compare(*key, default_s, tuned_s, points=len(sides))
+        if _rank(len(default_s), len(tuned_s), len(sides)) < 0:
+            kin = [own[other] for other in sides if other[0].collective == key[0].collective]
+            deviation = max(own[key], math.sqrt(sum(spread**2 for spread in kin) / len(kin)))
+            reach = _reach(deviation, len(default_s), len(tuned_s), len(sides))
+            one = replace(one, low=one.ratio / reach, high=one.ratio * reach)
+        found.append(one)
     return found
+
+
+def _reach(deviation: float, first: int, second: int, points: int) -> float:
+    """The factor between a ratio and the ends of its interval; infinite for one launch of each kind."""
+    if first + second < 3:
+        return math.inf
+    quantile = float(stdtrit(first + second - 2, 1.0 - _ERROR / points))
+    exponent = quantile * deviation * math.sqrt(1 / first + 1 / second)
+    return math.exp(exponent) if exponent < _MOST_EXPONENT else math.inf
+
+
+def typical_reach(comparisons: Sequence[Comparison]) -> float:
+    """The factor by which half of the points would have to differ to be told from noise."""
+    return median(max(one.high / one.ratio, one.ratio / one.low) if one.low > 0.0 else math.inf for one in comparisons)
 
 
 def _spread_of_logs(*sides: Sequence[float]) -> float:
@@ -100,12 +121,16 @@ def _spread_of_logs(*sides: Sequence[float]) -> float:
     return math.sqrt(squares / max(1, sum(len(side) - 1 for side in logs)))
 
 
-def _rank(first: int, second: int) -> int:
-    """Index of the pairwise ratio that bounds the true one with at most _ERROR on its side; -1: too few launches."""
+@cache
+def _rank(first: int, second: int, points: int) -> int:
+    """Index of the pairwise ratio that bounds the true one, missing it by chance with a ``points``-th of _ERROR at most.
+
+    -1: too few launches.
+    """
     total, below, index = comb(first + second, first), 0, -1
     for statistic in range(first * second // 2):
         below += _arrangements(first, second, statistic)
-        if below / total > _ERROR:
+        if below / total > _ERROR / points:
             break
         index = statistic
     return index
@@ -121,9 +146,9 @@ def _arrangements(first: int, second: int, statistic: int) -> int:
     return _arrangements(first - 1, second, statistic - second) + _arrangements(first, second - 1, statistic)
 
 
-def fewest_launches() -> int:
-    """Launches of each kind below which nothing can be told."""
+def fewest_launches(points: int = 1) -> int:
+    """Launches of each kind from which the intervals of so many points are exact."""
     count = 2
-    while _rank(count, count) < 0:
+    while _rank(count, count, points) < 0:
         count += 1
     return count
