@@ -83,10 +83,10 @@ def verify(
     variables = tuning.variables_at(directory)
     order = random.Random(seed)
     times: dict[bool, defaultdict[Scenario, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
-    done, started_s = 0, time.monotonic()
+    started_s = time.monotonic()
     for launch in range(launches):
-        each_s = (time.monotonic() - started_s) / max(done, 1)
-        if done >= FEWEST_LAUNCHES and time.monotonic() + each_s > deadline_s:
+        each_s = (time.monotonic() - started_s) / max(launch, 1)
+        if launch >= FEWEST_LAUNCHES and time.monotonic() + each_s > deadline_s:
             break
         for position, tuned in enumerate(order.sample((True, False), 2)):
             setting = variables if tuned else {}
@@ -97,7 +97,6 @@ def verify(
             for scenario, time_s in found.items():
                 times[tuned][scenario].append(time_s)
             progress(2 * launch + position + 1, 2 * launches)
-        done += 1
     sides = {
         (s, tuning.rule_sets[s.collective].evaluate(s)): (times[False][s], times[True][s])
         for s in scenarios

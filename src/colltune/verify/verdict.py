@@ -123,7 +123,7 @@ def _spread_of_logs(*sides: Sequence[float]) -> float:
 
 @cache
 def _rank(first: int, second: int, points: int) -> int:
-    """Index of the pairwise ratio that bounds the true one, missing it by chance with a ``points``-th of _ERROR at most.
+    """Index of the pairwise ratio that bounds the true one, but for a chance of a ``points``-th of _ERROR.
 
     -1: too few launches.
     """
