@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import Point, Space
+from colltune.core.space import Point, Space, is_usual
 from colltune.learn.contract import Learner
 from colltune.schedule.durations import Durations
 
 Floats = NDArray[np.float64]
 # Expected log speed-up of a scenario where nothing is known, which counts as much as a measurement in that very place.
 _PRIOR_GAIN = 0.15
+# What a gain on counts of nodes or ranks per node counts that few applications form.
+UNUSUAL = 0.5
 # Of a learner's points the first is the most useful one; each after it is worth this share of the one before.
 _NEXT_BEST = 0.9
 
@@ -38,7 +40,8 @@ class Agenda:
         self._asked: list[Point] | None = None
         self._expected: dict[Scenario, float] = {}
         self._version = -1
-        self._whole_ranks = max((scenario.ranks for scenario in ordered), default=1)
+        self._nodes = max((scenario.nodes for scenario in ordered), default=1)
+        self._ppn = max((scenario.ppn for scenario in ordered), default=1)
         self._row = {scenario: row for row, scenario in enumerate(ordered)}
         self._places: Floats = np.array([_place(scenario) for scenario in ordered]).reshape(-1, 2)
         # The mean of the gains that were found and of the prior, what is near in size and ranks counting most.
@@ -123,7 +126,8 @@ class Agenda:
         return Point(point.scenario, choices)
 
     def _worth(self, point: Point) -> float:
-        part = math.sqrt(point.scenario.ranks / self._whole_ranks)
+        part = math.sqrt(point.scenario.ranks / (self._nodes * self._ppn))
+        part *= 1.0 if is_usual(point.scenario, self._nodes, self._ppn) else UNUSUAL
         return self._expected_gain(point.scenario) * part / self.expect_s(point)
 
     def _learn_gain(self, scenario: Scenario, gain: float) -> None:

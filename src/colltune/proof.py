@@ -12,12 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from statistics import median
 
+from colltune.agenda import UNUSUAL
 from colltune.confirm import Confirmation
 from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.core.space import is_usual
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.decide import with_margin
 from colltune.deployed import InForce
@@ -139,9 +141,10 @@ class Proof:
         """What was gained when it was measured, for the time that the proof takes; the whole job before its parts."""
         default_s = self._default_s(scenario)
         ratio = default_s / self.medians.get((scenario, choice), default_s)
-        part = scenario.ranks / (self.bench.nodes * self.bench.ppn)
+        part = math.sqrt(scenario.ranks / (self.bench.nodes * self.bench.ppn))
+        part *= 1.0 if is_usual(scenario, self.bench.nodes, self.bench.ppn) else UNUSUAL
         # Where nothing was measured the model had a reason to choose.
-        return max(math.log(ratio), _LEAST_GAIN) * math.sqrt(part) / self._group_s(scenario, choice)
+        return max(math.log(ratio), _LEAST_GAIN) * part / self._group_s(scenario, choice)
 
     def _group_s(self, scenario: Scenario, choice: Choice) -> float:
         """What one comparison of ``choice`` with the default is expected to take."""

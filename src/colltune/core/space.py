@@ -76,12 +76,29 @@ def message_sizes(collective: str, smallest: int, largest: int) -> list[int]:
     return sorted({size // element * element for size in sizes})
 
 
-def shapes(nodes: int, ppn: int) -> list[tuple[int, int]]:
-    """The (nodes, ppn) shapes that a job of ``nodes`` x ``ppn`` can form, the job's own included.
+def counts(limit: int) -> list[int]:
+    """The counts of nodes, or of ranks per node, to tune in a job that has ``limit`` of them, ascending.
 
-    Powers of two up to the job's own counts, and these themselves; a single rank has nothing to tune.
+    Powers of two, the counts half way between two of these (3, 6, 12, 24 ...), and the job's own: every count up to 4,
+    and 2 for each doubling beyond, so that 127 nodes have 14 and 2,048 have 22.
     """
-    return [(n, p) for n in powers_of_two(nodes) for p in powers_of_two(ppn) if n * p > 1]
+    powers = powers_of_two(limit)
+    return sorted({*powers, *(3 * power // 2 for power in powers[1:-1] if 3 * power // 2 <= limit)})
+
+
+def shapes(nodes: int, ppn: int) -> list[tuple[int, int]]:
+    """The (nodes, ppn) shapes to tune in a job of ``nodes`` x ``ppn``, the job's own included.
+
+    Every one of ``counts`` of the nodes with every one of the ranks per node; a single rank has nothing to tune.
+    """
+    return [(n, p) for n in counts(nodes) for p in counts(ppn) if n * p > 1]
+
+
+def is_usual(scenario: Scenario, nodes: int, ppn: int) -> bool:
+    """Whether its counts are those of a job of ``nodes`` x ``ppn``, or powers of two: what applications mostly form."""
+    return all(
+        count == own or count & (count - 1) == 0 for count, own in ((scenario.nodes, nodes), (scenario.ppn, ppn))
+    )
 
 
 def middle_sizes(size_bytes: int, collective: str) -> tuple[int, int]:
