@@ -1,10 +1,12 @@
 """How much less our learner has to measure than the published ones: simulated tuning on recorded tables.
 
-    python benchmarks/bench_learning.py [TABLE...] [--seeds 20] [--minutes 25] [--jobs N]
+    python benchmarks/bench_learning.py [TABLE...] [--seeds 20] [--minutes 25] [--jobs N] [--reuse STEPS]
 
 Tables: CSV, CSV.GZ or Parquet with the columns that ``colltune evaluate`` takes; those of benchmarks/data if none is
 given. Seed by seed over all tables, so that after every seed it leaves what it has in bench/learning.json (a flat
 object of named figures), learning_reach.csv, learning_stop.csv and learning_steps.csv; prints the figures at the end.
+A tuning depends on its table, strategy and seed alone, so those of a strategy that did not change can be taken from an
+earlier learning_steps.csv (--reuse).
 """
 
 from __future__ import annotations
@@ -19,11 +21,19 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.evaluate.compare import cost_ratio, nonp2_ratio, reach_by_grid, stop_share, write_steps, write_table
+from colltune.evaluate.compare import (
+    cost_ratio,
+    nonp2_ratio,
+    reach_by_grid,
+    read_steps,
+    stop_share,
+    write_steps,
+    write_table,
+)
 from colltune.evaluate.simulate import Run
 from colltune.evaluate.summary import Axis, by_strategy, curve, write_stops
 from colltune.evaluation import Plan, evaluate, load
-from colltune.strategies import NAMES, OURS, contestants, with_pace
+from colltune.strategies import NAMES, OURS, contestants, shown_as
 
 Figures = dict[str, float | int]
 DATA = Path(__file__).parent / "data"
@@ -34,6 +44,8 @@ BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 def figures(runs: Sequence[Run], ours: str = OURS) -> Figures:
     reach = reach_by_grid(runs)
     others = [name for name in NAMES if name != ours and any(strategy == name for _, strategy in reach)]
+    if not any(strategy == ours for _, strategy in reach):
+        return {"seeds": min(estimate.seeds for estimate in reach.values())}
     found: Figures = {f"cost_ratio_{other}": round(cost_ratio(reach, ours, other), 4) for other in others}
     found["stop_share"] = round(stop_share(runs, ours), 4)
     found["nonp2_ratio"] = round(nonp2_ratio(runs, ours), 4)
@@ -77,6 +89,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     parser.add_argument("--most-choices", type=int, default=60, help="leave out tables with more choices than this")
     parser.add_argument("--strategies", default=",".join(NAMES))
+    parser.add_argument("--reuse", type=Path, default=None, help="learning_steps.csv with runs of other strategies")
     parser.add_argument("--out", type=Path, default=Path("bench"))
     options = parser.parse_args()
     tables = options.tables or [p for p in sorted(DATA.glob("*")) if is_timed(p)]
@@ -84,12 +97,22 @@ def main() -> None:
     limit_s = 60.0 * options.minutes if options.minutes else float("inf")
     # Only our own stop is judged here.
     entrants = [
-        one if one.name == OURS else with_pace(one, replace(one.pace, to_stop=False))
+        one if one.name == OURS else shown_as(one, one.name, replace(one.pace, to_stop=False))
         for one in contestants(options.strategies.split(","))
     ]
     plan = Plan(entrants, options.seeds, limit_s, options.jobs)
-    comparison = evaluate(grids, plan, keep=lambda runs: print(write(options.out, runs), file=sys.stderr, flush=True))
-    print(json.dumps(write(options.out, comparison.runs), indent=2))
+    grid_names, names = {grid.name for grid in grids}, {one.name for one in entrants}
+    earlier = [
+        run
+        for run in (read_steps(options.reuse) if options.reuse else [])
+        if run.strategy not in names and run.grid in grid_names and run.seed < options.seeds
+    ]
+
+    def keep(runs: Sequence[Run]) -> None:
+        print(write(options.out, [*earlier, *runs]), file=sys.stderr, flush=True)
+
+    comparison = evaluate(grids, plan, keep=keep)
+    print(json.dumps(write(options.out, [*earlier, *comparison.runs]), indent=2))
     if comparison.cut:
         print(f"cut off after {options.minutes} minutes: not every table has all seeds", file=sys.stderr)
 

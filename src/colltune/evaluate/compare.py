@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from colltune.core.errors import InputError
 from colltune.evaluate.metrics import Metrics
-from colltune.evaluate.simulate import GOOD_ENOUGH, Run
+from colltune.evaluate.simulate import GOOD_ENOUGH, Run, Step
 
 _SLOWDOWN_AT_STOP = GOOD_ENOUGH
 _MISTAKES_AT_STOP = 0.05
@@ -99,6 +100,26 @@ def write_steps(path: Path, runs: Iterable[Run]) -> None:
                 cost_s = step.cost * run.total_s
                 marks = [f"{step.cost:.6g}", f"{cost_s:.6g}", f"{step.share:.6g}", int(step is run.stop)]
                 writer.writerow([run.grid, run.strategy, run.seed, *marks, *(f"{values[name]:.6g}" for name in names)])
+
+
+def read_steps(path: Path) -> list[Run]:
+    """The runs of a file by ``write_steps``, to its six figures. Raises InputError where it is none."""
+    names = [field.name for field in fields(Metrics)]
+    tunings: dict[tuple[str, str, int], list[tuple[Step, bool, float]]] = {}
+    try:
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                metrics = Metrics(**{name: float(row[name]) for name in names})
+                step = Step(float(row["cost"]), float(row["share"]), metrics)
+                total_s = float(row["cost_s"]) / step.cost if step.cost else 0.0
+                key = (row["grid"], row["strategy"], int(row["seed"]))
+                tunings.setdefault(key, []).append((step, row["stop"] == "1", total_s))
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path} is no table of steps: {error}", "Give one that an earlier run left") from error
+    return [
+        Run(*key, tuple(step for step, _, _ in own), next((step for step, stop, _ in own if stop), None), own[-1][2])
+        for key, own in tunings.items()
+    ]
 
 
 def write_table(path: Path, reach: Mapping[tuple[str, str], Estimate]) -> None:

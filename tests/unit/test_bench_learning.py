@@ -1,0 +1,60 @@
+"""The benchmark of the learners runs, and takes what it can from an earlier run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.core.errors import InputError
+from colltune.evaluate.compare import read_steps, write_steps
+
+pytest.importorskip("pandas")
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_learning.py"
+
+
+def table(path: Path) -> Path:
+    """``a`` is the faster below 1 KiB, ``b`` from there on."""
+    rows = ["collective,algorithm,nodes,ppn,msg_bytes,time_us"]
+    for nodes in (2, 4, 8, 16):
+        for size in (1 << power for power in range(15)):
+            slow = {"a": 1.0 if size < 1024 else 2.0, "b": 1.5 if size < 1024 else 1.0}
+            rows += [f"bcast,{name},{nodes},1,{size},{(2 + nodes + size / 1000) * slow[name]}" for name in slow]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def bench(*arguments: object) -> dict[str, float]:
+    command = [sys.executable, str(SCRIPT), *map(str, arguments), "--seeds", "2", "--minutes", "0", "--jobs", "1"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_a_strategy_can_be_run_alone_and_compared_with_the_others_of_an_earlier_run(tmp_path: Path) -> None:
+    data = table(tmp_path / "t.csv")
+    bench(data, "--strategies", "random,fact", "--out", tmp_path / "theirs")
+    both = bench(
+        data, "--strategies", "ours", "--reuse", tmp_path / "theirs/learning_steps.csv", "--out", tmp_path / "b"
+    )
+    at_once = bench(data, "--strategies", "ours,random,fact", "--out", tmp_path / "at_once")
+    assert both == at_once
+    assert {"cost_ratio_random", "cost_ratio_fact", "stop_share", "tables", "seeds"} <= set(both)
+    assert both["seeds"] == 2
+
+
+def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
+    data = table(tmp_path / "t.csv")
+    bench(data, "--strategies", "random", "--out", tmp_path)
+    runs = read_steps(tmp_path / "learning_steps.csv")
+    assert {(run.strategy, run.seed) for run in runs} == {("random", 0), ("random", 1)}
+    write_steps(tmp_path / "again.csv", runs)
+    again = read_steps(tmp_path / "again.csv")
+    assert [(run.steps, run.stop) for run in again] == [(run.steps, run.stop) for run in runs]
+    assert [run.total_s for run in again] == pytest.approx([run.total_s for run in runs], rel=1e-4)
+    with pytest.raises(InputError, match="no table of steps"):
+        read_steps(data)
