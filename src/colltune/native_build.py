@@ -15,9 +15,10 @@ from colltune.core.errors import InputError
 
 # Directories under native/ that libcolltune.so is made of.
 LIBRARY_PARTS = ("shim", "alltoallv")
-# Warnings are errors in the tests, not on the machine of a user, whose compiler may know warnings that we do not.
+# Warnings are errors in the tests, not on the machine of a user, whose compiler may know warnings that we do not. But a
+# function that is not declared is one that this MPI lacks, and fails when it is called at the latest.
 _FLAGS = ("-O2", "-Wall", "-Wextra")
-_STANDARD = {".c": "-std=c11", ".cpp": "-std=gnu++17"}
+_LANGUAGE = {".c": ("-std=c11", "-Werror=implicit-function-declaration"), ".cpp": ("-std=gnu++17",)}
 
 
 def source_directory(name: str) -> Path:
@@ -120,13 +121,13 @@ def _build(
         ) from error
     form = ["-shared", "-fPIC"] if ending else []
     flags = [
-        _STANDARD[language],
+        *_LANGUAGE[language],
         *_FLAGS,
         *form,
         *more,
         *(f"-I{directory}" for directory in [native / "include", *directories]),
     ]
-    digest = hashlib.sha256(f"{mpicc} {wrapper.stdout} {_STANDARD[language]} {_FLAGS} {ending} {identity}".encode())
+    digest = hashlib.sha256(f"{mpicc} {wrapper.stdout} {_LANGUAGE[language]} {_FLAGS} {ending} {identity}".encode())
     for path in sorted([*sources, *headers]):
         digest.update(path.read_bytes())
     cache = cache or cache_directory(os.environ)

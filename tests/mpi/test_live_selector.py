@@ -18,7 +18,7 @@ from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
 from colltune.liveselect import FOLDER, in_force_via
 from colltune.mpi.installation import Installation, Library
-from colltune.native_build import build, build_library
+from colltune.native_build import LIBRARY_PARTS, build, build_library, source_directory
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 from colltune.verify.conformance import replay_arguments
 from colltune.workbench import MachineOptions, Workbench, open_workbench
@@ -146,21 +146,53 @@ def test_the_selector_decides_on_mpich(mpi: Installation, tmp_path: Path) -> Non
     assert sent["allgather", "964"] == default["allgather", "964"] != 5 * 4
 
 
-@pytest.mark.parametrize("number", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 19))])
-def test_whatever_the_rules_prefer_every_legal_call_works(either: Live, number: int) -> None:
+def prefer(mpi: Live, number: int) -> list[RuleSet]:
+    """One choice of each collective up to 4 KiB, another for each ``number``."""
     rule_sets = []
     for name in COLLECTIVES:
-        choices = either.bench.catalogue.choices(name)[1:]
+        choices = mpi.bench.catalogue.choices(name)[1:]
         if choices:
-            basis = live_basis(either.bench.catalogue, name)
+            basis = live_basis(mpi.bench.catalogue, name)
             tuned = choices[number % len(choices)]
             bounds = [Rule(None, None, 4096, tuned), Rule(None, None, None, DEFAULT)]
             rules = (Rule(None, None, None, tuned),) if basis is SizeBasis.NONE else tuple(bounds)
             rule_sets.append(RuleSet(name, basis, rules))
+    return rule_sets
+
+
+@pytest.mark.parametrize("number", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 19))])
+def test_whatever_the_rules_prefer_every_legal_call_works(either: Live, number: int) -> None:
+    rule_sets = prefer(either, number)
     conformance = str(build(either.bench.installation.mpicc, "conformance"))
     done = either.run(4, [conformance, *replay_arguments([2, 3, 4], rule_sets, short=True)], either.emit(*rule_sets))
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
     assert "failures=0" in done.stdout
+
+
+@pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
+def test_the_library_is_clean_under_sanitizers(either: Live, number: int) -> None:
+    """Selector and profile on every legal call: no byte beyond a buffer, and nothing that C leaves undefined."""
+    sanitizer = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    asan = sanitizer.stdout.strip()
+    if not Path(asan).is_file():
+        pytest.skip("no AddressSanitizer beside the C compiler")
+    target = either.directory / "libsanitized.so"
+    parts = [source_directory(name) for name in ("include", *LIBRARY_PARTS)]
+    flags = ["-g", *FLAGS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-fsanitize=address,undefined"]
+    flags += ["-fno-sanitize-recover=all", *(f"-I{part}" for part in parts)]
+    sources = [str(path) for part in parts for path in sorted(part.glob("*.c"))]
+    command = [str(either.bench.installation.mpicc), *flags, *sources, "-lm", "-ldl", "-o", str(target)]
+    subprocess.run(command, check=True, timeout=200)
+    rule_sets = prefer(either, number)
+    conformance = str(build(either.bench.installation.mpicc, "conformance"))
+    sanitized = Live(either.bench, Path(f"{asan}:{target}"), either.directory)
+    done = sanitized.run(
+        3, [conformance, *replay_arguments([3], rule_sets, short=True, max_bytes=20_000)], either.emit(*rule_sets),
+        COLLTUNE_PROFILE=str(either.directory / "profile"), ASAN_OPTIONS="detect_leaks=0",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "failures=0" in done.stdout
+    assert "selector is off" not in done.stderr
 
 
 def test_threads_that_call_at_once_are_refused(either: Live) -> None:

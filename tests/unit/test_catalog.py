@@ -68,7 +68,20 @@ def test_preconditions_leave_choices_out() -> None:
     assert not {"alpha", "beta", "delta"} & keys("bcast", 4, 1, 64)
     assert not {"alpha", "gamma"} & keys("allreduce", 1, 2, 64, "multiple")
     assert "alpha" in keys("allreduce", 2, 2, 64, "multiple")
-    assert "noncommutative" not in keys("reduce_scatter", 2, 2, 20)
+    assert "pairwise" in keys("reduce_scatter", 2, 2, 16)
+    assert "pairwise" not in keys("reduce_scatter", 2, 2, 20)
+
+
+def test_what_is_wrong_for_some_datatypes_is_no_candidate() -> None:
+    catalogue = load("mpich", "5.0.2")
+    for collective, key in (
+        ("allgather", "recexch_doubling"),
+        ("allgather", "recexch_halving"),
+        ("reduce_scatter", "noncommutative"),
+        ("reduce_scatter_block", "noncommutative"),
+    ):
+        assert key not in {choice.algorithm for choice in catalogue.choices(collective)}
+        assert "datatype" in catalogue.collective(collective).algorithm(key).why_not
 
 
 @pytest.mark.parametrize(
