@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.core.space import Point, shapes
+from colltune.emit.lint_check import Severity
+from colltune.emit.lint_openmpi import fix_rules, lint_rules_files
 from colltune.emit.openmpi import RULES_FILE, OpenMpiEmitter
+from colltune.emit.openmpi_reader import read_rows
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 from colltune.native_build import build
@@ -159,6 +163,42 @@ def test_a_file_with_a_fault_is_ignored_without_a_word(show: Show, emitter: Open
     good = emitted(emitter, RuleSet.always("alltoall", SizeBasis.TOTAL, Choice("pairwise")))
     assert "pairwise" in show(3, [960], good)["alltoall", 960]
     assert show(3, [960], good[: len(good) // 2]) == show(3, [960], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks", "runs"),
+    [
+        ("1 set of rules\n7 is bcast\n1 2 1\n0 5 0 0\n", 3, "bintree"),
+        ("1 7 1 2 2\n0 1 0 0\n01000 5 0 0\n", 3, "bintree"),
+        ("1 7 1 2 2\n0 1 0 0\n1000 5 0 0\n", 3, "basic_linear"),
+        ("1 7 2\n4 1 0 5 0 0\n2 1 0 1 0 0\n", 3, "bintree"),
+        ("1 7 2\n4 1 0 5 0 0\n2 1 0 1 0 0\n", 5, "basic_linear"),
+        ("1 7 1 2 3\n0 1 0 0\n2000 3 0 0\n500 5 0 0\n", 3, "basic_linear"),
+    ],
+)
+def test_lint_reads_a_file_as_the_library_does(
+    show: Show, emitter: OpenMpiEmitter, text: str, ranks: int, runs: str
+) -> None:
+    """Words passed over, numbers as in C, rank counts and sizes that do not ascend: bcast of 960 bytes."""
+    assert runs in show(ranks, [960], text.encode())["bcast", 960]
+    [collective] = read_rows(text.encode(), "a.conf", emitter.catalogue.version).collectives
+    below = list(takewhile(lambda one: one.ranks <= ranks, collective.communicators))
+    rows = (below or collective.communicators[:1])[-1].rows
+    rule = [row.rule for row in takewhile(lambda row: row.rule.size <= 960, rows)][-1]
+    assert rule.algorithm == {"bintree": 5, "basic_linear": 1}[runs]
+
+
+@pytest.mark.parametrize("text", ["1 7 1 2 1\n0 77 0 0\n", "1 3 1 2 1\n0 5 0 0\n", "1 15 1 2 2\n0 1 0 0\n1000 2 0 0\n"])
+def test_a_file_that_ends_a_job_is_found_and_mended(
+    show: Show, openmpi: Installation, emitter: OpenMpiEmitter, text: str
+) -> None:
+    """An algorithm that is not there, one for two ranks on four, and a scatter by size."""
+    found = lint_rules_files({"a.conf": text.encode()}, openmpi.version, emitter.catalogue)
+    assert [check.severity for check in found] == [Severity.ERROR]
+    with pytest.raises(AssertionError, match=r"MPI_ERR|ompi_mpi_abort|MPI_ABORT"):
+        show(4, [960, 61440], text.encode())
+    fixed = fix_rules(text.encode(), "a.conf", openmpi.version, emitter.catalogue)
+    assert show(4, [960, 61440], fixed) == show(4, [960, 61440], None)
 
 
 def most_choices() -> int:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.backends.openmpi import OpenMpiBackend, reads_version_2
+from colltune.backends.openmpi import OpenMpiBackend
 from colltune.catalog import load
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice, parse_choice
@@ -16,7 +16,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, PER_BLOCK, Scenario, SizeBasis
 from colltune.core.space import shapes
-from colltune.emit.openmpi import RULES_FILE, MessageRule, OpenMpiEmitter, parse_rules
+from colltune.emit.openmpi import RULES_FILE, MessageRule, OpenMpiEmitter, parse_rules, reads_version_2
 from colltune.emit.without_ppn import merge_ppn
 from colltune.testing.emitter import random_rules
 

@@ -10,7 +10,7 @@ from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.emit.openmpi import OpenMpiEmitter
+from colltune.emit.openmpi import OpenMpiEmitter, reads_version_2
 
 _PREFIX = "OMPI_MCA_"
 _OWN = "Open MPI's own decision (coll/tuned, fixed rules)"
@@ -69,9 +69,3 @@ def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> l
     if given.get("coll_tuned_use_dynamic_rules", "1").lower() in ("0", "false", "no"):
         found.append("coll_tuned_use_dynamic_rules is off, so no file is read")
     return found
-
-
-def reads_version_2(version: str) -> bool:
-    """Whether this release reads the column of most requests: 4.1.8, and 5.0.7 and later."""
-    numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
-    return numbers >= (5, 0, 7) or (4, 1, 8) <= numbers < (5, 0)

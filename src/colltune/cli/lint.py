@@ -12,40 +12,77 @@ import typer
 from colltune.cli.options import Mpiexec
 
 if TYPE_CHECKING:
+    from colltune.emit.lint_check import Check
     from colltune.mpi.installation import Installation
+
+_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
 
 
 def lint(
-    files: Annotated[list[Path], typer.Argument(help="Selection files of MPICH, of any origin.", show_default=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Selection files of MPICH (JSON), or files of rules for Open MPI's coll/tuned, of any origin.",
+            show_default=False,
+        ),
+    ],
     mpi_version: Annotated[
-        str | None, typer.Option(help="MPICH version that is to read them, such as 5.0.2. Default: the one found here.")
+        str | None,
+        typer.Option(help="Version of the MPI that is to read them, such as 5.0.2. Default: the one found here."),
     ] = None,
     fix: Annotated[
         bool, typer.Option("--fix", help="Write a guarded copy beside each file with findings, as NAME.fixed.json.")
     ] = False,
     mpiexec: Mpiexec = None,
 ) -> None:
-    """Find what would abort, hang or be ignored in MPICH selection files. Exit code 1 where there are errors."""
+    """Find what would abort, hang or be ignored in files of MPICH or Open MPI. Exit code 1 where there are errors."""
     from colltune.catalog import load
-    from colltune.emit.lint import lint_files
     from colltune.emit.lint_check import Severity, format_check
 
-    installation = _find_mpich(mpiexec) if fix or mpi_version is None else None
+    contents = {str(path): _read(path) for path in files}
+    library = _library_of(contents)
+    installation = None
+    if mpi_version is None or (fix and library == "mpich"):
+        installation = _find(library, mpiexec)
     version = mpi_version or (installation.version if installation else "")
-    catalogue = load("mpich", version)
+    catalogue = load(library, version)
     if catalogue.warning:
         typer.echo(f"note: {catalogue.warning}")
-    contents = {str(path): _read(path) for path in files}
-    findings = lint_files(contents, version, catalogue)
+    findings = _findings(library, contents, version)
     for check in findings:
         typer.echo(format_check(check))
     errors = sum(check.severity is Severity.ERROR for check in findings)
     names = "1 file" if len(contents) == 1 else f"{len(contents)} files"
-    typer.echo(f"{names} for MPICH {version}: {errors} errors, {len(findings) - errors} warnings")
-    if fix and installation is not None:
-        _fix({name: contents[name] for name in dict.fromkeys(check.file for check in findings)}, version, installation)
+    typer.echo(f"{names} for {_NAMES[library]} {version}: {errors} errors, {len(findings) - errors} warnings")
+    if fix:
+        at_fault = {name: contents[name] for name in dict.fromkeys(check.file for check in findings)}
+        if library == "openmpi":
+            _fix_rules(at_fault, version)
+        elif installation is not None:
+            _fix(at_fault, version, installation)
     if errors:
         raise typer.Exit(1)
+
+
+def _library_of(contents: dict[str, bytes]) -> str:
+    """The library that reads the files, by how they begin: "mpich" where that says nothing."""
+    from colltune.core.errors import InputError
+    from colltune.emit.lint_openmpi import is_rules_file
+
+    found = {name: "openmpi" if is_rules_file(data) else "mpich" for name, data in contents.items()}
+    if len(set(found.values())) > 1:
+        lists = "; ".join(f"{name} is for {_NAMES[library]}" for name, library in found.items())
+        raise InputError(f"the files are for two libraries: {lists}", "Lint them one library at a time")
+    return next(iter(found.values()))
+
+
+def _findings(library: str, contents: dict[str, bytes], version: str) -> list[Check]:
+    from colltune.catalog import load
+    from colltune.emit.lint import lint_files
+    from colltune.emit.lint_openmpi import lint_rules_files
+
+    check = lint_files if library == "mpich" else lint_rules_files
+    return check(contents, version, load(library, version))
 
 
 def _fix(contents: dict[str, bytes], version: str, installation: Installation) -> None:
@@ -62,25 +99,47 @@ def _fix(contents: dict[str, bytes], version: str, installation: Installation) -
         )
     defaults = cut_default_trees(installation.libmpi)
     for name, data in contents.items():
-        path = Path(name).with_suffix(".fixed.json")
-        fixed = fix_file(data, version, catalogue, defaults)
+        _write_fixed(name, ".fixed.json", fix_file(data, version, catalogue, defaults))
+
+
+def _fix_rules(contents: dict[str, bytes], version: str) -> None:
+    from colltune.catalog import load
+    from colltune.core.errors import InputError
+    from colltune.emit.lint_openmpi import fix_rules
+    from colltune.emit.openmpi_reader import ReadError
+
+    for name, data in contents.items():
         try:
-            path.write_bytes(fixed)
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}", "Make room there") from error
-        typer.echo(f"{name}: a guarded copy is {path}")
+            fixed = fix_rules(data, name, version, load("openmpi", version))
+        except ReadError as error:
+            raise InputError(
+                f"{name}:{error.check.line}: {error.check.what}, so what was meant cannot be known",
+                f"Mend that by hand: {error.check.fix}",
+            ) from None
+        _write_fixed(name, ".fixed.conf", fixed)
 
 
-def _find_mpich(mpiexec: str | None) -> Installation:
+def _write_fixed(name: str, ending: str, data: bytes) -> None:
+    from colltune.core.errors import InputError
+
+    path = Path(name).with_suffix(ending)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}", "Make room there") from error
+    typer.echo(f"{name}: a guarded copy is {path}")
+
+
+def _find(library: str, mpiexec: str | None) -> Installation:
     from colltune.core.errors import InputError
     from colltune.mpi.detect import find_mpi
-    from colltune.mpi.installation import Library
 
     python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
     found = find_mpi(mpiexec, os.environ, python_bin=python_bin)
-    if found.library is not Library.MPICH:
+    if found.library.value != library:
         raise InputError(
-            f"{found.mpiexec} is {found.library} {found.version}", "Give --mpi-version, or an MPICH's --mpiexec"
+            f"{found.mpiexec} is {found.library} {found.version}, and the files are for {_NAMES[library]}",
+            f"Give --mpi-version, or an {_NAMES[library]}'s --mpiexec",
         )
     return found
 

@@ -7,7 +7,8 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """ERROR: an application can abort, hang or get a wrong result. WARNING: the file does not say what it seems to."""
+    """ERROR: an application can abort, hang or get a wrong result, or the library passes over the whole file.
+    WARNING: the file does not say what it seems to."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -157,6 +157,12 @@ class OpenMpiEmitter:
                 yield Rule(None, max_ranks, max_size, by_columns[message.columns])
 
 
+def reads_version_2(version: str) -> bool:
+    """Whether this release reads the column of most requests: 4.1.8, and 5.0.7 and later; "5.0" is the newest 5.0."""
+    numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+    return len(numbers) < 3 or numbers >= (5, 0, 7) or (4, 1, 8) <= numbers < (5, 0)
+
+
 def format_rules(table: RulesTable, names: Mapping[int, str], *, wide: bool) -> bytes:
     """The text of a file; ``wide`` with the fifth column, which files of version 2 have."""
     lines = [*(["rule-file-version-2"] if wide else []), _HEAD + f"{len(table)} # collectives"]

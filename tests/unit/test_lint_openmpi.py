@@ -1,0 +1,156 @@
+"""Lint says what Open MPI would do with a file of rules for coll/tuned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from colltune.backends.openmpi import OpenMpiBackend
+from colltune.catalog import load
+from colltune.cli.app import app
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import COLLECTIVES
+from colltune.core.space import shapes
+from colltune.emit.lint_check import Check, Severity, format_check
+from colltune.emit.lint_openmpi import fix_rules, is_rules_file, lint_rules_files
+from colltune.emit.openmpi import RULES_FILE, MessageRule, parse_rules
+from colltune.testing.emitter import random_rules
+
+VERSION = "5.0.11"
+
+
+def lint(text: str, version: str = VERSION) -> list[Check]:
+    return lint_rules_files({"a.conf": text.encode()}, version, load("openmpi", version))
+
+
+def rules(number: int, *communicators: str) -> str:
+    return "\n".join(["1", str(number), str(len(communicators)), *communicators]) + "\n"
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["4.1.4", "4.1.8", "5.0.11"]),
+    st.sets(st.sampled_from(COLLECTIVES), min_size=1, max_size=3),
+    st.integers(0, 10**6),
+)
+def test_what_colltune_writes_is_clean(version: str, names: set[str], seed: int) -> None:
+    backend = OpenMpiBackend(version)
+    rule_sets: list[RuleSet] = []
+    for name in sorted(names):
+        entry = backend.catalogue.collective(name)
+        if entry.nothing_to_tune is None:
+            some = random_rules(seed, name, entry.basis, backend.catalogue.choices(name))
+            rule_sets.append(backend.expressible(some, shapes(4, 4)))
+    data = backend.emitter.emit(rule_sets)[RULES_FILE]
+    assert is_rules_file(data)
+    found = lint_rules_files({RULES_FILE: data}, version, backend.catalogue)
+    assert [format_check(check) for check in found] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "severity", "what"),
+    [
+        ("", 1, "error", "ends where the number of collectives is due"),
+        ("1\n7\n1\n2\n1\n4 6 0 0\n", 6, "error", "first rule of 2 ranks is for 4 bytes"),
+        ("1\n7\n1\n2\n2\n0 6 0 0\n", 6, "error", "ends where a message size is due"),
+        ("1\n22\n0\n", 2, "error", "no collective 22"),
+        ("23\n", 1, "error", "23 is the number of collectives"),
+        ("1\n7\n1\n2\n1\n0 -6 0 0\n", 6, "error", "-6 stands where an algorithm is due"),
+        (rules(7, "2 1 0 77 0 0"), 4, "error", "no algorithm 77 of bcast"),
+        (rules(4, "2 1 0 3 0 0"), 4, "error", "no algorithm 3 of alltoallv"),
+        (rules(3, "2 1 0 5 0 0"), 4, "error", "two_proc can be reached on 3 ranks"),
+        (rules(3, "2 1 0 0 0 0", "7 1 0 5 0 0"), 5, "error", "two_proc can be reached on 7 ranks"),
+        (rules(2, "2 1 0 4 0 0"), 4, "error", "allreduce ring is not safe"),
+        (rules(15, "2 2 0 1 0 0 1000 2 0 0"), 4, "error", "scatter is decided by size"),
+        (rules(7, "8 1 0 6 0 0", "4 1 0 5 0 0"), 5, "warning", "4 ranks come after 8"),
+        (rules(7, "2 3 0 6 0 0\n1000 5 0 0\n500 6 0 0"), 6, "warning", "size 500 comes after 1000"),
+        (rules(7, "2 0"), 4, "warning", "no message sizes"),
+        ("2\n7 1 2 1 0 6 0 0\n7 1 2 1 0 5 0 0\n", 3, "warning", "second time, after line 2"),
+        (rules(17, "2 1 0 1 0 0"), 2, "warning", "runs no collective 17"),
+        (rules(7, "010 1 0 6 0 0"), 4, "warning", "010 begins with a 0"),
+        ("1 bcast\n7 1 2 1 0 6 0 0\n", 1, "warning", "'bcast' is no number"),
+        (rules(7, "2 1 0 6 0 0 8"), 4, "warning", "behind the last rule: 1 more than the counts say"),
+    ],
+)
+def test_a_fault_is_found_where_it_is(text: str, line: int, severity: str, what: str) -> None:
+    [check] = [check for check in lint(text) if what in check.what]
+    assert (check.line, check.severity.value) == (line, severity)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rules(3, "2 1 0 5 0 0", "3 1 0 0 0 0"),
+        rules(15, "2 2 0 2 0 0 1000 2 0 0"),
+        rules(1, "2 1 0 3 0 0 # allgatherv can be set in a file"),
+        "# one\n" + rules(7, "2 2 0 6 0 0 # up to 1000\n1000 3 0 8192"),
+        "rule-file-version-2\n" + rules(3, "2 2 0 4 0 0 8\n1000 2 0 0"),
+    ],
+)
+def test_what_the_library_can_follow_is_clean(text: str) -> None:
+    assert lint(text) == []
+
+
+def test_old_releases_take_the_version_for_a_number() -> None:
+    text = "rule-file-version-2\n" + rules(7, "2 1 0 6 0 0 0")
+    assert lint(text, "5.0") == lint(text, "5.0.7") == []
+    assert [check.severity for check in lint(text, "5.0.3")] == [Severity.ERROR]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60))
+def test_any_numbers_are_read_or_refused_as_by_the_strict_reader(numbers: list[int]) -> None:
+    """What colltune's own reader takes, lint takes too; and a file that is mended is clean."""
+    text = " ".join(map(str, numbers)) + "\n"
+    found = lint(text)
+    try:
+        table = parse_rules(text, "a.conf")
+    except InputError:
+        table = None
+    unread = [check for check in found if not check.path and check.severity is Severity.ERROR]
+    assert table is None or not unread
+    if not unread:
+        fixed = fix_rules(text.encode(), "a.conf", VERSION, load("openmpi", VERSION))
+        left = lint(fixed.decode())
+        assert all(check.severity is Severity.WARNING and "runs no" in check.what for check in left)
+
+
+def test_a_mended_file_keeps_what_was_right() -> None:
+    text = rules(7, "4 2 0 77 0 0\n1000 5 0 8192", "2 1 0 6 0 0")
+    fixed = fix_rules(text.encode(), "a.conf", VERSION, load("openmpi", VERSION))
+    assert parse_rules(fixed.decode(), "fixed") == {
+        7: {2: [MessageRule(0, 6)], 4: [MessageRule(0, 0), MessageRule(1000, 5, 0, 8192)]}
+    }
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["lint", *map(str, arguments), "--mpi-version", VERSION])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def test_the_command_tells_the_library_by_the_file(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.conf", tmp_path / "bad.conf"
+    good.write_text(rules(7, "2 1 0 6 0 0"))
+    bad.write_text(rules(7, "2 1 0 77 0 0"))
+    assert run(good) == (0, "1 file for Open MPI 5.0.11: 0 errors, 0 warnings\n")
+    code, output = run(bad, "--fix")
+    assert code == 1
+    assert output.startswith(f"{bad}:4: error: Open MPI 5.0.11 has no algorithm 77 of bcast\n")
+    assert run(tmp_path / "bad.fixed.conf")[0] == 0
+    (tmp_path / "mpich.json").write_text("{}")
+    with pytest.raises(InputError, match="two libraries"):
+        run(good, tmp_path / "mpich.json")
+
+
+def test_a_file_that_is_ignored_cannot_be_mended(tmp_path: Path) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text("1\n7\n1\n2\n1\n4 6 0 0\n")
+    with pytest.raises(InputError, match=r"a.conf:6: the first rule of 2 ranks is for 4 bytes, .* cannot be known"):
+        run(path, "--fix")
