@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 /* What the ranks found together about the loops of one run, of which not all steps may have been simulated. */
@@ -110,6 +111,8 @@ struct ct_fold {
 ct_fold ct_fold_of(int rank, int ranks);
 void ct_fold_in(const ct_call &call, const ct_fold &fold, char *data, std::size_t bytes);
 void ct_fold_out(const ct_call &call, const ct_fold &fold, char *data, std::size_t bytes);
+/* Recursive halving among the ranks that work: afterwards position p has the sum of what begins at `at(p)`. */
+void ct_halve(const ct_call &call, const ct_fold &fold, char *data, const std::function<std::size_t(int)> &at);
 
 /* ---- the algorithms, one file per collective ---- */
 extern const std::vector<ct_entry> ct_allgather_algorithms, ct_allreduce_algorithms, ct_alltoall_algorithms,

@@ -27,16 +27,7 @@ static void halving_gather(ct_call &call)
     auto at = [&](int part) { return ct_part(call.bytes, fold.power, part, 4); };
     ct_fold_in(call, fold, data, call.bytes);
     if (fold.place >= 0) {
-        int first = 0;
-        for (int step = fold.power / 2; step >= 1; step /= 2) {
-            int peer = fold.rank_of(fold.place ^ step);
-            bool upper = (fold.place & step) != 0;
-            int mine = upper ? first + step : first, theirs = upper ? first : first + step;
-            ct_exchange(call, peer, data + at(theirs), at(theirs + step) - at(theirs), peer, call.scratch,
-                        at(mine + step) - at(mine));
-            ct_combine(call, data + at(mine), call.scratch, at(mine + step) - at(mine));
-            first = mine;
-        }
+        ct_halve(call, fold, data, at);
         for (int step = 1; step < fold.power; step *= 2) {
             int mine = fold.place / step * step;
             if ((fold.place & step) != 0) {

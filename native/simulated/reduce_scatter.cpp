@@ -51,18 +51,8 @@ static void halving(ct_call &call)
     /* Position p answers for the parts of the ranks from 2p (folded) or p + rest on. */
     auto rank_at = [&](int position) { return position < fold.rest ? 2 * position : position + fold.rest; };
     auto at = [&](int position) { return ct_part(call.bytes, call.ranks, rank_at(position), 4); };
-    if (fold.place >= 0) {
-        int first = 0;
-        for (int step = fold.power / 2; step >= 1; step /= 2) {
-            int peer = fold.rank_of(fold.place ^ step);
-            bool upper = (fold.place & step) != 0;
-            int mine = upper ? first + step : first, theirs = upper ? first : first + step;
-            ct_exchange(inner, peer, data + at(theirs), at(theirs + step) - at(theirs), peer, inner.scratch,
-                        at(mine + step) - at(mine));
-            ct_combine(call, data + at(mine), inner.scratch, at(mine + step) - at(mine));
-            first = mine;
-        }
-    }
+    if (fold.place >= 0)
+        ct_halve(inner, fold, data, at);
     auto part = [&](int rank) { return ct_part(call.bytes, call.ranks, rank, 4); };
     std::size_t own = part(call.rank + 1) - part(call.rank);
     if (fold.place < 0) {

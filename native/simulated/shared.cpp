@@ -114,6 +114,20 @@ void ct_fold_out(const ct_call &call, const ct_fold &fold, char *data, std::size
         ct_send(call, call.rank - 1, data, bytes);
 }
 
+void ct_halve(const ct_call &call, const ct_fold &fold, char *data, const std::function<std::size_t(int)> &at)
+{
+    int first = 0;
+    for (int step = fold.power / 2; step >= 1; step /= 2) {
+        int peer = fold.rank_of(fold.place ^ step);
+        bool upper = (fold.place & step) != 0;
+        int mine = upper ? first + step : first, theirs = upper ? first : first + step;
+        ct_exchange(call, peer, data + at(theirs), at(theirs + step) - at(theirs), peer, call.scratch,
+                    at(mine + step) - at(mine));
+        ct_combine(call, data + at(mine), call.scratch, at(mine + step) - at(mine));
+        first = mine;
+    }
+}
+
 void ct_allreduce_doubling(const ct_call &call, char *data, std::size_t bytes)
 {
     ct_fold fold = ct_fold_of(call.rank, call.ranks);
@@ -134,16 +148,7 @@ void ct_allreduce_rabenseifner(const ct_call &call, char *data, std::size_t byte
     auto at = [&](int part) { return ct_part(bytes, fold.power, part, 4); };
     ct_fold_in(call, fold, data, bytes);
     if (fold.place >= 0) {
-        int first = 0;
-        for (int step = fold.power / 2; step >= 1; step /= 2) {
-            int peer = fold.rank_of(fold.place ^ step);
-            bool upper = (fold.place & step) != 0;
-            int mine = upper ? first + step : first, theirs = upper ? first : first + step;
-            ct_exchange(call, peer, data + at(theirs), at(theirs + step) - at(theirs), peer, call.scratch,
-                        at(mine + step) - at(mine));
-            ct_combine(call, data + at(mine), call.scratch, at(mine + step) - at(mine));
-            first = mine;
-        }
+        ct_halve(call, fold, data, at);
         for (int step = 1; step < fold.power; step *= 2) {
             int peer = fold.rank_of(fold.place ^ step);
             int mine = fold.place / step * step, theirs = (fold.place ^ step) / step * step;

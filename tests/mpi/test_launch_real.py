@@ -12,34 +12,14 @@ from colltune.mpi.launch import Request, launch
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = r"""
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-int main(int argc, char **argv)
-{
-    int rank, size;
-    char word[16] = "";
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (rank == 0 && scanf("%15s", word) != 1)
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    const char *value = getenv("COLLTUNE_TEST");
-    printf("%d of %d [%s] [%s]\n", rank, size, word, value ? value : "");
-    MPI_Finalize();
-    return 0;
-}
-"""
+PROGRAM = Path(__file__).parents[1] / "native" / "who_and_where.c"
 
 
 @pytest.fixture(scope="module")
 def program(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("program")
-    (directory / "hello.c").write_text(PROGRAM)
-    subprocess.run([mpi.mpicc, directory / "hello.c", "-o", directory / "hello"], check=True)
-    return directory / "hello"
+    subprocess.run([mpi.mpicc, PROGRAM, "-o", directory / "who_and_where"], check=True)
+    return directory / "who_and_where"
 
 
 JOBS = [
@@ -61,5 +41,5 @@ def test_ranks_environment_and_input_arrive(mpi: Installation, program: Path, jo
         timeout=120,
         check=True,
     )
-    expected = [f"{rank} of {ranks} [{'word' if rank == 0 else ''}] [a, b=c]" for rank in range(ranks)]
+    expected = [f"{rank} of {ranks} on - [{'word' if rank == 0 else ''}] [a, b=c]" for rank in range(ranks)]
     assert sorted(run.stdout.splitlines()) == expected

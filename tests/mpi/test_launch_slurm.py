@@ -13,25 +13,7 @@ from colltune.mpi.installation import Installation
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 
-PROGRAM = r"""
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-int main(int argc, char **argv)
-{
-    int rank, size;
-    char word[16] = "";
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (rank == 0 && scanf("%15s", word) != 1)
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    printf("%d of %d on %s [%s] [%s]\n", rank, size, getenv("SLURM_NODEID"), word, getenv("COLLTUNE_TEST"));
-    MPI_Finalize();
-    return 0;
-}
-"""
+PROGRAM = Path(__file__).parents[1] / "native" / "who_and_where.c"
 
 # What runs inside the allocation, as colltune itself would: it finds the job and starts the program on a part of it.
 INSIDE = """
@@ -54,9 +36,8 @@ INSIDE = """
 
 
 def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
-    (tmp_path / "program.c").write_text(PROGRAM)
     program = tmp_path / "program"
-    subprocess.run([mpi.mpicc, tmp_path / "program.c", "-o", program], check=True)
+    subprocess.run([mpi.mpicc, PROGRAM, "-o", program], check=True)
     shapes = [(2, 2), (1, 2), (2, 1)]
     with slurm_cluster(tmp_path / "slurm", nodes=2, cores=2) as environment:
         source = str(Path(__file__).parents[2] / "src")

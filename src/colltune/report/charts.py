@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from colltune.core.units import format_duration, format_size
-from colltune.report.findings import Findings, knowledge, spreads, timeline
+from colltune.report.findings import Decision, Findings, knowledge, spreads, timeline
 
 Spec = dict[str, Any]
 
@@ -32,65 +32,47 @@ def all_charts(findings: Findings) -> dict[str, Spec]:
 
 
 def _speedup(findings: Findings) -> Spec:
-    values = []
-    for decision in findings.decisions:
-        if decision.ratios:
-            scenario = decision.scenario
-            values.append(
-                {
-                    "collective": scenario.collective,
-                    "size": max(scenario.size_bytes, 1),
-                    "message": format_size(scenario.size_bytes),
-                    "shape": f"{scenario.nodes} x {scenario.ppn}",
-                    "choice": str(decision.choice),
-                    "speedup": round(decision.speedup or 1.0, 3),
-                    "low": min(decision.ratios),
-                    "high": max(decision.ratios),
-                    "proof": "kept" if decision.kept else "refused",
-                }
-            )
     size = {"field": "size", "type": "quantitative", "scale": {"type": "log", "base": 2}, "axis": _SIZE_AXIS}
-    tooltip = _tooltip("collective", "shape", "message", "choice", "speedup", "low", "high", "proof")
-    status = {
-        "field": "proof",
-        "type": "nominal",
-        "scale": {"domain": ["kept", "refused"]},
-        "title": "proof",
+    status = {"field": "proof", "type": "nominal", "scale": {"domain": ["kept", "refused"]}, "title": "proof"}
+    low = {"field": "low", "type": "quantitative"}
+    speedup = {
+        "field": "speedup",
+        "type": "quantitative",
+        "title": "speed-up over the default",
+        "scale": {"zero": False},
     }
+    tooltip = _tooltip("collective", "shape", "message", "choice", "speedup", "low", "high", "proof")
     layers = [
         {"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": {"y": {"datum": 1.0}}},
-        {
-            "mark": {"type": "rule"},
-            "encoding": {
-                "x": size,
-                "y": {"field": "low", "type": "quantitative"},
-                "y2": {"field": "high"},
-                "color": status,
-            },
-        },
+        {"mark": {"type": "rule"}, "encoding": {"x": size, "y": low, "y2": {"field": "high"}, "color": status}},
         {
             "mark": {"type": "point", "filled": True, "size": 55},
-            "encoding": {
-                "x": size,
-                "y": {
-                    "field": "speedup",
-                    "type": "quantitative",
-                    "title": "speed-up over the default",
-                    "scale": {"zero": False},
-                },
-                "color": status,
-                "shape": status,
-                "tooltip": tooltip,
-            },
+            "encoding": {"x": size, "y": speedup, "color": status, "shape": status, "tooltip": tooltip},
         },
     ]
     return {
         "$schema": _SCHEMA,
-        "data": {"values": values},
+        "data": {"values": [_proved(decision) for decision in findings.decisions if decision.ratios]},
         "facet": {"field": "collective", "type": "nominal", "title": None, "columns": 2},
         "columns": 2,
         "spec": {"width": 300, "height": 170, "layer": layers},
         "resolve": {"scale": {"y": "independent"}},
+    }
+
+
+def _proved(decision: Decision) -> dict[str, object]:
+    """A row of the chart of speed-ups: one decision with the ratios of its proof."""
+    scenario = decision.scenario
+    return {
+        "collective": scenario.collective,
+        "size": max(scenario.size_bytes, 1),
+        "message": format_size(scenario.size_bytes),
+        "shape": f"{scenario.nodes} x {scenario.ppn}",
+        "choice": str(decision.choice),
+        "speedup": round(decision.speedup or 1.0, 3),
+        "low": min(decision.ratios),
+        "high": max(decision.ratios),
+        "proof": "kept" if decision.kept else "refused",
     }
 
 
