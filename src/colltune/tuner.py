@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ from colltune.measure.contract import Effort
 from colltune.mpi.job import Scheduler
 from colltune.priors import PriorSources
 from colltune.proof import Proof, workplace
+from colltune.recheck import begin_journal, reused
 from colltune.replay import departing, make_safe
 from colltune.schedule.topology_files import load_topology, site_file
 from colltune.store.journal import Journal
@@ -113,7 +115,8 @@ def tune(
     spaces = {name: _space(workbench, options, name) for name in collectives}
     spaces = {name: space for name, space in spaces.items() if space.scenarios}
     started_s = time.monotonic()
-    with _open_journal(out / JOURNAL, workbench, options.resume) as journal:
+    since_s = time.time()
+    with begin_journal(out / JOURNAL, workbench.environment, options.resume, listener.note) as journal:
         outcome, models, share = _measure(workbench, options, spaces, journal, listener, stop)
     decided = {
         name: decide(models[name], spaces[name], outcome.samples, workbench.baseline, options.threshold)
@@ -175,6 +178,8 @@ def tune(
     outcome = replace(outcome, interrupted=stop.made)
     summary = summarize(options, outcome, gate, share)
     summary |= {"reproducible": sorted(fixed), "total_s": time.monotonic() - started_s}
+    if not options.resume:
+        summary["since_s"] = since_s
     tuning = replace(tuning, summary=summary)
     save_tuning(out, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
@@ -253,12 +258,6 @@ def _reproducible(
     return rule_sets
 
 
-def _open_journal(path: Path, workbench: Workbench, resume: bool) -> Journal:
-    if resume and path.exists():
-        return Journal.open(path, workbench.environment)
-    return Journal.create(path, workbench.environment)
-
-
 def _measure(
     workbench: Workbench,
     options: TuneOptions,
@@ -288,6 +287,9 @@ def _measure(
         before_s = time.monotonic()
         source.start()
         launch_s = time.monotonic() - before_s
+        if not journal.samples:
+            with suppress(*INTERRUPTIONS), stop.cuts():
+                campaign.known = reused(workbench, source, spaces, journal, options.effort, listener.note)
         listener.stage("measuring")
         if spaces:
             campaign.packer = packer_of(source, topology, next(iter(spaces)), workbench.ppn, listener.note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.emit.mpich import MpichEmitter
 from colltune.mpi.installation import Installation
+from colltune.profile.files import load_profile
+from colltune.store.history import latest_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
 from colltune.tuner import Listener
@@ -59,12 +62,86 @@ def test_the_whole_small_grid_is_measured_and_each_choice_is_ok(tuned: Path) -> 
         assert DEFAULT in {sample.choice for sample in samples if sample.scenario == scenario}
 
 
-def test_a_directory_with_measurements_is_not_overwritten(mpi: Installation, tuned: Path) -> None:
-    before = (tuned / JOURNAL).read_bytes()
-    again = tune(mpi, tuned, "bcast", "--ppn", "2")
-    assert again.returncode == 2
-    assert "--resume" in again.stderr
-    assert (tuned / JOURNAL).read_bytes() == before
+def test_a_tuning_begins_with_what_was_measured_before(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
+    again = tmp_path / "tuned"
+    shutil.copytree(tuned, again)
+    before = (again / JOURNAL).read_bytes()
+    earlier = read_journal(again / JOURNAL).samples
+    done = tune(mpi, again, "bcast", "--max-size", "4KiB", "--ppn", "2")
+    assert done.returncode == 0, done.stderr
+    (kept,) = (again / "history").iterdir()
+    assert (kept / JOURNAL).read_bytes() == before
+    assert json.loads((kept / "tuning.json").read_text())["rules"].keys() == {"bcast", "allgather"}
+    assert load_tuning(again).rule_sets.keys() == {"bcast"}
+    # Whether they hold is for the machine to say; what is done about it is not.
+    samples = read_journal(again / JOURNAL).samples
+    of_before = [sample for sample in samples if sample in earlier]
+    if "still hold and are used again" in done.stdout:
+        assert {s for s in earlier if s.scenario.collective == "bcast"} == set(of_before)
+        assert len(samples) - len(of_before) < len(of_before)  # sentinels, and what was left open
+    else:
+        assert f"bcast: measurements of {kept.name} are not used: " in done.stdout
+        assert not of_before
+
+
+def test_measurements_of_another_shape_are_kept_and_not_used(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
+    again = tmp_path / "tuned"
+    shutil.copytree(tuned, again)
+    done = tune(mpi, again, "bcast", "--max-size", "16", "--ppn", "3")
+    assert done.returncode == 0, done.stderr
+    assert "not used" in done.stdout
+    assert "ppn is 2 there and 3 here" in " ".join(done.stdout.split())
+    assert len(list((again / "history").iterdir())) == 1
+
+
+def test_drift_says_whether_a_tuning_holds(mpi: Installation, tuned: Path) -> None:
+    done = colltune("drift", str(tuned), "--budget", "60s")
+    assert done.returncode in (0, 1), done.stderr
+    words = done.stdout
+    assert words.count("1 x 2") == 2 * 12
+    assert ("does not hold" in words) == (done.returncode == 1)
+    assert ("bcast: holds." in words) + ("bcast: does not hold: " in words) == 1
+
+
+def test_drift_after_an_upgrade_says_what_is_new(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(tuned, older)
+    manifest = json.loads((older / "tuning.json").read_text())
+    manifest["environment"] |= {"mpi_version": "4.3.2", "mpi_build": "0" * 64}
+    (older / "tuning.json").write_text(json.dumps(manifest))
+    done = colltune("drift", str(older), "--budget", "60s")
+    assert done.returncode in (0, 1), done.stderr
+    assert f"mpi_version was 4.3.2 and is {mpi.version}" in done.stdout
+    assert "mpi_build was 0000" in done.stdout
+
+
+def test_a_run_leaves_its_profile_for_the_next_tuning(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
+    again = tmp_path / "tuned"
+    shutil.copytree(tuned, again)
+    program = tmp_path / "known_calls"
+    subprocess.run([str(mpi.mpicc), str(NATIVE / "known_calls.c"), "-o", str(program)], check=True, timeout=60)
+    for flags in (["--profile"], ["--profile", "--prove"], ["--profile", "--via", "live"]):
+        done = colltune("run", *flags, str(again), "--", str(mpi.mpiexec), "-n", "4", str(program))
+        assert done.returncode in (0, 3), done.stderr
+        assert "the profile of this run is" in done.stderr
+        found = load_profile(latest_profile(again))
+        allreduce = [one for one in found.calls if one.collective == "allreduce" and one.communicator.size == 4]
+        assert sum(one.rank_calls for one in allreduce if one.form == "blocking") == 4 * 8
+        assert found.command == (str(mpi.mpiexec), "-n", "4", str(program))
+    assert len(list((again / "history").iterdir())) == 3
+    # So little is at stake that a tuning says so, which shows that it read the profile.
+    done = tune(mpi, again, "--profile", str(again), "--runtime", "1s")
+    assert done.returncode == 2
+    assert "tuning cannot pay" in done.stderr
+
+
+def test_a_run_that_leaves_no_profile_leaves_no_folder(tuned: Path, tmp_path: Path) -> None:
+    again = tmp_path / "tuned"
+    shutil.copytree(tuned, again)
+    done = colltune("run", "--profile", str(again), "--", "sh", "-c", "exit 5")
+    assert done.returncode == 5
+    assert "left no profile" in done.stderr
+    assert not list((again / "history").iterdir())
 
 
 def test_a_journal_of_another_machine_is_refused(mpi: Installation, tuned: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from colltune.cli.check import check
 from colltune.cli.collect import collect
 from colltune.cli.diff import diff
 from colltune.cli.doctor import doctor
+from colltune.cli.drift import drift
 from colltune.cli.env import env
 from colltune.cli.evaluate import evaluate
 from colltune.cli.explain import explain
@@ -56,6 +57,7 @@ app.command()(env)
 app.command()(lint)
 app.command()(check)
 app.command()(verify)
+app.command()(drift)
 app.command()(explain)
 app.command()(export)
 app.command()(diff)

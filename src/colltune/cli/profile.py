@@ -53,8 +53,7 @@ def run_profiled(
     from colltune.cli.profile_show import print_profile
     from colltune.mpi.installation import Library
     from colltune.native_build import build_library, cache_directory
-    from colltune.profile.files import save_profile
-    from colltune.profile.parts import part_files, read_parts
+    from colltune.profile.parts import part_files
     from colltune.profile.preload import preload_command, preload_environment
 
     _require_file(out)
@@ -69,18 +68,52 @@ def run_profiled(
     except OSError as error:
         raise InputError(f"cannot run {arguments[0]}: {error.strerror}", "Check the command after --") from error
     code = 128 - code if code < 0 else code
+    found = _gathered(out, command, f"{installation.library} {installation.version}")
+    if found is None:
+        return code or 2, None
+    print_profile(found, out, brief=True)
+    return code, found
+
+
+def _gathered(out: Path, command: Sequence[str], mpi: str) -> Profile | None:
+    """The profile of what the ranks left, which is then in ``out``; None, with a line on stderr, if that is nothing."""
+    from colltune.profile.files import save_profile
+    from colltune.profile.parts import part_files, read_parts
+
     try:
         parts = part_files(out)
-        found = read_parts(parts)
+        found = replace(read_parts(parts), command=tuple(command), mpi=mpi)
     except InputError as error:
         print(f"colltune: {error}", file=sys.stderr)
-        return code or 2, None
-    found = replace(found, command=tuple(command), mpi=f"{installation.library} {installation.version}")
+        return None
     save_profile(out, found)
     for part in parts:
         part.unlink()
-    print_profile(found, out, brief=True)
-    return code, found
+    return found
+
+
+def begin_profile(tuned: Path, mpicc: str, environment: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
+    """A file in the history of ``tuned`` for the profile of a run, and ``environment`` such that it is written."""
+    import time
+
+    from colltune.native_build import build_library, cache_directory
+    from colltune.profile.preload import preload_environment
+    from colltune.store.history import PROFILE, new_entry
+
+    library = build_library(mpicc, cache_directory(environment))
+    out = new_entry(tuned, time.time()) / PROFILE
+    return out, preload_environment(library, out, environment)
+
+
+def finish_profile(out: Path, command: Sequence[str], mpi: str) -> None:
+    """Gathers what the ranks left into ``out``, and says so; takes its folder away again where that is nothing."""
+    import contextlib
+
+    if _gathered(out, command, mpi) is None:
+        with contextlib.suppress(OSError):
+            out.parent.rmdir()
+        return
+    print(f"colltune: the profile of this run is {out}", file=sys.stderr)
 
 
 def show_profile(path: Path, plot: Path | None) -> None:

@@ -41,7 +41,7 @@ def run_and_prove(
     summary = SummaryFilter()
     child_environment = {**environment, SUMMARY_VARIABLE: "1"} if asks else dict(environment)
     with FileWatch(map(Path, files_of(variables).values())) as watch:
-        code = _run(command, child_environment, summary if asks else None)
+        code = run_child(command, child_environment, summary if asks else None)
         return code, judge(variables, summary.loaded, watch.opened(), watch.failure)
 
 
@@ -64,7 +64,8 @@ def report(
     return code or UNPROVEN
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], summary: SummaryFilter | None) -> int:
+def run_child(command: Sequence[str], environment: Mapping[str, str], summary: SummaryFilter | None = None) -> int:
+    """Runs ``command``, with signals handed on, to its end; its exit code, or 128 + the signal that ended it."""
     # Signals are blocked before the child is there, so that none is lost; the child gets the mask of before.
     wanted = {*_FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)

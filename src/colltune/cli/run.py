@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from colltune.core.sample import Environment
 
 _PROVE = "--prove"
+_PROFILE = "--profile"
 _VIA = "--via"
 
 
@@ -28,6 +29,10 @@ def run(
         bool,
         typer.Option(_PROVE, help="Say at the end whether the tuning was in force; exit code 3 if nothing proves it."),
     ] = False,
+    profile: Annotated[
+        bool,
+        typer.Option(_PROFILE, help="Note the collective calls too, for the next `tune --profile TUNED`."),
+    ] = False,
     via: Via = "file",
     alltoallv: Annotated[
         Path | None,
@@ -36,16 +41,16 @@ def run(
 ) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
 
-    --prove and --via stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0
-    on says itself which files it loaded; of others it is seen whether the files are opened on this node.
+    --prove, --profile and --via stand before the directory, or between it and --. The exit code is the command's. MPICH
+    from 5.0 on says itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
     from colltune.store.tuning import load_deployable
 
     if alltoallv is not None and not tuned.is_dir():
         command = [str(tuned), *context.args]
         _replace_by(command, with_alltoallv(command, alltoallv, os.environ))
-    prove_after, via_after, command = _split(context.args)
-    prove, via = prove or prove_after, via_after or via
+    flags, via_after, command = _split(context.args)
+    prove, profile, via = prove or _PROVE in flags, profile or _PROFILE in flags, via_after or via
     if not command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
     tuning = load_deployable(tuned)
@@ -58,20 +63,34 @@ def run(
         variables = tuning.variables_at(tuned)
         environment = preloaded_first(variables, os.environ)
     made = tuning.environment
-    arguments = tuned_command(command, made.facts, made.mpi, variables, environment.get("PATH"))
+    record, told = None, variables
+    if profile:
+        from colltune.cli.profile import begin_profile
+        from colltune.profile.preload import VARIABLE
+
+        record, environment = begin_profile(tuned, made.facts["mpicc"], environment)
+        told = {**variables, "LD_PRELOAD": environment["LD_PRELOAD"], VARIABLE: environment[VARIABLE]}
+    arguments = tuned_command(command, made.facts, made.mpi, told, environment.get("PATH"))
     _require_same_mpi(arguments[0], made.mpi, made.mpi_version, tuned)
     obstacles = [] if via == "live" else _obstacles(tuning.environment, environment, command)
     for text in obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
-    if prove:
-        from colltune.cli.prove import report, run_and_prove
-
-        mpi = tuning.environment.mpi, tuning.environment.mpi_version
-        code, proof = run_and_prove(arguments, environment, variables, mpi)
-        raise typer.Exit(report(code, proof, environment, tuning.rule_sets, obstacles))
     if alltoallv is not None:
         arguments, environment = with_alltoallv(arguments, alltoallv, environment)
-    _replace_by(command, (arguments, environment))
+    if not prove and not profile:
+        _replace_by(command, (arguments, environment))
+    from colltune.cli.prove import report, run_and_prove, run_child
+
+    if prove:
+        code, proof = run_and_prove(arguments, environment, variables, (made.mpi, made.mpi_version))
+        code = report(code, proof, environment, tuning.rule_sets, obstacles)
+    else:
+        code = run_child(arguments, environment)
+    if record is not None:
+        from colltune.cli.profile import finish_profile
+
+        finish_profile(record, command, f"{made.mpi} {made.mpi_version}")
+    raise typer.Exit(code)
 
 
 def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[str, str]]) -> NoReturn:
@@ -102,17 +121,18 @@ def with_alltoallv(
     return list(command), made
 
 
-def _split(arguments: Sequence[str]) -> tuple[bool, str, list[str]]:
-    """What follows the directory: whether --prove is there, the value of --via or "", and the command."""
-    rest, prove, via = list(arguments), False, ""
-    while rest and rest[0].partition("=")[0] in (_PROVE, _VIA):
-        if rest[0] == _PROVE:
-            prove, rest = True, rest[1:]
+def _split(arguments: Sequence[str]) -> tuple[set[str], str, list[str]]:
+    """What follows the directory: the flags that are there, the value of --via or "", and the command."""
+    rest, via = list(arguments), ""
+    flags: set[str] = set()
+    while rest and rest[0].partition("=")[0] in (_PROVE, _PROFILE, _VIA):
+        if rest[0] in (_PROVE, _PROFILE):
+            flags.add(rest.pop(0))
         elif "=" in rest[0]:
             via, rest = rest[0].partition("=")[2], rest[1:]
         else:
             via, rest = (rest[1] if len(rest) > 1 else "?"), rest[2:]
-    return prove, via, rest[1:] if rest[:1] == ["--"] else rest
+    return flags, via, rest[1:] if rest[:1] == ["--"] else rest
 
 
 def _obstacles(tuned: Environment, environment: Mapping[str, str], command: Sequence[str]) -> list[str]:

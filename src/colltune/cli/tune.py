@@ -23,7 +23,11 @@ def tune(
         list[str] | None, typer.Argument(help="Collectives to tune: bcast allreduce ...", show_default=False)
     ] = None,
     profile: Annotated[
-        Path | None, typer.Option(help="Tune what this application calls: a file of `colltune profile`.")
+        Path | None,
+        typer.Option(
+            help="Tune what this application calls: a file of `colltune profile`, or a directory in which"
+            " `colltune run --profile` left one."
+        ),
     ] = None,
     runtime: Annotated[
         str, typer.Option(help="With --profile: the time that the application will still run, all runs together.")
@@ -159,8 +163,9 @@ def _load(path: Path | None) -> Profile | None:
     if path is None:
         return None
     from colltune.profile.files import load_profile
+    from colltune.store.history import latest_profile
 
-    return load_profile(path)
+    return load_profile(latest_profile(path) if path.is_dir() else path)
 
 
 def _page(out: Path) -> str:

@@ -141,7 +141,9 @@ class Findings:
 
     @property
     def started_s(self) -> float:
-        return min((s.started_s for s in (*self.samples, *self.proofs)), default=0.0)
+        """Seconds since the epoch. Samples of before are those of earlier campaigns that were used again."""
+        measured = min((s.started_s for s in (*self.samples, *self.proofs)), default=0.0)
+        return max(measured, float(self.summary.get("since_s", measured)))
 
     def cells(self, collective: str) -> list[Cell]:
         """The measured scenarios of ``collective`` in ascending order."""
@@ -203,7 +205,7 @@ def knowledge(findings: Findings) -> list[Knowledge]:
             now = best_s / min(medians[scenario].values())
             total[scenario.collective] += now - slowdown[scenario]
             slowdown[scenario] = now
-        end_s = sample.started_s + sum(s.cost_s for s in slot_samples) - start_s
+        end_s = max(sample.started_s + sum(s.cost_s for s in slot_samples) - start_s, 0.0)
         name = scenario.collective
         found.append(Knowledge(name, end_s, total[name] / count[name]))
     return found
@@ -227,7 +229,7 @@ def timeline(findings: Findings) -> list[Slot]:
     free_at: list[float] = []
     slots: list[Slot] = []
     start_s = findings.started_s
-    for some in _together(findings.samples):
+    for some in _together(sample for sample in findings.samples if sample.started_s >= start_s):
         begin_s = some[0].started_s - start_s
         end_s = begin_s + sum(sample.cost_s for sample in some)
         # What answers take to arrive makes neighbours overlap by a hair; that is no second lane.
@@ -246,7 +248,7 @@ def spreads(findings: Findings) -> list[Spread]:
     for sample in samples:
         medians[sample.scenario, sample.choice].append(sample.time_s)
     found = []
-    for sample in sorted(samples, key=lambda s: s.started_s):
+    for sample in sorted((s for s in samples if s.started_s >= findings.started_s), key=lambda s: s.started_s):
         low, _, high = quantiles(sample.times_s, n=4)
         same = medians[sample.scenario, sample.choice]
         drift = sample.time_s / median(same) if len(same) > 1 else None

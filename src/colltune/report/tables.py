@@ -34,6 +34,32 @@ class Comparison(Protocol):
     def verdict(self) -> str: ...
 
 
+class Sentinel(Protocol):
+    """A point that was measured again; ``colltune.verify.drift.Sentinel`` is one."""
+
+    @property
+    def scenario(self) -> Scenario: ...
+    @property
+    def choice(self) -> Choice: ...
+    @property
+    def gain(self) -> float: ...
+
+
+class Recheck(Protocol):
+    """What measuring it again said; ``colltune.verify.drift.Recheck`` is one."""
+
+    @property
+    def sentinel(self) -> Sentinel: ...
+    @property
+    def pairs(self) -> Sequence[object]: ...
+    @property
+    def gain(self) -> float: ...
+    @property
+    def pace(self) -> float: ...
+    @property
+    def finding(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Gain:
     """A decision that departs from the default, with its speed-up and the bounds of that."""
@@ -71,6 +97,24 @@ def comparisons_table(comparisons: Iterable[Comparison]) -> Table:
             f"{row.ratio:.2f}",
             f"{row.low:.2f} to {row.high:.2f}",
             row.verdict,
+        )
+    return table
+
+
+def drift_table(rechecks: Iterable[Recheck]) -> Table:
+    """One row per sentinel: the speed-up of its choice over the default then and now, and what to think of it."""
+    table = _table("collective", "nodes x ppn>", "message size>", "choice", "then>", "now>", "default's time>", "")
+    for row in rechecks:
+        scenario = row.sentinel.scenario
+        table.add_row(
+            scenario.collective,
+            f"{scenario.nodes} x {scenario.ppn}",
+            format_size(scenario.size_bytes) if scenario.collective != "barrier" else "",
+            str(row.sentinel.choice),
+            f"{row.sentinel.gain:.2f}",
+            f"{row.gain:.2f}" if row.pairs else "",
+            f"x {row.pace:.2f}" if row.pairs else "",
+            row.finding,
         )
     return table
 

@@ -142,7 +142,7 @@ class Journal:
         data = _read_bytes(self.path)
         header, records, _, end = _parse(data, self.path)
         if header is not None:
-            _require_same(header.environment, environment, self.path)
+            require_same(header.environment, environment, self.path)
         if end < len(data):
             os.ftruncate(self._descriptor, end)
         self._end = end
@@ -292,7 +292,13 @@ def _checked(record: Record, number: int, path: Path) -> Record:
     return record
 
 
-def _require_same(there: Environment, here: Environment, path: Path) -> None:
+def require_idle(path: Path) -> None:
+    """Raises InputError where another process is writing the journal."""
+    Journal._locked(path, os.open(path, os.O_RDONLY), time.monotonic).close()
+
+
+def require_same(there: Environment, here: Environment, path: Path) -> None:
+    """Raises EnvironmentMismatchError, with what differs, for measurements that must not be mixed."""
     differences = [
         f"{item.name} is {getattr(there, item.name)!r} there and {getattr(here, item.name)!r} here"
         for item in fields(Environment)

@@ -1,0 +1,100 @@
+"""What a tuning directory keeps of earlier campaigns and runs: a folder ``history/DATE/`` of each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
+from colltune.core.sample import Environment, Sample
+from colltune.store.journal import read_journal, require_idle, require_same
+from colltune.store.tuning import CONFIRMATION, JOURNAL, MANIFEST
+
+HISTORY = "history"
+PROFILE = "profile.json"
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A campaign of the past, or several: a scenario's samples are all of the latest one that measured it."""
+
+    date: str
+    samples: tuple[Sample, ...]
+
+
+def new_entry(directory: Path, when_s: float) -> Path:
+    """Makes a folder of the history, named after ``when_s`` (seconds since the epoch). Raises ColltuneError."""
+    date = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(when_s))
+    for name in (date, *(f"{date}-{number}" for number in range(2, 1000))):
+        place = directory / HISTORY / name
+        try:
+            place.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise ColltuneError(f"cannot make {place}: {error.strerror}", "Give a writable directory") from error
+        return place
+    raise ColltuneError(f"{directory / HISTORY} holds a thousand campaigns of {date}", "Move some of them away")
+
+
+def archive(directory: Path) -> Path | None:
+    """Puts the measurements of ``directory`` into its history; None where there are none.
+
+    The tuning itself stays in force until another takes its place. Raises InputError where somebody is still measuring.
+    """
+    journal = directory / JOURNAL
+    if not journal.exists():
+        return None
+    require_idle(journal)
+    place = new_entry(directory, journal.stat().st_mtime)
+    try:
+        if (directory / MANIFEST).exists():
+            shutil.copy2(directory / MANIFEST, place / MANIFEST)
+        for name in (CONFIRMATION, JOURNAL):  # the journal last: without it the folder is not read
+            if (directory / name).exists():
+                os.replace(directory / name, place / name)
+    except OSError as error:
+        raise ColltuneError(f"cannot move {error.filename}: {error.strerror}", "Give another directory") from error
+    return place
+
+
+def entries(directory: Path) -> Iterator[Path]:
+    """The folders of the history, the latest first."""
+    place = directory / HISTORY
+    yield from sorted((one for one in place.glob("*") if one.is_dir()), reverse=True)
+
+
+def read_history(directory: Path, environment: Environment) -> tuple[Earlier | None, list[str]]:
+    """What earlier campaigns of ``directory`` measured in the same environment, and why others say nothing here."""
+    samples: list[Sample] = []
+    seen: set[object] = set()
+    dates, remarks = [], []
+    for place in entries(directory):
+        if not (place / JOURNAL).exists():
+            continue
+        try:
+            found = read_journal(place / JOURNAL)
+            require_same(found.environment, environment, place / JOURNAL)
+        except (EnvironmentMismatchError, InputError) as error:
+            remarks.append(f"not used: {error.what}")
+            continue
+        new = [sample for sample in found.samples if sample.scenario not in seen]
+        seen |= {sample.scenario for sample in new}
+        if new:
+            samples += new
+            dates.append(place.name)
+    return (Earlier(dates[0], tuple(samples)) if samples else None), remarks
+
+
+def latest_profile(directory: Path) -> Path:
+    """The profile that was taken last. Raises InputError where there is none."""
+    for place in entries(directory):
+        if (place / PROFILE).exists():
+            return place / PROFILE
+    raise InputError(
+        f"{directory / HISTORY} holds no profile", f"Take one: colltune run --profile {directory} -- mpiexec -n 4 ./app"
+    )

@@ -1,0 +1,144 @@
+"""Whether earlier measurements still hold: a few of them are taken again, and compared.
+
+Notations: the gain of a sentinel is the time of the default over that of the other choice; its shift is the gain now
+over the gain then. Both times of a gain are taken side by side, so a machine that is slower as a whole shifts nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+
+# A gain that is further off than this is another one; launches alone make it differ by less.
+TOLERANCE = 1.25
+# A machine on which all calls take so many times as long, or so many times less, is another one; launches have modes.
+_SAME_SPEED = 2.0
+# The share of a collective's sentinels that may be off, and the gain at which a choice is taken for the better one.
+_STRAY, _GAIN = 0.25, 1.03
+
+
+class Finding(StrEnum):
+    HOLDS = "holds"
+    CHANGED = "changed"
+    SLOWER = "now slower than the default"
+    GONE = "could not be measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinel:
+    """A scenario with a choice beside the default, and what both took then, in seconds."""
+
+    scenario: Scenario
+    choice: Choice
+    default_s: float
+    choice_s: float
+
+    @property
+    def gain(self) -> float:
+        return self.default_s / self.choice_s
+
+
+@dataclass(frozen=True, slots=True)
+class Recheck:
+    """A sentinel now: one pair of times, default and choice, of each launch."""
+
+    sentinel: Sentinel
+    pairs: tuple[tuple[float, float], ...]
+
+    @property
+    def gain(self) -> float:
+        return median(default / choice for default, choice in self.pairs)
+
+    @property
+    def pace(self) -> float:
+        """Time of the default now over that of then."""
+        return median(default for default, _ in self.pairs) / self.sentinel.default_s
+
+    @property
+    def finding(self) -> Finding:
+        if not self.pairs:
+            return Finding.GONE
+        if self.sentinel.gain > _GAIN and self.gain < 1.0 / _GAIN:
+            return Finding.SLOWER
+        shift = self.gain / self.sentinel.gain
+        return Finding.HOLDS if 1.0 / TOLERANCE <= shift <= TOLERANCE else Finding.CHANGED
+
+
+def sentinels(
+    samples: Iterable[Sample],
+    most: int,
+    wanted: Callable[[Scenario], Choice | None] = lambda _scenario: None,
+) -> list[Sentinel]:
+    """At most ``most`` of each collective, spread over shapes and sizes, three of four where something is gained.
+
+    The choice is ``wanted``, or the fastest one that was measured beside the default.
+    """
+    times: defaultdict[Scenario, dict[Choice, list[float]]] = defaultdict(dict)
+    for sample in samples:
+        if sample.status is Status.OK:
+            times[sample.scenario].setdefault(sample.choice, []).append(sample.time_s)
+    found: defaultdict[str, list[Sentinel]] = defaultdict(list)
+    for scenario in sorted(times):
+        medians = {choice: median(some) for choice, some in times[scenario].items()}
+        others = {choice: time_s for choice, time_s in medians.items() if choice != DEFAULT}
+        if DEFAULT not in medians or not others:
+            continue
+        choice = wanted(scenario)
+        if choice is None or choice not in others:
+            choice = min(others, key=lambda one: others[one])
+        found[scenario.collective].append(Sentinel(scenario, choice, medians[DEFAULT], others[choice]))
+    return [one for mine in found.values() for one in _chosen(mine, most)]
+
+
+def _chosen(mine: Sequence[Sentinel], most: int) -> list[Sentinel]:
+    gaining = [one for one in mine if one.gain > _GAIN]
+    rest = [one for one in mine if one.gain <= _GAIN]
+    few = min(len(rest), max(most // 4, most - len(gaining)))
+    return sorted([*spread(gaining, most - few), *spread(rest, few)], key=lambda one: one.scenario)
+
+
+def spread(found: Sequence[Sentinel], most: int) -> list[Sentinel]:
+    """At most ``most`` of them, evenly taken."""
+    if len(found) <= most:
+        return list(found)
+    return [found[(2 * number + 1) * len(found) // (2 * most)] for number in range(most)]
+
+
+def recheck(wanted: Sequence[Sentinel], launches: Sequence[Iterable[Sample]]) -> list[Recheck]:
+    """``launches``: what was measured again, launch by launch."""
+    pairs: defaultdict[Sentinel, list[tuple[float, float]]] = defaultdict(list)
+    for samples in launches:
+        times = {(s.scenario, s.choice): s.time_s for s in samples if s.status is Status.OK}
+        for one in wanted:
+            now = times.get((one.scenario, DEFAULT)), times.get((one.scenario, one.choice))
+            if now[0] is not None and now[1] is not None:
+                pairs[one].append((now[0], now[1]))
+    return [Recheck(one, tuple(pairs[one])) for one in wanted]
+
+
+def verdicts(rechecks: Iterable[Recheck]) -> Mapping[str, str]:
+    """Why the measurements of a collective do not hold any more, by collective; "" where they do."""
+    found: defaultdict[str, list[Recheck]] = defaultdict(list)
+    for one in rechecks:
+        found[one.sentinel.scenario.collective].append(one)
+    return {name: _verdict(mine) for name, mine in found.items()}
+
+
+def _verdict(mine: Sequence[Recheck]) -> str:
+    off = [one for one in mine if one.finding is not Finding.HOLDS]
+    if len(off) > _STRAY * len(mine):
+        return f"{len(off)} of {len(mine)} sentinels changed"
+    slower = [one for one in off if one.finding is Finding.SLOWER]
+    if slower:
+        return f"{slower[0].sentinel.choice} is now slower than the default in {len(slower)} of {len(mine)} sentinels"
+    pace = median(one.pace for one in mine if one.pairs)
+    if not 1.0 / _SAME_SPEED <= pace <= _SAME_SPEED:
+        return f"calls take {pace:.2f} times as long as then"
+    return ""
