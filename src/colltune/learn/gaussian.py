@@ -23,14 +23,15 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 # Name, median and spread (standard deviation of the logarithm) of the prior. Amplitudes are in units of log time,
-# lengths in doublings.
+# lengths in doublings. The medians are about those of what fits recorded and simulated tables best, one table at a
+# time (benchmarks/learning_prior.py).
 HYPERPARAMETERS = (
-    ("constant", 0.7, 0.7),
-    ("linear", 0.35, 0.7),
-    ("smooth", 0.3, 0.7),
-    ("size_length", 4.0, 0.5),
-    ("nodes_length", 2.0, 0.5),
-    ("ppn_length", 2.0, 0.5),
+    ("constant", 0.25, 0.7),
+    ("linear", 0.12, 0.7),
+    ("smooth", 0.7, 0.7),
+    ("size_length", 6.0, 0.5),
+    ("nodes_length", 3.6, 0.5),
+    ("ppn_length", 2.5, 0.5),
     ("rough", 0.06, 0.7),
 )
 PRIOR_MEAN: Floats = np.array([np.log(median) for _, median, _ in HYPERPARAMETERS])
