@@ -117,7 +117,7 @@ def times_of(grid: Grid) -> dict[tuple[Scenario, Choice], float]:
     }
 
 
-def timed_part(tables: Tables) -> dict[str, float]:
+def timed_part(seeds: int, tables: Tables) -> dict[str, float]:
     """Predictions for a cluster from all others, without measuring, where they share at least two algorithms."""
     rows = {}
     for names in (PICO, MPI_ADVANCE):
@@ -126,7 +126,8 @@ def timed_part(tables: Tables) -> dict[str, float]:
                 others = [times_of(other) for key, other in by_cluster.items() if key != name]
                 shared = [c for c in grid.choices if any(c == choice for times in others for _, choice in times)]
                 if len(shared) >= 2:
-                    rows[f"{name}/{collective}"] = predicted_slowdown(grid, shared, others)
+                    some = [predicted_slowdown(grid, shared, others, seed) for seed in range(seeds)]
+                    rows[f"{name}/{collective}"] = {key: fmean(row[key] for row in some) for key in some[0]}
     tables["unseen"] = rows
     slow = [row["slowdown"] for row in rows.values()]
     compared = [row for row in rows.values() if np.isfinite(row["default"])]
@@ -142,10 +143,10 @@ def timed_part(tables: Tables) -> dict[str, float]:
 
 
 def predicted_slowdown(
-    grid: Grid, shared: Sequence[Choice], others: Sequence[Mapping[tuple[Scenario, Choice], float]]
+    grid: Grid, shared: Sequence[Choice], others: Sequence[Mapping[tuple[Scenario, Choice], float]], seed: int
 ) -> dict[str, float]:
     """Of the choice that the others hold to be the best, over the best of the shared ones; the default's beside it."""
-    prior = TransferPrior(others, shared)
+    prior = TransferPrior(others, shared, seed)
     time_s = grid.time_s[:, [grid.columns[choice] for choice in shared]]
     pairs = [(scenario, choice) for scenario in grid.scenarios for choice in shared]
     said = prior.predict(pairs).log_time.reshape(time_s.shape)
@@ -255,7 +256,7 @@ def main() -> None:
     tables: Tables = {}
     wanted = options.parts.split(",")
     if "timed" in wanted:
-        figures |= timed_part(tables)
+        figures |= timed_part(options.seeds, tables)
     if "labels" in wanted:
         figures |= labels_part(options.seeds, tables)
     if "models" in wanted:

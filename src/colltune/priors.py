@@ -15,7 +15,8 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.evaluate.dataset import load_grids
-from colltune.learn.transfer import Times, TransferPrior
+from colltune.learn.bursts import Times
+from colltune.learn.transfer import TransferPrior
 from colltune.pretrained.families import family_of_choice
 from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.model import PretrainedModel, load_model

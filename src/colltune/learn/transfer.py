@@ -8,7 +8,7 @@ trusted is said by a Gaussian process of the same residuals, whose deviation gro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
+from colltune.learn.bursts import Times, bearable, in_flight, posts_at_once
 from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import (
     PRIOR_MEAN,
@@ -28,7 +29,6 @@ from colltune.learn.gaussian import (
 )
 from colltune.learn.noise import MEASURED_SD
 
-Times = Mapping[tuple[Scenario, Choice], float]
 # More measurements of one choice than this make the deviation no better, and slow.
 _MOST_ROWS = 300
 _FIT_ROWS = 40
@@ -36,6 +36,8 @@ _FREEDOM = 3.0
 _TREES = 60
 # Log of a time over the best: what is twenty times as slow is not chosen, and how much slower it is teaches nothing.
 _WORST = 3.0
+# What is added to the logarithm of the time of a choice that has more messages in flight than were borne elsewhere.
+_UNBORNE = 1.5
 
 
 class TransferPrior:
@@ -50,6 +52,7 @@ class TransferPrior:
                 pairs.append(pair)
                 ratios.append(ratio)
         self._number = {choice: place for place, choice in enumerate(sorted({choice for _, choice in pairs}))}
+        self._bearable = bearable(sources)
         self._trees: Any = None
         self._theta = PRIOR_MEAN
         self._processes: dict[Choice, ChoiceProcess] = {}
@@ -75,18 +78,29 @@ class TransferPrior:
         self._processes = {c: ChoiceProcess(self._theta, z, y, _noise(y), _FREEDOM) for c, (z, y) in some.items()}
 
     def _rows(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
-        """(n, 6 + m): nodes, ppn and size, ranks, bytes times and over ranks, all logarithms; then the choice."""
+        """(n, 8 + m): nodes, ppn and size, ranks, bytes times and over ranks, messages in flight, all logarithms;
+        whether the ranks are no power of two; then the choice.
+        """
         nodes, ppn, size = scenario_columns([scenario for scenario, _ in pairs]).T
         ranks = nodes + ppn
+        flying = np.log2([in_flight(*pair) for pair in pairs])
+        odd = np.array([float(scenario.ranks & (scenario.ranks - 1) != 0) for scenario, _ in pairs])
         chosen = np.eye(len(self._number))[[self._number[choice] for _, choice in pairs]]
-        return np.hstack([np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks], axis=1), chosen])
+        columns = np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks, flying, odd], axis=1)
+        return np.hstack([columns, chosen])
+
+    def _unborne(self, pair: tuple[Scenario, Choice]) -> float:
+        """1 for a choice that posts more messages at once than other machines bore, else 0."""
+        return float(posts_at_once(pair[1]) and in_flight(*pair) > self._bearable)
 
     def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
         """Logarithm of each time over the best; NaN, with infinite std, for a choice that nobody measured."""
         log_time, variance = np.full(len(pairs), np.nan), np.full(len(pairs), np.inf)
         known = np.array([row for row, (_, choice) in enumerate(pairs) if choice in self._number], dtype=np.intp)
         if len(known):
-            log_time[known] = self._trees.predict(self._rows([pairs[row] for row in known]))
+            some = [pairs[row] for row in known]
+            risk = np.array([self._unborne(pair) for pair in some])
+            log_time[known] = self._trees.predict(self._rows(some)) + _UNBORNE * risk
         z = scenario_columns([scenario for scenario, _ in pairs])
         for choice, process in self._processes.items():
             rows = np.array([row for row in known if pairs[row][1] == choice], dtype=np.intp)
