@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 from colltune.backends import Backend, open_backend
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.errors import EnvironmentMismatchError, InputError
+from colltune.core.errors import EnvironmentMismatchError, InputError, LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
@@ -24,6 +25,7 @@ from colltune.mpi.launch import Command, Request, launch
 from colltune.native_build import build, cache_directory
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
+_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,7 @@ class Workbench:
         on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None,
     ) -> LiveSource:
         """A source of samples on a fresh launch, with ``variables`` set for every rank."""
-        command = self.command([str(self.agent), "--thread-level", self.thread_level], variables)
-        if command.host_file is not None:
-            path, content = command.host_file
-            Path(path).write_text(content, encoding="utf-8")
+        command = self._agent_command(variables)
 
         def settings(collective: str, choice: Choice) -> Settings:
             found = self.settings(collective, choice)
@@ -132,6 +131,27 @@ class Workbench:
             on_event=on_event,
         )
         return LiveSource(plan, self.environment)
+
+    def _agent_command(self, variables: Mapping[str, str] | None) -> Command:
+        """How to start the agent on the whole job; the file that names the nodes is there."""
+        command = self.command([str(self.agent), "--thread-level", self.thread_level], variables)
+        if command.host_file is not None:
+            path, content = command.host_file
+            Path(path).write_text(content, encoding="utf-8")
+        return command
+
+    def said_under(self, variables: Mapping[str, str]) -> str:
+        """What a launch on the whole job writes under ``variables``, from its start to its end. Raises LaunchError."""
+        command = self._agent_command(variables)
+        environment = {**self.process_environment, **command.environment}
+        try:
+            done = subprocess.run(
+                command.argv, input="quit\n", capture_output=True, text=True, errors="replace", env=environment,
+                timeout=_PATIENCE_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise LaunchError(f"a launch of the agent does not end: {error}", "Try this command by hand") from error
+        return done.stdout + done.stderr
 
 
 def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workbench:

@@ -61,7 +61,7 @@ def why_not() -> str | None:
 class NamespaceCluster:
     """Nodes that are up. ``hosts``: their names, the first of which is where a job's script would run.
 
-    ``environment``: what a process needs for MPICH to start ranks on these nodes, over their links.
+    ``environment``: what a process needs for MPICH or Open MPI to start ranks on these nodes, over their links.
     """
 
     directory: Path
@@ -123,6 +123,13 @@ def namespace_cluster(
         # A rank that waits sleeps between looks at its network, so that the others get its core.
         "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
         "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "4",
+        "PRTE_MCA_plm_ssh_agent": str(shell),
+        "PRTE_MCA_prte_if_include": "eth0",
+        "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_btl": "self,sm,tcp",
+        "OMPI_MCA_btl_tcp_if_include": "eth0",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        **{f"{prefix}_ALLOW_RUN_AS_ROOT{more}": "1" for prefix in ("OMPI", "PRTE") for more in ("", "_CONFIRM")},
     }
     if realtime:
         environment["LD_PRELOAD"] = str(_compiled(_REALTIME, directory))

@@ -181,7 +181,7 @@ def test_settings_name_the_algorithm_its_parameters_and_han() -> None:
         ("coll_tuned_use_dynamic_rules", "1"),
         ("coll_tuned_bcast_algorithm", "2"),
         ("coll_tuned_bcast_algorithm_chain_fanout", "2"),
-        ("coll_han_bcast_dynamic_global_communicator_module", "3"),
+        ("coll_han_priority", "0"),
     )
     assert catalogue.settings("alltoall", Choice("pairwise")) == (
         ("coll_tuned_use_dynamic_rules", "1"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from colltune.catalog import Catalogue
@@ -42,6 +42,14 @@ class Backend(Protocol):
 
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:
         """What runs without them."""
+        ...
+
+    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        """Which part of the library takes which collective, a line each, and what keeps a file from deciding.
+
+        ``said_under``: what a launch on the whole job writes under some variables. Both are empty where there is but
+        one way for a call.
+        """
         ...
 
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:

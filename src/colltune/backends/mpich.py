@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -64,6 +64,10 @@ class MpichBackend:
             return describe_outcome(self._trees(), Call.of(scenario, thread_level), self.catalogue)
         except InputError as error:
             return f"unknown: {error.what}"
+
+    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        del said_under
+        return [], []
 
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:  # noqa: ARG002
         return []

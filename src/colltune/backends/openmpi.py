@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from colltune.backends.openmpi_components import VERBOSE, describe_takers, find_given, find_outranking, parse_selected
 from colltune.catalog import load
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
@@ -46,7 +47,13 @@ class OpenMpiBackend:
 
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:  # noqa: ARG002
         owner = self.catalogue.collective(scenario.collective).owner
-        return _OF_HAN if owner == "han" and scenario.nodes > 1 and self.catalogue.version >= "5.0" else _OWN
+        return _OF_HAN if owner == "han" and scenario.nodes > 1 and self.catalogue.has_han else _OWN
+
+    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        selected = parse_selected(said_under(VERBOSE))
+        if not selected:
+            return [], ["Open MPI does not say which components it selected, so coll/tuned may not be asked"]
+        return describe_takers(selected), find_outranking(selected)
 
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:
         return find_obstacles(environ)
@@ -68,4 +75,5 @@ def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> l
         found.append(f"coll is {components}, which leaves out coll/tuned, the reader of the rules")
     if given.get("coll_tuned_use_dynamic_rules", "1").lower() in ("0", "false", "no"):
         found.append("coll_tuned_use_dynamic_rules is off, so no file is read")
+    found += find_given(given)
     return found

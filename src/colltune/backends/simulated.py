@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from colltune.catalog import Catalogue
 from colltune.catalog.simulated import SimulatedCatalogue, load_simulated
@@ -43,6 +43,10 @@ class SimulatedBackend:
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:
         del thread_level
         return str(self._catalogue.default(scenario))
+
+    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        del said_under
+        return [], []
 
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:
         del environ

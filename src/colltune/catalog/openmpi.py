@@ -9,13 +9,16 @@ from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Par
 from colltune.core.choice import DEFAULT, Choice, Value
 from colltune.core.scenario import SizeBasis
 
-# The number of coll/tuned among the components that han can hand a collective to.
-_TUNED_IN_HAN = 3
 _TUNED = Algorithm("tuned", Kind.COMPOSITION, "tuned", candidate=False, why_not="a component, not an algorithm")
 
 
 class OpenMpiCatalogue(Catalogue):
     """What coll/tuned can run. All settings are integers, and hold for communicators that are made afterwards."""
+
+    @property
+    def has_han(self) -> bool:
+        """Whether han stands before coll/tuned on several nodes, as it does from 5.0 on."""
+        return tuple(int(part) for part in self.version.split(".")[:2]) >= (5, 0)
 
     def settings(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
         if choice == DEFAULT:
@@ -30,9 +33,10 @@ class OpenMpiCatalogue(Catalogue):
         for parameter in algorithm.parameters:
             if parameter.cvar is not None:
                 settings.append((parameter.cvar, str(chosen.get(parameter.name, parameter.default))))
-        if entry.owner == "han" and self.version >= "5.0":
-            # On several nodes han would take the call before tuned sees it; on one node han is not there.
-            settings.append((f"coll_han_{collective}_dynamic_global_communicator_module", str(_TUNED_IN_HAN)))
+        if entry.owner == "han" and self.has_han:
+            # On several nodes han would take the call before tuned sees it; on one node han is not there. Its priority
+            # is read when a communicator is made; which module it hands a call to, only at the call.
+            settings.append(("coll_han_priority", "0"))
         return tuple(settings)
 
     def columns(self, collective: str, choice: Choice) -> tuple[int, int, int, int]:

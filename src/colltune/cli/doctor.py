@@ -43,7 +43,10 @@ def doctor(
         typer.echo(f"{'warning':<14} {bench.catalogue.warning}")
     if bench.crowded:
         typer.echo(f"{'warning':<14} {CROWDED}")
-    for text in bench.backend.obstacles(os.environ):
+    takers, outranking = bench.backend.takers(bench.said_under)
+    for text in takers:
+        typer.echo(f"{'in force':<14} {text}")
+    for text in dict.fromkeys([*bench.backend.obstacles(os.environ), *outranking]):
         typer.echo(f"{'warning':<14} {text}")
     ready = bench.live_source(seed=1)
     try:

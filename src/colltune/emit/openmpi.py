@@ -22,6 +22,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
+from colltune.emit.openmpi_han import HAN_FILE, format_han
 from colltune.emit.without_ppn import merge_ppn, start_at_one
 
 RULES_FILE = "openmpi-coll-tuned.conf"
@@ -55,7 +56,10 @@ RulesTable = dict[int, dict[int, list[MessageRule]]]
 
 
 class OpenMpiEmitter:
-    """Emitter for the classic file. ``wide``: with the column of most requests, which older releases cannot read."""
+    """Emitter for the classic file, and for han's where that stands before coll/tuned (see emit/openmpi_han.py).
+
+    ``wide``: with the column of most requests, which older releases cannot read.
+    """
 
     name = "openmpi"
 
@@ -87,7 +91,11 @@ class OpenMpiEmitter:
             if any(rule.choice != DEFAULT for rule in rule_set.rules)
         }
         names = {self._catalogue.collective(name).number: name for name in self._catalogue.entries}
-        return {RULES_FILE: format_rules(table, names, wide=self._wide)}
+        files = {RULES_FILE: format_rules(table, names, wide=self._wide)}
+        if self._catalogue.has_han:
+            mine = [rules for rules in rule_sets if self._catalogue.collective(rules.collective).owner == "han"]
+            files[HAN_FILE] = format_han(mine)
+        return files
 
     def _communicators(self, rule_set: RuleSet) -> Iterator[tuple[int, list[MessageRule]]]:
         if any(rule.max_ppn is not None for rule in rule_set.rules):
@@ -121,10 +129,14 @@ class OpenMpiEmitter:
                 size = (rule.max_size or 0) + 1
 
     def environment(self, directory: Path) -> dict[str, str]:
-        return {
+        variables = {
             "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
             "OMPI_MCA_coll_tuned_dynamic_rules_filename": str(directory / RULES_FILE),
         }
+        if self._catalogue.has_han:
+            variables["OMPI_MCA_coll_han_use_dynamic_file_rules"] = "1"
+            variables["OMPI_MCA_coll_han_dynamic_rules_filename"] = str(directory / HAN_FILE)
+        return variables
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         entry = self._catalogue.collective(collective)
