@@ -7,11 +7,12 @@ every call, which on a few ranks and bytes can take as long as the better algori
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.core.choice import DEFAULT
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Effort
@@ -27,6 +28,8 @@ _ROUNDS = 3
 # Beside the scenarios with a rule, so many without one are looked at per collective: the search costs these, too.
 _CONTROLS = 4
 _LAUNCHES = 7
+# Scenarios whose default has something in common with a rule of another one: at most so many are looked at.
+_TOUCHED = 8
 _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
 
 
@@ -76,7 +79,10 @@ class InForce:
                 effort=_EFFORT,
                 deadline_s=self.deadline_s,
             )
-            refused = _refused(found, self.threshold)
+            touching = self._touching(kept)
+            beside = {c.scenario for c in found if c.choice == DEFAULT and self._meets(c.scenario, touching)}
+            refused = _refused([c for c in found if c.scenario not in beside], self.threshold)
+            refused |= self._slowed_beside(found, touching)
             if not refused:
                 return results
             last = round_number == _ROUNDS - 1 or self.clock() + self._round_s(scenarios, launches) > self.deadline_s
@@ -89,6 +95,7 @@ class InForce:
         """What is compared in the time that is left, and over how many launches with the file and without."""
         collectives = sorted({result.scenario.collective for result in kept})
         controls = [s for name in collectives for s in _controls(tuning.rule_sets[name], self.grid)]
+        controls += [s for s in self._touched(kept, tuning) if s not in set(controls)]
         # Of each choice in each shape the shortest call comes first, then all others by what they take.
         by_time = sorted(kept, key=lambda result: self.time_s(result.scenario))
         firsts = {(r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.choice): r for r in reversed(by_time)}
@@ -102,6 +109,38 @@ class InForce:
         while len(scenarios) > len(controls) + 1 and self._round_s(scenarios, launches) > left_s:
             scenarios.pop()
         return scenarios, launches
+
+    def _touched(self, kept: Sequence[GateResult], tuning: Tuning) -> list[Scenario]:
+        """Scenarios without a rule in which part of what runs is decided by the rule of another one."""
+        touching = self._touching(kept)
+        default = [s for s in self.grid if tuning.rule_sets[s.collective].evaluate(s) == DEFAULT]
+        found = [scenario for scenario in default if touching and self._meets(scenario, touching)]
+        return sorted(found, key=self.time_s)[:: max(1, -(-len(found) // _TOUCHED))]
+
+    def _touching(self, kept: Sequence[GateResult]) -> dict[Hashable, list[tuple[GateResult, Choice]]]:
+        touching: defaultdict[Hashable, list[tuple[GateResult, Choice]]] = defaultdict(list)
+        for result in kept:
+            for key, value in self.bench.shared(result.scenario, result.choice).items():
+                touching[key].append((result, value))
+        return touching
+
+    def _meets(
+        self, scenario: Scenario, touching: Mapping[Hashable, Sequence[tuple[GateResult, Choice]]]
+    ) -> list[GateResult]:
+        """The results that change something in ``scenario``, which has no rule of its own."""
+        own = self.bench.touched_by_default(scenario)
+        return [result for key, value in own.items() for result, other in touching.get(key, ()) if other != value]
+
+    def _slowed_beside(
+        self, found: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[GateResult, Choice]]]
+    ) -> dict[Scenario, str]:
+        """What slows scenarios without a rule by what it has in common with them."""
+        return {
+            result.scenario: f"in force, it slows {c.scenario.nodes} x {c.scenario.ppn} ranks to {c.ratio:.2f}"
+            for c in found
+            if c.choice == DEFAULT and c.verdict is Speed.SLOWER
+            for result in self._meets(c.scenario, touching)
+        }
 
     def _round_s(self, scenarios: Sequence[Scenario], launches: int) -> float:
         measuring_s = sum(_EFFORT.expected_cost_s(self.time_s(scenario)) for scenario in scenarios)

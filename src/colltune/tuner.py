@@ -24,6 +24,7 @@ from colltune.core.topology import Topology
 from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, proven_rules
 from colltune.distill.reproducible import distill_reproducible
 from colltune.distill.rules import distill
+from colltune.emit.contract import variables_for
 from colltune.emit.live import live_basis
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
@@ -119,7 +120,9 @@ def tune(
     with begin_journal(out / JOURNAL, workbench.environment, options.resume, listener.note) as journal:
         outcome, models, share = _measure(workbench, options, spaces, journal, listener, stop)
     decided = {
-        name: decide(models[name], spaces[name], outcome.samples, workbench.baseline, options.threshold)
+        name: decide(
+            models[name], spaces[name], outcome.samples, workbench.baseline, options.threshold, workbench.shared
+        )
         for name in spaces
     }
     medians = medians_of(outcome.samples)
@@ -133,8 +136,10 @@ def tune(
     def emitted(decisions: Mapping[str, RuleSet]) -> Tuning:
         folder, emitter = workbench.emitter.name, workbench.emitter
         written = {name: workbench.expressible(rules) for name, rules in decisions.items()}
-        files = {f"{folder}/{name}": data for name, data in emitter.emit(list(written.values())).items()}
-        return Tuning(workbench.environment, written, files, emitter.environment(Path(f"{{directory}}/{folder}")))
+        files = emitter.emit(list(written.values()))
+        variables = variables_for(emitter, Path(f"{{directory}}/{folder}"), files)
+        named = {f"{folder}/{name}": data for name, data in files.items()}
+        return Tuning(workbench.environment, written, named, variables)
 
     gate: list[GateResult] = []
     if options.gate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,6 +66,15 @@ class Workbench:
     def expressible(self, rule_set: RuleSet) -> RuleSet:
         """What this library's file can say of rules that were made from all shapes of this job."""
         return self.backend.expressible(rule_set, shapes(self.nodes, self.ppn))
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        """What ``choice`` decides in ``scenario`` that it has in common with other scenarios, in the library's file."""
+        return self.backend.shared(scenario, choice)
+
+    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
+        """The same of the library's own choice."""
+        twin = self.backend.twin(scenario, self.thread_level)
+        return {} if twin is None else self.shared(scenario, twin)
 
     @property
     def crowded(self) -> bool:

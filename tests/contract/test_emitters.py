@@ -34,6 +34,9 @@ class MpichContract(EmitterContract):
         catalogue = load("mpich", self.version)
         return {name: (catalogue.collective(name).basis, catalogue.choices(name)) for name in COLLECTIVES}
 
+    def expressible(self, rule_set: RuleSet) -> RuleSet:
+        return self.emitter().agreeing(rule_set)
+
 
 class TestMpich40(MpichContract):
     version = "4.0.3"

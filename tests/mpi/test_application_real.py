@@ -18,6 +18,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.stop import StopRequest
+from colltune.emit.contract import variables_for
 from colltune.liveselect import live_files
 from colltune.mpi.installation import Installation
 from colltune.profile.application import Profile
@@ -43,9 +44,10 @@ def tuning(bench: Workbench) -> Tuning:
     rules = (Rule(2, 2, 4096, Choice("recursive_doubling")), Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT))
     rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (*rules, Rule(None, None, None, DEFAULT)))
     emitter = bench.emitter
-    files = {f"{emitter.name}/{name}": data for name, data in emitter.emit([rule_set]).items()}
+    written = emitter.emit([rule_set])
+    files = {f"{emitter.name}/{name}": data for name, data in written.items()}
     files |= live_files(bench, {"allreduce": rule_set})
-    variables = emitter.environment(Path(f"{{directory}}/{emitter.name}"))
+    variables = variables_for(emitter, Path(f"{{directory}}/{emitter.name}"), written)
     return Tuning(bench.environment, {"allreduce": rule_set}, files, variables)
 
 

@@ -13,6 +13,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.emit.contract import variables_for
 from colltune.emit.mpich import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.store.tuning import Tuning, save_tuning
@@ -49,10 +50,11 @@ def application(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def write(directory: Path, mpi: Installation, rule_sets: list[RuleSet]) -> None:
     emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
-    files = {f"mpich/{name}": data for name, data in emitter.emit(rule_sets).items()}
+    written = emitter.emit(rule_sets)
+    files = {f"mpich/{name}": data for name, data in written.items()}
     facts = {"mpiexec": str(mpi.mpiexec), "libmpi": str(mpi.libmpi)}
     environment = Environment("mpich", mpi.version, mpi.build, "this machine", 1, 2, "single", facts)
-    variables = emitter.environment(Path("{directory}/mpich"))
+    variables = variables_for(emitter, Path("{directory}/mpich"), written)
     save_tuning(directory, Tuning(environment, {r.collective: r for r in rule_sets}, files, variables))
 
 

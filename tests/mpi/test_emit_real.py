@@ -14,8 +14,9 @@ from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, SizeBasis
-from colltune.emit.mpich import MpichEmitter
-from colltune.emit.mpich_tree import Call, decide, parse_tree
+from colltune.emit.contract import variables_for
+from colltune.emit.mpich import GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich_tree import Call, Tree, decide, format_tree, parse_tree
 from colltune.mpi.installation import Installation
 
 pytestmark = pytest.mark.mpi
@@ -62,9 +63,10 @@ def run(mpi: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
     def run(
         ranks: int, command: Sequence[str], rule_sets: Sequence[RuleSet], **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        for name, content in emitter.emit(rule_sets).items():
+        files = emitter.emit(rule_sets)
+        for name, content in files.items():
             (tmp_path / name).write_bytes(content)
-        environment = {**os.environ, **QUIET, **variables, **emitter.environment(tmp_path)}
+        environment = {**os.environ, **QUIET, **variables, **variables_for(emitter, tmp_path, files)}
         return subprocess.run(
             [str(mpi.mpiexec), "-n", str(ranks), *command],
             env=environment,
@@ -77,11 +79,18 @@ def run(mpi: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
     return run
 
 
-def always(mpi: Installation, number: int) -> list[RuleSet]:
+def choices_of(mpi: Installation, name: str, *, composed: bool = False) -> list[Choice]:
+    """The candidates; ``composed``: those that say what runs below a composition, and not the others."""
+    catalogue = load("mpich", mpi.version)
+    found = [c for c in catalogue.choices(name)[1:] if catalogue.algorithm(name, c).composed == composed]
+    return found if composed else [DEFAULT, *found]
+
+
+def always(mpi: Installation, number: int, *, composed: bool = False) -> list[RuleSet]:
     """Rules that prefer, everywhere, the ``number``-th choice of each collective."""
     catalogue, rule_sets = load("mpich", mpi.version), []
     for name in COLLECTIVES:
-        choices = catalogue.choices(name)
+        choices = choices_of(mpi, name, composed=composed) or [DEFAULT]
         rule_sets.append(RuleSet.always(name, catalogue.collective(name).basis, choices[number % len(choices)]))
     return rule_sets
 
@@ -97,8 +106,7 @@ def check_legal_calls(
 
 
 def test_no_version_has_more_choices_than_are_tried(mpi: Installation) -> None:
-    catalogue = load("mpich", mpi.version)
-    assert max(len(catalogue.choices(name)) for name in COLLECTIVES) <= MOST_CHOICES
+    assert max(len(choices_of(mpi, name)) for name in COLLECTIVES) <= MOST_CHOICES
 
 
 @pytest.mark.parametrize("number", range(MOST_CHOICES))
@@ -119,6 +127,13 @@ def test_and_so_it_does_on_several_nodes(
     mpi: Installation, run: Run, programs: Path, number: int, ranks: int, variables: dict[str, str]
 ) -> None:
     check_legal_calls(run, programs, always(mpi, number), ranks, 8, **variables)
+
+
+@pytest.mark.parametrize("number", [0, 31, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 84, 4))])
+def test_whatever_runs_below_a_composition_every_legal_call_works(
+    mpi: Installation, run: Run, programs: Path, number: int
+) -> None:
+    check_legal_calls(run, programs, always(mpi, number, composed=True), 6, 6, MPIR_CVAR_NUM_CLIQUES="2")
 
 
 def log2_ceiling(ranks: int) -> int:
@@ -206,6 +221,84 @@ def test_a_composition_in_the_file_runs(mpi: Installation, run: Run, programs: P
     assert sent["alpha"] == 1
     assert sent["scatter_ring_allgather"] > 1
     assert sent["default"] == 1  # MPICH's own tree is in the file too, and names the same composition
+
+
+# Four nodes of two ranks: how many messages the nodes exchange, by what runs below the composition.
+BELOW = {
+    "bcast alpha+binomial": 3,
+    "bcast alpha+scatter_ring_allgather": 3 + 4 * 3,
+    "bcast alpha.mpir+scatter_ring_allgather": 3 + 4 * 3,
+    "bcast beta+scatter_ring_allgather": 3 + 4 * 3,
+    "allreduce alpha+tree(k=2)": 2 * 3,
+    "allreduce alpha+recexch(k=4)": 4 * 3,
+    "allreduce alpha+ring": 2 * 4 * 3,
+    "barrier alpha+k_dissemination(k=2)": 4 * 2,
+    "barrier alpha+k_dissemination(k=4)": 4 * 3,
+    "barrier alpha.mpir+k_dissemination(k=4)": 4 * 3,
+}
+ROUNDS = [  # one choice for each collective, since they are counted in one run
+    ("bcast alpha+binomial", "allreduce alpha+ring", "barrier alpha+k_dissemination(k=4)"),
+    ("bcast alpha+scatter_ring_allgather", "allreduce alpha+tree(k=2)", "barrier alpha+k_dissemination(k=2)"),
+    ("bcast alpha.mpir+scatter_ring_allgather", "allreduce alpha+recexch(k=4)"),
+    ("bcast beta+scatter_ring_allgather", "barrier alpha.mpir+k_dissemination(k=4)"),
+]
+
+
+@pytest.mark.parametrize("labels", ROUNDS)
+def test_what_a_file_puts_below_a_composition_runs_between_the_nodes(
+    mpi: Installation, emitter: MpichEmitter, run: Run, programs: Path, labels: tuple[str, ...]
+) -> None:
+    if emitter.version < (4, 3):
+        pytest.skip("recexch and tree are not in the files of all older versions")
+    rule_sets = []
+    for label in labels:
+        name, _, text = label.partition(" ")
+        basis = load("mpich", mpi.version).collective(name).basis
+        rule_sets.append(RuleSet.always(name, basis, parse_choice(text)))
+    answer = run(
+        8,
+        [str(programs / "count_sends"), "4096"],
+        rule_sets,
+        MPIR_CVAR_NUM_CLIQUES="4",
+        LD_PRELOAD=str(programs / "send_count.so"),
+    )
+    assert answer.returncode == 0, answer.stderr
+    sent = {name: int(count) for name, _, count in map(str.split, answer.stdout.splitlines())}
+    assert {label: sent[label.partition(" ")[0]] for label in labels} == {label: BELOW[label] for label in labels}
+
+
+@pytest.mark.parametrize(("choice", "reached"), [("alpha+binomial", False), ("alpha.mpir+binomial", True)])
+def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
+    mpi: Installation, emitter: MpichEmitter, programs: Path, tmp_path: Path, choice: str, reached: bool
+) -> None:
+    """Two nodes of three ranks: a general file that ends the job where three ranks ask it about 4,096 bytes."""
+    if emitter.version < (5, 0):
+        pytest.skip("older versions tell the communicators of nodes and leaders apart")
+    files = emitter.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, parse_choice(choice))])
+    general = parse_tree(files[GENERAL_FILE])
+    intra = general["collective=bcast"]["comm_type=intra"]
+    inner = intra["comm_hierarchy=any"]
+    trap: Tree = {"algorithm=MPIR_Allgather_intra_ring": {}}
+    sizes: Tree = {"avg_msg_size<=4095": inner, "avg_msg_size<=4096": trap, "avg_msg_size=any": inner}
+    intra["comm_hierarchy=any"] = {"comm_size<=2": inner, "comm_size=any": sizes}
+    for name, content in {**files, GENERAL_FILE: format_tree(general)}.items():
+        (tmp_path / name).write_bytes(content)
+    settings = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0"}
+    answer = subprocess.run(
+        [str(mpi.mpiexec), "-n", "6", str(programs / "count_sends"), "4096"],
+        env={
+            **os.environ,
+            **QUIET,
+            **settings,
+            **variables_for(emitter, tmp_path, files),
+            "LD_PRELOAD": str(programs / "send_count.so"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert (answer.returncode != 0) == reached, answer.stderr
 
 
 def test_the_default_trees_of_this_mpich_decide_every_tuned_collective(emitter: MpichEmitter) -> None:

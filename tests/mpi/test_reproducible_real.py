@@ -14,6 +14,7 @@ from colltune.catalog import Catalogue, load
 from colltune.core.choice import Choice
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.distill.reproducible import distill_reproducible
+from colltune.emit.contract import variables_for
 from colltune.emit.mpich import MpichEmitter
 from colltune.mpi.installation import Installation
 
@@ -82,8 +83,9 @@ def test_the_default_changes_its_order_and_the_reproducible_file_does_not(
         measured[scenario, tree] = 0.5
     rules = [distill_reproducible(name, measured, {}, catalogue).rule_set for name in sorted(REDUCTIONS)]
     emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
-    for name, content in emitter.emit(rules).items():
+    files = emitter.emit(rules)
+    for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     for name in ("allreduce", "reduce"):
         assert orders(name, {})[0] > 1
-        assert orders(name, emitter.environment(tmp_path)) == (1, 1, 1)
+        assert orders(name, variables_for(emitter, tmp_path, files)) == (1, 1, 1)

@@ -17,6 +17,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.emit.contract import variables_for
 from colltune.emit.mpich import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.profile.files import load_profile
@@ -180,8 +181,9 @@ def departing_tuning(mpi: Installation, directory: Path) -> None:
     from colltune.workbench import MachineOptions, open_workbench
 
     bench = open_workbench(MachineOptions(mpiexec=str(mpi.mpiexec), ppn=2), os.environ)
-    files = {f"mpich/{name}": data for name, data in emitter.emit(list(rule_sets.values())).items()}
-    variables = emitter.environment(Path("{directory}/mpich"))
+    written = emitter.emit(list(rule_sets.values()))
+    files = {f"mpich/{name}": data for name, data in written.items()}
+    variables = variables_for(emitter, Path("{directory}/mpich"), written)
     save_tuning(directory, Tuning(bench.environment, rule_sets, files, variables, {"gate": []}))
 
 

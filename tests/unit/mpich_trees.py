@@ -64,7 +64,18 @@ def default_trees() -> DefaultTrees:
             "comm_hierarchy=any": composition("allreduce", "beta"),
         },
     }
-    return DefaultTrees(general, ch4)
+    return DefaultTrees(general, ch4, _posix())
+
+
+def _posix() -> Tree:
+    release = {
+        name: {f"algorithm=MPIDI_POSIX_mpi_{name}_release_gather": {}} for name in ("bcast", "barrier", "reduce")
+    }
+    tree: Tree = {
+        f"collective={name}": {"comm_type=intra": {"is_multi_threaded=no": leaf}} for name, leaf in release.items()
+    }
+    tree["collective=reduce"] = {"comm_type=intra": {"is_multi_threaded=no": {"is_commutative=yes": release["reduce"]}}}
+    return tree
 
 
 def _few() -> Tree:

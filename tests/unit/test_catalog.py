@@ -50,7 +50,47 @@ def test_legal_choices_are_few_known_and_start_with_the_default(version: str, no
             legal = catalogue.legal(Scenario(name, nodes, ppn, size))
             assert legal[0] == DEFAULT
             assert set(legal) <= set(catalogue.choices(name))
-            assert len(set(legal)) == len(legal) <= 20
+            assert len(set(legal)) == len(legal) <= 100
+            plain = [c for c in legal if c == DEFAULT or not catalogue.algorithm(name, c).composed]
+            assert len(plain) <= 20
+
+
+def test_choices_below_a_composition_fit_the_leaders_and_the_node() -> None:
+    catalogue = load("mpich", "5.0.2")
+
+    def composed(collective: str, nodes: int, ppn: int, level: str = "single") -> set[str]:
+        legal = catalogue.legal(Scenario(collective, nodes, ppn, 2**20), level)[1:]
+        return {str(choice) for choice in legal if catalogue.algorithm(collective, choice).composed}
+
+    assert not composed("bcast", 1, 8)
+    assert not composed("bcast", 8, 1)
+    power_of_two = "alpha+scatter_recursive_doubling_allgather"
+    assert power_of_two in composed("bcast", 4, 3)
+    assert power_of_two.replace("+", ".mpir+") not in composed("bcast", 4, 3), "3 ranks of a node cannot run it"
+    assert power_of_two not in composed("bcast", 3, 4)
+    # Radices beyond the number of leaders repeat each other.
+    assert {"alpha+recexch(k=2)"} == {c for c in composed("allreduce", 2, 8) if c.startswith("alpha+recexch")}
+    assert not any(".mpir" in choice for choice in composed("allreduce", 8, 8))
+    # With threads there is no shared memory in a node: what the leaders run, all ranks of a node run too.
+    threads = composed("bcast", 4, 4, "multiple")
+    assert threads
+    assert all(".mpir+" in choice for choice in threads)
+    assert composed("allreduce", 4, 4, "multiple") == composed("allreduce", 4, 4)
+    assert not any("+nb" in choice for name in COLLECTIVES for choice in composed(name, 8, 8))
+
+
+def test_control_variables_of_composed_choices() -> None:
+    catalogue = load("mpich", "5.0.2")
+    assert catalogue.settings("allreduce", parse_choice("alpha+recexch(k=3)")) == (
+        ("MPIR_CVAR_ALLREDUCE_COMPOSITION", "1"),
+        ("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recexch"),
+        ("MPIR_CVAR_ALLREDUCE_RECEXCH_KVAL", "3"),
+        ("MPIR_CVAR_ALLREDUCE_RECEXCH_SINGLE_PHASE_RECV", "0"),
+    )
+    assert catalogue.settings("bcast", Choice("beta.mpir")) == (
+        ("MPIR_CVAR_BCAST_COMPOSITION", "2"),
+        ("MPIR_CVAR_BCAST_POSIX_INTRA_ALGORITHM", "mpir"),
+    )
 
 
 def test_preconditions_leave_choices_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,9 @@ from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
-from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter
 from colltune.emit.mpich_tree import Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
-from colltune.testing.emitter import random_rules
+from colltune.testing.emitter import random_rules, scenarios_at_bounds
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
 GOLDEN = Path(__file__).parents[1] / "golden" / "mpich"
@@ -30,7 +31,7 @@ def emitter(version: str) -> MpichEmitter:
 
 def meets(call: Call, need: Need) -> bool:
     return {
-        Need.POWER_OF_TWO: call.ranks in (1, 2, 4, 8, 16, 32, 64),
+        Need.POWER_OF_TWO: call.ranks in {2**i for i in range(32)},
         Need.COMMUTATIVE: call.commutative,
         Need.BUILTIN_OP: call.builtin_op,
         Need.COUNT_GE_POF2: call.count >= 2 ** (len(f"{call.ranks:b}") - 1),
@@ -40,6 +41,13 @@ def meets(call: Call, need: Need) -> bool:
         Need.PARENT_COMM: call.hierarchy == "parent",
         Need.ONE_NODE: call.hierarchy == "parent" and call.nodes == 1,
     }[need]
+
+
+def uncomposed(version: str, collective: str) -> list[Choice]:
+    """The choices that say nothing of what runs below a composition."""
+    catalogue = load("mpich", version)
+    choices = catalogue.choices(collective)
+    return [c for c in choices if c == DEFAULT or not catalogue.algorithm(collective, c).composed]
 
 
 def chosen(rule_set: RuleSet, call: Call) -> Choice:
@@ -79,7 +87,8 @@ def test_any_call_gets_the_chosen_algorithm_or_where_that_cannot_run_the_default
 ) -> None:
     catalogue, defaults, number = load("mpich", version), default_trees(), emitter(version).version
     entry = catalogue.collective(collective)
-    rule_set = random_rules(seed, collective, entry.basis, catalogue.choices(collective))
+    rule_set = random_rules(seed, collective, entry.basis, uncomposed(version, collective))
+    rule_set = emitter(version).agreeing(rule_set)
     files = emitter(version).emit([rule_set])
     call = data.draw(calls(collective))
     general = decide(defaults.general, call, number)
@@ -102,7 +111,7 @@ def test_the_files_hold_nothing_that_this_mpich_refuses(version: str) -> None:
     catalogue = load("mpich", version)
     for collective in COLLECTIVES:
         basis = catalogue.collective(collective).basis
-        rule_set = random_rules(7, collective, basis, catalogue.choices(collective))
+        rule_set = emitter(version).agreeing(random_rules(7, collective, basis, catalogue.choices(collective)))
         for content in emitter(version).emit([rule_set]).values():
             tuned = parse_tree(content)[f"collective={collective}"]["comm_type=intra"]
             check_operators(tuned, emitter(version).version, collective)
@@ -126,6 +135,81 @@ def check_operators(tree: Tree, version: tuple[int, int], collective: str) -> No
         if collective.startswith(("allgather", "reduce_scatter")):
             assert "avg_msg_size" not in key
         check_operators(tree[key], version, collective)
+
+
+LEADING = ("allreduce", "barrier", "bcast", "reduce")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(VERSIONS[1:]), st.sampled_from(LEADING), st.integers(0, 10**6))
+def test_what_runs_below_a_composition_is_what_was_chosen(version: str, collective: str, seed: int) -> None:
+    catalogue, defaults, number = load("mpich", version), default_trees(), emitter(version).version
+    composed = [c for c in catalogue.choices(collective) if c not in uncomposed(version, collective)]
+    basis = catalogue.collective(collective).basis
+    wished = random_rules(seed, collective, basis, random.Random(seed).sample(composed, 2))
+    rule_set = emitter(version).agreeing(wished)
+    files = emitter(version).emit([rule_set])
+    general, posix = parse_tree(files[GENERAL_FILE]), parse_tree(files.get(POSIX_FILE, b"{}")) or defaults.posix
+    assert posix is not None
+    for scenario in scenarios_at_bounds(rule_set):
+        choice = rule_set.evaluate(scenario)
+        if choice == DEFAULT or not catalogue.algorithm(collective, choice).composed:
+            continue
+        if scenario.nodes == 1 or scenario.ppn == 1:
+            continue
+        algorithm = catalogue.algorithm(collective, choice)
+        size, count = scenario.size_bytes, 2**20
+        roots = Call(collective, scenario.nodes, scenario.nodes, "node_roots", message_bytes=size, count=count)
+        node = Call(collective, scenario.ppn, 1, "node", message_bytes=size, count=count)
+        for call in (roots, node) if algorithm.general_on_node else (roots,):
+            expected = decide(defaults.general, call, number)
+            if algorithm.leaders is not None and all(meets(call, need) for need in algorithm.leaders.needs):
+                parameters = catalogue.selection_parameters(collective, choice)
+                expected = Leaf(algorithm.leaders.selection_name, parameters)
+            assert decide(general, call, number) == expected, (scenario, choice)
+        shared = None if algorithm.general_on_node else decide(defaults.posix or {}, node, number)
+        if algorithm.shares_nodes:
+            assert decide(posix, node, number) == shared, (scenario, choice)
+
+
+def test_rules_that_meet_below_a_composition_have_to_agree() -> None:
+    """Four nodes of 2 and of 4 ranks have the same four leaders."""
+    two, four = parse_choice("alpha+tree(k=2)"), parse_choice("beta+tree(k=3)")
+
+    def rules(of_two: Choice, of_four: Choice) -> RuleSet:
+        blocks = [
+            Rule(1, None, None, DEFAULT),
+            *(Rule(2, 7, None, DEFAULT), Rule(2, 8, None, of_two), Rule(2, None, None, DEFAULT)),
+            *(Rule(3, None, None, DEFAULT), Rule(4, 15, None, DEFAULT), Rule(4, 16, None, of_four)),
+            *(Rule(4, None, None, DEFAULT), Rule(None, None, None, DEFAULT)),
+        ]
+        return RuleSet("bcast", SizeBasis.MESSAGE, tuple(blocks))
+
+    one = emitter("5.0.2")
+    same = rules(two, replace(four, parameters=two.parameters))
+    assert one.agreeing(same) == same
+    assert one.parse(one.emit([same]), "bcast").evaluate(Scenario("bcast", 4, 2, 64)) == two
+    apart = rules(two, four)
+    with pytest.raises(InputError, match="below a composition"):
+        one.emit([apart])
+    kept = one.agreeing(apart)
+    assert kept.evaluate(Scenario("bcast", 4, 4, 64)) == four
+    assert kept.evaluate(Scenario("bcast", 4, 2, 64)) == DEFAULT
+    # The library's own choice of the leaders is a choice as well.
+    assert one.agreeing(rules(Choice("alpha"), four)).evaluate(Scenario("bcast", 4, 2, 64)) == DEFAULT
+    assert one.agreeing(rules(Choice("binomial"), four)) == rules(Choice("binomial"), four)
+
+
+def test_a_posix_file_is_written_only_where_a_rule_needs_it() -> None:
+    one = emitter("5.0.2")
+    assert POSIX_FILE not in one.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("alpha"))])
+    files = one.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("alpha.mpir"))])
+    tree = parse_tree(files[POSIX_FILE])
+    assert decide(tree, Call("bcast", 4, 1, "node"), (5, 0)) is None
+    assert tree["collective=reduce"] == (default_trees().posix or {})["collective=reduce"]
+    bare = MpichEmitter(load("mpich", "5.0.2"), replace(default_trees(), posix=None))
+    with pytest.raises(InputError, match="shared memory"):
+        bare.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("alpha.mpir"))])
 
 
 def test_every_other_collective_stays_as_it_was() -> None:

@@ -22,7 +22,7 @@ from colltune.verify.evidence import FileWatch, SummaryFilter, has_summary, judg
 
 GENERAL, CH4 = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"
 VARIABLES = {GENERAL: "/a b/coll.json", CH4: "/a b/ch4.json"}
-LOADED = {"MPIR": "/a b/coll.json", "MPID": "/a b/ch4.json"}
+LOADED = {"MPIR": "/a b/coll.json", "MPID": "/a b/ch4.json", "MPID/shm": "MPIDI_POSIX_coll_generic_json"}
 # As MPICH 5.0.2 prints it with the UCX netmod.
 SUMMARY = b"""==== UCX netmod Capability ====
 MPIDI_UCX_CONTEXT_ID_BITS: 16

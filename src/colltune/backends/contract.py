@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
 from colltune.catalog import Catalogue
@@ -34,6 +34,13 @@ class Backend(Protocol):
 
     def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
         """The candidate that is the same as the default, None where no candidate is known to be."""
+        ...
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        """What the library's file cannot decide for ``choice`` in ``scenario`` alone, and what ``choice`` needs there.
+
+        Two scenarios with a key in common have to agree on its value. Most choices have none.
+        """
         ...
 
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:

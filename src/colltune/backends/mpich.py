@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import Choice
@@ -13,6 +14,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich_below import agreeing, shared_by
 from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich_outcome import describe_outcome, trees_of, twin_of_default
 from colltune.emit.mpich_tree import Call
@@ -50,14 +52,20 @@ class MpichBackend:
         return {name: value for name, value in environ.items() if not name.endswith("_TUNING_JSON_FILE")}
 
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:  # noqa: ARG002
-        """All of it: MPICH's trees ask for ppn, ranks and size."""
-        return rule_set
+        """MPICH's trees ask for ppn, ranks and size; below a composition rules have to agree."""
+        return agreeing(self.catalogue, rule_set)
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        """The calls below a composition, which others make too."""
+        found: Mapping[Any, Choice] = shared_by(self.catalogue, scenario, choice)
+        return found
 
     def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
         return twin_of_default(self._trees(), Call.of(scenario, thread_level), self.catalogue)
 
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
-        return describe_outcome(trees_of(files), Call.of(scenario, thread_level), self.catalogue)
+        own = None if isinstance(self._defaults, InputError) else self._defaults.posix
+        return describe_outcome(trees_of(files, own), Call.of(scenario, thread_level), self.catalogue)
 
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 
 from colltune.backends.openmpi_components import VERBOSE, describe_takers, find_given, find_outranking, parse_selected
@@ -37,6 +37,10 @@ class OpenMpiBackend:
     def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
         """None: the fixed rules are compiled in. It costs nothing, see docs/design/safety.md."""
         return None
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:  # noqa: ARG002
+        """Nothing."""
+        return {}
 
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
         choice = self.emitter.parse(files, scenario.collective).evaluate(scenario)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from colltune.catalog import Catalogue
 from colltune.catalog.simulated import SimulatedCatalogue, load_simulated
@@ -34,6 +34,10 @@ class SimulatedBackend:
     def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
         del thread_level
         return self._catalogue.default(scenario)
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:  # noqa: ARG002
+        """Nothing."""
+        return {}
 
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
         del thread_level

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -67,8 +67,11 @@ class Catalogue:
         for algorithm in self.collective(scenario.collective).algorithms:
             if algorithm.kind is Kind.COMPOSITION and not device_helps:
                 continue
-            if algorithm.candidate and all(_holds(need, scenario) for need in algorithm.needs):
-                legal += _with_values(algorithm, [_useful(p, scenario) for p in algorithm.tuned])
+            if not algorithm.candidate or not needs_hold(algorithm.needs, scenario):
+                continue
+            below = _below(algorithm, scenario, thread_level) if algorithm.composed else scenario
+            if below is not None:
+                legal += _with_values(algorithm, [_useful(p, below) for p in algorithm.tuned])
         return tuple(legal)
 
     def settings(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
@@ -83,7 +86,12 @@ class Catalogue:
         entry = self.collective(collective)
         variable = f"{self.prefix}{collective.upper()}_"
         if algorithm.kind is Kind.COMPOSITION:
-            return ((f"{variable}COMPOSITION", str(algorithm.number)),)
+            settings = [(f"{variable}COMPOSITION", str(algorithm.number))]
+            if algorithm.general_on_node:
+                settings.append((f"{variable}POSIX_INTRA_ALGORITHM", "mpir"))
+            if algorithm.leaders is not None:
+                settings.append((f"{variable}INTRA_ALGORITHM", algorithm.leaders.key))
+            return (*settings, *_parameter_settings(algorithm, choice))
         if entry.network_only.number is None:
             reach = (f"{variable}DEVICE_COLLECTIVE", "0")
         else:
@@ -91,7 +99,10 @@ class Catalogue:
         return (reach, (f"{variable}INTRA_ALGORITHM", algorithm.key), *_parameter_settings(algorithm, choice))
 
     def selection_parameters(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
-        """All parameters of a flat choice as the selection file writes them: none may be left out there."""
+        """All parameters as the selection file writes them, of a flat choice or of the leaders of a composition.
+
+        None may be left out there.
+        """
         chosen = dict(choice.parameters)
         written = []
         for parameter in self.algorithm(collective, choice).parameters:
@@ -109,6 +120,21 @@ def _choices(catalogue: Catalogue, collective: str) -> tuple[Choice, ...]:
         if algorithm.candidate:
             choices += _with_values(algorithm, [parameter.values for parameter in algorithm.tuned])
     return tuple(choices)
+
+
+def _below(algorithm: Algorithm, scenario: Scenario, thread_level: str) -> Scenario | None:
+    """The scenario of the leaders of a composed ``algorithm``; None where it is not worth measuring."""
+    if scenario.nodes < 2:
+        return None
+    threads = thread_level == "multiple" and algorithm.shares_nodes
+    if threads and algorithm.general_on_node != (algorithm.leaders is not None):
+        # Without algorithms of shared memory the same control variable holds between the nodes and inside them.
+        return None
+    leaders = replace(scenario, ppn=1)
+    if algorithm.leaders is None:
+        return leaders
+    inside = [replace(scenario, nodes=1)] if algorithm.general_on_node else []
+    return leaders if all(needs_hold(algorithm.leaders.needs, one) for one in (leaders, *inside)) else None
 
 
 def _with_values(algorithm: Algorithm, values: list[tuple[Value, ...]]) -> Iterator[Choice]:

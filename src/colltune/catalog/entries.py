@@ -57,7 +57,11 @@ class Algorithm:
     """One algorithm of one collective in one version of the library.
 
     ``selection_name``: its name in the selection file. ``number``: the value of the control variable that chooses it,
-    None where there is none, or where it is chosen by name.
+    None where there is none, or where it is chosen by name. Of a composition: ``leads`` says that one rank of each node
+    runs the same collective between the nodes, ``leaders`` by which algorithm, None for the library's own choice;
+    ``shares_nodes`` that the ranks of a node run it inside the node, ``general_on_node`` that they do so by a general
+    algorithm (the leaders', or the library's own choice) in place of one of shared memory. ``parameters`` are those of
+    ``leaders``.
     """
 
     key: str
@@ -69,6 +73,15 @@ class Algorithm:
     why_not: str = ""
     reproducible: bool = False
     number: int | None = None
+    leads: bool = False
+    leaders: Algorithm | None = None
+    shares_nodes: bool = False
+    general_on_node: bool = False
+
+    @property
+    def composed(self) -> bool:
+        """Whether it is a composition with another choice below it than the library's own."""
+        return self.leaders is not None or self.general_on_node
 
     @property
     def tuned(self) -> tuple[Parameter, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -13,6 +15,8 @@ from colltune.catalog.openmpi import OpenMpiCatalogue, openmpi_entry
 from colltune.core.errors import InputError
 from colltune.core.scenario import SizeBasis
 
+# nb is what the library chooses among the nonblocking algorithms: below a composition that brings nothing new.
+_NEVER_LEAD = frozenset({"nb"})
 LIBRARIES = ("mpich", "openmpi", "intelmpi", "mvapich")
 
 
@@ -83,9 +87,23 @@ def _entry(name: str, body: dict[str, Any], table: dict[str, Any], version: str)
             compositions.append(composition)
     assert network_only is not None, f"{name} has no composition for flat algorithms in {version}"
     flat = [_flat(name, row, table, version) for row in body["algorithms"] if _present(row, version)]
+    composed = [one for whole in compositions if whole.leads and whole.candidate for one in _composed(whole, flat)]
     return CollectiveEntry(
-        name, SizeBasis(body["basis"]), (*compositions, *flat), network_only, body.get("nothing_to_tune")
+        name, SizeBasis(body["basis"]), (*compositions, *flat, *composed), network_only, body.get("nothing_to_tune")
     )
+
+
+def _composed(composition: Algorithm, flat: list[Algorithm]) -> Iterator[Algorithm]:
+    """``composition`` with every choice below it: "alpha+ring", "alpha.mpir", "alpha.mpir+ring"."""
+    leaders = [algorithm for algorithm in flat if algorithm.candidate and algorithm.key not in _NEVER_LEAD]
+    for on_node in (False, True) if composition.shares_nodes else (False,):
+        key = f"{composition.key}.mpir" if on_node else composition.key
+        if on_node:
+            yield replace(composition, key=key, general_on_node=True)
+        for one in leaders:
+            yield replace(
+                composition, key=f"{key}+{one.key}", leaders=one, parameters=one.parameters, general_on_node=on_node
+            )
 
 
 def _composition(name: str, row: dict[str, Any], table: dict[str, Any], version: str) -> Algorithm:
@@ -98,6 +116,8 @@ def _composition(name: str, row: dict[str, Any], table: dict[str, Any], version:
         candidate=row.get("candidate", True) and settable,
         why_not=row.get("why_not", "" if settable else "this version has no control variable for it"),
         number=row.get("number") if settable else None,
+        leads=row.get("leaders", False),
+        shares_nodes=row.get("shares_nodes", False),
     )
 
 

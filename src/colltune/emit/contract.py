@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -31,5 +31,15 @@ class Emitter(Protocol):
         ...
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """The environment variables by which the library reads the files from ``directory``."""
+        """The environment variables by which the library reads its files from ``directory``: all that may be there."""
         ...
+
+
+def variables_for(emitter: Emitter, directory: Path, files: Collection[str]) -> dict[str, str]:
+    """The environment variables by which the library reads ``files``, as ``emit`` named them, from ``directory``."""
+    named = emitter.environment(directory)
+    return {
+        variable: value
+        for variable, value in named.items()
+        if Path(value).parent != directory or Path(value).name in files
+    }

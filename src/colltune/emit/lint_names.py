@@ -205,7 +205,7 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
 
 
 def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
-    for algorithm in (*entry.algorithms, entry.network_only):
+    for algorithm in (*(one for one in entry.algorithms if not one.composed), entry.network_only):
         name = algorithm.selection_name
         needs: tuple[str, ...] = tuple(sorted(algorithm.needs))
         composed = algorithm.kind is AlgorithmKind.COMPOSITION

@@ -1,8 +1,9 @@
 """Rules to MPICH's selection files, and back.
 
-Two files decide together. The general file names the algorithm of every collective; the ch4 file says whether the
-device combines network and shared memory first, or hands all ranks to the general file. A flat choice is therefore
-written in both; a composition in the ch4 file only.
+Three files decide together. The ch4 file says whether the device combines network and shared memory, or hands all ranks
+to the general file, which names the algorithm of every collective. A flat choice is therefore written in both; a
+composition in the ch4 file, and what runs below it in the general one, for the communicators inside. Where these are
+not to use shared memory's own algorithms, a POSIX file says so.
 
 MPICH checks nothing that a file asks for: an algorithm outside its preconditions aborts the program or returns wrong
 results. Here every choice stands behind the conditions it needs, and where one of them fails the library's own
@@ -13,7 +14,8 @@ single ranks.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -22,14 +24,28 @@ from colltune.catalog import Algorithm, Catalogue, Kind, Need, load
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
+from colltune.emit.mpich_below import (
+    GENERAL,
+    Demand,
+    Steps,
+    Where,
+    agreeing,
+    demands_of,
+    join,
+    regions,
+    split,
+    table_of,
+)
 from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich_tree import Tree, format_tree, parse_tree, settle
 
 GENERAL_FILE = "mpich-coll.json"
 CH4_FILE = "mpich-ch4-coll.json"
+POSIX_FILE = "mpich-posix-coll.json"
 _VARIABLES = {
     GENERAL_FILE: "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE",
     CH4_FILE: "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE",
+    POSIX_FILE: "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE",
 }
 # The library reads numbers with atoi. A larger bound would wrap around; it is cut to this one.
 LARGEST_BOUND = 2**31 - 1
@@ -97,13 +113,45 @@ class MpichEmitter:
         return int(major), int(minor)
 
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
-        general, ch4 = dict(self._defaults.general), dict(self._defaults.ch4)
+        """The POSIX file is among them only where a rule needs it: the library's own is in force without."""
+        general, ch4, posix = dict(self._defaults.general), dict(self._defaults.ch4), dict(self._defaults.posix or {})
         for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
             key = f"collective={rule_set.collective}"
-            tuned = self._intra(rule_set)
+            below = self._below(rule_set)
+            tuned = self._intra(rule_set, below)
             general[key] = {**general[key], "comm_type=intra": tuned.general}
             ch4[key] = {**ch4[key], "comm_type=intra": tuned.ch4}
-        return {GENERAL_FILE: format_tree(general), CH4_FILE: format_tree(ch4)}
+            blocks = table_of(below, Where.SHARED_MEMORY)
+            if len(blocks) > 1 or blocks[0][1] != [(None, DEFAULT)]:
+                posix[key] = {"comm_type=intra": self._shared_memory(blocks, rule_set.collective)}
+        files = {GENERAL_FILE: format_tree(general), CH4_FILE: format_tree(ch4)}
+        return files if posix == (self._defaults.posix or {}) else {**files, POSIX_FILE: format_tree(posix)}
+
+    def agreeing(self, rule_set: RuleSet) -> RuleSet:
+        """What of ``rule_set`` can be said together: rules that meet in a call below a composition have to agree."""
+        return agreeing(self._catalogue, rule_set)
+
+    def _below(self, rule_set: RuleSet) -> list[Demand]:
+        """What the rules ask of calls below compositions. Raises InputError where they do not agree."""
+        if self.agreeing(rule_set) != rule_set:
+            what = f"rules of {rule_set.collective} do not agree on what runs below a composition in the same call"
+            raise InputError(what, "Reduce them by `agreeing` first, or use the live selector")
+        found: list[Demand] = []
+        for rule, before in regions(rule_set.rules):
+            found += demands_of(self._catalogue, rule, before, rule_set.collective) or []
+        if self._defaults.posix is None and any(one.choice == GENERAL for one in found):
+            raise InputError("the trees of shared memory of this MPICH are not known", "Leave out choices with .mpir")
+        return found
+
+    def _shared_memory(self, blocks: Sequence[tuple[int | None, Steps]], collective: str) -> Tree:
+        """The POSIX subtree below comm_type=intra. A branch that leads nowhere hands the call to the general file."""
+        own = (self._defaults.posix or {}).get(f"collective={collective}", {}).get("comm_type=intra", {})
+        return _ranks_tree(blocks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
+
+    def _leaders(self, collective: str, choice: Choice) -> Tree:
+        """What stands for ``choice`` in the general file, for communicators inside MPICH."""
+        default = self._default(collective).general
+        return default if choice == DEFAULT else self._guarded(collective, choice).general
 
     def environment(self, directory: Path) -> dict[str, str]:
         return {variable: str(directory / file) for file, variable in _VARIABLES.items()}
@@ -121,10 +169,38 @@ class MpichEmitter:
                 parent = Pair(*(tree["is_sendbuf_inplace=no"] for tree in parent))
             leaves = self._leaves(collective)
             rules = tuple(_read_rules(parent, leaves, _levels(collective), ()))
-            return RuleSet(collective, entry.basis, rules)
+            posix = parse_tree(files[POSIX_FILE]) if POSIX_FILE in files else {}
+            return self._with_below(RuleSet(collective, entry.basis, rules), intra.general, posix)
         except (KeyError, ValueError) as error:
             what = f"the rules of {collective} are not as colltune writes them: {error}"
             raise InputError(what, "Write the files again") from None
+
+    def _with_below(self, rule_set: RuleSet, intra: Tree, posix: Tree) -> RuleSet:
+        """``rule_set`` with what ``intra``, of the general file, and ``posix`` put below its compositions."""
+        name = rule_set.collective
+        own = (self._defaults.posix or {}).get(f"collective={name}", {}).get("comm_type=intra", {})
+        on_node = posix.get(f"collective={name}", {}).get("comm_type=intra", own)
+        key = "comm_hierarchy=any" if self.version >= (5, 0) else "comm_hierarchy=node_roots"
+        leaders = intra.get(key, intra["comm_hierarchy=any"])
+        default = self._default(name).general
+        known = {
+            json.dumps(self._leaders(name, choice)): choice
+            for whole in self._catalogue.choices(name)
+            if (parts := split(self._catalogue, name, whole)) is not None and (choice := parts[1]) != DEFAULT
+        }
+        rules = []
+        for rule, before in regions(rule_set.rules):
+            if split(self._catalogue, name, rule.choice) is not None:
+                nodes, node_ranks, sizes = before.spans(rule)
+                size = sizes.least if sizes.most is None else sizes.most
+                found = DEFAULT if nodes.is_empty else _read_below(leaders, default, known, nodes.least, size)
+                general = not node_ranks.is_empty and _leads_nowhere(on_node, own, node_ranks.least, size)
+                algorithm = self._catalogue.algorithm(name, rule.choice)
+                if algorithm.leads:
+                    general = general and algorithm.shares_nodes and not nodes.is_empty
+                    rule = replace(rule, choice=join(rule.choice, found, general_on_node=general))
+            rules.append(rule)
+        return replace(rule_set, rules=tuple(rules))
 
     def _untouched(self, collective: str) -> Pair:
         """The library's own subtrees of ``collective`` on an intracommunicator, as they are."""
@@ -140,12 +216,12 @@ class MpichEmitter:
             self._settled[collective] = Pair(*map(settle, self._untouched(collective)))
         return self._settled[collective]
 
-    def _intra(self, rule_set: RuleSet) -> Pair:
+    def _intra(self, rule_set: RuleSet, below: Sequence[Demand]) -> Pair:
         """The subtrees below comm_type=intra.
 
-        One rank, and the communicators that MPICH makes inside a parent, keep the default. A communicator with one
-        rank per node is no parent: before 5.0 it is called flat; since then only its average ppn tells it from the
-        inner ones, which have none.
+        One rank keeps the default, and so do the communicators that MPICH makes inside a parent, but for the calls of
+        ``below``. A communicator with one rank per node is no parent: before 5.0 it is called flat; since then only its
+        average ppn tells it from the inner ones, which have none.
         """
         collective = rule_set.collective
         if rule_set.basis is not self._catalogue.collective(collective).basis:
@@ -161,9 +237,17 @@ class MpichEmitter:
             tuned = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": tuned})
             single = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": single})
         flat = "comm_hierarchy=flat" if self.version < (5, 0) else "comm_avg_ppn<=1"
-        return _branch(
-            {"comm_size<=1": default, "comm_hierarchy=parent": tuned, flat: single, "comm_hierarchy=any": default}
-        )
+        branches = {"comm_size<=1": default, "comm_hierarchy=parent": tuned, flat: single}
+        # What is left for the last of these are the communicators of nodes, and both kinds since 5.0.
+        rest = {Where.LEADERS: "node_roots", Where.NODE: "any", Where.INSIDE: "any"}
+        for where, hierarchy in rest.items() if below else ():
+            tree = _ranks_tree(table_of(below, where), collective, lambda choice: self._leaders(collective, choice))
+            if tree != default.general:
+                if where is Where.NODE:
+                    branches.setdefault("comm_hierarchy=node_roots", default)
+                branches[f"comm_hierarchy={hierarchy}"] = Pair(tree, default.ch4)
+        branches.setdefault("comm_hierarchy=any", default)
+        return _branch(branches)
 
     def _write_rules(self, rules: Sequence[Rule], levels: Sequence[_Level], collective: str) -> Pair:
         if not levels:
@@ -178,9 +262,12 @@ class MpichEmitter:
 
     def _leaf(self, collective: str, choice: Choice) -> Pair:
         """What stands for ``choice`` in both files, behind its guards."""
-        default = self._default(collective)
         if choice == DEFAULT:
-            return default
+            return self._default(collective)
+        return self._guarded(collective, choice)
+
+    def _guarded(self, collective: str, choice: Choice) -> Pair:
+        default = self._default(collective)
         algorithm = self._catalogue.algorithm(collective, choice)
         if algorithm.kind is Kind.COMPOSITION:
             leaf = Pair(default.general, {f"composition={algorithm.selection_name}": {}})
@@ -196,6 +283,7 @@ class MpichEmitter:
         return leaf
 
     def _leaves(self, collective: str) -> dict[str, Choice]:
+        """What is written for each choice; of a composition, whatever runs below it, the same."""
         choices = self._catalogue.choices(collective)
         return {_text(self._leaf(collective, choice)): choice for choice in reversed(choices)}
 
@@ -206,6 +294,43 @@ def _levels(collective: str) -> tuple[_Level, ...]:
     if collective in _SIZE:
         levels.append(_Level(_SIZE[collective], f"{_SIZE[collective]}=any"))
     return tuple(levels)
+
+
+def _ranks_tree(blocks: Sequence[tuple[int | None, Steps]], collective: str, leaf: Callable[[Choice], Tree]) -> Tree:
+    """The tree over the ranks of inner communicators, and over sizes where there are any."""
+    by_size = _SIZE.get(collective)
+    tree: Tree = {}
+    for ranks, steps in blocks:
+        sizes = {
+            f"{by_size}=any" if bound is None else f"{by_size}<={min(bound, LARGEST_BOUND)}": leaf(choice)
+            for bound, choice in steps
+        }
+        below = sizes if len(steps) > 1 and by_size else leaf(steps[-1][1])
+        tree["comm_size=any" if ranks is None else f"comm_size<={ranks}"] = below
+    return tree["comm_size=any"] if len(blocks) == 1 else tree
+
+
+def _read_below(tree: Tree, default: Tree, known: Mapping[str, Choice], ranks: int, size: int) -> Choice:
+    """What _ranks_tree wrote for one inner call. Raises ValueError."""
+    found = _descend(tree, ranks, size, lambda some: some == default or json.dumps(some) in known)
+    return DEFAULT if found == default else known[json.dumps(found)]
+
+
+def _leads_nowhere(tree: Tree, own: Tree, ranks: int, size: int) -> bool:
+    nowhere: Tree = {"comm_type=inter": own}
+    return _descend(tree, ranks, size, lambda some: some in (own, nowhere)) == nowhere
+
+
+def _descend(tree: Tree, ranks: int, size: int, is_end: Callable[[Tree], bool]) -> Tree:
+    while not is_end(tree):
+        for key, subtree in tree.items():
+            operator, _, bound = key.partition("<=")
+            if not bound or (ranks if operator == "comm_size" else size) <= int(bound):
+                tree = subtree
+                break
+        else:
+            raise ValueError(f"nothing stands for {ranks} ranks and {size} bytes")
+    return tree
 
 
 def _bound(rule: Rule, level: _Level) -> int | None:

@@ -14,10 +14,14 @@ _START = re.compile(rb'\0(\{\s*"\s*collective\s*=)')
 
 @dataclass(frozen=True)
 class DefaultTrees:
-    """``general``: algorithms of every collective. ``ch4``: how the device combines network and shared memory."""
+    """``general``: algorithms of every collective. ``ch4``: how the device combines network and shared memory.
+
+    ``posix``: algorithms of shared memory inside a node; None where the library's are not known.
+    """
 
     general: Tree
     ch4: Tree
+    posix: Tree | None = None
 
 
 def cut_default_trees(library: Path) -> DefaultTrees:
@@ -46,7 +50,8 @@ def cut_default_trees(library: Path) -> DefaultTrees:
             f"{library} holds {numbers} selection trees where one of each is due",
             "colltune needs MPICH 4.0 to 5.0 with the ch4 device",
         )
-    return DefaultTrees(found["general"][0], found["ch4"][0])
+    posix = found["posix"][0] if len(found["posix"]) == 1 else None
+    return DefaultTrees(found["general"][0], found["ch4"][0], posix)
 
 
 def _kind(tree: Tree) -> str | None:

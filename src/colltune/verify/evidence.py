@@ -18,7 +18,11 @@ from typing import Self
 
 SUMMARY_VARIABLE = "MPIR_CVAR_DEBUG_SUMMARY"
 # The name of a file in the summary, by the variable that asks for the file.
-_NAMES = {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "MPIR", "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE": "MPID"}
+_NAMES = {
+    "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "MPIR",
+    "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE": "MPID",
+    "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE": "MPID/shm",
+}
 
 # What mpiexec -l puts in front of a line, and in front of a newline that was written by itself.
 _LABELS = re.compile(rb"^(?:\[\d+\] ?)+|(?:\[\d+\] ?)+$")
@@ -32,7 +36,7 @@ _STARTS = (
     b"provider: ",
 )
 _START = re.compile(b"(?:" + b"|".join(map(re.escape, _STARTS)) + b").*")
-_LOADED = re.compile(rb"(MPIR|MPID): (.*)")
+_LOADED = re.compile(rb"(MPIR|MPID(?:/shm)?): (.*)")
 _LAST_BUT_ONE = re.compile(rb"sizeof\(MPIR_Datatype\): .*")
 _SUMMARY = re.compile(
     rb"(?:=+(?: [\w ]+ =+)?"

@@ -1,0 +1,255 @@
+"""The proof and the comparison of the files, on simulated launches whose true times are known."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from colltune.catalog import Catalogue, load
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Space
+from colltune.core.stop import StopRequest
+from colltune.decide import decide, proven_rules
+from colltune.deployed import InForce
+from colltune.emit.mpich_below import shared_by
+from colltune.learn.measured import MeasuredModel
+from colltune.measure.contract import Effort
+from colltune.measure.simulated import SimulatedSource
+from colltune.proof import Proof
+from colltune.store.journal import read_journal
+from colltune.store.tuning import CONFIRMATION, Tuning
+from colltune.verify.gate import GateResult, Verdict
+from colltune.workbench import Workbench
+
+FAST, RING, TREE = Choice("nb"), Choice("ring"), parse_choice("alpha+tree(k=3)")
+ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 4, 4, "single")
+Times = Callable[[Scenario, Choice], float]
+# How many times as slow a scenario is under rules as the choice that they make there.
+Slowdown = Callable[[Mapping[str, RuleSet], Scenario], float]
+
+
+@dataclass
+class Bench:
+    """A workbench whose launches are simulated: ``times`` of choices, and ``slowed`` by files that are in force."""
+
+    times: Times
+    slowed: Slowdown = lambda _rules, _scenario: 1.0
+    nodes: int = 4
+    ppn: int = 4
+    catalogue: Catalogue = field(default_factory=lambda: load("mpich", "5.0.2"))
+    environment: Environment = ENVIRONMENT
+    in_force: Mapping[str, RuleSet] = field(default_factory=dict)
+    launches: int = 0
+
+    def baseline(self, _scenario: Scenario) -> Choice:
+        return DEFAULT
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        return {**shared_by(self.catalogue, scenario, choice)}
+
+    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
+        return self.shared(scenario, Choice("alpha"))
+
+    def live_source(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
+        self.launches += 1
+
+        def truth(scenario: Scenario, choice: Choice) -> float:
+            if not variables:
+                return self.times(scenario, choice)
+            made = self.in_force[scenario.collective].evaluate(scenario)
+            return self.times(scenario, made) * self.slowed(self.in_force, scenario)
+
+        return SimulatedSource(self.environment, truth, seed, self.launches)
+
+    def emit(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        self.in_force = dict(rule_sets)
+        return Tuning(self.environment, rule_sets, {"rules": b"written"}, {"TUNED": "{directory}/rules"})
+
+
+def rules_of(gate: Sequence[GateResult]) -> dict[str, RuleSet]:
+    """A rule for each kept scenario of one size, as distillation makes them; the default elsewhere."""
+    spaces = {name: Space(name, tuple(GRID[name]), lambda _s: (DEFAULT, FAST, RING, TREE)) for name in GRID}
+    decided = {name: dict.fromkeys(GRID[name], DEFAULT) for name in GRID}
+    for result in gate:
+        decided[result.scenario.collective][result.scenario] = result.choice
+    return proven_rules(cast("Workbench", Bench(usual)), spaces, decided, gate)
+
+
+GRID = {
+    name: [Scenario(name, 4, ppn, size) for ppn in (2, 4) for size in (8, 64, 512, 4096)]
+    for name in ("bcast", "allreduce")
+}
+MINE = Scenario("bcast", 4, 2, 64)
+BESIDE = Scenario("bcast", 4, 4, 64)  # has the same leaders
+
+
+def usual(_scenario: Scenario, choice: Choice) -> float:
+    return {DEFAULT: 2e-5, FAST: 1e-5, RING: 2e-5, TREE: 1e-5}[choice]
+
+
+def kept(scenario: Scenario, choice: Choice) -> GateResult:
+    return GateResult(scenario, choice, Verdict.KEPT, (2.0,) * 8, "twice as fast in fresh launches")
+
+
+def keep_what_pays(bench: Bench, place: Path, *results: GateResult, left_s: float = math.inf) -> dict[Scenario, str]:
+    """The verdict on each scenario, with the reason of a refusal."""
+    in_force = InForce(
+        bench=cast("Workbench", bench),
+        rules_of=rules_of,
+        emit=bench.emit,
+        workplace=place,
+        grid=[scenario for grid in GRID.values() for scenario in grid],
+        threshold=1.03,
+        seed=1,
+        launch_s=1.0,
+        time_s=lambda _scenario: 2e-5,
+        deadline_s=time.monotonic() + left_s,
+    )
+    found = in_force.keep_what_pays(list(results))
+    return {r.scenario: "kept" if r.verdict is Verdict.KEPT else r.reason for r in found}
+
+
+def test_what_is_as_fast_in_force_as_it_was_proven_stays(tmp_path: Path) -> None:
+    bench = Bench(usual)
+    assert keep_what_pays(bench, tmp_path, kept(MINE, FAST)) == {MINE: "kept"}
+    assert (tmp_path / "rules").read_bytes() == b"written"
+    assert bench.launches == 2 * 7
+
+
+def test_what_is_not_faster_in_force_goes_and_the_others_stay(tmp_path: Path) -> None:
+    other = Scenario("bcast", 4, 2, 4096)
+
+    def slowed(rules: Mapping[str, RuleSet], scenario: Scenario) -> float:
+        return 2.0 if scenario == MINE and rules["bcast"].evaluate(MINE) == FAST else 1.0
+
+    found = keep_what_pays(Bench(usual, slowed), tmp_path, kept(MINE, FAST), kept(other, FAST))
+    assert "only 1.0" in found[MINE]
+    assert found[other] == "kept"
+
+
+def test_all_rules_of_a_collective_go_that_slow_what_has_none(tmp_path: Path) -> None:
+
+    def slowed(_rules: Mapping[str, RuleSet], scenario: Scenario) -> float:
+        return 1.5 if scenario.collective == "bcast" and scenario.ppn == 4 else 1.0
+
+    sum_ = Scenario("allreduce", 4, 2, 64)
+    found = keep_what_pays(Bench(usual, slowed), tmp_path, kept(MINE, FAST), kept(sum_, FAST))
+    assert "slows" in found[MINE]
+    assert found[sum_] == "kept"
+
+
+def test_a_rule_goes_alone_that_slows_others_by_what_runs_below_their_composition(tmp_path: Path) -> None:
+    """The leaders of 4 x 2 are those of 4 x 4, which has no rule, but runs a composition by default."""
+    other = Scenario("bcast", 4, 2, 4096)
+
+    def slowed(rules: Mapping[str, RuleSet], scenario: Scenario) -> float:
+        return 1.5 if scenario == BESIDE and rules["bcast"].evaluate(MINE) == TREE else 1.0
+
+    found = keep_what_pays(Bench(usual, slowed), tmp_path, kept(MINE, TREE), kept(other, FAST))
+    assert "it slows 4 x 4 ranks" in found[MINE]
+    assert found[other] == "kept"
+    assert keep_what_pays(Bench(usual), tmp_path, kept(MINE, TREE)) == {MINE: "kept"}
+
+
+def test_where_time_is_short_there_are_fewer_launches_but_three_of_each_kind(tmp_path: Path) -> None:
+    bench = Bench(usual)
+    assert keep_what_pays(bench, tmp_path, kept(MINE, FAST), left_s=0.0) == {MINE: "kept"}
+    assert bench.launches == 2 * 3
+
+
+def prove(bench: Bench, out: Path, candidates: Mapping[Scenario, Choice], left_s: float = 60.0) -> Proof:
+    samples = [
+        Sample(s, choice, Status.OK, (bench.times(s, choice),) * 10, cost_s=1e-3)
+        for s, other in candidates.items()
+        for choice in (DEFAULT, other)
+    ]
+    return Proof(
+        bench=cast("Workbench", bench),
+        out=out,
+        seed=1,
+        threshold=1.03,
+        deadline_s=time.monotonic() + left_s,
+        launch_s=0.01,
+        medians={(sample.scenario, sample.choice): sample.time_s for sample in samples},
+        samples=samples,
+        effort=Effort(),
+        grid=[scenario for grid in GRID.values() for scenario in grid],
+        stage=lambda _text: None,
+        note=lambda _text: None,
+        progress=lambda _results: None,
+        stop=StopRequest(),
+    )
+
+
+CANDIDATES = {MINE: FAST, Scenario("bcast", 4, 4, 512): RING}
+
+
+def test_the_proof_keeps_what_is_faster_and_writes_down_what_it_measured(tmp_path: Path) -> None:
+    bench = Bench(usual)
+    gate = prove(bench, tmp_path, CANDIDATES).run(CANDIDATES, rules_of, bench.emit)
+    assert {r.choice: r.verdict for r in gate} == {FAST: Verdict.KEPT, RING: Verdict.REFUSED}
+    assert not [path for path in tmp_path.iterdir() if path.name != CONFIRMATION], "the trial files are gone"
+    groups = {(s.launch, s.group) for s in read_journal(tmp_path / CONFIRMATION).samples if s.choice == FAST}
+    assert len(groups) >= 8
+    assert len({launch for launch, _ in groups}) == 5
+
+
+def test_without_time_nothing_is_proven_and_nothing_is_launched_for_it(tmp_path: Path) -> None:
+    bench = Bench(usual)
+    gate = prove(bench, tmp_path, CANDIDATES, left_s=-1.0).run(CANDIDATES, rules_of, bench.emit)
+    assert [r.verdict for r in gate] == [Verdict.REFUSED] * 2
+    assert bench.launches == 0
+
+
+def test_no_candidates_need_no_proof(tmp_path: Path) -> None:
+    bench = Bench(usual)
+    assert prove(bench, tmp_path, {MINE: FAST}).run({}, rules_of, bench.emit) == []
+    assert bench.launches == 0
+
+
+def test_the_most_gain_for_its_time_is_proven_first(tmp_path: Path) -> None:
+    dear = Scenario("bcast", 4, 4, 4096)
+    cheap, whole = Scenario("bcast", 4, 2, 8), Scenario("bcast", 4, 4, 8)
+
+    def times(scenario: Scenario, choice: Choice) -> float:
+        return usual(scenario, choice) * (100.0 if scenario == dear else 1.0)
+
+    bench = Bench(times)
+    candidates = dict.fromkeys((dear, cheap, whole), FAST)
+    gate = prove(bench, tmp_path, candidates).run(candidates, rules_of, bench.emit)
+    assert [r.scenario for r in gate] == [whole, cheap, dear]
+
+
+@pytest.mark.parametrize("advantage", [1.2, 0.5])
+def test_choices_that_meet_below_a_composition_are_settled_by_what_gains_most(advantage: float) -> None:
+    """4 x 2 and 4 x 4 have the same leaders, which cannot run two algorithms at one size."""
+    two, three, flat = parse_choice("alpha+tree(k=2)"), parse_choice("alpha+tree(k=3)"), FAST
+    times = {
+        (MINE, DEFAULT): 8.0, (MINE, two): 4.0, (MINE, three): 6.0, (MINE, flat): 7.0,
+        (BESIDE, DEFAULT): 8.0, (BESIDE, two): 9.0, (BESIDE, three): 4.0 / advantage, (BESIDE, flat): 7.0,
+    }  # fmt: skip
+    samples = [Sample(s, choice, Status.OK, (time_s,)) for (s, choice), time_s in times.items()]
+    space = Space("bcast", (MINE, BESIDE), lambda _scenario: (DEFAULT, two, three, flat))
+    bench = Bench(usual)
+    decided = decide(MeasuredModel(times), space, samples, bench.baseline, 1.03, bench.shared)
+    expected = {MINE: three, BESIDE: three} if advantage > 1.0 else {MINE: two, BESIDE: flat}
+    assert decided == expected
+    free = decide(MeasuredModel(times), space, samples, bench.baseline, 1.03)
+    assert free == {MINE: two, BESIDE: three if advantage > 1.0 else flat}
+
+
+def test_a_rule_of_the_test_is_what_is_in_force() -> None:
+    rules = rules_of([kept(MINE, FAST)])["bcast"]
+    assert rules.evaluate(MINE) == FAST
+    assert rules.evaluate(BESIDE) == DEFAULT
+    assert isinstance(rules.rules[0], Rule)
+    assert rules.basis is SizeBasis.MESSAGE
