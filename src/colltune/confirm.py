@@ -17,6 +17,8 @@ from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, 
 
 # Answers on one choice alone, in place of a comparison, after which a scenario is given up.
 _MOST_ALONE = 3
+# So many candidates tell how far the expected costs are off, before it is planned who else has a first look.
+_CALIBRATION = 16
 # More candidates have a first look than could all be proven: some of them are refused after it.
 _OVERBOOKED = 1.3
 
@@ -84,8 +86,7 @@ class Confirmation:
         queue these.
         """
         left_s = deadline_s - self.clock()
-        typical_s = median(self._cost_s.values()) if self._cost_s else 0.0
-        first = not any(self._ratios.values())
+        off = self._off
         points: list[Point] = []
         # Who fell short once needs more groups, and is likely to fall short again.
         ordered = sorted(candidates, key=lambda s: sum(ratio <= self.threshold for ratio in self._ratios[s]))
@@ -93,9 +94,11 @@ class Confirmation:
             choice = candidates[scenario]
             if not self._is_open(scenario, choice):
                 continue
+            if not self._cost_s and len(points) >= _CALIBRATION:
+                break
             missing = max(1, fewest_groups() - len(self._ratios[scenario]))
-            groups = missing / _OVERBOOKED if first else missing
-            needed_s = groups * self._cost_s.get(scenario, self.cost_s(scenario) or typical_s)
+            groups = missing if self._ratios[scenario] else missing / _OVERBOOKED
+            needed_s = groups * self._cost_s.get(scenario, off * self._expect_s(scenario))
             if needed_s > left_s and (points or self._cost_s):
                 continue
             # Also who has had the groups of this launch will need time in those to come.
@@ -103,6 +106,15 @@ class Confirmation:
             if len(self._ratios[scenario]) < quota:
                 points.append(Point(scenario, (self.baseline(scenario), choice)))
         return sorted(points, key=lambda p: (-p.scenario.ranks, -p.scenario.nodes, p.scenario.collective))
+
+    @property
+    def _off(self) -> float:
+        """What groups took over what they were expected to take: the median of those that are known."""
+        return median(cost_s / self._expect_s(s) for s, cost_s in self._cost_s.items()) if self._cost_s else 1.0
+
+    def _expect_s(self, scenario: Scenario) -> float:
+        typical_s = median(self._cost_s.values()) if self._cost_s else 0.0
+        return self.cost_s(scenario) or typical_s or 1e-9
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         if not samples:

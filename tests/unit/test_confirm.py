@@ -143,3 +143,18 @@ class Wrong(SimulatedSource):
 def test_a_candidate_with_a_wrong_result_is_refused() -> None:
     results = Launches(Wrong).confirmation().run(candidates(FAST), math.inf)
     assert all(result.verdict is Verdict.REFUSED and "wrong" in result.reason for result in results)
+
+
+def test_a_proof_that_takes_longer_than_expected_is_planned_anew_before_all_have_had_a_look() -> None:
+    """Time for 20 of 100 candidates, while the costs that are expected have room for all of them."""
+    launches = Launches()
+    many = {Scenario("bcast", 1, 2, 4 * size): FAST for size in range(1, 101)}
+    group_s = 20 * (truth(Scenario("bcast", 1, 2, 4), DEFAULT) + truth(Scenario("bcast", 1, 2, 4), FAST))  # type: ignore[operator]
+    confirmation = launches.confirmation(
+        clock=lambda: sum(source.now_s for source in launches.sources),
+        cost_s=lambda _scenario: group_s / 100,
+        effort=Effort(fewest=20),
+    )
+    results = confirmation.run(many, deadline_s=20 * fewest_groups() * group_s)
+    assert sum(1 for result in results if result.ratios) <= 40
+    assert sum(1 for result in results if result.verdict is Verdict.KEPT) >= 15

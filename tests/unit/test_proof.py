@@ -168,9 +168,10 @@ def test_where_time_is_short_there_are_fewer_launches_but_three_of_each_kind(tmp
 
 def prove(bench: Bench, out: Path, candidates: Mapping[Scenario, Choice], left_s: float = 60.0) -> Proof:
     samples = [
-        Sample(s, choice, Status.OK, (bench.times(s, choice),) * 10, cost_s=1e-3)
+        Sample(s, choice, Status.OK, (time_s,) * 10, cost_s=Effort().expected_cost_s(time_s))
         for s, other in candidates.items()
         for choice in (DEFAULT, other)
+        for time_s in (bench.times(s, choice),)
     ]
     return Proof(
         bench=cast("Workbench", bench),
@@ -216,17 +217,27 @@ def test_no_candidates_need_no_proof(tmp_path: Path) -> None:
     assert bench.launches == 0
 
 
+def slower_at(dear: Scenario, times: float) -> Times:
+    return lambda scenario, choice: usual(scenario, choice) * (times if scenario == dear else 1.0)
+
+
 def test_the_most_gain_for_its_time_is_proven_first(tmp_path: Path) -> None:
-    dear = Scenario("bcast", 4, 4, 4096)
-    cheap, whole = Scenario("bcast", 4, 2, 8), Scenario("bcast", 4, 4, 8)
-
-    def times(scenario: Scenario, choice: Choice) -> float:
-        return usual(scenario, choice) * (100.0 if scenario == dear else 1.0)
-
-    bench = Bench(times)
+    dear, cheap, whole = (Scenario("bcast", 4, 4, 64), Scenario("bcast", 4, 2, 8), Scenario("bcast", 4, 4, 8))
+    bench = Bench(slower_at(dear, 100.0))
     candidates = dict.fromkeys((dear, cheap, whole), FAST)
     gate = prove(bench, tmp_path, candidates).run(candidates, rules_of, bench.emit)
     assert [r.scenario for r in gate] == [whole, cheap, dear]
+
+
+@pytest.mark.parametrize(("times", "first"), [(100.0, True), (1e6, False)])
+def test_the_edge_of_the_space_has_a_share_of_the_time_and_no_more(tmp_path: Path, times: float, first: bool) -> None:
+    """The whole job with the greatest size takes longest, and comes first as long as that leaves time for the rest."""
+    edge, cheap = Scenario("bcast", 4, 4, 4096), Scenario("bcast", 4, 2, 8)
+    bench = Bench(slower_at(edge, times))
+    candidates = dict.fromkeys((cheap, edge), FAST)
+    gate = prove(bench, tmp_path, candidates).run(candidates, rules_of, bench.emit)
+    assert [r.scenario for r in gate] == ([edge, cheap] if first else [cheap, edge])
+    assert {r.scenario: r.verdict for r in gate}[cheap] is Verdict.KEPT
 
 
 @pytest.mark.parametrize("advantage", [1.2, 0.5])
