@@ -28,15 +28,18 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.mpi.detect import find_mpi
 
-# Points in a row of the transform, and steps that take a second or two.
-PROBLEMS = {64: 100, 128: 60, 256: 40, 512: 20}
+PROBLEMS = "64:100 128:60 256:40 512:20"
 ELEMENT_BYTES = 16
+# Of a step and of its part in MPI_Alltoall, in seconds, by problem (points in a row, steps) and algorithm.
+Times = dict[tuple[tuple[int, ...], Choice], list[tuple[float, float]]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--minutes", type=float, default=4.5)
+    parser.add_argument("--problems", default=PROBLEMS, help="points in a row and steps of each")
+    parser.add_argument("--only", default="", help="algorithms, comma-separated; default: all")
     parser.add_argument("--realtime", action="store_true", help="ranks share cores by turns of equal length")
     options = parser.parse_args()
     reason = why_not()
@@ -45,7 +48,10 @@ def main() -> None:
     mpiexec = Path(sys.executable).parent / "mpiexec"
     catalogue = load("mpich", find_mpi(str(mpiexec), os.environ).version)
     choices = catalogue.legal(Scenario("alltoall", options.nodes, 1, 1024), "single")
-    times: defaultdict[tuple[int, Choice], list[tuple[float, float]]] = defaultdict(list)
+    named = options.only.split(",") if options.only else []
+    choices = tuple(one for one in choices if not named or one == DEFAULT or str(one) in named)
+    problems = [tuple(map(int, text.split(":"))) for text in options.problems.split()]
+    times: Times = defaultdict(list)
     order, started_s, rounds = random.Random(1), monotonic(), 0
     with tempfile.TemporaryDirectory() as name:
         program = Path(name) / "fft"
@@ -54,9 +60,9 @@ def main() -> None:
         with namespace_cluster(Path(name) / "cluster", options.nodes, realtime=options.realtime) as cluster:
             job = [str(mpiexec), "-f", str(cluster.host_file(1)), "-n", str(options.nodes), str(program)]
             while rounds == 0 or (monotonic() - started_s) * (rounds + 1) / rounds < 60.0 * options.minutes:
-                pairs = [(size, choice) for size in PROBLEMS for choice in choices]
-                for size, choice in order.sample(pairs, len(pairs)):
-                    times[size, choice].append(run(cluster, catalogue, [*job, str(size), str(PROBLEMS[size])], choice))
+                pairs = [(problem, choice) for problem in problems for choice in choices]
+                for problem, choice in order.sample(pairs, len(pairs)):
+                    times[problem, choice].append(run(cluster, catalogue, [*job, *map(str, problem)], choice))
                 rounds += 1
     print(f"{rounds} rounds, {options.nodes} nodes; default: step / alltoall in ms, others over the default's step")
     print(table(times, options.nodes))
@@ -74,17 +80,20 @@ def run(cluster: NamespaceCluster, catalogue: Catalogue, job: list[str], choice:
     return _times(done.stdout)
 
 
-def table(times: dict[tuple[int, Choice], list[tuple[float, float]]], nodes: int) -> str:
+def table(times: Times, nodes: int) -> str:
     """In Markdown, with the range over the rounds."""
     choices = sorted({choice for _, choice in times} - {DEFAULT})
-    lines = ["| n (block) | default | " + " | ".join(map(str, choices)) + " |", "|---" * (len(choices) + 2) + "|"]
-    for size in PROBLEMS:
-        default = times[size, DEFAULT]
+    lines = [
+        "| n (block), steps | default | " + " | ".join(map(str, choices)) + " |",
+        "|---" * (len(choices) + 2) + "|",
+    ]
+    for size, steps in sorted({problem for problem, _ in times}):
+        default = times[(size, steps), DEFAULT]
         step = median(step for step, _ in default)
         part = median(part for _, part in default)
-        cells = [f"{size} ({(size // nodes) ** 2 * ELEMENT_BYTES} B)", f"{1e3 * step:.3g} / {1e3 * part:.3g}"]
+        cells = [f"{size} ({(size // nodes) ** 2 * ELEMENT_BYTES} B), {steps}", f"{1e3 * step:.3g} / {1e3 * part:.3g}"]
         for choice in choices:
-            ratios = sorted(own / step for own, _ in times[size, choice])
+            ratios = sorted(own / step for own, _ in times[(size, steps), choice])
             cells.append(f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

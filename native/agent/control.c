@@ -42,6 +42,11 @@ static int ct__read(MPI_T_cvar_handle handle, bool is_flag, int *value)
 
 static int ct__write(int variable, int value)
 {
+    int before;
+    /* Open MPI 4.1 has a switch that can be read only, and is set in the environment. */
+    if (ct__read(ct__variables[variable].handle, ct__variables[variable].is_flag, &before) == MPI_SUCCESS &&
+        before == value)
+        return MPI_SUCCESS;
     bool flag = value != 0;
     void *data = ct__variables[variable].is_flag ? (void *)&flag : (void *)&value;
     return MPI_T_cvar_write(ct__variables[variable].handle, data);

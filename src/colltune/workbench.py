@@ -134,7 +134,7 @@ class Workbench:
 
         plan = LivePlan(
             command=command.argv,
-            process_environment={**self.process_environment, **command.environment},
+            process_environment={**self.process_environment, **self.backend.agent_variables, **command.environment},
             settings=settings,
             seed=seed,
             on_event=on_event,

@@ -324,3 +324,17 @@ def test_doctor_names_what_goes_before_the_rules(openmpi: Installation) -> None:
     assert done.returncode == 0, done.stderr
     assert "coll_tuned_bcast_algorithm is 3, which goes before every rule of bcast" in done.stdout
     assert "coll is ^tuned, which leaves out coll/tuned" in done.stdout
+
+
+def test_the_open_mpi_of_the_system_is_steered_too(tmp_path: Path) -> None:
+    """Debian's is of the 4.1 series, where the switch of dynamic rules can be set before MPI_Init only."""
+    launcher = shutil.which("mpiexec.openmpi")
+    if launcher is None:
+        pytest.skip("no Open MPI of the system (Debian: openmpi-bin, libopenmpi-dev)")
+    out = tmp_path / "tuned"
+    more = ("--mpiexec", launcher, "--ppn", "2", "--max-size", "64", "--gate", "off", "--budget", "60s")
+    done = colltune("tune", "allreduce", *more, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    samples = read_journal(out / JOURNAL).samples
+    assert {sample.status for sample in samples} <= {Status.OK, Status.INAPPLICABLE}
+    assert len({sample.choice for sample in samples if sample.status is Status.OK}) > 3

@@ -32,9 +32,12 @@ class Kit:
     mpiexec: str
     mpif90: str | None
     openmpi: bool
+    lib: Path | None = None  # where mpi4py finds an MPI that is not beside Python
 
     def environment(self) -> dict[str, str]:
         python = {"MPI4PY_MPIABI": "openmpi" if self.openmpi else "mpich"}
+        if self.lib is not None:
+            python["LD_LIBRARY_PATH"] = str(self.lib)
         return {**os.environ, **_ROOT, **python, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
 
     def profile(self, program: list[str], place: Path, ranks: int = _RANKS) -> tuple[int, Profile]:
@@ -57,8 +60,11 @@ def _debian(name: str) -> Kit | None:
     return Kit(tools[0], tools[1], fortran, name == "openmpi")
 
 
-@pytest.fixture(params=["of the tests", "mpich", "openmpi"])
+@pytest.fixture(params=["of the tests", "openmpi of the tests", "mpich", "openmpi"])
 def kit(request: pytest.FixtureRequest) -> Kit:
+    if request.param == "openmpi of the tests":
+        beside: Installation = request.getfixturevalue("openmpi")
+        return Kit(str(beside.mpicc), str(beside.mpiexec), None, True, beside.libmpi.parent)
     if request.param == "of the tests":
         mpi: Installation = request.getfixturevalue("mpi")
         return Kit(str(mpi.mpicc), str(mpi.mpiexec), None, False)

@@ -15,7 +15,7 @@ from colltune.evaluate.compare import read_steps, write_steps
 
 pytest.importorskip("pandas")
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_learning.py"
 
 
 def table(path: Path) -> Path:
@@ -29,15 +29,11 @@ def table(path: Path) -> Path:
     return path
 
 
-def ran(script: str, *arguments: object) -> str:
-    command = [sys.executable, str(BENCHMARKS / script), *map(str, arguments), "--jobs", "1"]
+def bench(*arguments: object) -> dict[str, float]:
+    command = [sys.executable, str(SCRIPT), *map(str, arguments), "--seeds", "2", "--minutes", "0", "--jobs", "1"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-def bench(*arguments: object) -> dict[str, float]:
-    return json.loads(ran("bench_learning.py", *arguments, "--seeds", 2, "--minutes", 0))
+    return json.loads(ended.stdout)
 
 
 def test_a_strategy_can_be_run_alone_and_compared_with_the_others_of_an_earlier_run(tmp_path: Path) -> None:
@@ -66,28 +62,3 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert seconds[0] == pytest.approx(seconds[1], rel=1e-4)
     with pytest.raises(InputError, match="no table of steps"):
         read_steps(data)
-
-
-def test_equal_looks_are_compared_in_both_ways(tmp_path: Path) -> None:
-    ran("equal_looks.py", table(tmp_path / "t.csv"), "--seeds", 1, "--out", tmp_path)
-    found = json.loads((tmp_path / "learning_looks.json").read_text())
-    with (tmp_path / "learning_looks_reach.csv").open(newline="") as file:
-        reach = {row["strategy"]: float(row["cost"]) for row in csv.DictReader(file)}
-    for other in ("acclaim", "fact", "random"):
-        ratio = f"cost_ratio_{other}"
-        assert found[ratio] == pytest.approx(reach["ours"] / reach[other], abs=1e-3)
-        assert found[f"{ratio}_full_looks_for_both"] == pytest.approx(reach["ours, 20 each"] / reach[other], abs=1e-3)
-        assert found[f"{ratio}_few_looks_for_both"] == pytest.approx(
-            reach["ours"] / reach[f"{other}, 3 each"], abs=1e-3
-        )
-
-
-def test_settings_are_judged_on_tables_that_had_no_say(tmp_path: Path) -> None:
-    tables = [table(tmp_path / name) for name in ("t.csv", "u.csv", "v.csv")]
-    ran("learning_settings.py", *tables, "--seeds", 1, "--out", tmp_path)
-    text = (tmp_path / "learning_settings.md").read_text()
-    assert text.startswith("3 tables of 3 files, 1 seed")
-    rows = [line.split("|") for line in text.splitlines() if line.startswith("|")][2:]
-    assert rows[0][1].strip() == "as it is"
-    for column in (4, 5):
-        assert sum(int(row[column]) for row in rows) == 3

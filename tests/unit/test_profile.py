@@ -91,7 +91,20 @@ def test_the_stake_is_the_share_of_the_time_less_the_waiting(tmp_path: Path) -> 
     # 4 ranks times 2 s; 2 s of them in alltoall.
     assert shares[Scenario("alltoall", 2, 2, 1024)] == pytest.approx((2.0 - 1e-5) / 8.0)
     assert calls_per_second(profile)[Scenario("alltoall", 2, 2, 1024)] == pytest.approx(50.0)
-    assert benefit_of(profile).bound == pytest.approx(benefit_of(profile).tunable / 2)
+    benefit = benefit_of(profile)
+    assert benefit.likely == pytest.approx(benefit.tunable / 2)
+    # Ranks may be late because of the collective before, so waiting counts for the most that can be saved.
+    assert benefit.bound == pytest.approx((2.0 + 0.04) / 8.0 / 2)
+
+
+def test_the_most_and_the_likely_are_both_told_where_ranks_wait(tmp_path: Path) -> None:
+    profile = merged(tmp_path)
+    assert "load balance" not in benefit_of(profile).text()
+    late = replace(profile, calls=tuple(replace(one, waiting_s=0.8 * one.time_s) for one in profile.calls))
+    assert benefit_of(late).text().startswith("Tuning can save at most 12.8% of the run")
+    assert "2.5% if ranks are late for reasons of their own" in benefit_of(late).text()
+    rare = replace(profile, elapsed_s=1000.0)
+    assert benefit_of(rare).text().startswith("Tuning cannot pay")
 
 
 def test_calls_that_cannot_be_tuned_have_no_scenario(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ class Backend(Protocol):
         """``environ`` without what would be measured in the place of the library's own choice."""
         ...
 
+    @property
+    def agent_variables(self) -> Mapping[str, str]:
+        """Of the environment: what the agent needs to choose algorithms; alone it changes no choice of the library."""
+        ...
+
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
         """What the library's file can say of ``rule_set``; where it cannot, the default.
 

@@ -51,6 +51,10 @@ class MpichBackend:
     def clean(self, environ: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in environ.items() if not name.endswith("_TUNING_JSON_FILE")}
 
+    @property
+    def agent_variables(self) -> Mapping[str, str]:
+        return {}
+
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:  # noqa: ARG002
         """MPICH's trees ask for ppn, ranks and size; below a composition rules have to agree."""
         return agreeing(self.catalogue, rule_set)

@@ -31,6 +31,11 @@ class OpenMpiBackend:
             and not (name.startswith(f"{_PREFIX}coll_tuned_") and "_algorithm" in name)
         }
 
+    @property
+    def agent_variables(self) -> Mapping[str, str]:
+        """The switch that lets an algorithm be named, which a running job of Open MPI 4.1 can read only."""
+        return {f"{_PREFIX}coll_tuned_use_dynamic_rules": "1"} if self.catalogue.version < "5" else {}
+
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
         return self.emitter.expressible(rule_set, shapes)
 

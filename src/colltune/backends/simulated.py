@@ -27,6 +27,10 @@ class SimulatedBackend:
     def clean(self, environ: Mapping[str, str]) -> dict[str, str]:
         return dict(environ)
 
+    @property
+    def agent_variables(self) -> Mapping[str, str]:
+        return {}
+
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
         del shapes
         return rule_set
