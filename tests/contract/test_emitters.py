@@ -9,8 +9,9 @@ import pytest
 
 from colltune.catalog import load
 from colltune.catalog.openmpi import OpenMpiCatalogue
-from colltune.core.choice import Choice
-from colltune.core.rules import RuleSet
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.core.space import shapes
 from colltune.emit.live import LiveEmitter, live_basis
@@ -86,11 +87,12 @@ class TestOpenMpi60(OpenMpiContract):
         return OpenMpiJsonEmitter(catalogue)
 
 
-class TestIntelMpi(EmitterContract):
-    library, version = "intelmpi", "2021.18"
+class RangesContract(EmitterContract):
+    library, version = "", ""
 
     def emitter(self) -> IntelMpiEmitter | Mvapich2Emitter:
-        return IntelMpiEmitter(load(self.library, self.version))
+        kind = IntelMpiEmitter if self.library == "intelmpi" else Mvapich2Emitter
+        return kind(load(self.library, self.version))
 
     def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
         catalogue = load(self.library, self.version)
@@ -100,11 +102,23 @@ class TestIntelMpi(EmitterContract):
         return self.emitter().expressible(rule_set, shapes(16, 16))
 
 
-class TestMvapich2(TestIntelMpi):
-    library, version = "mvapich", "2.3"
+class TestIntelMpi(RangesContract):
+    library, version = "intelmpi", "2021.18"
 
-    def emitter(self) -> Mvapich2Emitter:
-        return Mvapich2Emitter(load(self.library, self.version))
+    def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
+        """Without the default, of which Intel MPI knows nothing."""
+        return {name: (basis, choices[1:]) for name, (basis, choices) in super().collectives().items()}
+
+    def test_where_a_default_stays_nothing_is_written(self) -> None:
+        some = Rule(None, None, 64, Choice("ring"))
+        rules = RuleSet("allreduce", SizeBasis.MESSAGE, (some, Rule(None, None, None, DEFAULT)))
+        assert self.expressible(rules) == RuleSet.always("allreduce", SizeBasis.MESSAGE)
+        with pytest.raises(InputError, match="own decision"):
+            self.emitter().emit([rules])
+
+
+class TestMvapich2(RangesContract):
+    library, version = "mvapich", "2.3"
 
 
 class LiveContract(EmitterContract):

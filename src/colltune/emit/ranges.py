@@ -1,9 +1,10 @@
 """Rules to environment variables that hold an algorithm's number for ranges of sizes: Intel MPI and MVAPICH2.
 
-    I_MPI_ADJUST_BCAST=1:0-512@2-4;3:513-4096@2-4      number, bytes, and processes, bounds included
+    I_MPI_ADJUST_BCAST=1:0-512;3:513-2147483647        number, and bytes, the upper bound included
     MV2_INTER_BCAST_TUNING=1:0-512,3:512-+             number, and bytes; the first range that holds decides
 
-What no range covers is the library's own decision. Both are written as a file of exports for a shell.
+What no range covers is MVAPICH2's own decision; Intel MPI has no word for that. Both are written as a file of exports
+for a shell.
 """
 
 from __future__ import annotations
@@ -36,6 +37,16 @@ class _Range(NamedTuple):
     most_ranks: int = LARGEST
 
 
+def _for_one_job(rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
+    """One set of sizes for all rank counts: that of the whole job, which the variables are exported for."""
+    ranks = max(nodes * ppn for nodes, ppn in shapes)
+    merged = merge_ppn(rule_set, shapes)
+    here = [rule for rule in merged.rules if rule.max_ranks is None or rule.max_ranks >= ranks]
+    first = here[0].max_ranks
+    rules = tuple(Rule(None, None, rule.max_size, rule.choice) for rule in here if rule.max_ranks == first)
+    return RuleSet(rule_set.collective, rule_set.basis, rules)
+
+
 class RangesEmitter(abc.ABC):
     """What both have in common. ``file``: the name of the file of exports."""
 
@@ -45,9 +56,9 @@ class RangesEmitter(abc.ABC):
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
 
+    @abc.abstractmethod
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
-        """No ppn."""
-        return merge_ppn(rule_set, shapes)
+        """What the variables can say of ``rule_set``, in a job of the largest of ``shapes``."""
 
     @abc.abstractmethod
     def variable(self, collective: str) -> str: ...
@@ -127,10 +138,22 @@ class RangesEmitter(abc.ABC):
 
 
 class IntelMpiEmitter(RangesEmitter):
-    """I_MPI_ADJUST_X, with sizes and processes."""
+    """I_MPI_ADJUST_X, with sizes alone, for one job.
+
+    2021.18 takes the first range whose upper bound is not below the size, whatever its lower bound is; the last range
+    reaches on beyond its own; a range of processes behind it (@) changes nothing; and no number means the library's own
+    decision (tests/mpi/test_intelmpi_real.py). So a collective is written where every size has an algorithm, or not
+    at all.
+    """
 
     name = "intelmpi"
     file = "intelmpi.env"
+
+    def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
+        here = _for_one_job(rule_set, shapes)
+        if any(rule.choice == DEFAULT for rule in here.rules):
+            return RuleSet.always(rule_set.collective, rule_set.basis)
+        return here
 
     def variable(self, collective: str) -> str:
         return f"I_MPI_ADJUST_{collective.upper()}"
@@ -139,14 +162,22 @@ class IntelMpiEmitter(RangesEmitter):
         return self._catalogue.algorithm(collective, choice).number or 0
 
     def write(self, ranges: Sequence[_Range]) -> str:
-        return ";".join(f"{r.number}:{r.low}-{r.high}@{r.least_ranks}-{r.most_ranks}" for r in ranges)
+        if any((r.least_ranks, r.most_ranks) != (2, LARGEST) for r in ranges):
+            raise InputError("Intel MPI does not tell rank counts apart", "Reduce by `expressible` first")
+        ends = [-1, *(r.high for r in ranges)]
+        if ranges and (ends[-1] != LARGEST or any(r.low != end + 1 for r, end in zip(ranges, ends, strict=False))):
+            raise InputError("Intel MPI has no way to say its own decision", "Reduce by `expressible` first")
+        return ";".join(f"{r.number}:{r.low}-{r.high}" for r in ranges)
 
     def read(self, text: str) -> Iterator[_Range]:
+        low = 0
         for item in text.split(";"):
-            match = re.fullmatch(r"(\d+):(\d+)-(\d+)@(\d+)-(\d+)", item)
+            match = re.fullmatch(r"(\d+):(\d+)-(\d+)", item)
             if match is None:
                 raise ValueError(item)
-            yield _Range(*map(int, match.groups()))
+            number, _, high = map(int, match.groups())
+            yield _Range(number, low, high)
+            low = high + 1
 
 
 class Mvapich2Emitter(RangesEmitter):
@@ -156,13 +187,7 @@ class Mvapich2Emitter(RangesEmitter):
     file = "mvapich2.env"
 
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
-        """One set of sizes for all rank counts: that of the whole job, which the variables are exported for."""
-        ranks = max(nodes * ppn for nodes, ppn in shapes)
-        merged = merge_ppn(rule_set, shapes)
-        here = [rule for rule in merged.rules if rule.max_ranks is None or rule.max_ranks >= ranks]
-        first = here[0].max_ranks
-        rules = tuple(Rule(None, None, rule.max_size, rule.choice) for rule in here if rule.max_ranks == first)
-        return RuleSet(rule_set.collective, rule_set.basis, rules)
+        return _for_one_job(rule_set, shapes)
 
     def variable(self, collective: str) -> str:
         special = {"reduce_scatter": "MV2_RED_SCAT_TUNING", "alltoall": "MV2_ALLTOALL_TUNING"}
