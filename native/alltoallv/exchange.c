@@ -3,7 +3,6 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int ct__is_plain(MPI_Datatype type, int64_t type_bytes, MPI_Aint lower, MPI_Aint extent, bool *plain)
 {
@@ -68,24 +67,28 @@ void ct_side_free(ct_side *side)
 }
 
 /* Counts over INT_MAX come only through MPI 4's large-count calls, so its large-count messages are there to carry them. */
-int ct_block_send(const ct_side *side, int block, int peer, int tag, MPI_Comm comm, MPI_Request *request)
+static int ct__begin(const ct_side *side, int block, bool receive, int peer, int tag, MPI_Comm comm, MPI_Request *request)
 {
     int64_t count = ct_side_count(side, block);
+    MPI_Datatype type = ct_side_type(side, block);
+    char *at = ct_side_at(side, block);
 #if MPI_VERSION >= 4
     if (count > INT_MAX)
-        return PMPI_Isend_c(ct_side_at(side, block), (MPI_Count)count, ct_side_type(side, block), peer, tag, comm, request);
+        return receive ? PMPI_Irecv_c(at, (MPI_Count)count, type, peer, tag, comm, request)
+                       : PMPI_Isend_c(at, (MPI_Count)count, type, peer, tag, comm, request);
 #endif
-    return PMPI_Isend(ct_side_at(side, block), (int)count, ct_side_type(side, block), peer, tag, comm, request);
+    return receive ? PMPI_Irecv(at, (int)count, type, peer, tag, comm, request)
+                   : PMPI_Isend(at, (int)count, type, peer, tag, comm, request);
+}
+
+int ct_block_send(const ct_side *side, int block, int peer, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    return ct__begin(side, block, false, peer, tag, comm, request);
 }
 
 int ct_block_receive(const ct_side *side, int block, int peer, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    int64_t count = ct_side_count(side, block);
-#if MPI_VERSION >= 4
-    if (count > INT_MAX)
-        return PMPI_Irecv_c(ct_side_at(side, block), (MPI_Count)count, ct_side_type(side, block), peer, tag, comm, request);
-#endif
-    return PMPI_Irecv(ct_side_at(side, block), (int)count, ct_side_type(side, block), peer, tag, comm, request);
+    return ct__begin(side, block, true, peer, tag, comm, request);
 }
 
 int ct_block_copy_own(const ct_exchange *x, int rank, MPI_Comm comm)
@@ -95,7 +98,7 @@ int ct_block_copy_own(const ct_exchange *x, int rank, MPI_Comm comm)
     if (bytes == 0)
         return MPI_SUCCESS;
     if (x->send.plain && x->receive.plain) {
-        memcpy(ct_side_at(&x->receive, rank), ct_side_at(&x->send, rank), (size_t)bytes);
+        ct_copy_data(ct_side_at(&x->receive, rank), ct_side_at(&x->send, rank), bytes);
         ct_charge(1, bytes);
         return MPI_SUCCESS;
     }
@@ -111,7 +114,7 @@ int ct_block_pack(const ct_side *side, int peer, char *to, MPI_Comm comm)
     if (bytes == 0)
         return MPI_SUCCESS;
     if (side->plain) {
-        memcpy(to, ct_side_at(side, peer), (size_t)bytes);
+        ct_copy_data(to, ct_side_at(side, peer), bytes);
         return MPI_SUCCESS;
     }
     int position = 0;
@@ -124,7 +127,7 @@ int ct_block_unpack(const ct_side *side, int peer, const char *from, MPI_Comm co
     if (bytes == 0)
         return MPI_SUCCESS;
     if (side->plain) {
-        memcpy(ct_side_at(side, peer), from, (size_t)bytes);
+        ct_copy_data(ct_side_at(side, peer), from, bytes);
         return MPI_SUCCESS;
     }
     int position = 0;

@@ -9,6 +9,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Goes on if an MPI call succeeded, and hands its error code to the caller if not. */
 #define CT_TRY(call)               \
@@ -85,11 +86,13 @@ static inline void ct_statistic_join(ct_statistic *into, const ct_statistic *oth
         into->peers = other->peers;
 }
 
-/* What copying costs where time is simulated; nothing on a real machine, where it simply takes time. */
+/* What copying costs where time is simulated, and data are not carried; on a real machine it simply takes time. */
 #ifdef CT_SIMULATED
 void ct_charge(int64_t blocks, int64_t bytes);
+static inline void ct_copy_data(char *to, const char *from, int64_t bytes) { (void)to, (void)from, (void)bytes; }
 #else
 static inline void ct_charge(int64_t blocks, int64_t bytes) { (void)blocks, (void)bytes; }
+static inline void ct_copy_data(char *to, const char *from, int64_t bytes) { memcpy(to, from, (size_t)bytes); }
 #endif
 
 #endif

@@ -51,7 +51,7 @@ static int ct__send_coalesced(ct_hieata_call *c, int index, ct__flight *flight)
         if (block > 0 && source == c->steps.me)
             CT_TRY(ct_block_pack(&c->steps.x->send, c->own[index], to, team->comm));
         else if (block > 0)
-            memcpy(to, ct__eat(c, source, block), (size_t)block);
+            ct_copy_data(to, ct__eat(c, source, block), block);
         to += block;
     }
     ct_charge(c->steps.size, bytes);

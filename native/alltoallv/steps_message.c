@@ -100,7 +100,7 @@ int ct_step_pack(ct_steps *s, ct_step step, char *head, char *blocks)
             blocks += ct__fresh_bytes(s, goal);
         } else {
             if (held->bytes > 0)
-                memcpy(blocks, held->data, (size_t)held->bytes);
+                ct_copy_data(blocks, held->data, held->bytes);
             if (told)
                 memcpy(sizes, held->sizes, sizeof *sizes * (size_t)length);
             blocks += held->bytes;

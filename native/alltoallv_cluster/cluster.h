@@ -1,0 +1,52 @@
+/* A simulated cluster, message by message: ranks are coroutines that run the real algorithms; time is reckoned.
+ *
+ * A message costs its sender and its receiver CPU_S each. Between nodes it goes by way of links (the sender's card, of a
+ * fat tree with half as many links upwards the one that its destination names, the receiver's card), each of which carries
+ * one message at a time, in order of arrival, and passes it on as its head arrives; within a node it takes a latency and
+ * its bytes. The constants are those of the SimGrid platform in colltune.alltoallv.simulated, where links are shared
+ * instead; what is left out is the same there (adaptive routes, memory bandwidth of the node, noise). */
+#ifndef CT_CLUSTER_H
+#define CT_CLUSTER_H
+
+#include "mpi.h"
+
+#include <stdbool.h>
+
+typedef struct ct_message {
+    struct ct_message *next; /* of the same pair of ranks; or of those not in use */
+    struct ct_message *match;
+    char *data;
+    double time_s; /* of a send: at its link; once done: when it was */
+    int from, to, tag, bytes, capacity;
+    bool receive, eager, done, there; /* there: a send has arrived */
+    int waiter;                       /* a rank that waits for it, or -1 */
+} ct_message;
+
+typedef struct {
+    double clock_s;
+    int missing; /* of what it waits for */
+} ct_rank;
+
+/* Runs `body` on every rank, to its end. */
+void ct_cluster_run(int nodes, int ppn, void (*body)(void *), void *argument);
+int ct_cluster_ranks(void);
+int ct_cluster_me(void);
+ct_rank *ct_cluster_rank(int rank);
+
+/* Called by ranks. Goes on with other ranks until `missing` is 0. */
+void ct_cluster_sleep_until_complete(void);
+void ct_cluster_ready(int rank);
+int ct_cluster_others_ready(void);
+/* All ranks meet; all clocks are then that of the last. Takes no time. */
+void ct_cluster_barrier(void);
+
+/* ---- network.c ---- */
+void ct_network_make(int nodes, int ppn);
+/* `message` gets on its way at its time_s. */
+void ct_network_send(ct_message *message);
+/* Carries on until some message arrives; false: none is on its way. */
+bool ct_network_step(void);
+/* ---- messages.c ---- */
+void ct_message_arrived(ct_message *send, double time_s);
+
+#endif

@@ -1,0 +1,59 @@
+/* What is exchanged: the bytes of each block by distribution, and the shape of that. */
+#include "sweep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CT__SAMPLE = 1 << 14 };
+
+static uint64_t ct__mix(uint64_t v)
+{
+    v ^= v >> 33, v *= 0xff51afd7ed558ccdULL, v ^= v >> 33, v *= 0xc4ceb9fe1a85ec53ULL;
+    return v ^ v >> 33;
+}
+
+/* Bytes of the block from one rank to another: the same wherever it is asked. */
+int ct_pattern_bytes(const ct_request *r, uint64_t seed, int from, int to)
+{
+    uint64_t draw = ct__mix(seed ^ ct__mix((uint64_t)from << 32 | (uint64_t)to));
+    double unit = (double)(draw >> 11) * 0x1p-53;
+    if (strcmp(r->distribution, "constant") == 0)
+        return r->largest;
+    if (strcmp(r->distribution, "sparse") == 0) /* a tenth of the pairs */
+        return unit < 0.9 ? 0 : 1 + (int)((unit - 0.9) * 10.0 * r->largest);
+    if (strcmp(r->distribution, "empty") == 0) /* a fiftieth */
+        return unit < 0.98 ? 0 : 1 + (int)((unit - 0.98) * 50.0 * r->largest);
+    if (strcmp(r->distribution, "power") == 0) {
+        double bytes = 1.0 / sqrt(1.0 - unit * (1.0 - 1.0 / ((double)r->largest * r->largest)));
+        return (int)bytes;
+    }
+    if (strcmp(r->distribution, "skewed") == 0) /* rank 0 gets and sends ten times as much as others */
+        return (int)(unit * (from == 0 || to == 0 ? 1.0 : 0.1) * r->largest);
+    return 1 + (int)(unit * r->largest); /* uniform */
+}
+
+static int ct__compare(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+
+/* The shape of the distribution, from a sample of the pairs. */
+ct_shape ct_pattern_shape(const ct_request *r, uint64_t seed, int size)
+{
+    int *sample = malloc(sizeof(int) * CT__SAMPLE);
+    ct_shape shape = {0};
+    for (int i = 0; i < CT__SAMPLE; i++) {
+        uint64_t pair = ct__mix((uint64_t)i + 17);
+        sample[i] = ct_pattern_bytes(r, seed, (int)(pair % (unsigned)size), (int)(pair / (unsigned)size % (unsigned)size));
+        shape.mean += sample[i] / (double)CT__SAMPLE;
+    }
+    double second = 0.0, third = 0.0;
+    for (int i = 0; i < CT__SAMPLE; i++) {
+        double away = sample[i] - shape.mean;
+        second += away * away / CT__SAMPLE, third += away * away * away / CT__SAMPLE;
+    }
+    qsort(sample, CT__SAMPLE, sizeof(int), ct__compare);
+    shape.largest = sample[CT__SAMPLE - 1], shape.deviation = sqrt(second);
+    shape.skewness = second > 0.0 ? third / (second * sqrt(second)) : 0.0;
+    shape.quartile_1 = sample[CT__SAMPLE / 4], shape.quartile_3 = sample[3 * CT__SAMPLE / 4];
+    free(sample);
+    return shape;
+}

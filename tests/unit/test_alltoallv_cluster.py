@@ -1,0 +1,63 @@
+"""Our own simulator of the non-uniform all-to-all: times that can be reckoned by hand."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape
+from colltune.alltoallv.simulated import MESSAGE_S, Pattern, Timing, compile_cluster, simulate_own
+from colltune.core.errors import InputError
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+_SMALL = Pattern("constant", 8)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_cluster(tmp_path_factory.mktemp("cluster"))
+
+
+def _times(program: Path, shape: Shape, *settings: Setting, pattern: Pattern = _SMALL) -> list[Timing]:
+    return list(simulate_own(program, shape, [(setting, pattern) for setting in settings]))
+
+
+def test_spread_out_of_small_blocks_takes_cpu_time_for_each_message(program: Path) -> None:
+    for timing in _times(program, Shape(8, 4), LIBRARY, Setting("linear")):
+        assert timing.time_s == pytest.approx(2 * 31 * MESSAGE_S, rel=0.1)
+
+
+def test_two_nodes_exchange_at_the_speed_of_their_cards(program: Path) -> None:
+    (timing,) = _times(program, Shape(2, 4), Setting("linear"), pattern=Pattern("constant", 1_000_000))
+    own_block_s = 1e6 * 0.15e-9
+    assert timing.time_s == pytest.approx(own_block_s + 4 * 4 * 1e6 / 12.5e9, rel=0.02)
+
+
+def test_forwarding_pays_for_small_blocks_and_not_for_large_ones(program: Path) -> None:
+    bruck, linear = Setting("parata", 2), Setting("linear")
+    small = _times(program, Shape(32, 4), bruck, linear)
+    large = _times(program, Shape(32, 4), bruck, linear, pattern=Pattern("constant", 4096))
+    assert small[0].time_s < small[1].time_s / 2
+    assert large[0].time_s > large[1].time_s
+
+
+@pytest.mark.parametrize("shape", [Shape(1, 5), Shape(3, 1), Shape(5, 3), Shape(17, 2)])
+def test_every_algorithm_ends_on_any_number_of_ranks(program: Path, shape: Shape) -> None:
+    settings = [LIBRARY, Setting("linear", 0, 3), Setting("pairwise"), Setting("bruck", 2), Setting("parata", 3, 1)]
+    settings += [Setting("hieata", 2, 2), Setting("hieata_staggered", 2)]
+    for kind in ("uniform", "sparse", "skewed"):
+        timings = _times(program, shape, *settings, pattern=Pattern(kind, 9000))
+        assert len(timings) == len(settings)
+        assert all(timing.time_s > 0 for timing in timings)
+
+
+def test_the_same_seed_gives_the_same_times(program: Path) -> None:
+    first, second = (_times(program, Shape(6, 3), Setting("hieata", 2)) for _ in range(2))
+    assert first == second
+
+
+def test_a_compiler_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no-such-cc cannot be run"):
+        compile_cluster(tmp_path, "no-such-cc")
