@@ -15,7 +15,7 @@ _SIZE_BYTES = 2  # what a forwarded block's size takes in a message
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of one rank: ``messages`` sent, ``waits`` one after the other, ``blocks`` sent on, ``off_node_bytes`` and ``node_bytes``."""
+    """Of one rank: ``messages`` and ``blocks`` sent, ``waits`` one after the other, bytes that leave the node or stay."""
 
     messages: float
     waits: float

@@ -23,7 +23,7 @@ STATISTICS = ("average", "largest", "quartile_1", "quartile_3", "deviation", "sk
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A setting on a job, for blocks of ``mean_bytes`` on average; ``statistics`` in the order of STATISTICS, if known."""
+    """A setting on a job, blocks of ``mean_bytes`` on average; ``statistics`` in the order of STATISTICS, if known."""
 
     shape: Shape
     setting: Setting
@@ -77,7 +77,7 @@ def held_out_error(name: str, features: Array, time_s: Array, seed: int, share: 
 
 
 class CostModel:
-    """Time as a cost for each message, wait, block and byte of each family, times what trees make of what that misses."""
+    """A family's cost for each message, wait, block and byte, times what trees make of what that misses."""
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
@@ -111,7 +111,8 @@ class CostModel:
 
     def _base(self, queries: Sequence[Query]) -> Array:
         costs = np.array([self._costs[query.setting.algorithm] for query in queries])
-        return np.maximum((_work_rows(queries) * costs).sum(axis=1), 1e-9)
+        base: Array = np.maximum((_work_rows(queries) * costs).sum(axis=1), 1e-9)
+        return base
 
     def choose(self, shape: Shape, settings: Sequence[Setting], mean_bytes: float) -> Setting:
         """The setting that is predicted to be fastest."""
@@ -134,7 +135,7 @@ def _relative_features(queries: Sequence[Query]) -> Array:
 
 
 def importances(queries: Sequence[Query], time_s: Array, seed: int, rounds: int = 5) -> dict[str, float]:
-    """Of each statistic of block sizes: by how much a forest's error (in log time, mean of ``rounds``) grows if it is shuffled."""
+    """By how much a forest's error (in log time, mean of ``rounds``) grows if a statistic of block sizes is shuffled."""
     from sklearn.inspection import permutation_importance
 
     features = np.column_stack([plain_features(queries)[:, 3:], _statistics(queries)])
