@@ -15,7 +15,7 @@ _SIZE_BYTES = 2  # what a forwarded block's size takes in a message
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of one rank: ``messages`` and ``blocks`` sent, ``waits`` one after the other, bytes that leave the node or stay."""
+    """Of one rank: ``messages`` and ``blocks`` sent, ``waits`` one after the other, bytes off its node or on."""
 
     messages: float
     waits: float

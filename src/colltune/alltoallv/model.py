@@ -135,7 +135,7 @@ def _relative_features(queries: Sequence[Query]) -> Array:
 
 
 def importances(queries: Sequence[Query], time_s: Array, seed: int, rounds: int = 5) -> dict[str, float]:
-    """By how much a forest's error (in log time, mean of ``rounds``) grows if a statistic of block sizes is shuffled."""
+    """By how much a forest's error (in log time) grows if a statistic of block sizes is shuffled."""
     from sklearn.inspection import permutation_importance
 
     features = np.column_stack([plain_features(queries)[:, 3:], _statistics(queries)])
