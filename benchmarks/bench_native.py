@@ -1,7 +1,9 @@
-"""What libcolltune.so adds to a call: ``profile_ns``, the profile, in nanoseconds.
+"""What libcolltune.so adds to a call, in nanoseconds: ``profile_ns``, the profile, and ``alltoallv_select_ns``.
 
-The least time of an MPI_Allreduce of one double on one rank, with the library and without it, in launches by turns; the
-median difference. Adds to bench/native.json and prints it. Takes seconds; worth something on an idle machine.
+The latter is the choice of the non-uniform all-to-all where counts repeat; ``alltoallv_lookup_ns`` is a look-up in its
+table, and ``alltoallv_statistic_ns`` the sums over 64 ranks' counts, in calls of algorithms that carry them anyway.
+The profile: the least time of an MPI_Allreduce of one double on one rank, with the library and without it, in launches
+by turns; the median difference. Adds to bench/native.json and prints it. Worth something on an idle machine.
 """
 
 from __future__ import annotations
@@ -33,12 +35,27 @@ def main() -> None:
         for _ in range(LAUNCHES):
             without.append(call_ns(program, dict(os.environ)))
             with_it.append(call_ns(program, profiled))
+        selection = selection_ns(str(mpi.mpicc), place)
     figures = {"profile_ns": round(median(with_it) - median(without), 1), "plain_call_ns": round(median(without), 1)}
+    figures |= selection
     path = Path("bench") / "native.json"
     path.parent.mkdir(exist_ok=True)
     there = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**there, **figures}, indent=2) + "\n")
     print(json.dumps({**there, **figures}, indent=2))
+
+
+def selection_ns(mpicc: str, place: Path) -> dict[str, float]:
+    """Medians of launches of tests/native/alltoallv_select.c."""
+    program, native = place / "select", ROOT / "native"
+    sources = [*(native / "alltoallv").glob("*.c"), ROOT / "tests" / "native" / "alltoallv_select.c"]
+    includes = [f"-I{native / name}" for name in ("include", "alltoallv")]
+    command = [mpicc, "-std=c11", "-O2", *includes, *map(str, sources), "-lm", "-o", str(program)]
+    subprocess.run(command, check=True)
+    runs = [subprocess.run([str(program)], capture_output=True, text=True, check=True) for _ in range(LAUNCHES)]
+    columns = zip(*(map(float, run.stdout.split()) for run in runs), strict=True)
+    names = ("alltoallv_select_ns", "alltoallv_lookup_ns", "alltoallv_statistic_ns")
+    return {name: round(median(values), 1) for name, values in zip(names, columns, strict=True)}
 
 
 def call_ns(program: Path, environment: dict[str, str]) -> float:
