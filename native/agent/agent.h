@@ -115,7 +115,7 @@ int ct_call_run(ct_call *call, MPI_Comm comm); /* on one of the same ranks in th
 void ct_call_poison(ct_call *call);  /* makes sure that an old result cannot pass for a new one */
 bool ct_call_correct(ct_call *call); /* whether this rank's result is right, byte for byte */
 
-/* ---- measure.c ---- */
+/* ---- text.c ---- */
 
 typedef struct {
     char *text;
@@ -123,6 +123,8 @@ typedef struct {
 } ct_text;
 
 void ct_text_add(ct_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- measure.c, repeat.c ---- */
 
 /* Called on the group's first rank just before a choice runs for the first time. */
 typedef void ct_notice(void *context, long id, int choice);
@@ -138,6 +140,16 @@ int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct
 
 /* A barrier of the agent's own on point-to-point messages: no collective under test is used in it. */
 int ct_synchronise(MPI_Comm comm);
+
+/* ---- message.c ---- */
+
+/* Writes to the host. */
+void ct_message_print(const char *text, size_t length);
+/* Sends a message on to this rank's children in the tree whose order is rank 0, then `members` without it. Returns an MPI
+ * error code. */
+int ct_message_forward(int rank, const char *message, int length, const int *members, int count);
+/* Takes one message, if there is one; the caller frees it. `*length` < 0: none. */
+char *ct_message_receive(int tag, int *length, int *code);
 
 /* ---- dispatch.c: requests out to the ranks that take part, answers back ---- */
 

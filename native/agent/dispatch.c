@@ -37,47 +37,11 @@ typedef struct {
     unsigned long clock;
 } ct__server;
 
-static void ct__write(const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t written = write(STDOUT_FILENO, text, length);
-        if (written <= 0)
-            return; /* nobody listens any more; the end of the input will stop us */
-        text += written;
-        length -= (size_t)written;
-    }
-}
-
-/* Sends a message on to this rank's children in the tree whose order is rank 0, then `members` without it. */
-static int ct__forward(ct__server *server, const char *message, int length, const int *members, int count)
-{
-    int rank = server->world->rank, others = 0, position = 0;
-    int *order = malloc(sizeof(int) * (size_t)(count + 1));
-    if (order == NULL)
-        return MPI_ERR_NO_MEM;
-    order[others++] = 0;
-    for (int i = 0; i < count; i++)
-        if (members[i] != 0)
-            order[others++] = members[i];
-    for (int i = 0; i < others; i++)
-        if (order[i] == rank)
-            position = i;
-    int code = MPI_SUCCESS, reach = 1;
-    while (reach < others)
-        reach *= 2;
-    /* The binomial tree: position p sends to p + d for every power of two d below p's lowest set bit. */
-    for (int distance = reach / 2; distance >= 1 && code == MPI_SUCCESS; distance /= 2)
-        if (position % (2 * distance) == 0 && position + distance < others)
-            code = MPI_Send(message, length, MPI_BYTE, order[position + distance], CT_TAG_REQUEST, MPI_COMM_WORLD);
-    free(order);
-    return code;
-}
-
 static int ct__say(ct__server *server, const char *text, size_t length)
 {
     if (server->world->rank != 0)
         return MPI_Send(text, (int)length, MPI_BYTE, 0, CT_TAG_RESULT, MPI_COMM_WORLD);
-    ct__write(text, length);
+    ct_message_print(text, length);
     return MPI_SUCCESS;
 }
 
@@ -130,14 +94,14 @@ static int ct__handle(ct__server *server, const char *message, int length)
     if (header.kind == CT__QUIT) {
         for (int i = 0; i < world->size; i++)
             server->members[i] = i;
-        return ct__forward(server, message, length, server->members, world->size);
+        return ct_message_forward(world->rank, message, length, server->members, world->size);
     }
     ct_request request;
     char why[160];
     if (!ct_request_parse(message + CT__HEADER, &request, why, sizeof why))
         return MPI_ERR_OTHER; /* rank 0 has read the same text without trouble */
     int count = ct_world_members(world, &request, server->members);
-    int code = ct__forward(server, message, length, server->members, count);
+    int code = ct_message_forward(world->rank, message, length, server->members, count);
     bool member = false;
     for (int i = 0; i < count; i++)
         member = member || server->members[i] == world->rank;
@@ -205,12 +169,12 @@ static ct__next ct__prepare(ct__server *server, const char *line, bool busy, ct_
     ct_request request;
     char why[160], answer[256];
     if (!ct_request_parse(line, &request, why, sizeof why)) {
-        ct__write(answer, (size_t)snprintf(answer, sizeof answer, "error id=-1 %s\n", why));
+        ct_message_print(answer, (size_t)snprintf(answer, sizeof answer, "error id=-1 %s\n", why));
         return CT__REFUSED;
     }
     int count = ct_world_members(server->world, &request, server->members);
     if (count < 0) {
-        ct__write(answer, (size_t)snprintf(answer, sizeof answer, "error id=%ld no such nodes or ppn in this job\n",
+        ct_message_print(answer, (size_t)snprintf(answer, sizeof answer, "error id=%ld no such nodes or ppn in this job\n",
                                            request.id));
         ct_request_free(&request);
         return CT__REFUSED;
@@ -281,36 +245,18 @@ static bool ct__next_line(ct__server *server, bool busy, int *code)
 
 static void ct__sleep(void) { nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL); }
 
-/* Takes one message, if there is one. `*length` < 0: none. */
-static char *ct__receive(int tag, int *length, int *code)
-{
-    MPI_Status status;
-    int there = 0;
-    *length = -1;
-    *code = MPI_Iprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &there, &status);
-    if (*code != MPI_SUCCESS || !there)
-        return NULL;
-    MPI_Get_count(&status, MPI_BYTE, length);
-    char *message = malloc((size_t)*length + 1);
-    if (message == NULL)
-        *code = MPI_ERR_NO_MEM;
-    else
-        *code = MPI_Recv(message, *length, MPI_BYTE, status.MPI_SOURCE, tag, MPI_COMM_WORLD, &status);
-    return message;
-}
-
 /* Rank 0: passes on one answer from elsewhere, if there is one. */
 static int ct__pass_on(ct__server *server, bool *any)
 {
     int length, code;
-    char *message = ct__receive(CT_TAG_RESULT, &length, &code);
+    char *message = ct_message_receive(CT_TAG_RESULT, &length, &code);
     *any = message != NULL;
     if (message != NULL && code == MPI_SUCCESS) {
         message[length] = '\0';
         if (strcmp(message, CT__RELEASED) == 0)
             server->releasing = -1;
         else
-            ct__write(message, (size_t)length);
+            ct_message_print(message, (size_t)length);
     }
     free(message);
     return code;
@@ -366,7 +312,7 @@ static int ct__serve_other(ct__server *server)
 {
     for (;;) {
         int length, code;
-        char *message = ct__receive(CT_TAG_REQUEST, &length, &code);
+        char *message = ct_message_receive(CT_TAG_REQUEST, &length, &code);
         if (code != MPI_SUCCESS)
             return code;
         if (message == NULL) {

@@ -143,4 +143,9 @@ int ct_profile_rows(ct_profile_row *rows);
 bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int count, uint64_t elapsed_ns,
                       uint64_t lost, uint64_t stamps_lost);
 
+/* Gathers rows of `size` bytes up a binomial tree to rank 0. `join` makes one set of `count` rows, of two sets in a row,
+ * and returns how many are left. Returns how many rows rank 0 has; 0 elsewhere. */
+typedef int ct_profile_join(void *rows, int count, void *context);
+int ct_profile_collect(void *rows, size_t size, int count, int tag, ct_profile_join *join, void *context);
+
 #endif

@@ -72,25 +72,7 @@ static int ct__unite(ct_profile_row *rows, int count, uint64_t *lost)
     return kept;
 }
 
-/* Returns how many rows rank 0 has; meaningless elsewhere. */
-static int ct__collect(ct_profile_row *rows, int count, uint64_t *lost)
-{
-    for (int distance = 1; distance < ct_job.size; distance *= 2) {
-        if (ct_job.rank % (2 * distance) == distance) {
-            PMPI_Send(rows, count * (int)sizeof *rows, MPI_BYTE, ct_job.rank - distance, CT__TAG, ct_job.comm);
-            break;
-        }
-        if (ct_job.rank + distance >= ct_job.size)
-            continue;
-        int bytes;
-        MPI_Status status;
-        PMPI_Probe(ct_job.rank + distance, CT__TAG, ct_job.comm, &status);
-        PMPI_Get_count(&status, MPI_BYTE, &bytes);
-        PMPI_Recv(rows + count, bytes, MPI_BYTE, ct_job.rank + distance, CT__TAG, ct_job.comm, MPI_STATUS_IGNORE);
-        count = ct__unite(rows, count + bytes / (int)sizeof *rows, lost);
-    }
-    return count;
-}
+static int ct__join(void *rows, int count, void *lost) { return ct__unite(rows, count, lost); }
 
 void ct_profile_merge(void)
 {
@@ -104,7 +86,7 @@ void ct_profile_merge(void)
     }
     uint64_t own[2] = {atomic_load(&ct_profile.lost), atomic_load(&ct_profile.stamps_lost)}, lost[2];
     uint64_t longest[2] = {ct_profile.elapsed_ns, ct_profile.clock_error_ns}, most[2];
-    int count = ct__collect(rows, ct_profile_rows(rows), &own[0]);
+    int count = ct_profile_collect(rows, sizeof *rows, ct_profile_rows(rows), CT__TAG, ct__join, &own[0]);
     PMPI_Reduce(own, lost, 2, MPI_UINT64_T, MPI_SUM, 0, ct_job.comm);
     PMPI_Reduce(longest, most, 2, MPI_UINT64_T, MPI_MAX, 0, ct_job.comm);
     if (ct_job.rank == 0) {

@@ -187,26 +187,11 @@ static int ct__own(ct__meeting *meetings)
     return ct__unite(meetings, count);
 }
 
-/* Up the binomial tree to rank 0. */
-static int ct__collect(ct__meeting *meetings, int count)
+static int ct__join(void *meetings, int count, void *context)
 {
-    for (int distance = 1; distance < ct_job.size; distance *= 2) {
-        if (ct_job.rank % (2 * distance) == distance) {
-            PMPI_Send(meetings, count * (int)sizeof *meetings, MPI_BYTE, ct_job.rank - distance, CT__TAG, ct_job.comm);
-            return 0;
-        }
-        if (ct_job.rank + distance >= ct_job.size)
-            continue;
-        int bytes;
-        MPI_Status status;
-        PMPI_Probe(ct_job.rank + distance, CT__TAG, ct_job.comm, &status);
-        PMPI_Get_count(&status, MPI_BYTE, &bytes);
-        PMPI_Recv(meetings + count, bytes, MPI_BYTE, ct_job.rank + distance, CT__TAG, ct_job.comm, MPI_STATUS_IGNORE);
-        count += bytes / (int)sizeof *meetings;
-        qsort(meetings, (size_t)count, sizeof *meetings, ct__order);
-        count = ct__thin(meetings, ct__unite(meetings, count));
-    }
-    return count;
+    (void)context;
+    qsort(meetings, (size_t)count, sizeof(ct__meeting), ct__order);
+    return ct__thin(meetings, ct__unite(meetings, count));
 }
 
 static void ct__credit(const ct__meeting *meetings, int count)
@@ -235,7 +220,7 @@ void ct_profile_waiting(void)
     int have = meetings != NULL, all_have = 0, count = 0;
     PMPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, ct_job.comm);
     if (all_have) {
-        count = ct__collect(meetings, ct__own(meetings));
+        count = ct_profile_collect(meetings, sizeof *meetings, ct__own(meetings), CT__TAG, ct__join, NULL);
         int complete = 0;
         for (int i = 0; i < count; i++)
             if (meetings[i].arrived == meetings[i].size)

@@ -1,0 +1,46 @@
+/* A point while it is measured: what measure.c and repeat.c share. */
+#ifndef CT_POINT_H
+#define CT_POINT_H
+
+#include "agent.h"
+
+typedef enum { CT_OK, CT_INAPPLICABLE, CT_WRONG } ct_status;
+
+typedef struct {
+    ct_status status;
+    char detail[160];
+    MPI_Comm comm;  /* that the choice runs on */
+    bool live;      /* still being measured */
+    bool dominated;
+    bool hopeless;  /* too slow in its trial to be worth more than one repetition */
+    double *times;  /* [most] slowest rank's time by repetition, s; this rank's own until reduced */
+    int count;      /* repetitions done */
+    double estimate_s;
+    double own_sum_s; /* over this rank's repetitions */
+    double back_to_back_s; /* < 0: not taken */
+    double cost_s;
+} ct_state;
+
+typedef struct {
+    const ct_request *request;
+    ct_group *group;
+    ct_call *call;
+    ct_state *states;
+    int rank, size;
+    uint64_t random;
+    double inside_s; /* time of this rank in calls of the collective, all of them */
+    ct_attend *attend;
+    void *context;
+    double attended_s; /* when it was called last */
+} ct_point;
+
+/* One timed call of a choice on all ranks, after a synchronisation. Returns an MPI error code. */
+int ct_point_run(ct_point *point, int index, double *elapsed_s);
+/* Between timed calls: looks after those who want something of rank 0. Returns an MPI error code. */
+int ct_point_attend(ct_point *point);
+/* Marks the choices whose trial says that they cannot be the best. */
+void ct_point_give_up(ct_point *point);
+/* Repeats every choice until it is known well enough. `scratch`: room for all times. Returns an MPI error code. */
+int ct_point_repeat(ct_point *point, double *scratch);
+
+#endif

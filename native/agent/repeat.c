@@ -1,0 +1,170 @@
+/* How often each choice of a point is repeated, and in what order. */
+#include "point.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Calls of one choice in a row: an application repeats a call too, and the first after a change runs colder. */
+enum { CT__BURST = 4 };
+/* A choice whose interval lies above this multiple of the best one's is not measured more finely. */
+static double const CT__DOMINATED = 1.5;
+/* Time boxes that the fewest repetitions may take. */
+static double const CT__PATIENCE = 20.0;
+/* A call that takes longer than this many time boxes is dear, and one that was this many times slower than the best in
+ * its trial is hopeless: what is both is timed once. */
+static double const CT__DEAR = 4.0, CT__HOPELESS = 3.0;
+/* Seconds between two looks at what others want of rank 0. */
+static double const CT__ATTEND_S = 1e-3;
+
+/* xorshift64*: all ranks draw the same numbers, so all shuffle alike. */
+static unsigned ct__draw(uint64_t *state, unsigned below)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (unsigned)((*state * 2685821657736338717ULL) >> 33) % below;
+}
+
+/* Repetitions that a choice gets at least, however long they take: fewer than asked only where they would take many
+ * times its time box, as on ranks that share cores. */
+static int ct__fewest(const ct_point *point, const ct_state *state)
+{
+    if (state->hopeless)
+        return 1;
+    double fitting = CT__PATIENCE * point->request->box_s / (state->estimate_s + 1e-9);
+    int least = point->request->fewest < 3 ? point->request->fewest : 3;
+    return fitting >= point->request->fewest ? point->request->fewest : fitting < least ? least : (int)fitting;
+}
+
+/* Of the choices that are long to wait for, those that cannot be the best. All ranks agreed on the estimates. */
+void ct_point_give_up(ct_point *point)
+{
+    double best_s = INFINITY, dear_s = CT__DEAR * point->request->box_s;
+    for (int i = 0; i < point->request->choice_count; i++)
+        if (point->states[i].live && point->states[i].estimate_s < best_s)
+            best_s = point->states[i].estimate_s;
+    for (int i = 0; i < point->request->choice_count; i++) {
+        double estimate_s = point->states[i].estimate_s;
+        point->states[i].hopeless = estimate_s > dear_s && estimate_s > CT__HOPELESS * best_s;
+    }
+}
+
+/* Between timed calls, and not often: all ranks of this group wait meanwhile. */
+int ct_point_attend(ct_point *point)
+{
+    double now_s = MPI_Wtime();
+    if (point->attend == NULL || now_s - point->attended_s < CT__ATTEND_S)
+        return MPI_SUCCESS;
+    point->attended_s = now_s;
+    return point->attend(point->context);
+}
+
+/* One burst of every live choice, in an order drawn anew. */
+static int ct__round(ct_point *point, const int *quota)
+{
+    int order[CT_MAX_CHOICES], count = 0, code = MPI_SUCCESS;
+    for (int i = 0; i < point->request->choice_count; i++)
+        if (point->states[i].live && point->states[i].count < quota[i])
+            order[count++] = i;
+    for (int i = count - 1; i > 0; i--) {
+        int other = (int)ct__draw(&point->random, (unsigned)i + 1), kept = order[i];
+        order[i] = order[other];
+        order[other] = kept;
+    }
+    for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
+        ct_state *state = &point->states[order[i]];
+        code = ct_point_attend(point);
+        double start = MPI_Wtime();
+        for (int call = 0; call < CT__BURST && state->count < quota[order[i]] && code == MPI_SUCCESS; call++) {
+            double elapsed = 0.0;
+            code = ct_point_run(point, order[i], &elapsed);
+            state->own_sum_s += elapsed;
+            state->times[state->count++] = elapsed;
+        }
+        state->cost_s += MPI_Wtime() - start;
+    }
+    return code;
+}
+
+/* The slowest rank's time of the repetitions from `from[i]` on replaces this rank's own: one call for all choices. */
+static int ct__reduce(ct_point *point, const int *from, double *scratch)
+{
+    int total = 0, choices = point->request->choice_count;
+    for (int i = 0; i < choices; i++)
+        for (int r = from[i]; r < point->states[i].count; r++)
+            scratch[total++] = point->states[i].times[r];
+    int code = MPI_Allreduce(MPI_IN_PLACE, scratch, total, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    total = 0;
+    for (int i = 0; i < choices && code == MPI_SUCCESS; i++)
+        for (int r = from[i]; r < point->states[i].count; r++)
+            point->states[i].times[r] = scratch[total++];
+    return code;
+}
+
+/* A choice that looked hopeless in its trial and then was not: the trial met a disturbance. */
+static void ct__forgive(ct_point *point, double best_s)
+{
+    for (int i = 0; i < point->request->choice_count; i++) {
+        ct_state *state = &point->states[i];
+        if (state->live && state->count > 0 && state->times[0] <= CT__HOPELESS * best_s)
+            state->hopeless = false;
+    }
+}
+
+/* Which choices need no more repetitions. The times are the same on all ranks by now, so the verdict is too. */
+static void ct__judge(ct_point *point, double *scratch)
+{
+    const ct_request *request = point->request;
+    double best_high = INFINITY, best_s = INFINITY;
+    double low[CT_MAX_CHOICES] = {0.0}, high[CT_MAX_CHOICES], middle[CT_MAX_CHOICES];
+    for (int i = 0; i < request->choice_count; i++) {
+        const ct_state *state = &point->states[i];
+        if (state->status != CT_OK || state->count == 0)
+            continue;
+        memcpy(scratch, state->times, sizeof(double) * (size_t)state->count);
+        middle[i] = ct_median_interval(scratch, state->count, &low[i], &high[i]);
+        best_high = high[i] < best_high ? high[i] : best_high;
+        best_s = middle[i] < best_s ? middle[i] : best_s;
+    }
+    ct__forgive(point, best_s);
+    for (int i = 0; i < request->choice_count; i++) {
+        ct_state *state = &point->states[i];
+        if (!state->live || state->count < ct__fewest(point, state))
+            continue;
+        double spent = 0.0;
+        for (int r = 0; r < state->count; r++)
+            spent += state->times[r];
+        bool known = high[i] - low[i] <= request->relative_width * middle[i];
+        bool enough = known || spent >= request->box_s || state->count >= request->most || state->hopeless;
+        state->dominated = !enough && low[i] > CT__DOMINATED * best_high;
+        state->live = !enough && !state->dominated;
+    }
+}
+
+int ct_point_repeat(ct_point *point, double *scratch)
+{
+    const ct_request *request = point->request;
+    int from[CT_MAX_CHOICES], quota[CT_MAX_CHOICES], code = MPI_SUCCESS;
+    for (;;) {
+        bool any = false;
+        int rounds = 0;
+        for (int i = 0; i < request->choice_count; i++) {
+            ct_state *state = &point->states[i];
+            from[i] = quota[i] = state->count;
+            if (!state->live)
+                continue;
+            any = true;
+            int grown = state->count * 2, fewest = ct__fewest(point, state);
+            quota[i] = state->hopeless ? 1 : grown < fewest ? fewest : grown > request->most ? request->most : grown;
+            int needed = (quota[i] - state->count + CT__BURST - 1) / CT__BURST;
+            rounds = needed > rounds ? needed : rounds;
+        }
+        if (!any || code != MPI_SUCCESS)
+            return code;
+        for (int i = 0; i < rounds && code == MPI_SUCCESS; i++)
+            code = ct__round(point, quota);
+        if (code == MPI_SUCCESS)
+            code = ct__reduce(point, from, scratch);
+        ct__judge(point, scratch);
+    }
+}
