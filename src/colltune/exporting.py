@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from colltune.backends.mpich import MpichBackend
 from colltune.catalog import load
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.space import shapes
 from colltune.decide import medians_of
@@ -23,6 +25,8 @@ from colltune.store.tuning import JOURNAL, Tuning, load_tuning
 FORMATS = ("openmpi", "mpich", "intelmpi", "mvapich", "cvars")
 # The library whose measurements a format needs.
 _MEASURED_UNDER = {"cvars": "mpich"}
+# Whose names and parameters MVAPICH 4 is taken to have; its documentation names MPICH's control variables.
+_MPICH_OF_MVAPICH_4 = "4.3"
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,28 @@ def export(directory: Path, target: str) -> Exported:
     if target == "intelmpi":
         emitter = IntelMpiEmitter(load("intelmpi", tuning.environment.mpi_version))
         files |= emitter.emit(_expressible(tuning, emitter))
-    if target == "mvapich":
+    if target == "mvapich" and _is_mvapich_4(tuning.environment):
+        files |= _mvapich_4_files(tuning)
+        remarks.append("no MVAPICH 4 was at hand: its own trees, with the names and parameters of MPICH 4.3")
+    elif target == "mvapich":
         emitter2 = Mvapich2Emitter(load("mvapich", tuning.environment.mpi_version))
         files |= emitter2.emit(_expressible(tuning, emitter2))
     return Exported(files, tuple(text for text in remarks if text))
+
+
+def _is_mvapich_4(environment: Environment) -> bool:
+    """From 3.0 on MVAPICH is made from MPICH with ch4, and reads its selection files."""
+    return int(environment.mpi_version.partition(".")[0]) >= 3
+
+
+def _mvapich_4_files(tuning: Tuning) -> dict[str, bytes]:
+    """MPICH's files around the trees of the MVAPICH that was tuned. Raises InputError where that is not here."""
+    emitter = MpichBackend.recalled(replace(tuning.environment, mpi_version=_MPICH_OF_MVAPICH_4)).emitter
+    files = emitter.emit(list(tuning.rule_sets.values()))
+    named = {name: path for name, path in emitter.environment(Path("$PWD")).items() if Path(path).name in files}
+    exports = "".join(f"export {name}={path}\n" for name, path in named.items())
+    note = "# Written by colltune. Source it where the files are, in the job script: . ./mvapich4.env\n"
+    return {**files, "mvapich4.env": (note + exports).encode("ascii")}
 
 
 def _own_files(tuning: Tuning) -> Mapping[str, bytes]:
