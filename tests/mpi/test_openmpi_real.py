@@ -21,11 +21,12 @@ from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.core.space import Point, shapes
 from colltune.emit.lint_check import Severity
 from colltune.emit.lint_openmpi import fix_rules, lint_rules_files
+from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.openmpi import RULES_FILE, OpenMpiEmitter
 from colltune.emit.openmpi_reader import read_rows
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
-from colltune.native_build import build
+from colltune.native_build import build, build_library
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from colltune.verify.conformance import replay_arguments, run_conformance
@@ -120,13 +121,17 @@ def emitted(emitter: OpenMpiEmitter, *rule_sets: RuleSet) -> bytes:
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5])
 def test_the_file_decides_at_each_bound_and_beside_it(show: Show, emitter: OpenMpiEmitter, ranks: int) -> None:
-    """A bound in the size that this collective compares, and one element below and above; two ranks and more."""
-    bound = 960 * ranks  # a multiple of every rank count, so that no block is rounded
+    """A bound in the size that this collective compares, and one byte below and above; two ranks and more.
+
+    Of an alltoall that is a byte of each block, and of a reduce_scatter_block a byte for each rank.
+    """
+    bound = 960 * ranks
     pairs = {
         "allreduce": ("recursive_doubling", "basic_linear", bound),
         "alltoall": ("linear", "pairwise", bound * ranks),
         "bcast": ("binary_tree", "basic_linear", bound),
         "reduce": ("linear", "in_order_binary(segment_size=0)", bound),
+        "reduce_scatter": ("non_overlapping", "butterfly", bound),
         "reduce_scatter_block": ("basic_linear", "butterfly", bound),
     }
     rule_sets = {}
@@ -134,8 +139,7 @@ def test_the_file_decides_at_each_bound_and_beside_it(show: Show, emitter: OpenM
         basis = emitter.catalogue.collective(name).basis
         rules = (Rule(None, None, size, parse_choice(low)), Rule(None, None, None, parse_choice(high)))
         rule_sets[name] = RuleSet(name, basis, rules)
-    step = 4 * ranks
-    shown = show(ranks, [bound - step, bound, bound + step], emitted(emitter, *rule_sets.values()))
+    shown = show(ranks, [bound - 1, bound, bound + 1], emitted(emitter, *rule_sets.values()))
     for (name, size), ran in shown.items():
         if name in rule_sets:
             choice = rule_sets[name].evaluate(Scenario(name, 1, ranks, size))
@@ -156,6 +160,41 @@ def test_other_rank_counts_and_collectives_keep_the_default(show: Show, emitter:
     ran = show(4, [960], rules_file)
     for rule_set in rule_sets:
         assert function_of(rule_set.collective, rule_set.rules[1].choice) in ran[rule_set.collective, 960]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_file_runs_what_was_measured_by_control_variables(
+    show: Show, bench: Workbench, emitter: OpenMpiEmitter, programs: Path, tmp_path: Path, number: int
+) -> None:
+    """Function by function, for each collective's choice of a number; what calls other collectives is left out.
+
+    The selector takes the same variables for the same kind of communicator as the agent does.
+    """
+    chosen = {}
+    for name in COLLECTIVES:
+        choices = [c for c in emitter.catalogue.choices(name)[1:] if not c.algorithm.startswith("non")]
+        if choices:
+            chosen[name] = choices[number % len(choices)]
+    filed = [RuleSet.always(name, emitter.catalogue.collective(name).basis, choice) for name, choice in chosen.items()]
+    by_file = show(4, [960], emitted(emitter, *filed))
+    live = [RuleSet.always(name, live_basis(emitter.catalogue, name), choice) for name, choice in chosen.items()]
+    (tmp_path / LIVE_FILE).write_bytes(LiveEmitter(emitter.catalogue, bench.settings).emit(live)[LIVE_FILE])
+    preload = f"{build_library(bench.installation.mpicc)}:{programs}/names.so"
+    # Twice: the first call under a choice also makes its communicator.
+    command = bench.command(
+        [str(programs / "show_algorithms"), "960", "960"],
+        {"LD_PRELOAD": preload, "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)},
+    )
+    environment = {key: value for key, value in command.environment.items() if key != "LD_PRELOAD"}
+    done = subprocess.run(
+        command.argv, env={**os.environ, **QUIET, **environment}, capture_output=True, text=True, timeout=120,
+        check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    by_variables = {words[0]: words[2:] for words in map(str.split, done.stdout.splitlines())}
+    for name, choice in chosen.items():
+        if name in by_variables and choice.algorithm != "two_proc":
+            assert by_variables[name] == by_file[name, 960].split(), (name, choice)
 
 
 def test_a_file_with_a_fault_is_ignored_without_a_word(show: Show, emitter: OpenMpiEmitter) -> None:

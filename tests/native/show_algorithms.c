@@ -1,8 +1,8 @@
 /* Prints which algorithms of Open MPI run in one call of each collective, per size. Run it with algorithm_names.c
  * preloaded.
  *
- * Arguments: sizes in bytes, multiples of 4 and of the ranks, as colltune names them: a block for allgather, alltoall,
- * gather and scatter, the whole vector for the others. Lines: collective, size, names.
+ * Arguments: sizes in bytes, as colltune names them: a block for allgather, alltoall, gather and scatter, the whole vector
+ * for the others, rounded up to a multiple of the ranks for reduce_scatter_block. Lines: collective, size, names.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -21,17 +21,17 @@ static void call(int collective, const char *in, char *out, int bytes, int ranks
     if (counts == NULL)
         MPI_Abort(comm, 2);
     for (int i = 0; i < ranks; i++)
-        counts[i] = bytes / 4 / ranks + (i < bytes / 4 % ranks);
+        counts[i] = bytes / ranks + (i < bytes % ranks);
     switch (collective) {
         case 0: MPI_Allgather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, comm); break;
-        case 1: MPI_Allreduce(in, out, bytes / 4, MPI_FLOAT, MPI_SUM, comm); break;
+        case 1: MPI_Allreduce(in, out, bytes, MPI_BYTE, MPI_BOR, comm); break;
         case 2: MPI_Alltoall(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, comm); break;
         case 3: MPI_Barrier(comm); break;
         case 4: MPI_Bcast(out, bytes, MPI_BYTE, 0, comm); break;
         case 5: MPI_Gather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, 0, comm); break;
-        case 6: MPI_Reduce(in, out, bytes / 4, MPI_FLOAT, MPI_SUM, 0, comm); break;
-        case 7: MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, MPI_SUM, comm); break;
-        case 8: MPI_Reduce_scatter_block(in, out, bytes / 4 / ranks, MPI_FLOAT, MPI_SUM, comm); break;
+        case 6: MPI_Reduce(in, out, bytes, MPI_BYTE, MPI_BOR, 0, comm); break;
+        case 7: MPI_Reduce_scatter(in, out, counts, MPI_BYTE, MPI_BOR, comm); break;
+        case 8: MPI_Reduce_scatter_block(in, out, (bytes + ranks - 1) / ranks, MPI_BYTE, MPI_BOR, comm); break;
         /* What is of no significance off the root is not given, as an application may do. */
         default: MPI_Scatter(rank ? NULL : in, rank ? 0 : bytes, rank ? MPI_DATATYPE_NULL : MPI_BYTE, out, bytes,
                              MPI_BYTE, 0, comm);
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 2);
     for (int i = 1; i < argc; i++) {
         int bytes = atoi(argv[i]);
-        char *in = calloc((size_t) bytes * (size_t) ranks + 1, 1), *out = calloc((size_t) bytes * (size_t) ranks + 1, 1);
+        char *in = calloc((size_t) (bytes + 1) * (size_t) ranks + 1, 1), *out = calloc((size_t) (bytes + 1) * (size_t) ranks + 1, 1);
         if (in == NULL || out == NULL)
             MPI_Abort(MPI_COMM_WORLD, 2);
         for (int c = 0; c < COLLECTIVES; c++) {
