@@ -55,8 +55,8 @@ model: $(BIN)/.ready ## train the shipped model of other clusters again
 # The tables of benchmarks/data that hold times; docs/figures is made of these alone.
 FIGURE_DATA := $(addprefix benchmarks/data/,pico_lumi.csv.gz pico_leonardo.csv.gz mpiadvance_tuolumne.csv.gz \
     simulated_dragonfly.parquet simulated_fattree.parquet)
-SEEDS ?= 5
-figures: $(BIN)/.ready ## every figure and table of docs/figures, from the tables in benchmarks/data (SEEDS=5)
+SEEDS ?= 2
+figures: $(BIN)/.ready ## every figure and table of docs/figures, from the tables in benchmarks/data (SEEDS=2: minutes)
 	$(BIN)/python -m colltune.papers $(FIGURE_DATA) --seeds $(SEEDS) --out docs/figures
 
 clean:
