@@ -17,8 +17,8 @@ from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, 
 
 # Answers on one choice alone, in place of a comparison, after which a scenario is given up.
 _MOST_ALONE = 3
-# So many candidates tell how far the expected costs are off, before it is planned who else has a first look.
-_CALIBRATION = 16
+# So many candidates have a first look at once: they tell how far the expected costs of the others are off.
+_NEWCOMERS = 16
 # More candidates have a first look than could all be proven: some of them are refused after it.
 _OVERBOOKED = 1.3
 
@@ -88,13 +88,15 @@ class Confirmation:
         left_s = deadline_s - self.clock()
         off = self._off
         points: list[Point] = []
+        newcomers = 0
         # Who fell short once needs more groups, and is likely to fall short again.
         ordered = sorted(candidates, key=lambda s: sum(ratio <= self.threshold for ratio in self._ratios[s]))
         for scenario in ordered:
             choice = candidates[scenario]
             if not self._is_open(scenario, choice):
                 continue
-            if not self._cost_s and len(points) >= _CALIBRATION:
+            newcomers += not self._ratios[scenario]
+            if newcomers > _NEWCOMERS:
                 break
             missing = max(1, fewest_groups() - len(self._ratios[scenario]))
             groups = missing if self._ratios[scenario] else missing / _OVERBOOKED
@@ -109,8 +111,8 @@ class Confirmation:
 
     @property
     def _off(self) -> float:
-        """What groups took over what they were expected to take: the median of those that are known."""
-        return median(cost_s / self._expect_s(s) for s, cost_s in self._cost_s.items()) if self._cost_s else 1.0
+        """What groups took over what they were expected to take."""
+        return sum(self._cost_s.values()) / sum(map(self._expect_s, self._cost_s)) if self._cost_s else 1.0
 
     def _expect_s(self, scenario: Scenario) -> float:
         typical_s = median(self._cost_s.values()) if self._cost_s else 0.0

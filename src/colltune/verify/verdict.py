@@ -14,12 +14,13 @@ from scipy.special import stdtrit
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
+from colltune.verify.spread import Spread, spreads
 
 # Differences below this share are called the same: no application would feel them.
 PRACTICAL = 0.03
 _MOST_EXPONENT = 700.0  # of a double
 # Chance, per side, that any interval of one verification misses; that of a point is its share of it.
-_ERROR = 0.01
+_ERROR = 0.005
 
 
 class Verdict(StrEnum):
@@ -74,7 +75,7 @@ def ratio_interval(default_s: Sequence[float], tuned_s: Sequence[float]) -> tupl
     index = _rank(len(default_s), len(tuned_s), 1)
     if index >= 0:
         return median(ratios), ratios[index], ratios[-1 - index]
-    reach = _reach(_spread_of_logs(default_s, tuned_s), len(default_s), len(tuned_s), 1)
+    reach = _reach(spreads([(default_s, tuned_s)])[0], len(default_s), len(tuned_s), 1)
     return median(ratios), median(ratios) / reach, median(ratios) * reach
 
 
@@ -83,42 +84,32 @@ def compare_all(
 ) -> list[Comparison]:
     """As ``compare`` for the points of one verification, also where launches are too few for exact intervals.
 
-    Then launch medians are taken to be lognormal. The interval is that of Student's t, with the greater of the point's
-    own standard deviation and that of all points of its collective. These share their launches, so that pooling them
-    adds no degrees of freedom: a launch that is slow is slow at all points.
+    Then launch medians are taken to be lognormal, and the interval is Student's, by ``spreads`` of each collective.
     """
-    own = {key: _spread_of_logs(*times) for key, times in sides.items()}
-    found = []
-    for key, (default_s, tuned_s) in sides.items():
-        one = compare(*key, default_s, tuned_s, points=len(sides))
-        if _rank(len(default_s), len(tuned_s), len(sides)) < 0:
-            kin = [own[other] for other in sides if other[0].collective == key[0].collective]
-            deviation = max(own[key], math.sqrt(sum(spread**2 for spread in kin) / len(kin)))
-            reach = _reach(deviation, len(default_s), len(tuned_s), len(sides))
-            one = replace(one, low=one.ratio / reach, high=one.ratio * reach)
-        found.append(one)
-    return found
+    found: dict[tuple[Scenario, Choice], Comparison] = {}
+    for name in {scenario.collective for scenario, _ in sides}:
+        mine = {key: both for key, both in sides.items() if key[0].collective == name}
+        for (key, both), spread in zip(mine.items(), spreads(list(mine.values())), strict=True):
+            one = compare(*key, *both, points=len(sides))
+            if _rank(len(both[0]), len(both[1]), len(sides)) < 0:
+                reach = _reach(spread, len(both[0]), len(both[1]), len(sides))
+                one = replace(one, low=one.ratio / reach, high=one.ratio * reach)
+            found[key] = one
+    return [found[key] for key in sides]
 
 
-def _reach(deviation: float, first: int, second: int, points: int) -> float:
+def _reach(spread: Spread, first: int, second: int, points: int) -> float:
     """The factor between a ratio and the ends of its interval; infinite for one launch of each kind."""
     if first + second < 3:
         return math.inf
-    quantile = float(stdtrit(first + second - 2, 1.0 - _ERROR / points))
-    exponent = quantile * deviation * math.sqrt(1 / first + 1 / second)
+    quantile = float(stdtrit(spread.freedom, 1.0 - _ERROR / points))
+    exponent = quantile * spread.deviation * math.sqrt(1 / first + 1 / second)
     return math.exp(exponent) if exponent < _MOST_EXPONENT else math.inf
 
 
 def typical_reach(comparisons: Sequence[Comparison]) -> float:
     """The factor by which half of the points would have to differ to be told from noise."""
     return median(max(one.high / one.ratio, one.ratio / one.low) if one.low > 0.0 else math.inf for one in comparisons)
-
-
-def _spread_of_logs(*sides: Sequence[float]) -> float:
-    """Standard deviation of log times between launches, over both sides."""
-    logs = [[math.log(time_s) for time_s in side] for side in sides]
-    squares = sum(sum((value - sum(side) / len(side)) ** 2 for value in side) for side in logs)
-    return math.sqrt(squares / max(1, sum(len(side) - 1 for side in logs)))
 
 
 @cache

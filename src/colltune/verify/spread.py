@@ -1,0 +1,69 @@
+"""How much launches differ, at points that share them: more is known of each than its own few launches say.
+
+The logarithm of a launch's median at a point is taken to be the point's own level, what the launch does to all points
+of the collective alike, and what it does to this one. The variance of the last differs from point to point. As many
+points with few launches each tell how much it differs, each point's own estimate is drawn towards the common one by
+as much as that warrants (Smyth 2004, moderated t-statistics): equal points share one variance that is well known,
+restless ones keep theirs, which is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import digamma, polygamma
+
+# Points below which nothing is known of how much variances differ between points.
+_FEWEST = 4
+_LEAST, _MOST = 0.01, 1e4  # degrees of freedom of what all points know together
+_TINY = 1e-12
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Standard deviation of log times between launches at a point, and with how many degrees of freedom it is known."""
+
+    deviation: float
+    freedom: float
+
+
+def spreads(points: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[Spread]:
+    """Of points that share their launches: default and tuned times of each, a time for every launch."""
+    sides = [np.log([list(both[side]) for both in points]) for side in (0, 1)]
+    sides = [side - side.mean(axis=1, keepdims=True) for side in sides]
+    free = max(1, sum(side.shape[1] - 1 for side in sides))
+    count = len(points)
+    if count < _FEWEST:
+        own = sum(np.square(side).sum(axis=1) for side in sides) / free
+        return [Spread(math.sqrt(variance), free) for variance in own]
+    means = [side.mean(axis=0, keepdims=True) for side in sides]
+    own = sum(np.square(side - mean).sum(axis=1) for side, mean in zip(sides, means, strict=True)) / free
+    own = np.maximum(own * count / (count - 1), _TINY)
+    known, common = _common(own, free)
+    drawn = (known * common + free * own) / (known + free)
+    of_means = sum(float(np.square(mean).sum()) for mean in means) / free
+    of_launches = max(of_means - float(own.mean()) / count, 0.0)
+    return [_sum(of_launches, free, float(variance), known + free) for variance in drawn]
+
+
+def _common(own: Floats, free: int) -> tuple[float, float]:
+    """What all points together say of the variance of one: degrees of freedom that it is worth, and the variance."""
+    logs = np.log(own) - digamma(free / 2) + math.log(free / 2)
+    surplus = float(logs.var(ddof=1)) - float(polygamma(1, free / 2))
+    least, most = float(polygamma(1, _MOST / 2)), float(polygamma(1, _LEAST / 2))
+    if surplus <= least:
+        return _MOST, float(own.mean())
+    known = 2.0 * brentq(lambda half: float(polygamma(1, half)) - min(surplus, most), _LEAST / 2, _MOST / 2)
+    return known, math.exp(float(logs.mean()) + float(digamma(known / 2)) - math.log(known / 2))
+
+
+def _sum(one: float, free_of_one: float, other: float, free_of_other: float) -> Spread:
+    """Two variances added up; the degrees of freedom are Satterthwaite's."""
+    total = one + other
+    return Spread(math.sqrt(total), total**2 / (one**2 / free_of_one + other**2 / free_of_other))
