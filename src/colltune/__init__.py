@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any
 from colltune.core.version import __version__
 
 if TYPE_CHECKING:
+    from colltune.alltoallv_call import tuned_alltoallv
     from colltune.api import Tuned, load, tune
 
-__all__ = ["Tuned", "__version__", "load", "tune"]
+__all__ = ["Tuned", "__version__", "load", "tune", "tuned_alltoallv"]
 
 
 def __getattr__(name: str) -> Any:
     """The interface is imported when it is asked for, so that the command line starts at once."""
     if name not in __all__:
         raise AttributeError(f"module 'colltune' has no attribute {name!r}")
+    if name == "tuned_alltoallv":
+        from colltune import alltoallv_call
+
+        return alltoallv_call.tuned_alltoallv
     from colltune import api
 
     return getattr(api, name)
