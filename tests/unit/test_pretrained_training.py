@@ -199,7 +199,7 @@ def test_the_forest_of_the_paper():
     for make in classify.MODELS.values():
         assert classify.area_under_curve(rows, make, 0) > 0.8
     found = classify.split_accuracies(
-        labels(flip=0.05), classify.labelled_rows(labels(flip=0.05), {}), classify.make_forest, 0
+        labels(flip=0.05), classify.labelled_rows(labels(flip=0.05), {}), classify.make_trees, 0
     )
     assert set(found) == set(Split)
     assert min(found.values()) > 0.85

@@ -54,8 +54,8 @@ def _compare(labels: Sequence[Label], features: dict[str, Hardware], seed: int) 
             right, area = classify.accuracy(rows, held, make, seed), classify.area_under_curve(rows, make, seed)
             beside = f"; the paper's {paper[name]:.1%}" if name in paper else ""
             typer.echo(f"  {name:<12} {right:.1%} (AUC {area:.3f}){beside}")
-        typer.echo("  the forest, by what is held back")
-        for split, right in classify.split_accuracies(own, rows, classify.make_forest, seed).items():
+        typer.echo("  the extra trees, which are shipped, by what is held back")
+        for split, right in classify.split_accuracies(own, rows, classify.make_trees, seed).items():
             said = classify.PAPER_SPLITS.get(collective, {}).get(split)
             typer.echo(f"  {split.value:<12} {right:.1%}" + (f"; the paper's {said:.1%}" if said else ""))
         typer.echo(f"  two tables of one cluster agree on {ceiling(own):.1%}")

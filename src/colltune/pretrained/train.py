@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.errors import InputError
+from colltune.pretrained.classify import make_trees
 from colltune.pretrained.columns import Floats, columns_of
 from colltune.pretrained.families import family
 from colltune.pretrained.hardware import Hardware
@@ -93,12 +94,8 @@ def _held_back(clusters: NDArray[np.str_]) -> Iterator[tuple[NDArray[np.bool_], 
 
 
 def _classifier(labels: Sequence[Label], hardware: dict[str, Hardware], seed: int) -> FamilyForest:
-    from sklearn.ensemble import RandomForestClassifier
-
-    def grown(x: Floats, y: NDArray[np.str_]) -> RandomForestClassifier:
-        return RandomForestClassifier(
-            _CLASSIFIER_TREES, min_samples_leaf=_CLASSIFIER_LEAF, max_features=0.4, random_state=seed
-        ).fit(x, y)
+    def grown(x: Floats, y: NDArray[np.str_]) -> Any:
+        return make_trees(seed, _CLASSIFIER_TREES, _CLASSIFIER_LEAF).fit(x, y)
 
     nothing = Hardware()
     scenarios = [label.scenario for label in labels]
