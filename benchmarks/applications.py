@@ -218,6 +218,8 @@ def row(one: Application, place: Path, rounds: int, budget: str) -> str:
     for _ in range(rounds):
         for way in order.sample(list(ways), len(ways)):
             times[way].append(one.run(one.job, ways[way])[0])
+    for way, found in times.items():
+        print(way, ways[way], [round(time_s, 6) for time_s in found], file=sys.stderr)
     base_s = median(times["default"])
     share = benefit_of(load_profile(profile)).collectives
     rules = "nothing to gain" if "tuned" not in ways else str(proven(tuned))
