@@ -205,6 +205,16 @@ def test_the_forest_of_the_paper():
     assert min(found.values()) > 0.85
 
 
+def test_every_model_has_an_area_under_its_curve_also_with_three_classes():
+    """A support vector machine has no probabilities, and two classes need none."""
+    rows = classify.labelled_rows(labels(flip=0.02), CLUSTERS)
+    size = rows.x[:, rows.columns.index("msg_size")]
+    three = np.where(size > np.quantile(size, 0.7), "third", rows.y)
+    many = classify.LabelledRows(rows.x, three, rows.columns)
+    for make in classify.MODELS.values():
+        assert classify.area_under_curve(many, make, 0) > 0.8
+
+
 def test_families():
     assert family("allgather", "Allgather_RD_Allgather_Comm") == "recursive_doubling"
     assert family("allgather", "Allgather_RD") == "recursive_doubling"
