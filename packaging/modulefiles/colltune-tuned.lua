@@ -9,3 +9,8 @@ local tuned = "/opt/colltune/tuned-64x32" -- the directory of `colltune tune --o
 depends_on("mpich/5.0.2")
 setenv("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", pathJoin(tuned, "mpich/mpich-coll.json"))
 setenv("MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE", pathJoin(tuned, "mpich/mpich-ch4-coll.json"))
+-- Only a tuning that changes what runs inside a node has this file.
+local posix = pathJoin(tuned, "mpich/mpich-posix-coll.json")
+if isFile(posix) then
+    setenv("MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE", posix)
+end

@@ -57,6 +57,6 @@ def test_the_spack_recipe_asks_for_the_same_packages() -> None:
 def test_the_module_file_sets_what_env_prints() -> None:
     module = (ROOT / "packaging" / "modulefiles" / "colltune-tuned.lua").read_text(encoding="utf-8")
     variables = MpichEmitter.environment(object.__new__(MpichEmitter), Path("tuned/mpich"))
-    assert set(re.findall(r'^setenv\("(\w+)"', module, re.MULTILINE)) == set(variables)
+    assert set(re.findall(r'^\s*setenv\("(\w+)"', module, re.MULTILINE)) == set(variables)
     for value in variables.values():
         assert value.removeprefix("tuned/") in module
