@@ -112,7 +112,15 @@ class Campaign:
         """Measures until nothing more is offered; False if nothing was."""
         before = len(self._samples)
         if self.packer is not None:
-            conduct(cast(ParallelSource, self.source), self.packer, self.effort, self._tasks, self._begin, self._take)
+            conduct(
+                cast(ParallelSource, self.source),
+                self.packer,
+                self.effort,
+                self._tasks,
+                self._begin,
+                self._take,
+                self.clock,
+            )
         else:
             for point, samples in self.source.measure(self._in_turn(), self.effort):
                 self._take(point, samples)

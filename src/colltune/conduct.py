@@ -32,15 +32,16 @@ def conduct(
     tasks: Callable[[int], Sequence[Task]],
     begin: Callable[[Point], Point],
     take: Callable[[Point, Sequence[Sample]], None],
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Measures until ``tasks``, which is asked anew whenever something has ended, gives nothing more.
 
     ``begin`` says what of a point is measured, just before it is; ``take`` gets the samples. There is no barrier: what
-    finds room starts, whatever else is running.
+    finds room starts, whatever else is running. ``clock`` is that of the machine.
     """
     running: dict[int, Placement] = {}
     while True:
-        for placement in packer.start(tasks(WINDOW), time.monotonic()):
+        for placement in packer.start(tasks(WINDOW), clock()):
             running[source.begin(begin(placement.task.point), effort, placement.nodes)] = placement
         if not running:
             return

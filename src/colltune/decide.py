@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
-from colltune.campaign import broken_choices
+from colltune.campaign import WHOLE, Outcome, broken_choices
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.model import Model
@@ -19,6 +19,8 @@ from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.distill.rules import distill_proven
 from colltune.distill.selection import Selection
+from colltune.learn.contract import Learner
+from colltune.learn.measured import MeasuredModel
 from colltune.verify.gate import GateResult, Verdict, fewest_groups, judge
 
 # What a candidate is compared with in a scenario: the default, in one form or another.
@@ -55,6 +57,26 @@ def medians_of(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float
         if sample.status is Status.OK and (sample.scenario.collective, sample.choice) not in broken:
             times[sample.scenario, sample.choice].append(sample.time_s)
     return {pair: median(values) for pair, values in times.items()}
+
+
+def models_of(
+    learners: Mapping[str, Learner],
+    outcome: Outcome,
+    medians: Mapping[tuple[Scenario, Choice], float],
+    *,
+    grid_alone: bool,
+) -> dict[str, Model]:
+    """What is decided by, per collective: what was measured, and where that is not all, the learner's model.
+
+    ``grid_alone``: rules do not reach beyond the grid, so that a whole grid needs no model. Nor is there time for one
+    where the job is being ended.
+    """
+    models: dict[str, Model] = {}
+    for name, learner in learners.items():
+        enough = grid_alone and (outcome.interrupted or outcome.reasons.get(name) == WHOLE)
+        known = any(scenario.collective == name for scenario, _ in medians)
+        models[name] = learner.model() if known and not enough else MeasuredModel(medians)
+    return models
 
 
 def decide(

@@ -19,13 +19,16 @@ from colltune.core.model import Model
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.decide import candidates_of, decide, medians_of, proven_rules
+from colltune.core.topology import Top
+from colltune.decide import candidates_of, decide, medians_of, models_of, proven_rules
 from colltune.distill.rules import distill
 from colltune.emit.simulated import SimulatedEmitter
 from colltune.learn.decision import DecisionLearner
-from colltune.learn.measured import MeasuredModel
 from colltune.measure.contract import Effort
 from colltune.measure.smpi import STEADY, SmpiSource
+from colltune.schedule.contract import Packer
+from colltune.schedule.filling import FillingPacker
+from colltune.schedule.topology_files import load_topology
 from colltune.simulation import Simulation
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
@@ -142,14 +145,18 @@ def _measure(
         progress=listener.progress,
         clock=clock,
         stop=stop,
+        packer=_packer(simulation, options),
     )
     outcome = campaign.run()
-    known = {sample.scenario.collective for sample in outcome.samples if sample.times_s}
-    medians = medians_of(outcome.samples)
-    models: dict[str, Model] = {
-        name: learner.model() if name in known else MeasuredModel(medians) for name, learner in learners.items()
-    }
-    return outcome, models
+    return outcome, models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
+
+
+def _packer(simulation: Simulation, options: TuneOptions) -> Packer | None:
+    """For the parts of the network that measure at once, as far as ``options`` do not say otherwise."""
+    topology = simulation.cluster.topology()
+    if options.topology is not None:
+        topology = load_topology(options.topology, topology.hosts)
+    return None if topology.top is Top.ALONE else FillingPacker(topology)
 
 
 def _prove(

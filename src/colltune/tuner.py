@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from colltune.campaign import WHOLE, Campaign, Outcome, Progress, broken_choices
+from colltune.campaign import Campaign, Outcome, Progress, broken_choices
 from colltune.conduct import packer_of
 from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
@@ -21,7 +21,7 @@ from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.topology import Topology
-from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, proven_rules
+from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, models_of, proven_rules
 from colltune.distill.reproducible import distill_reproducible
 from colltune.distill.rules import distill
 from colltune.emit.contract import variables_for
@@ -29,7 +29,6 @@ from colltune.emit.live import live_basis
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.forest import ForestLearner
-from colltune.learn.measured import MeasuredModel
 from colltune.learn.stakes import Stakes
 from colltune.liveselect import live_files, proven_live
 from colltune.measure.contract import Effort
@@ -305,13 +304,7 @@ def _measure(
         before_s = time.monotonic()
         source.close()
     launch_s += time.monotonic() - before_s
-    medians = medians_of(outcome.samples)
-    models: dict[str, Model] = {}
-    for name, learner in learners.items():
-        # Rules that reach beyond the grid need a model that does, too; when the job is being ended there is no time.
-        enough = options.gate and (outcome.interrupted or outcome.reasons.get(name) == WHOLE)
-        known = any(scenario.collective == name for scenario, _ in medians)
-        models[name] = learner.model() if known and not enough else MeasuredModel(medians)
+    models = models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
     share = {
         "launches": source.launches,
         "launch_s": launch_s,

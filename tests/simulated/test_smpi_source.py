@@ -119,3 +119,20 @@ def test_samples_cost_what_a_machine_would_have_spent(simulation: Simulation) ->
     ((_, (sample,)),) = source.measure([Point(scenario, (Choice("knomial", (("k", 2),)),))], Effort(fewest=10))
     assert sample.status is Status.OK
     assert sample.cost_s == pytest.approx(1e-3 + 13 * sample.time_s)
+
+
+def test_points_that_run_at_once_take_the_machine_as_long_as_the_longest(simulation: Simulation) -> None:
+    scenarios = [Scenario("bcast", 2, 1, size) for size in (64, 1 << 20)]
+    short, long = (Point(scenario, simulation.legal(scenario)[1:3]) for scenario in scenarios)
+    alone = [simulation.source(1), simulation.source(1)]
+    for source, point in zip(alone, (short, long), strict=True):
+        assert [len(samples) for _, samples in source.measure([point], Effort())] == [2]
+    together = simulation.source(1)
+    tickets = [together.begin(long, Effort(), (0, 1)), together.begin(short, Effort(), (2, 3))]
+    answers = [together.next_answer(), together.next_answer()]
+    assert [answer.ticket for answer in answers] == tickets[::-1]
+    assert [answer.point for answer in answers] == [short, long]
+    assert together.now_s == pytest.approx(max(source.now_s for source in alone))
+    serial = simulation.source(1)
+    assert len(list(serial.measure([long, short], Effort()))) == 2
+    assert serial.now_s == pytest.approx(sum(source.now_s for source in alone))

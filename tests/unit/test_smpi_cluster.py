@@ -79,3 +79,17 @@ def test_settings_are_those_of_the_simulator_s_version() -> None:
     assert "--cfg=smpi/lat-factor:0:1" in old
     assert "--cfg=network/latency-factor:0:1" in new
     assert not any("smpi/lat-factor" in item for item in new)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"), [("dragonfly:64x4", 4), ("dragonfly:127x12", 4), ("fattree:64x1", 4), ("torus:64x1", 1)]
+)
+def test_parts_of_the_network_that_measure_at_once(text: str, parts: int) -> None:
+    cluster = parse_cluster(text)
+    topology = cluster.topology()
+    assert len(topology.hosts) == cluster.nodes
+    assert len(set(topology.leaf)) == parts
+    # Hosts of one part share its switch, those of different parts share none below the top.
+    assert topology.layers_used((0, 1)) & topology.layers_used((2, 3))
+    if parts > 1:
+        assert not topology.layers_used((0, 1)) & topology.layers_used((cluster.nodes - 2, cluster.nodes - 1))

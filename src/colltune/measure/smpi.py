@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import heapq
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.measure.contract import Effort
+from colltune.measure.contract import Answer, Effort
 from colltune.measure.simulated import Noise, SimulatedSource
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
 from colltune.measure.smpi_process import Algorithm, Simgrid, Simulated, SimulationError, SmpiProcess
@@ -166,6 +167,8 @@ class SmpiSource:
         self._simulator, self._algorithm_of = simulator, algorithm_of
         self._detail: dict[tuple[Scenario, Choice], str] = {}
         self._inner = SimulatedSource(environment, self._truth, seed, launch, noise)
+        self._running: list[tuple[float, int, Point, list[Sample]]] = []
+        self._tickets = 0
         self.now_s = 0.0
 
     @property
@@ -173,16 +176,39 @@ class SmpiSource:
         return self._inner.environment
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-        for point, samples in self._inner.measure(points, effort):
-            yield point, [self._costed(sample, effort) for sample in samples]
+        for point in points:
+            if point.choices:
+                self.begin(point, effort)
+                answer = self.next_answer()
+                yield answer.point, answer.samples
+
+    def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:  # noqa: ARG002
+        """Begins at once, beside all that runs. Where it is simulated makes no difference, nor does what runs beside.
+
+        Every point is simulated alone: that points on disjoint parts do not disturb one another is taken for granted.
+        """
+        samples: list[Sample] = []
+        end_s = self.now_s
+        for _, found in self._inner.measure([point], effort):
+            for sample in found:
+                samples.append(self._costed(sample, effort, end_s))
+                end_s += samples[-1].cost_s
+        self._tickets += 1
+        heapq.heappush(self._running, (end_s, self._tickets, point, samples))
+        return self._tickets
+
+    def next_answer(self) -> Answer:
+        """What ends next on the simulated machine."""
+        end_s, ticket, point, samples = heapq.heappop(self._running)
+        self.now_s = max(self.now_s, end_s)
+        return Answer(ticket, point, samples, last=True)
 
     def close(self) -> None:
         self._inner.close()
 
-    def _costed(self, sample: Sample, effort: Effort) -> Sample:
+    def _costed(self, sample: Sample, effort: Effort, started_s: float) -> Sample:
         calls = 1 + effort.warm_up + len(sample.times_s)
         cost_s = SET_UP_S + (calls * sample.time_s if sample.times_s else 0.0)
-        started_s, self.now_s = self.now_s, self.now_s + cost_s
         detail = self._detail.get((sample.scenario, sample.choice), "")
         return replace(sample, cost_s=cost_s, started_s=started_s, detail=detail)
 

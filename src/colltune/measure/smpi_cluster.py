@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from math import ceil
+from math import ceil, prod
 from random import Random
 from typing import Any
 
 from colltune.core.errors import InputError
+from colltune.core.topology import Top, Topology
 
 MOST_NODES = 1024
 _EXAMPLE = "Write for example dragonfly:64x4, or fattree:64x16,taper=0.5,latency_ns=200"
@@ -64,29 +65,49 @@ class SimulatedCluster:
             "</zone></platform>\n"
         )
 
-    def host_file(self, nodes: int, ppn: int) -> str:
-        """The hosts of the ranks of a job on the first ``nodes`` nodes, one line for each rank."""
+    def topology(self) -> Topology:
+        """What of the job's nodes can measure at once: groups of a dragonfly, leaf switches of a fat tree.
+
+        On the other networks points are measured one after another.
+        """
+        hosts = self._hosts(self.nodes)
+        names = [f"n{host}" for host in hosts]
+        width, top = KINDS[self.kind].part(self)
+        if width is None:
+            return Topology.serial(names)
+        return Topology.from_paths(names, [(f"part{host // width}",) for host in hosts], top)
+
+    def _hosts(self, nodes: int) -> list[int]:
+        """Where the first ``nodes`` nodes are in the network."""
         total, _ = KINDS[self.kind].layout(self)
         hosts = list(range(total))
         if self.placement:
             Random(self.placement).shuffle(hosts)
-        return "".join(f"n{host}\n" * ppn for host in hosts[:nodes])
+        return hosts[:nodes]
+
+    def host_file(self, nodes: int, ppn: int) -> str:
+        """The hosts of the ranks of a job on the first ``nodes`` nodes, one line for each rank."""
+        return "".join(f"n{host}\n" * ppn for host in self._hosts(nodes))
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """``layout``: how many hosts the network has, those beyond the cluster's nodes included, and its XML attributes."""
+    """``layout``: how many hosts the network has, those beyond the cluster's nodes included, and its XML attributes.
+
+    ``part``: how many hosts have switches of their own, None where none have, and what is above these.
+    """
 
     preset: SimulatedCluster
     layout: Callable[[SimulatedCluster], tuple[int, str]]
+    part: Callable[[SimulatedCluster], tuple[int | None, Top]] = lambda _cluster: (None, Top.ALONE)
 
 
-def _dragonfly(cluster: SimulatedCluster) -> tuple[int, str]:
-    """Groups of chassis of routers of nodes; one path between two groups, of as many links as the taper asks for.
+def _dragonfly_shape(cluster: SimulatedCluster) -> tuple[int, int, int, int]:
+    """Groups, chassis of a group, routers of a chassis, hosts of a router.
 
     SimGrid's routes are right only if there are no more groups than routers in a chassis.
     """
-    for groups, chassis, routers, hosts in (
+    for shape in (
         (2, 1, 2, 2),
         (2, 1, 2, 4),
         (2, 2, 2, 4),
@@ -96,16 +117,34 @@ def _dragonfly(cluster: SimulatedCluster) -> tuple[int, str]:
         (8, 2, 8, 4),
         (8, 4, 8, 4),
     ):
-        total = groups * chassis * routers * hosts
-        if total >= cluster.nodes:
+        if prod(shape) >= cluster.nodes:
             break
+    return shape
+
+
+def _dragonfly(cluster: SimulatedCluster) -> tuple[int, str]:
+    """Groups of chassis of routers of nodes; one path between two groups, of as many links as the taper asks for."""
+    groups, chassis, routers, hosts = _dragonfly_shape(cluster)
+    total = groups * chassis * routers * hosts
     between = max(1, round(cluster.taper * total / groups / (groups - 1)))
     return total, f'topology="DRAGONFLY" topo_parameters="{groups},{between};{chassis},2;{routers},1;{hosts}"'
 
 
+def _dragonfly_part(cluster: SimulatedCluster) -> tuple[int | None, Top]:
+    return prod(_dragonfly_shape(cluster)[1:]), Top.CROSSBAR
+
+
+def _leaf_switch(cluster: SimulatedCluster) -> int:
+    return 32 if cluster.nodes >= 512 else min(16, cluster.nodes)
+
+
+def _fat_tree_part(cluster: SimulatedCluster) -> tuple[int | None, Top]:
+    return _leaf_switch(cluster), Top.SHARED
+
+
 def _fat_tree(cluster: SimulatedCluster) -> tuple[int, str]:
     """Leaf switches of 16 nodes (32 from 512 nodes on) below a layer of switches that each leaf is connected to."""
-    leaf = 32 if cluster.nodes >= 512 else min(16, cluster.nodes)
+    leaf = _leaf_switch(cluster)
     leaves = ceil(cluster.nodes / leaf)
     if leaves == 1:
         return leaf, f'topology="FAT_TREE" topo_parameters="1;{leaf};1;1"'
@@ -130,8 +169,8 @@ def _star(cluster: SimulatedCluster) -> tuple[int, str]:
 KINDS: dict[str, _Kind] = {
     kind.preset.kind: kind
     for kind in (
-        _Kind(SimulatedCluster("dragonfly", 0, 0, 200, 150, 400), _dragonfly),
-        _Kind(SimulatedCluster("fattree", 0, 0, 100, 300, 300), _fat_tree),
+        _Kind(SimulatedCluster("dragonfly", 0, 0, 200, 150, 400), _dragonfly, _dragonfly_part),
+        _Kind(SimulatedCluster("fattree", 0, 0, 100, 300, 300), _fat_tree, _fat_tree_part),
         _Kind(SimulatedCluster("torus", 0, 0, 54, 100, 800, memory_gbyte=20.0), _torus),
         _Kind(SimulatedCluster("ethernet", 0, 0, 10, 2500, 2000, memory_gbyte=5.0, memory_ns=400), _star),
     )
