@@ -57,7 +57,9 @@ def _regressor(name: str, seed: int) -> Any:
         "lasso": lambda: make_pipeline(StandardScaler(), Lasso(0.01)),
         "tree": lambda: DecisionTreeRegressor(random_state=seed),
         "forest": lambda: RandomForestRegressor(100, random_state=seed),
-        "mlp": lambda: make_pipeline(StandardScaler(), MLPRegressor((64, 64), max_iter=2000, random_state=seed)),
+        "mlp": lambda: make_pipeline(
+            StandardScaler(), MLPRegressor(hidden_layer_sizes=(64, 64), max_iter=1000, random_state=seed)
+        ),
         "trees": lambda: ExtraTreesRegressor(100, min_samples_leaf=2, random_state=seed),
     }
     return made[name]()

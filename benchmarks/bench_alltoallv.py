@@ -1,0 +1,174 @@
+"""The tuned non-uniform all-to-all on a simulated cluster of 1,024 ranks: bench/alltoallv.json.
+
+Blocks of up to 1 KiB, drawn uniformly. A model is fitted to recorded times of other rank counts
+(make_alltoallv_table.py), chooses for rank counts it has not seen, and its choices are compared with the library's
+algorithm, with the best spread-out, and with the best of all settings. Points that the table lacks are simulated and
+added to it; two recorded ones are simulated again. `--figures` also draws docs/figures/alltoallv_*.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import geometric_mean, median
+
+import numpy as np
+from alltoallv_figures import draw
+from make_alltoallv_table import (
+    HELD_OUT,
+    SIZES,
+    SMPI_TABLE,
+    TABLE,
+    TRAINING,
+    append,
+    exhaustive,
+    load_table,
+)
+
+from colltune.alltoallv.model import (
+    COMPARED,
+    CostModel,
+    Query,
+    held_out_error,
+    importances,
+    plain_features,
+    reduced_errors,
+)
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape
+from colltune.alltoallv.simulated import Pattern, Timing, compile_cluster, simulate_own
+
+Key = tuple[Shape, Setting, Pattern]
+Times = dict[Key, Timing]
+SEEDS = range(3)
+
+
+def query(timing: Timing) -> Query:
+    statistics = (timing.mean, timing.largest, timing.quartile_1, timing.quartile_3)
+    return Query(
+        timing.shape,
+        timing.setting,
+        timing.mean,
+        (*statistics, timing.deviation, timing.skewness, float(timing.peers)),
+    )
+
+
+def times_s(timings: Sequence[Timing]) -> np.ndarray:
+    return np.array([timing.time_s for timing in timings])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Figures of the tuned non-uniform all-to-all.")
+    parser.add_argument("--figures", action="store_true", help="draw docs/figures/alltoallv_*.png too")
+    known = {(timing.shape, timing.setting, timing.pattern): timing for timing in load_table()}
+    figures = evaluate(known)
+    figures |= compare_models(list(known.values()))
+    figures |= checks(known)
+    Path("bench").mkdir(exist_ok=True)
+    text = json.dumps(figures, indent=2)
+    Path("bench/alltoallv.json").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    if parser.parse_args().figures:
+        draw(known.values(), HELD_OUT[0], SIZES)
+
+
+def evaluate(known: Times) -> dict[str, float]:
+    """How fast the settings are that the model chooses for rank counts it was not fitted to."""
+    seen = [t for t in known.values() if t.shape in TRAINING and t.pattern.distribution == "uniform"]
+    model = CostModel().fit([query(t) for t in seen], times_s(seen))
+    baselines = [setting for setting in exhaustive(HELD_OUT[0]) if setting.algorithm in ("library", "linear")]
+    points = [(shape, Pattern("uniform", size)) for shape in HELD_OUT for size in sorted(SIZES)]
+    complete(known, [(shape, setting, pattern) for shape, pattern in points for setting in baselines])
+    chosen = {(shape, pattern): choice(model, known, shape, pattern) for shape, pattern in points}
+    complete(known, [(shape, setting, pattern) for (shape, pattern), setting in chosen.items()])
+    over_library, over_linear, regrets = [], [], []
+    for (shape, pattern), setting in chosen.items():
+        here = {other: t.time_s for (where, other, what), t in known.items() if (where, what) == (shape, pattern)}
+        linear = min(time_s for other, time_s in here.items() if other.algorithm == "linear")
+        over_library.append(here[LIBRARY] / here[setting])
+        over_linear.append(linear / here[setting])
+        best = min(here, key=lambda other: here[other])
+        whole = all(other in here for other in exhaustive(shape))
+        if whole:
+            regrets.append(here[setting] / here[best])
+        note = "" if whole else f", only {len(here)} settings known"
+        print(f"{shape} {pattern.largest} B: {setting} {here[setting] * 1e6:.1f} us")
+        print(f"    best {best} {here[best] * 1e6:.1f}{note}")
+        print(f"    library {here[LIBRARY] * 1e6:.1f}, linear {linear * 1e6:.1f}")
+    return {
+        "speedup_median": round(median(over_library), 3),
+        "speedup_max": round(max(over_library), 3),
+        "speedup_min": round(min(over_library), 3),
+        "over_best_linear_median": round(median(over_linear), 3),
+        "model_regret": round(geometric_mean(regrets) - 1.0, 4),
+        "model_regret_worst": round(max(regrets) - 1.0, 4),
+        "exhaustive_points": float(len(regrets)),
+    }
+
+
+def choice(model: CostModel, known: Times, shape: Shape, pattern: Pattern) -> Setting:
+    """By the average block alone, which is what all ranks agree on in a call."""
+    return model.choose(shape, exhaustive(shape), known[shape, LIBRARY, pattern].mean)
+
+
+def complete(known: Times, points: Iterable[Key]) -> None:
+    """Simulates what is not known, and keeps it."""
+    missing = [point for point in dict.fromkeys(points) if point not in known]
+    if not missing:
+        return
+    with tempfile.TemporaryDirectory() as name:
+        program = compile_cluster(Path(name))
+        for shape in dict.fromkeys(shape for shape, _, _ in missing):
+            asked = [(setting, pattern) for where, setting, pattern in missing if where == shape]
+            for timing in simulate_own(program, shape, asked):
+                known[timing.shape, timing.setting, timing.pattern] = timing
+                append(TABLE, timing)
+
+
+def compare_models(timings: Sequence[Timing]) -> dict[str, float]:
+    """Test errors of the models, means over SEEDS; and which statistic of block sizes it takes."""
+    uniform = [t for t in timings if t.pattern.distribution == "uniform"]
+    features, measured = plain_features([query(t) for t in uniform]), times_s(uniform)
+    figures = {
+        f"error_{name}": float(np.mean([held_out_error(name, features, measured, seed) for seed in SEEDS]))
+        for name in COMPARED
+    }
+    mixed = [t for t in timings if t.shape == TRAINING[0]]
+    queries, measured = [query(t) for t in mixed], times_s(mixed)
+    figures |= {f"matters_{name}": value for name, value in importances(queries, measured, 0).items()}
+    return _rounded(
+        figures | {f"error_of_{name}": value for name, value in reduced_errors(queries, measured, 0).items()}
+    )
+
+
+def checks(known: Times) -> dict[str, float]:
+    """How far times simulated now are from recorded ones, and ours from SimGrid's where both are known."""
+    again = [(TRAINING[0], setting, Pattern("uniform", 128)) for setting in (LIBRARY, Setting("hieata", 16, 0))]
+    with tempfile.TemporaryDirectory() as name:
+        asked = [(setting, pattern) for _, setting, pattern in again]
+        fresh = simulate_own(compile_cluster(Path(name)), TRAINING[0], asked)
+        apart = [abs(t.time_s / known[key].time_s - 1.0) for key, t in zip(again, fresh, strict=True)]
+    recorded = load_table(SMPI_TABLE) if SMPI_TABLE.exists() else []
+    theirs = [t for t in recorded if (t.shape, t.setting, t.pattern) in known]
+    off = [known[t.shape, t.setting, t.pattern].time_s / t.time_s for t in theirs]
+    if not off:
+        return _rounded({"repeated_deviation": max(apart)})
+    return _rounded(
+        {
+            "repeated_deviation": max(apart),
+            "smpi_points": float(len(off)),
+            "smpi_ratio_median": median(off),
+            "smpi_ratio_least": min(off),
+            "smpi_ratio_most": max(off),
+        }
+    )
+
+
+def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in figures.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Records simulated times of the non-uniform all-to-all: benchmarks/data/alltoallv_simulated.csv, one row per setting.
+
+    python benchmarks/make_alltoallv_table.py [--smpi]
+
+With --smpi alltoallv_simulated_smpi.csv instead, by SimGrid. Goes on where it was stopped: what the file has is not
+simulated again. Ten minutes of one core for everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import tempfile
+from collections.abc import Iterator
+from dataclasses import astuple
+from math import isqrt
+from pathlib import Path
+
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape, radices
+from colltune.alltoallv.simulated import Pattern, Timing, compile_cluster, compile_sweep, simulate, simulate_own
+
+TABLE = Path(__file__).parent / "data" / "alltoallv_simulated.csv"
+SMPI_TABLE = TABLE.with_name("alltoallv_simulated_smpi.csv")
+COLUMNS = (
+    *("nodes", "ppn", "algorithm", "radix", "batch", "distribution", "largest_bytes", "time_s", "mean_bytes"),
+    *("measured_largest_bytes", "peers", "deviation_bytes", "skewness", "quartile_1_bytes", "quartile_3_bytes"),
+)
+SIZES = (8, 128, 32, 512, 1024)  # bytes of the largest block, uniformly drawn
+TRAINING = tuple(Shape(nodes, 16) for nodes in (16, 32, 48))
+HELD_OUT = (Shape(64, 16),)
+SHAPES_OF_BLOCKS = ("uniform", "constant", "power", "skewed", "sparse", "empty")
+
+
+def exhaustive(shape: Shape) -> list[Setting]:
+    """Every setting of the grid. Radices over an eighth of the ranks have nearly as many messages as spread-out has."""
+    found = [LIBRARY, *(Setting("linear", 0, batch) for batch in (0, 8, 32)), Setting("bruck", 2)]
+    for radix in radices(shape.ranks):
+        if radix <= shape.ranks // 8:
+            found += [Setting("parata", radix, batch) for batch in (0, 4)]
+    for radix in sorted({2, isqrt(shape.ppn), shape.ppn}):
+        found += [Setting("hieata", radix, batch) for batch in (0, 1, 4, 16)]
+    return [*found, Setting("hieata_staggered", shape.ppn, 0)]
+
+
+def wanted() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
+    for shape in (TRAINING[1], *HELD_OUT, TRAINING[2]):
+        yield shape, [(setting, Pattern("uniform", size)) for size in SIZES for setting in exhaustive(shape)]
+    small = TRAINING[0]
+    patterns = [Pattern(kind, size) for kind in SHAPES_OF_BLOCKS for size in SIZES]
+    yield small, [(setting, pattern) for pattern in patterns for setting in exhaustive(small)]
+
+
+def of_smpi() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
+    """Some of the same on SimGrid, to compare; few of 1,024 ranks, which take it minutes."""
+    few = [
+        Setting("parata", 2),
+        Setting("parata", 16),
+        Setting("hieata", 16),
+        Setting("hieata", 16, 4),
+        Setting("bruck", 2),
+    ]
+    more = [
+        LIBRARY,
+        Setting("linear", 0, 32),
+        Setting("parata", 4),
+        Setting("parata", 8, 1),
+        Setting("hieata_staggered", 16),
+    ]
+    yield Shape(16, 16), [(setting, Pattern("uniform", size)) for size in (8, 128, 1024) for setting in few]
+    yield Shape(16, 16), [(setting, Pattern("uniform", size)) for size in (32, 512) for setting in more]
+    large = [Setting("parata", 2), Setting("parata", 4), Setting("parata", 8, 1), Setting("hieata", 16, 1)]
+    yield Shape(64, 16), [(setting, Pattern("uniform", size)) for size in (32, 512) for setting in large]
+
+
+def load_table(path: Path = TABLE) -> list[Timing]:
+    found = []
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            setting = Setting(row["algorithm"], int(row["radix"]), int(row["batch"]))
+            pattern = Pattern(row["distribution"], int(row["largest_bytes"]))
+            numbers = [float(row[name]) for name in COLUMNS[7:]]
+            found.append(Timing(Shape(int(row["nodes"]), int(row["ppn"])), setting, pattern, *numbers))  # type: ignore[arg-type]
+    return found
+
+
+def append(path: Path, timing: Timing) -> None:
+    numbers = [f"{value:.7g}" for value in astuple(timing)[3:]]
+    setting, pattern = timing.setting, timing.pattern
+    row = [timing.shape.nodes, timing.shape.ppn, setting.algorithm, setting.radix, setting.batch]
+    row += [pattern.distribution, pattern.largest, *numbers]
+    if not path.exists():
+        path.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(",".join(map(str, row)) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Record simulated times of the non-uniform all-to-all.")
+    parser.add_argument("--smpi", action="store_true", help="the points for the comparison with SimGrid")
+    smpi = parser.parse_args().smpi
+    table, points = (SMPI_TABLE, of_smpi()) if smpi else (TABLE, wanted())
+    known = (
+        {(timing.shape, timing.setting, timing.pattern) for timing in load_table(table)} if table.exists() else set()
+    )
+    with tempfile.TemporaryDirectory() as name:
+        program = (compile_sweep if smpi else compile_cluster)(Path(name))
+        for shape, asked in points:
+            missing = [point for point in asked if (shape, *point) not in known]
+            for timing in (simulate if smpi else simulate_own)(program, shape, missing) if missing else ():
+                append(table, timing)
+
+
+if __name__ == "__main__":
+    main()
