@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -62,7 +63,9 @@ def test_an_application_that_is_slower_under_the_rules_loses_them(
 ) -> None:
     withdrawn, said = checked(bench, tuning, tmp_path, "sh", "-c", f"sleep 0.4; {_SLOW}; echo done")
     assert withdrawn == {"allreduce"}
-    assert "with all rules the application is 0.5" in said or "with all rules the application is 0.6" in said
+    ratio = re.search(r"with all rules the application is ([0-9.]+) times as fast", said)
+    assert ratio is not None
+    assert float(ratio[1]) < 0.9, said
     assert (tmp_path / "application.log").read_text().count("done") == 1 + 2 * 3
 
 

@@ -68,10 +68,13 @@ def verify(
         mean = geometric_mean([c.ratio for c in comparisons])
         console.print(f"Speed-up, geometric mean: {mean:.3f} over {len(comparisons)} points{with_rules}.")
         if launches < fewest_launches(len(comparisons)):
+            reach = typical_reach(comparisons)
+            sees = (
+                "no difference" if reach > 10.0 else f"at a typical point only a difference of a factor of {reach:.2f}"
+            )
             console.print(
                 f"{launches} launches of each kind are too few for exact intervals of {len(comparisons)} points"
-                f" ({fewest_launches(len(comparisons))} would do), so they are Student's; a typical point has to differ"
-                f" by a factor of {typical_reach(comparisons):.2f} to be told from noise."
+                f" ({fewest_launches(len(comparisons))} would do): they are Student's, and tell {sees} from noise."
             )
     counts = {verdict: sum(1 for c in comparisons if c.verdict is verdict) for verdict in Verdict}
     console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")
