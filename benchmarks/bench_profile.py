@@ -16,7 +16,6 @@ geometric mean over the tables of the mean over seeds and applications of the on
 its weighted slowdown come to 1.03 and stay there; the same onlooker looks at the profile's measurements. A mean of such
 ratios is made by few applications, for which the learner guessed right at once; ``cost_ratio_reach_median`` is that
 of the applications, ``cost_ratio_reach_total`` all that the profiles measured over all that the learner did.
-``cost_ratio_to_stop`` needs no onlooker on either side: a learner on the application's scenarios alone, until it stops.
 """
 
 from __future__ import annotations
@@ -125,20 +124,6 @@ def with_profile(grid: Grid, weights: Floats, limit: float) -> float:
     return spent
 
 
-def learned(grid: Grid, weights: Floats, seed: int) -> tuple[float, float]:
-    """A learner on the application's scenarios alone, until it stops by itself: its cost in s, weighted slowdown."""
-    rows = [int(row) for row in np.flatnonzero(weights)]
-    own, cost, spent = grid.only(rows), Cost(), 0.0
-    learner = DecisionLearner(own.space, seed)
-    while points := learner.ask(1):
-        samples = measured(own, points[0], cost)
-        spent += sum(sample.cost_s for sample in samples)
-        learner.tell(samples)
-        if learner.should_stop() is not None:
-            break
-    return spent, float(weights[rows] @ slowdowns(select(learner.model(), own)[0], own))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", type=Path)
@@ -163,8 +148,6 @@ def replayed(options: argparse.Namespace) -> dict[str, float]:
     early: defaultdict[str, list[float]] = defaultdict(list)
     reached: list[float] = []
     sums = np.zeros(2)
-    alone: defaultdict[str, list[float]] = defaultdict(list)
-    alone_slow: list[float] = []
     seeds = 0
     for seed in range(options.seeds):
         for grid in grids:
@@ -177,9 +160,6 @@ def replayed(options: argparse.Namespace) -> dict[str, float]:
                 own_early = with_profile(grid, weights, GOOD)
                 early[grid.name].append(own_early / early_s)
                 sums += (own_early, early_s)
-                cost_s, slowdown = learned(grid, weights, seed)
-                alone[grid.name].append(cost_s / spent)
-                alone_slow.append(slowdown)
                 reached.append(limit)
         seeds += 1
         if monotonic() - started > 60.0 * options.minutes:
@@ -190,8 +170,6 @@ def replayed(options: argparse.Namespace) -> dict[str, float]:
         "cost_ratio_reach": round(geometric_mean([mean(of) for of in early.values()]), 4),
         "cost_ratio_reach_median": round(median(ratio for of in early.values() for ratio in of), 4),
         "cost_ratio_reach_total": round(float(sums[0] / sums[1]), 4),
-        "cost_ratio_to_stop": round(geometric_mean([mean(of) for of in alone.values()]), 4),
-        "cost_ratio_to_stop_slowdown": round(mean(alone_slow), 4),
         "cost_weighted_slowdown": round(mean(reached), 4),
         "cost_seeds": seeds,
         "cost_tables": len(grids),
