@@ -139,8 +139,12 @@ class SoonContent(ForestLearner):
 
 
 def test_a_learner_that_has_learned_enough_ends_its_collective() -> None:
-    whole = Bench(["bcast", "allreduce"])
-    bench = Bench(["bcast", "allreduce"], budget_s=whole.run().elapsed_s / 5)
+    def even(scenario: Scenario, choice: Choice) -> float:
+        """The first points say what all take: there is never time for the whole grid."""
+        return true_time_s(replace(scenario, size_bytes=8), choice)
+
+    whole = Bench(["bcast", "allreduce"], truth=even)
+    bench = Bench(["bcast", "allreduce"], budget_s=whole.run().elapsed_s / 5, truth=even)
     bench.campaign.learners = {
         "bcast": SoonContent(bench.spaces["bcast"], 1),
         "allreduce": ForestLearner(bench.spaces["allreduce"], 1),

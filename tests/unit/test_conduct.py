@@ -147,6 +147,13 @@ def test_durations_learn_the_constant_the_ranks_and_the_bytes() -> None:
     assert 1e-4 < durations.expect_s(Scenario("reduce", 4, 1, 8)) < 1e-2
 
 
+def test_noise_on_a_few_bytes_says_nothing_of_a_megabyte() -> None:
+    durations = Durations(first_s=7.0)
+    for size, cost_s in ((1, 4e-4), (2, 4e-4), (4, 5e-4), (8, 1.2e-2)):
+        durations.tell([Sample(Scenario("bcast", 1, 2, size), DEFAULT, Status.OK, (1e-6,), cost_s=cost_s)] * 9)
+    assert durations.expect_s(Scenario("bcast", 1, 2, 1 << 20)) < 2.0
+
+
 def test_an_agenda_prefers_the_gain_for_the_time() -> None:
     durations = Durations(1.0)
     agenda = Agenda(space("bcast"), ForestLearner(space("bcast"), 1), durations)

@@ -19,6 +19,10 @@ _GROWTH = 1.2
 _FEWEST = 3
 _LEAST_S = 1e-6
 _DOUBT = 1e-3
+_BYTES = 2  # the column of these
+# F statistic from which the part of the bytes is believed: a line through noise on a few bytes would say anything of a
+# megabyte.
+_CLEAR = 10.0
 
 
 class Durations:
@@ -64,6 +68,15 @@ def _kind(scenario: Scenario) -> tuple[str, bool]:
     return scenario.collective, scenario.nodes > 1
 
 
+def _solve(rows: Floats, used: Sequence[int]) -> tuple[Floats, float]:
+    """Coefficients of the columns ``used`` that come nearest to ones, and the sum of the squared errors."""
+    # Two rows more, of which each asks that the part of ranks or bytes be nothing.
+    doubt = _DOUBT * np.eye(rows.shape[1])[1:, used]
+    table = np.vstack([rows[:, used], doubt])
+    solved = np.linalg.lstsq(table, np.concatenate([np.ones(len(rows)), np.zeros(len(doubt))]), rcond=None)[0]
+    return solved, float(np.square(rows[:, used] @ solved - 1.0).sum())
+
+
 def _row(scenario: Scenario) -> Floats:
     peers = scenario.ranks if scenario.collective in PER_BLOCK else 1
     return np.array([1.0, math.log2(scenario.ranks), float(scenario.size_bytes * peers)])
@@ -78,11 +91,14 @@ def _line(seen: Sequence[tuple[Scenario, float]]) -> Floats:
     rows = np.stack([_row(scenario) for scenario, _ in seen]) / costs[:, None]
     scale = np.abs(rows).max(axis=0)
     used = [column for column in range(rows.shape[1]) if scale[column] > 0.0]
+    rows = rows / np.where(scale > 0.0, scale, 1.0)
+    if _BYTES in used:
+        without = [column for column in used if column != _BYTES]
+        error, error_without = _solve(rows, used)[1], _solve(rows, without)[1]
+        if (error_without - error) * max(len(costs) - len(used), 1) < _CLEAR * error:
+            used = without
     while True:
-        # Two rows more, of which each asks that the part of ranks or bytes be nothing.
-        doubt = _DOUBT * np.eye(rows.shape[1])[1:, used]
-        table = np.vstack([rows[:, used] / scale[used], doubt])
-        solved = np.linalg.lstsq(table, np.concatenate([np.ones(len(costs)), np.zeros(len(doubt))]), rcond=None)[0]
+        solved, _ = _solve(rows, used)
         if len(used) == 1 or solved.min() >= 0.0:
             break
         del used[int(solved.argmin())]
