@@ -103,6 +103,16 @@ def test_run_proves_that_the_files_were_loaded(mpi: Installation, tuned: Path, a
     assert f"in force: {evidence}" in done.stderr
 
 
+def test_a_tuning_without_a_rule_sets_nothing(mpi: Installation, tmp_path: Path, application: Path) -> None:
+    write(tmp_path, mpi, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
+    assert colltune("env", tmp_path).stdout == ""
+    done = colltune("run", "--prove", tmp_path, "--", mpi.mpiexec, "-n", "2", application)
+    assert (done.returncode, done.stdout) == (0, "sum 1\nsum 1\n")
+    assert "no rule" in done.stderr
+    told = colltune("run", tmp_path, "--", "env").stdout
+    assert "TUNING_JSON_FILE" not in told
+
+
 def test_run_keeps_the_exit_code_of_a_proven_job(mpi: Installation, tuned: Path, application: Path) -> None:
     done = colltune("run", tuned, "--prove", "--", mpi.mpiexec, "-n", "2", application, "fail")
     assert done.returncode == 6

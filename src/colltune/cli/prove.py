@@ -37,6 +37,8 @@ def run_and_prove(
     Where MPICH tells what it loaded, what it says is taken out of the standard output; a command that sends the
     output of MPI elsewhere finds it there.
     """
+    if not variables:
+        return run_child(command, environment), Proof(True, "it has no rule, so the library's own choice stands")
     asks = has_summary(*mpi) and not environment.get(SUMMARY_VARIABLE)
     summary = SummaryFilter()
     child_environment = {**environment, SUMMARY_VARIABLE: "1"} if asks else dict(environment)
