@@ -27,6 +27,7 @@ from colltune.emit.openmpi_reader import read_rows
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 from colltune.native_build import build, build_library
+from colltune.replay import departing
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from colltune.verify.conformance import replay_arguments, run_conformance
@@ -339,7 +340,9 @@ def test_tune_run_check_verify_and_explain(openmpi: Installation, programs: Path
     ran = colltune("run", "--prove", str(tuned), "--", *application[:3], "-x", f"LD_PRELOAD={programs}/names.so",
                    application[3], "256")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    assert "the tuning was in force: the kernel saw" in ran.stderr
+    # Two ranks may have nothing to gain; a tuning without a rule sets nothing.
+    evidence = "the kernel saw" if departing(load_tuning(tuned).rule_sets) else "it has no rule"
+    assert f"the tuning was in force: {evidence}" in ran.stderr
     checked = colltune("check", str(tuned), "--short")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     verified = colltune("verify", str(tuned), "--launches", "2")

@@ -37,7 +37,7 @@ def colltune(*arguments: str, timeout_s: float = 240.0) -> subprocess.CompletedP
 
 
 def tune(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return colltune("tune", *more, "--mpiexec", str(mpi.mpiexec), "--out", str(out), "--budget", "300s")
+    return colltune("tune", *more, "--mpiexec", str(mpi.mpiexec), "--out", str(out), "--budget", "150s")
 
 
 @pytest.fixture(scope="module")

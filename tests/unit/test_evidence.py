@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
@@ -139,7 +140,7 @@ def test_only_mpich_from_5_0_on_speaks_for_itself() -> None:
 def tuned(tmp_path: Path) -> Path:
     files = {"mpich/coll.json": b"{}", "mpich/ch4.json": b"{}"}
     variables = {GENERAL: "{directory}/mpich/coll.json", CH4: "{directory}/mpich/ch4.json"}
-    rules = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE)}
+    rules = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("binomial"))}
     environment = Environment("mpich", "4.3.2", "0", "a machine", 1, 2, "single")
     save_tuning(tmp_path, Tuning(environment, rules, files, variables))
     return tmp_path
