@@ -14,7 +14,6 @@ from pathlib import Path
 
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.rules import RuleSet
-from colltune.emit.contract import variables_for
 from colltune.emit.live import LIVE_FILE, parse_live
 from colltune.liveselect import FOLDER, live_files
 from colltune.mpi.application import tuned_command
@@ -104,13 +103,10 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> T
         name: RuleSet.always(name, rules.basis) if name in collectives else rules
         for name, rules in tuning.rule_sets.items()
     }
-    emitter = bench.emitter
-    written = emitter.emit(list(rule_sets.values()))
-    variables = variables_for(emitter, Path(f"{{directory}}/{emitter.name}"), written)
-    files = {f"{emitter.name}/{name}": data for name, data in written.items()}
+    left = bench.tuning(rule_sets)
     live = parse_live(tuning.files[f"{FOLDER}/{LIVE_FILE}"].decode("ascii"))
-    files |= live_files(bench, {name: rules for name, rules in live.items() if name not in collectives})
-    return replace(tuning, rule_sets=rule_sets, files=files, variables=variables)
+    selector = live_files(bench, {name: rules for name, rules in live.items() if name not in collectives})
+    return replace(tuning, rule_sets=rule_sets, files={**left.files, **selector}, variables=left.variables)
 
 
 def _wait(argv: Sequence[str], environment: Mapping[str, str], output: int, patience_s: float | None) -> int | None:

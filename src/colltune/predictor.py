@@ -17,7 +17,6 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.distill.rules import distill_proven
-from colltune.emit.contract import variables_for
 from colltune.pretrained.families import family_of_choice
 from colltune.pretrained.hardware import Hardware, hardware_to_dict
 from colltune.pretrained.model import PretrainedModel
@@ -83,13 +82,9 @@ def predict(
         decided = {guess.scenario: guess.choice for guess in own}
         rules = distill_proven(decided, space, bench.catalogue.collective(name).basis)
         rule_sets[name] = bench.expressible(rules)
-    folder, emitter = bench.emitter.name, bench.emitter
-    written = emitter.emit(list(rule_sets.values()))
-    files = {f"{folder}/{name}": data for name, data in written.items()}
-    variables = variables_for(emitter, Path(f"{{directory}}/{folder}"), written)
+    tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
-    tuning = Tuning(bench.environment, rule_sets, files, variables, _summary(guesses, hardware, took_s))
-    return PredictResult(tuning, guesses, took_s)
+    return PredictResult(replace(tuning, summary=_summary(guesses, hardware, took_s)), guesses, took_s)
 
 
 def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:

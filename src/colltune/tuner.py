@@ -24,7 +24,6 @@ from colltune.core.topology import Topology
 from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, models_of, proven_rules
 from colltune.distill.reproducible import distill_reproducible
 from colltune.distill.rules import distill
-from colltune.emit.contract import variables_for
 from colltune.emit.live import live_basis
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
@@ -133,12 +132,7 @@ def tune(
         return proven_rules(workbench, spaces, decided, results) | fixed
 
     def emitted(decisions: Mapping[str, RuleSet]) -> Tuning:
-        folder, emitter = workbench.emitter.name, workbench.emitter
-        written = {name: workbench.expressible(rules) for name, rules in decisions.items()}
-        files = emitter.emit(list(written.values()))
-        variables = variables_for(emitter, Path(f"{{directory}}/{folder}"), files)
-        named = {f"{folder}/{name}": data for name, data in files.items()}
-        return Tuning(workbench.environment, written, named, variables)
+        return workbench.tuning({name: workbench.expressible(rules) for name, rules in decisions.items()})
 
     gate: list[GateResult] = []
     if options.gate:

@@ -16,13 +16,14 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
-from colltune.emit.contract import Emitter
+from colltune.emit.contract import Emitter, variables_for
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, find_job
 from colltune.mpi.launch import Command, Request, launch
 from colltune.native_build import build, cache_directory
+from colltune.store.tuning import Tuning
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 _PATIENCE_S = 120.0
@@ -66,6 +67,13 @@ class Workbench:
     def expressible(self, rule_set: RuleSet) -> RuleSet:
         """What this library's file can say of rules that were made from all shapes of this job."""
         return self.backend.expressible(rule_set, shapes(self.nodes, self.ppn))
+
+    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        """``rule_sets`` in this library's files, and the variables by which it reads those that there are."""
+        folder, files = self.emitter.name, self.emitter.emit(list(rule_sets.values()))
+        variables = variables_for(self.emitter, Path(f"{{directory}}/{folder}"), files)
+        named = {f"{folder}/{name}": data for name, data in files.items()}
+        return Tuning(self.environment, rule_sets, named, variables)
 
     def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
         """What ``choice`` decides in ``scenario`` that it has in common with other scenarios, in the library's file."""
