@@ -45,6 +45,7 @@ def test_indented_commands_do_not_escape() -> None:
 def test_the_commands_of_a_page_run(mpi: Installation, page: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PBS_O_WORKDIR": str(tmp_path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     environment["PATH"] = os.pathsep.join([str(commands(tmp_path)), str(mpi.mpiexec.parent), environment["PATH"]])
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     for block in blocks(page):
         lines = [line for line in block.splitlines() if not _INSTALLING.match(line)]
         script = "\n".join(lines) if block.startswith("#!") else "set -e\n" + "\n".join(lines)
