@@ -32,7 +32,8 @@ from colltune.core.scenario import SizeBasis
 from colltune.emit.live import LIVE_FILE, LiveEmitter
 from colltune.native_build import build_library
 from colltune.store.tuning import load_tuning, tuned_sizes
-from colltune.tuner import Listener, TuneOptions, tune
+from colltune.tune_contract import Listener, TuneOptions
+from colltune.tuner import tune
 from colltune.verification import scenarios_to_verify, verify
 from colltune.verify.verdict import Verdict, fewest_launches
 from colltune.workbench import MachineOptions, Workbench, open_workbench

@@ -34,7 +34,7 @@ from colltune.store.tuning import Tuning, load_tuning, write_files
 if TYPE_CHECKING:
     import pandas
 
-    from colltune.tuner import Listener
+    from colltune.tune_contract import Listener
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def tune(
 
     ``listener`` hears of the progress. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
     """
-    from colltune.tuner import TuneOptions, require_writable
+    from colltune.tune_contract import TuneOptions, require_writable
     from colltune.tuner import tune as run_tune
     from colltune.workbench import MachineOptions, open_workbench
 

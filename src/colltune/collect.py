@@ -159,10 +159,7 @@ def collect(
     if options.largest_bytes < options.smallest_bytes:
         raise InputError("the largest message is smaller than the smallest", "Give for example --max-size 1MiB")
     spaces = {name: subject.space(name, scenarios_of(name, subject, options)) for name in options.collectives}
-    path = journal_of(out)
-    resumed = options.resume and path.exists()
-    opened = Journal.open(path, subject.environment) if resumed else Journal.create(path, subject.environment)
-    with opened as journal:
+    with Journal.begin(journal_of(out), subject.environment, options.resume) as journal:
         collection = _Collection(subject, options, spaces, journal, progress, clock, stop or StopRequest())
         try:
             collection.run()

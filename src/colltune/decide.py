@@ -17,7 +17,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
-from colltune.distill.rules import distill_proven
+from colltune.distill.rules import distill, distill_proven
 from colltune.distill.selection import Selection
 from colltune.learn.contract import Learner
 from colltune.learn.measured import MeasuredModel
@@ -211,4 +211,15 @@ def proven_rules(
             basis_of(name),
         )
         for name, choices in decided.items()
+    }
+
+
+def unproven_rules(
+    bench: Bench, spaces: Mapping[str, Space], models: Mapping[str, Model], samples: Sequence[Sample]
+) -> dict[str, RuleSet]:
+    """Rules of all that the models hold for the fastest, proven or not."""
+    medians = medians_of(samples)
+    return {
+        name: distill(models[name], space, medians, bench.catalogue.collective(name).basis)
+        for name, space in spaces.items()
     }

@@ -12,7 +12,7 @@ from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
 from colltune.profile.application import Profile, stakes
 from colltune.store.tuning import Tuning
-from colltune.tuner import TuneOptions, TuneResult, gate_summary
+from colltune.tune_contract import TuneOptions, TuneResult, gate_summary
 from colltune.verify.application import Checked
 from colltune.verify.gate import GateResult, Verdict
 

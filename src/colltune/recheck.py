@@ -30,11 +30,9 @@ _LONGEST_SHARE = 0.05
 
 def begin_journal(path: Path, environment: Environment, resume: bool, note: Callable[[str], None]) -> Journal:
     """A new one, or with ``resume`` that of a campaign that was cut off; an earlier one goes into the history."""
-    if resume and path.exists():
-        return Journal.open(path, environment)
-    if (place := archive(path.parent)) is not None:
+    if not resume and (place := archive(path.parent)) is not None:
         note(f"what was measured here before is kept in {place}")
-    return Journal.create(path, environment)
+    return Journal.begin(path, environment, resume)
 
 
 def reused(

@@ -7,7 +7,7 @@ launches carry noise (``STEADY``); the comparison of files in force is left out,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,8 +20,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.topology import Top
-from colltune.decide import candidates_of, decide, medians_of, models_of, proven_rules
-from colltune.distill.rules import distill
+from colltune.decide import candidates_of, decide, medians_of, models_of, proven_rules, unproven_rules
 from colltune.emit.simulated import SimulatedEmitter
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
@@ -32,7 +31,7 @@ from colltune.schedule.topology_files import load_topology
 from colltune.simulation import Simulation
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
-from colltune.tuner import Listener, TuneOptions, TuneResult, summarize
+from colltune.tune_contract import Listener, TuneOptions, TuneResult, summarize
 from colltune.verify.gate import GateResult
 from colltune.workbench import check_collectives
 
@@ -73,15 +72,14 @@ def tune_simulated(
     listener, stop = listener or Listener(), stop or StopRequest()
     if options.reproducible:
         raise InputError("--reproducible is about the bits of a real library's results", "Leave it out with --simulate")
-    if options.budget_s <= 0.0 or options.largest_bytes < options.smallest_bytes:
-        raise InputError("the budget and the range of sizes must not be empty", "Give for example --budget 5m")
+    options.require_something()
     collectives, nothing = check_collectives(options.collectives, simulation.catalogue)
     listener.stage("checking the simulator's algorithms")
     spaces = {
         name: _candidates(simulation.space(name, options.smallest_bytes, options.largest_bytes)) for name in collectives
     }
     clock = _Clock()
-    with _journal(out / JOURNAL, simulation, options.resume) as journal:
+    with Journal.begin(out / JOURNAL, simulation.environment, options.resume) as journal:
         outcome, models = _measure(simulation, options, spaces, journal, listener, clock, stop)
     share = {"launches": 1, "launch_s": 0.0, "wall_s": outcome.elapsed_s, "inside_collectives_s": clock.machine_s}
     decided = {
@@ -93,11 +91,7 @@ def tune_simulated(
         gate = _prove(simulation, options, decided, outcome, out, listener, clock, stop)
         rule_sets = proven_rules(simulation, spaces, decided, gate)
     else:
-        medians = medians_of(outcome.samples)
-        rule_sets = {
-            name: distill(models[name], spaces[name], medians, simulation.catalogue.collective(name).basis)
-            for name in spaces
-        }
+        rule_sets = unproven_rules(simulation, spaces, models, outcome.samples)
     outcome = replace(outcome, interrupted=stop.made)
     files = SimulatedEmitter().emit(list(rule_sets.values()))
     summary = summarize(options, outcome, gate, share)
@@ -115,11 +109,6 @@ def _candidates(space: Space) -> Space:
         return tuple(choice for choice in space.choices(scenario) if choice != DEFAULT)
 
     return Space(space.collective, space.scenarios, legal)
-
-
-def _journal(path: Path, simulation: Simulation, resume: bool) -> Journal:
-    opened: Callable[..., Journal] = Journal.open if resume and path.exists() else Journal.create
-    return opened(path, simulation.environment)
 
 
 def _measure(

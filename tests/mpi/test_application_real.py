@@ -24,7 +24,7 @@ from colltune.liveselect import live_files
 from colltune.mpi.installation import Installation
 from colltune.profile.application import Profile
 from colltune.store.tuning import Tuning, load_tuning
-from colltune.tuner import Listener, TuneOptions, TuneResult, gate_summary
+from colltune.tune_contract import Listener, TuneOptions, TuneResult, gate_summary
 from colltune.verify.gate import GateResult, Verdict
 from colltune.workbench import MachineOptions, Workbench, open_workbench
 

@@ -24,7 +24,7 @@ from colltune.profile.files import load_profile
 from colltune.store.history import latest_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
-from colltune.tuner import Listener
+from colltune.tune_contract import Listener
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"

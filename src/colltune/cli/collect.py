@@ -51,7 +51,7 @@ def collect(
     from colltune.evaluate.table import require_format
     from colltune.measure.contract import Effort
     from colltune.simulation import Simulation, open_simulation
-    from colltune.tuner import require_writable
+    from colltune.tune_contract import require_writable
     from colltune.workbench import MachineOptions, Workbench, check_collectives, open_workbench
 
     require_format(out)

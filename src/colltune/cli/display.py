@@ -16,7 +16,7 @@ from colltune.cli.doctor import CROWDED
 from colltune.core.units import format_duration, format_size
 from colltune.report.tables import Gain, gains_table
 from colltune.simulation import Simulation
-from colltune.tuner import Listener, TuneResult
+from colltune.tune_contract import Listener, TuneResult
 from colltune.verify.gate import GateResult, Verdict
 from colltune.workbench import Workbench
 

@@ -59,7 +59,7 @@ def evaluate(
     from colltune.evaluation import Plan, evaluate, load, load_weights
     from colltune.learn.scaling import Scaling
     from colltune.strategies import contestants
-    from colltune.tuner import require_writable
+    from colltune.tune_contract import require_writable
 
     if scaling and scaling not in list(Scaling):
         raise InputError(f"there is no scaling {scaling!r}", f"There are {', '.join(Scaling)}")

@@ -15,7 +15,7 @@ from colltune.cli.stopping import heed_scheduler
 if TYPE_CHECKING:
     from colltune.priors import PriorSources
     from colltune.profile.application import Profile
-    from colltune.tuner import TuneOptions
+    from colltune.tune_contract import TuneOptions
 
 
 def tune(
@@ -89,7 +89,7 @@ def tune(
     budget_s, smallest, largest = parse_duration(budget), parse_size(min_size), parse_size(max_size)
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
     from colltune.cli.display import Display
-    from colltune.tuner import TuneOptions, require_writable
+    from colltune.tune_contract import TuneOptions, require_writable
     from colltune.tuner import tune as run_tune
     from colltune.workbench import MachineOptions, open_workbench
 

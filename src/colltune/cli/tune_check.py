@@ -13,7 +13,7 @@ from colltune.profile.application import Profile
 from colltune.proof import workplace
 from colltune.replay import departing
 from colltune.store.tuning import save_tuning
-from colltune.tuner import Listener, TuneOptions, TuneResult
+from colltune.tune_contract import Listener, TuneOptions, TuneResult
 from colltune.workbench import Workbench
 
 

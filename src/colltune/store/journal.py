@@ -126,6 +126,11 @@ class Journal:
         return journal
 
     @classmethod
+    def begin(cls, path: Path | str, environment: Environment, resume: bool) -> Self:
+        """A new journal, or with ``resume`` the one that is there, if any. Raises as ``create`` and ``open`` do."""
+        return cls.open(path, environment) if resume and Path(path).exists() else cls.create(path, environment)
+
+    @classmethod
     def _locked(cls, path: Path, descriptor: int, clock: Callable[[], float]) -> Self:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
