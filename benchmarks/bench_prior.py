@@ -120,9 +120,11 @@ def times_of(grid: Grid) -> dict[tuple[Scenario, Choice], float]:
 def timed_part(seeds: int, tables: Tables) -> dict[str, float]:
     """Predictions for a cluster from all others, without measuring, where they share at least two algorithms."""
     rows = {}
+    copied: list[float] = []
     for names in (PICO, MPI_ADVANCE):
         for collective, by_cluster in grids_of(names, FEWEST_SCENARIOS).items():
             for name, grid in by_cluster.items():
+                copied += [slow for key, other in by_cluster.items() if key != name for slow in copying(grid, other)]
                 others = [times_of(other) for key, other in by_cluster.items() if key != name]
                 shared = [c for c in grid.choices if any(c == choice for times in others for _, choice in times)]
                 if len(shared) >= 2:
@@ -139,7 +141,28 @@ def timed_part(seeds: int, tables: Tables) -> dict[str, float]:
         "unseen_better_than_default": fmean(row["slowdown"] <= row["default"] for row in compared),
         "unseen_random_slowdown": fmean(row["random"] for row in rows.values()),
         "unseen_cases": len(rows),
+        "unseen_copied_winner": fmean(copied),
+        "unseen_copied_scenarios": len(copied),
     }
+
+
+def copying(grid: Grid, other: Grid) -> list[float]:
+    """Slowdown of the choice that was fastest on another cluster, in each scenario that was measured on both.
+
+    What the other one's measurements can tell at best: no model stands between.
+    """
+    both = [choice for choice in grid.choices if choice in other.columns]
+    here = grid.time_s[:, [grid.columns[choice] for choice in both]]
+    there = other.time_s[:, [other.columns[choice] for choice in both]]
+    row_there = {scenario: row for row, scenario in enumerate(other.scenarios)}
+    found = []
+    for row, scenario in enumerate(grid.scenarios):
+        if scenario in row_there:
+            theirs = np.where(np.isfinite(here[row]), there[row_there[scenario]], np.nan)
+            if np.isfinite(theirs).sum() >= 2:
+                mine = here[row][np.isfinite(theirs)]
+                found.append(float(here[row, np.nanargmin(theirs)] / mine.min()))
+    return found
 
 
 def predicted_slowdown(
