@@ -57,7 +57,7 @@ static int ct__run(ct_state *state, const ct_a2av_call *c, const ct_exchange *x,
  * reduction that runs while the blocks travel. */
 static int ct__run_beside(ct_state *state, const ct_a2av_call *c, const ct_exchange *x, int choice)
 {
-    ct_statistic mine = ct_exchange_statistic(x, state->team->size), agreed = mine;
+    ct_statistic mine = ct_exchange_statistic(x, state->team->rank, state->team->size), agreed = mine;
     if (choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice])) {
         CT_TRY(ct__run(state, c, x, choice, &agreed));
     } else {
@@ -83,7 +83,7 @@ static int ct__run_chosen(ct_state *state, const ct_a2av_call *c)
     ct_exchange x;
     int code = ct__exchange_set(c, state->team->size, &x);
     if (code == MPI_SUCCESS && agreement == CT_AGREE_NOW) {
-        ct_statistic agreed = ct_exchange_statistic(&x, state->team->size);
+        ct_statistic agreed = ct_exchange_statistic(&x, state->team->rank, state->team->size);
         code = ct__agree(state->team->comm, &agreed);
         state->agreements++;
         if (code == MPI_SUCCESS) {
@@ -142,7 +142,7 @@ static int ct__call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *c)
     ct_alltoallv_choice normal = ct_choice_normal(choice, team->size);
     int code = ct__exchange_set(c, team->size, &x);
     if (code == MPI_SUCCESS) {
-        ct_statistic statistic = ct_choice_agrees(&normal) ? ct_exchange_statistic(&x, team->size) : (ct_statistic){0};
+        ct_statistic statistic = ct_choice_agrees(&normal) ? ct_exchange_statistic(&x, team->rank, team->size) : (ct_statistic){0};
         code = ct_run(team, &x, &normal, &statistic);
     }
     ct__exchange_free(&x);

@@ -134,34 +134,36 @@ int ct_block_unpack(const ct_side *side, int peer, const char *from, MPI_Comm co
     return PMPI_Unpack(from, (int)bytes, &position, ct_side_at(side, peer), (int)ct_side_count(side, peer), ct_side_type(side, peer), comm);
 }
 
+/* Bytes to all ranks, or from them, and how many of the blocks are empty. */
 static ct_statistic ct__side_statistic(const ct_side *side, int size)
 {
-    int64_t count = 0, peers = 0;
+    int64_t count = 0, empty = 0;
     if (side->types != NULL) {
         for (int peer = 0; peer < size; peer++) {
             count += side->each_bytes[peer];
-            peers += side->each_bytes[peer] != 0;
+            empty += side->each_bytes[peer] == 0;
         }
-        return (ct_statistic){.bytes = count, .peers = peers};
+        return (ct_statistic){.bytes = count, .idle = empty};
     }
     if (side->wide) {
         for (int peer = 0; peer < size; peer++) {
             count += ((const MPI_Count *)side->counts)[peer];
-            peers += ((const MPI_Count *)side->counts)[peer] != 0;
+            empty += ((const MPI_Count *)side->counts)[peer] == 0;
         }
     } else {
         const int *counts = side->counts;
         for (int peer = 0; peer < size; peer++) {
             count += counts[peer];
-            peers += counts[peer] != 0;
+            empty += counts[peer] == 0;
         }
     }
-    return (ct_statistic){.bytes = count * side->type_bytes, .peers = side->type_bytes ? peers : 0};
+    return (ct_statistic){.bytes = count * side->type_bytes, .idle = side->type_bytes ? empty : size};
 }
 
-ct_statistic ct_exchange_statistic(const ct_exchange *x, int size)
+ct_statistic ct_exchange_statistic(const ct_exchange *x, int rank, int size)
 {
-    ct_statistic all = ct__side_statistic(&x->send, size), received = ct__side_statistic(&x->receive, size);
-    ct_statistic_join(&all, &received);
-    return all;
+    ct_statistic sent = ct__side_statistic(&x->send, size), received = ct__side_statistic(&x->receive, size);
+    int64_t own = ct_side_bytes(&x->send, rank);
+    int64_t busier = sent.bytes > received.bytes ? sent.bytes : received.bytes;
+    return (ct_statistic){.bytes = busier - own, .idle = sent.idle + received.idle - (own == 0 ? 2 : 0)};
 }

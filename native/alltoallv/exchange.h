@@ -36,10 +36,11 @@ typedef struct {
     ct_side send, receive;
 } ct_exchange;
 
-/* What all ranks agree on before they choose; both by MPI_MAX, so that it may be gathered in any order. */
+/* What all ranks agree on before they choose; both by MPI_MAX, so that it may be gathered in any order. A rank's block for
+ * itself is no message and does not count. */
 typedef struct {
     int64_t bytes; /* that the busiest rank sends, or receives, if that is more */
-    int64_t peers; /* to which, or from which, a rank has anything: the most of any rank */
+    int64_t idle;  /* empty blocks, sent and received together, of the rank that has most of them; 2 (P - 1) if all are */
 } ct_statistic;
 
 static inline int64_t ct_side_count(const ct_side *side, int peer)
@@ -77,13 +78,13 @@ int ct_block_pack(const ct_side *side, int peer, char *to, MPI_Comm comm);
 int ct_block_unpack(const ct_side *side, int peer, const char *from, MPI_Comm comm);
 
 /* This rank's part of the statistic. */
-ct_statistic ct_exchange_statistic(const ct_exchange *x, int size);
+ct_statistic ct_exchange_statistic(const ct_exchange *x, int rank, int size);
 static inline void ct_statistic_join(ct_statistic *into, const ct_statistic *other)
 {
     if (other->bytes > into->bytes)
         into->bytes = other->bytes;
-    if (other->peers > into->peers)
-        into->peers = other->peers;
+    if (other->idle > into->idle)
+        into->idle = other->idle;
 }
 
 /* What copying costs where time is simulated, and data are not carried; on a real machine it simply takes time. */

@@ -8,7 +8,7 @@
 
 enum {
     CT_SIZE_CLASSES = 64, /* of the average block, two for each power of two */
-    CT_FILL_CLASSES = 3,  /* of the peers of the busiest rank: up to 1/16, up to 1/4, more */
+    CT_FILL_CLASSES = 5,  /* of the blocks that are not empty: up to 1/16, 1/4, 1/2, 3/4, more */
     CT_CHOICES_MOST = 32
 };
 
@@ -31,13 +31,18 @@ static inline int ct_size_class(uint64_t average_bytes)
 /* The least average block of a class; of class CT_SIZE_CLASSES, what lies beyond all. */
 int64_t ct_size_class_low(int size_class);
 
-static inline int ct_fill_class(int64_t peers, int size) { return peers * 16 <= size ? 0 : peers * 4 <= size ? 1 : 2; }
+/* Of the rank with the fewest blocks: so at least this share of all pairs of ranks has something to send. */
+static inline int ct_fill_class(int64_t idle, int size)
+{
+    int64_t most = 2 * ((int64_t)size - 1), has = most - idle;
+    return has * 16 <= most ? 0 : has * 4 <= most ? 1 : has * 2 <= most ? 2 : has * 4 <= most * 3 ? 3 : 4;
+}
 
-/* The choice's index for what was agreed. */
+/* The choice's index for what was agreed; `size` is 2 at the least. */
 static inline int ct_table_find(const ct_table *table, const ct_statistic *statistic, int size)
 {
-    int fill = ct_fill_class(statistic->peers, size);
-    return table->choice_at[fill][ct_size_class((uint64_t)statistic->bytes / (unsigned)size)];
+    int fill = ct_fill_class(statistic->idle, size);
+    return table->choice_at[fill][ct_size_class((uint64_t)statistic->bytes / (unsigned)(size - 1))];
 }
 
 /* Whether the file at `path` has an entry for these many ranks. Any fault in the file: none. */

@@ -100,7 +100,7 @@ static int ct__library(ct_team *team, const ct_exchange *x)
 static int ct__carry_out(ct_team *team, const ct_request *r, const ct_exchange *x)
 {
     ct_alltoallv_choice normal = ct_choice_normal(&r->choice, team->size);
-    ct_statistic statistic = ct_exchange_statistic(x, team->size);
+    ct_statistic statistic = ct_exchange_statistic(x, team->rank, team->size);
     if (r->choice.algorithm == CT_ALLTOALLV_LIBRARY)
         return ct__library(team, x);
     if (r->choice.algorithm == CT_ALLTOALLV_LINEAR && r->choice.direct_above > 0 && r->choice.direct_above < team->size)

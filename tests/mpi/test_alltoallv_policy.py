@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from colltune.alltoallv.setting import Setting
+from colltune.alltoallv.table import FILLS, Entry, Rule, around, find, load_table, save_table
 from colltune.mpi.installation import Installation
 
 _ROOT = Path(__file__).parents[2]
@@ -156,9 +158,6 @@ def test_sizes_that_swing_are_left_to_the_library_for_longer_and_longer(protocol
 
 @pytest.mark.mpi
 def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL, tmp_path: Path) -> None:
-    from colltune.alltoallv.setting import Setting
-    from colltune.alltoallv.table import Entry, Rule, around, find, load_table, save_table
-
     rules = [Rule(*around(64), Setting("parata", 4, 2, 256)), Rule(*around(128), Setting("linear", 0, 8))]
     save_table(tmp_path / "t.json", [Entry((5, 9), (2, 4), tuple(rules))], {"note": 'a {"quoted" name'})
     assert load_table(tmp_path / "t.json")[0].rules == tuple(rules)
@@ -166,9 +165,37 @@ def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL,
     path = str(tmp_path / "t.json").encode()
     assert protocol.ct_table_load(path, 8, 4, compact, why, 256) & 1, why.value
     for average in (1, 47, 48, 63, 64, 95, 96, 127, 128, 191, 192, 5000):
-        index = protocol.find_choice(compact, ctypes.c_int64(average * 8), ctypes.c_int64(8), 8)
+        index = protocol.find_choice(compact, ctypes.c_int64(average * 7), ctypes.c_int64(0), 8)
         expected = find(load_table(tmp_path / "t.json"), 8, 4, average)
         assert (index == 0) == (expected.algorithm == "library"), average
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [3, 8, 16, 33])
+def test_the_fill_of_a_call_has_the_class_that_the_table_means(
+    protocol: ctypes.CDLL, tmp_path: Path, ranks: int
+) -> None:
+    rules = tuple(Rule(0, 1 << 30, Setting("linear", 0, 1 + at), (at,)) for at in range(len(FILLS)))
+    save_table(tmp_path / "t.json", [Entry((ranks, ranks), (1, 64), rules)], {})
+    compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
+    assert protocol.ct_table_load(str(tmp_path / "t.json").encode(), ranks, 4, compact, why, 256) & 1, why.value
+    most = 2 * (ranks - 1)
+    for idle in range(most + 1):
+        index = protocol.find_choice(compact, ctypes.c_int64(800), ctypes.c_int64(idle), ranks)
+        assert index - 1 == next(at for at, share in enumerate(FILLS) if most - idle <= share * most), idle
+
+
+@pytest.mark.mpi
+def test_the_statistic_leaves_out_what_a_rank_keeps(protocol: ctypes.CDLL) -> None:
+    def statistic(sent: list[int], received: list[int], rank: int) -> list[int]:
+        found, array = (ctypes.c_int64 * 2)(), ctypes.c_int * len(sent)
+        protocol.statistic_of(array(*sent), array(*received), rank, len(sent), found)
+        return list(found)
+
+    assert statistic([5, 9, 0, 7], [5, 0, 0, 4], 0) == [16, 3]
+    assert statistic([0, 9, 0, 7], [0, 0, 0, 4], 0) == [16, 3]
+    assert statistic([1, 0, 9, 0], [2, 0, 20, 30], 1) == [52, 1]
+    assert statistic([0, 3, 0, 0], [0, 3, 0, 0], 1) == [0, 6]
 
 
 @pytest.mark.mpi
@@ -181,7 +208,7 @@ def test_a_broken_table_leaves_everything_to_the_library(protocol: ctypes.CDLL, 
     compact, why = ctypes.create_string_buffer(b"\xff" * 4096, 4096), ctypes.create_string_buffer(256)
     whole = protocol.ct_table_load(str(tmp_path / "t.json").encode(), 8, 4, compact, why, 256) & 1
     assert not whole
-    assert protocol.find_choice(compact, ctypes.c_int64(800), ctypes.c_int64(8), 8) == 0
+    assert protocol.find_choice(compact, ctypes.c_int64(700), ctypes.c_int64(0), 8) == 0
 
 
 @pytest.mark.mpi

@@ -16,10 +16,18 @@ static double now_ns(void)
 }
 
 int policy_bytes(void) { return (int)sizeof(ct_policy); }
-int find_choice(const ct_table *table, int64_t bytes, int64_t peers, int size)
+int find_choice(const ct_table *table, int64_t bytes, int64_t idle, int size)
 {
-    ct_statistic statistic = {.bytes = bytes, .peers = peers};
+    ct_statistic statistic = {.bytes = bytes, .idle = idle};
     return ct_table_find(table, &statistic, size);
+}
+
+/* Of a rank with these counts, in bytes. */
+void statistic_of(const int *sent, const int *received, int rank, int size, int64_t found[2])
+{
+    ct_exchange x = {.send = {.counts = sent, .type_bytes = 1}, .receive = {.counts = received, .type_bytes = 1}};
+    ct_statistic statistic = ct_exchange_statistic(&x, rank, size);
+    found[0] = statistic.bytes, found[1] = statistic.idle;
 }
 
 /* A repeated call's selection: the communicator's state, and what the protocol says. */
@@ -68,7 +76,7 @@ static double statistic_ns(int calls)
     ct_side_set(&x.receive, NULL, counts, displacements, MPI_BYTE, false);
     double began_ns = now_ns();
     for (int i = 0; i < calls; i++)
-        sum += ct_exchange_statistic(&x, RANKS).bytes;
+        sum += ct_exchange_statistic(&x, 0, RANKS).bytes;
     return (now_ns() - began_ns) / calls;
 }
 

@@ -12,13 +12,17 @@ from colltune.alltoallv.setting import LIBRARY, Setting
 from colltune.core.errors import InputError
 
 FORMAT = 1
-_FILLS = 3  # classes of peers of the busiest rank: up to 1/16 of the ranks, up to 1/4, more
-DENSE = (2,)
+# Classes of the share of blocks that are not empty, of the rank with the fewest: each up to this, the last to all.
+FILLS = (1 / 16, 1 / 4, 1 / 2, 3 / 4, 1.0)
+DENSE = (len(FILLS) - 1,)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``setting`` where the busiest rank's average block is ``low`` to ``high`` bytes and its peers are of ``fill``."""
+    """``setting`` where the busiest rank sends ``low`` to ``high`` bytes a block on average, and ``fill`` is as named.
+
+    A rank's block for itself counts in neither.
+    """
 
     low: int
     high: int
@@ -90,10 +94,10 @@ def _pair(values: Any) -> tuple[int, int]:
 def _rule(rule: Mapping[str, Any]) -> Rule:
     numbers = (int(rule.get(name, 0)) for name in ("radix", "batch", "direct_above"))
     low, high = _pair(rule["average_bytes"])
-    return Rule(low, high, Setting(rule["algorithm"], *numbers), tuple(rule.get("fill", range(_FILLS))))
+    return Rule(low, high, Setting(rule["algorithm"], *numbers), tuple(rule.get("fill", range(len(FILLS)))))
 
 
-def find(entries: Iterable[Entry], ranks: int, ppn: int, average_bytes: int, fill: int = 2) -> Setting:
+def find(entries: Iterable[Entry], ranks: int, ppn: int, average_bytes: int, fill: int = DENSE[0]) -> Setting:
     """What the C library chooses: of entries, and of rules, the first that fits; else the library's own."""
     for entry in entries:
         if entry.ranks[0] <= ranks <= entry.ranks[1] and entry.ppn[0] <= ppn <= entry.ppn[1]:
