@@ -126,7 +126,8 @@ void ct_text_add(ct_text *text, const char *format, ...) __attribute__((format(p
 
 /* ---- measure.c, repeat.c ---- */
 
-/* Called on the group's first rank just before a choice runs for the first time. */
+/* Called on the group's first rank just before a choice runs for the first time, and then with choice -1 now and then
+ * while all are repeated. */
 typedef void ct_notice(void *context, long id, int choice);
 
 /* Called on world rank 0 between timed calls, so that it can serve those that measure elsewhere meanwhile. Returns an

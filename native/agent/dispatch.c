@@ -48,7 +48,8 @@ static int ct__say(ct__server *server, const char *text, size_t length)
 static void ct__notice(void *context, long id, int choice)
 {
     char line[64];
-    int length = snprintf(line, sizeof line, "trying id=%ld choice=%d\n", id, choice);
+    int length = choice < 0 ? snprintf(line, sizeof line, "alive id=%ld\n", id)
+                            : snprintf(line, sizeof line, "trying id=%ld choice=%d\n", id, choice);
     ct__say(context, line, (size_t)length);
 }
 

@@ -7,6 +7,8 @@
 
 /* MPICH's shared-memory collectives start only after 5 calls on a communicator. */
 enum { CT__FRESH_WARM_UP = 8 };
+/* Seconds after which the host, which takes long silence for a hang, hears that slow calls are still under way. */
+static double const CT__ALIVE_S = 1.0;
 static const char *const CT__STATUS[] = {"ok", "inapplicable", "wrong"};
 
 int ct_synchronise(MPI_Comm comm)
@@ -42,6 +44,21 @@ int ct_point_run(ct_point *point, int index, double *elapsed_s)
     point->inside_s += *elapsed_s;
     int restored = ct__steer(choice, false);
     return code == MPI_SUCCESS ? restored : code;
+}
+
+/* An alarm ends a rank that is stuck: should the host have died too, nobody else would. */
+static void ct__tell(ct_point *point, int choice)
+{
+    if (point->rank == 0)
+        point->notice(point->context, point->request->id, choice);
+    point->noticed_s = MPI_Wtime();
+    alarm((unsigned)point->request->limit_s);
+}
+
+void ct_point_alive(ct_point *point)
+{
+    if (MPI_Wtime() - point->noticed_s >= CT__ALIVE_S)
+        ct__tell(point, -1);
 }
 
 /* First call of a choice: is it what was asked for, and is its result right? */
@@ -150,28 +167,26 @@ static void ct__answer(const ct_point *point, const double *mean_s, ct_text *ans
     }
 }
 
-/* An alarm ends a rank that is stuck: should the host have died too, nobody else would. */
-static int ct__measure_all(ct_point *point, double *scratch, ct_notice *notice, void *context)
+static int ct__measure_all(ct_point *point, double *scratch)
 {
     const ct_request *request = point->request;
     int code = MPI_SUCCESS;
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
         double start = MPI_Wtime();
-        if (point->rank == 0)
-            notice(context, request->id, i);
-        alarm((unsigned)request->limit_s);
+        ct__tell(point, i);
         code = ct_point_attend(point);
         if (code == MPI_SUCCESS)
             code = ct__start(point, i);
         point->states[i].cost_s += MPI_Wtime() - start;
     }
-    alarm((unsigned)request->limit_s);
     ct_point_give_up(point);
     if (code == MPI_SUCCESS)
         code = ct_point_repeat(point, scratch);
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++)
-        if (point->states[i].status == CT_OK && !point->states[i].dominated && !point->states[i].hopeless)
+        if (point->states[i].status == CT_OK && !point->states[i].dominated && !point->states[i].hopeless) {
+            ct_point_alive(point);
             code = ct__back_to_back(point, i);
+        }
     alarm(0);
     return code;
 }
@@ -182,7 +197,7 @@ int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct
     char why[160];
     double start = MPI_Wtime();
     ct_point point = {
-        .request = request, .group = group, .random = request->seed * 2 + 1, .attend = attend, .context = context};
+        .request = request, .group = group, .random = request->seed * 2 + 1, .notice = notice, .attend = attend, .context = context};
     MPI_Comm_rank(group->comm, &point.rank);
     MPI_Comm_size(group->comm, &point.size);
     point.call = ct_call_make(request, group->comm, why, sizeof why);
@@ -210,7 +225,7 @@ int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct
     }
     code = ct_group_reserve(group, request);
     if (code == MPI_SUCCESS)
-        code = ct__measure_all(&point, times + choices * most, notice, context);
+        code = ct__measure_all(&point, times + choices * most);
     group->fresh = false;
     for (size_t i = 0; i < choices; i++)
         sums[i] = point.states[i].count > 0 ? point.states[i].own_sum_s / point.states[i].count / point.size : 0.0;

@@ -29,15 +29,18 @@ typedef struct {
     int rank, size;
     uint64_t random;
     double inside_s; /* time of this rank in calls of the collective, all of them */
+    ct_notice *notice;
     ct_attend *attend;
     void *context;
-    double attended_s; /* when it was called last */
+    double noticed_s, attended_s; /* when they were called last */
 } ct_point;
 
 /* One timed call of a choice on all ranks, after a synchronisation. Returns an MPI error code. */
 int ct_point_run(ct_point *point, int index, double *elapsed_s);
 /* Between timed calls: looks after those who want something of rank 0. Returns an MPI error code. */
 int ct_point_attend(ct_point *point);
+/* Between timed calls: tells the host that the ranks are at work, and puts off the alarm that ends one that is stuck. */
+void ct_point_alive(ct_point *point);
 /* Marks the choices whose trial says that they cannot be the best. */
 void ct_point_give_up(ct_point *point);
 /* Repeats every choice until it is known well enough. `scratch`: room for all times. Returns an MPI error code. */

@@ -73,6 +73,7 @@ static int ct__round(ct_point *point, const int *quota)
     }
     for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
         ct_state *state = &point->states[order[i]];
+        ct_point_alive(point);
         code = ct_point_attend(point);
         double start = MPI_Wtime();
         for (int call = 0; call < CT__BURST && state->count < quota[order[i]] && code == MPI_SUCCESS; call++) {

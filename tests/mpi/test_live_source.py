@@ -17,6 +17,7 @@ from colltune.core.errors import LaunchError
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
 from colltune.core.space import Point
+from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 
 pytestmark = pytest.mark.mpi
@@ -141,6 +142,16 @@ def test_an_algorithm_that_ends_or_hangs_the_job_costs_one_relaunch_and_the_rest
     # The last choice of a point may not be to blame for what happens in the repetitions, so it is tried alone.
     assert jobs.launches == (2 if algorithm == "binomial" else 3)
     assert ("quarantine", "bcast") in [(kind, str(f.get("scenario", ""))[21:26]) for kind, f in jobs.events]
+
+
+def test_slow_calls_are_no_hang_however_long_all_take_together(jobs: Jobs, faulty: str) -> None:
+    source = jobs.source(2, silence_s=4.0, LD_PRELOAD=faulty, COLLTUNE_TEST_FAULT="bcast:64:slow")
+    slow = Effort(box_s=0.1, fewest=20, most=20)
+    start_s = time.monotonic()
+    samples = measure(source, [point("bcast", 2, 64, "default", "binomial", "nb", "scatter_ring_allgather")], slow)
+    assert time.monotonic() - start_s > 4.0 + 4 * 5.0 * slow.box_s  # what it may be silent for
+    assert [sample.status for sample in samples] == [Status.OK] * 4
+    assert jobs.launches == 1
 
 
 def test_an_algorithm_that_fails_everywhere_costs_one_relaunch_in_all(jobs: Jobs, faulty: str) -> None:

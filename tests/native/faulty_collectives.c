@@ -3,7 +3,8 @@
  * COLLTUNE_TEST_FAULT=COLLECTIVE:BYTES:WHAT[:CONTROL_VARIABLE=VALUE[:CALL]] strikes rank 1 of the communicator in
  * calls of COLLECTIVE (bcast of MPI_BYTE, allreduce of MPI_FLOAT) with that many bytes (* is any number), from the
  * CALL-th such call on (1), while the control variable has that value. WHAT: wrong (one byte of the result is changed),
- * abort, hang, exit (the process ends in good order).
+ * abort, hang, exit (the process ends in good order),
+ * slow (the call takes a tenth of a second more).
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -45,6 +46,8 @@ static void strike(const char *collective, int bytes, unsigned char *result, MPI
     else if (strcmp(what, "hang") == 0)
         for (;;)
             pause();
+    else if (strcmp(what, "slow") == 0)
+        usleep(100000);
     else if (strcmp(what, "exit") == 0)
         _exit(0);
     else

@@ -176,3 +176,30 @@ def test_a_culprit_is_left_out_of_points_that_were_planned_before_its_fault_was_
     fine = {(s.scenario.size_bytes, s.choice.algorithm) for s in samples if s.status is Status.OK}
     assert fine == {(size, name) for size in sizes for name in ("default", "ring")}
     assert source.launches == 2
+
+
+def test_what_ends_the_job_before_a_word_of_it_is_heard_is_found_by_being_alone() -> None:
+    good, bad = Point(Scenario("bcast", 1, 2, 64), (DEFAULT,)), Point(Scenario("allreduce", 1, 2, 64), (DEFAULT, TREE))
+    fine = [
+        "trying id={0} choice=0",
+        "result id={0} choice=0 status=ok cost_us=1 times_ns=5",
+        "done id={0} inside_us=1",
+    ]
+    # 1 and 2 run at once; then each is alone: 3 is measured, 4 ends the job twice (again as 5), and its choices part.
+    launches = [[], [line.format(3) for line in fine], [], [line.format(6) for line in fine], []]
+    scripts = iter(launches)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "AgentProcess", lambda *_: Scripted(next(scripts, ())))
+        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+        tickets = {source.begin(point, Effort(), (node,)) for node, point in enumerate((good, bad))}
+        samples = []
+        while tickets:
+            answer = source.next_answer()
+            samples += answer.samples
+            tickets -= {answer.ticket} if answer.last else set()
+    found = {(s.scenario.collective, s.choice): s.status for s in samples}
+    assert found == {
+        ("bcast", DEFAULT): Status.OK,
+        ("allreduce", DEFAULT): Status.OK,
+        ("allreduce", TREE): Status.CRASHED,
+    }

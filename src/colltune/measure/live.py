@@ -296,18 +296,23 @@ class LiveSource:
             if suspects == [request] and request.tried >= 0:
                 again += self._blame(request, end)
             else:
-                again.append(self._again(request, request.point, alone=len(suspects) > 1 and request in suspects))
+                alone = request.alone or (len(suspects) > 1 and request in suspects)
+                again.append(self._again(request, request.point, alone=alone))
         self._held.extendleft(reversed(again))
 
     def _nothing_begun(self, request: _Request, end: _AgentEndedError) -> None:
         self._barren += 1
         scenario = request.point.scenario
-        if self._barren >= _BARREN_LAUNCHES:
+        if self._barren >= _BARREN_LAUNCHES and request.alone:
+            # The job ran without it. What began is said by way of rank 0, and the job's end may overtake that.
+            request.tried, self._barren = len(request.point.choices) - 1, 0
+        elif self._barren >= _BARREN_LAUNCHES:
             raise LaunchError(
                 f"{self._barren} MPI jobs ended before they began to measure {scenario}: {end.detail}",
                 "Look at the job's own messages above; `colltune doctor` shows what was found",
             )
-        self._plan.on_event("lost", {"scenario": str(scenario), "detail": end.detail})
+        else:
+            self._plan.on_event("lost", {"scenario": str(scenario), "detail": end.detail})
 
     def _blame(self, request: _Request, end: _AgentEndedError) -> list[_Request]:
         """What is still to be measured of the request that ended the job."""
