@@ -51,30 +51,6 @@ static void ct__next(int rank)
     ct_machine_barrier();
 }
 
-/* Spread-out to `steps` of the peers: all its steps are alike, so that their number tells what all of them take. */
-static int ct__linear_part(ct_team *team, const ct_exchange *x, int batch, int steps)
-{
-    MPI_Request *requests = malloc(sizeof *requests * 2 * (size_t)steps);
-    int code = MPI_SUCCESS;
-    if (batch <= 0 || batch > steps)
-        batch = steps;
-    for (int i = 0; i < steps && code == MPI_SUCCESS; i++) {
-        int offset = 1 + (int)((int64_t)i * (team->size - 1) / steps);
-        int to = (team->rank + offset) % team->size, from = (team->rank - offset + team->size) % team->size;
-        if (i >= batch)
-            code = PMPI_Waitall(2, &requests[2 * (i - batch)], MPI_STATUSES_IGNORE);
-        requests[2 * i] = requests[2 * i + 1] = MPI_REQUEST_NULL;
-        if (code == MPI_SUCCESS && ct_side_bytes(&x->receive, from) > 0)
-            code = ct_block_receive(&x->receive, from, from, CT_TAG_LINEAR, team->comm, &requests[2 * i]);
-        if (code == MPI_SUCCESS && ct_side_bytes(&x->send, to) > 0)
-            code = ct_block_send(&x->send, to, to, CT_TAG_LINEAR, team->comm, &requests[2 * i + 1]);
-    }
-    if (code == MPI_SUCCESS)
-        code = PMPI_Waitall(2 * batch, &requests[2 * (steps - batch)], MPI_STATUSES_IGNORE);
-    free(requests);
-    return code;
-}
-
 /* The library's: runs of peers, each awaited before the next begins. */
 static int ct__library(ct_team *team, const ct_exchange *x)
 {
@@ -103,8 +79,6 @@ static int ct__carry_out(ct_team *team, const ct_request *r, const ct_exchange *
     ct_statistic statistic = ct_exchange_statistic(x, team->rank, team->size);
     if (r->choice.algorithm == CT_ALLTOALLV_LIBRARY)
         return ct__library(team, x);
-    if (r->choice.algorithm == CT_ALLTOALLV_LINEAR && r->choice.direct_above > 0 && r->choice.direct_above < team->size)
-        return ct__linear_part(team, x, r->choice.batch, r->choice.direct_above);
     return ct_run(team, x, &normal, &statistic);
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from colltune.cli.profile_show import print_profile
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.sample import Sample, Status
@@ -58,6 +59,16 @@ def test_a_profile_survives_its_file(tmp_path: Path) -> None:
     profile = replace(merged(tmp_path), command=("mpiexec", "./app"), mpi="mpich 5.0.2")
     save_profile(tmp_path / "saved.json", profile)
     assert load_profile(tmp_path / "saved.json") == profile
+
+
+def test_what_the_record_had_no_room_for_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = merged(tmp_path)
+    print_profile(profile, tmp_path / "app.json", brief=False)
+    assert "no room" not in capsys.readouterr().out
+    print_profile(replace(profile, lost_samples=7, lost_calls=3), tmp_path / "app.json", brief=False)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "7 later arrivals found no room" in told
+    assert "3 calls of kinds that the table had no room for" in told
 
 
 def test_parts_of_single_ranks_add_up(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,23 +157,3 @@ def _timing(shape: Shape, setting: Setting, pattern: Pattern, line: str) -> Timi
     deviation, skewness, quartile_1, quartile_3 = map(float, words[10:14])
     numbers = (deviation, skewness, quartile_1, quartile_3)
     return Timing(shape, setting, pattern, time_s, mean, largest, int(words[9]), *numbers)
-
-
-def extrapolated(timings: Iterable[Timing]) -> Iterator[Timing]:
-    """Spread-out of which two numbers of steps were simulated becomes one timing of all its steps."""
-    parts: dict[tuple[Shape, Setting, Pattern], list[tuple[int, Timing]]] = {}
-    for timing in timings:
-        simulated = timing.setting.direct_above
-        if timing.setting.algorithm != "linear" or simulated == 0:
-            yield timing
-            continue
-        whole = Setting("linear", 0, timing.setting.batch)
-        parts.setdefault((timing.shape, whole, timing.pattern), []).append((simulated, timing))
-    for (shape, whole, pattern), found in parts.items():
-        if len(found) < 2:
-            continue
-        (few, first), (many, second) = sorted(found, key=lambda part: part[0])[:2]
-        slope = (second.time_s - first.time_s) / (many - few)
-        time_s = second.time_s + slope * (shape.ranks - 1 - many)
-        numbers = (second.mean, second.largest, second.peers, second.deviation, second.skewness)
-        yield Timing(shape, whole, pattern, time_s, *numbers, second.quartile_1, second.quartile_3)

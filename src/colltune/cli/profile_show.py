@@ -84,8 +84,9 @@ def _notes(profile: Profile, waiting: float) -> str:
     samples = sum(one.samples for one in profile.calls)
     if not samples:
         return "Waiting was not sampled."
+    lost = f" {profile.lost_samples} later arrivals found no room in the record." if profile.lost_samples else ""
     return (
         f"Waiting ({waiting:.1%} of the time) is estimated from {samples} arrivals, compared on clocks that agree to "
         f"{format_duration(profile.clock_error_s) if profile.clock_error_s else 'the nanosecond (one node)'}. "
-        "Of non-blocking and persistent calls the time is that of the call, not of its completion."
+        f"Of non-blocking and persistent calls the time is that of the call, not of its completion.{lost}"
     )

@@ -60,7 +60,7 @@ class Belief:
         seed: int,
     ) -> None:
         """``theta``: hyperparameters to start from; they are fitted where ``iterations`` is above zero."""
-        self._z, self._choices, self._freedom = z, choices, freedom
+        self._z, self._choices = z, choices
         self._seen = seen
         self.theta = PRIOR_MEAN if theta is None else theta
         self._trend = Trend(seen.z, seen.number, seen.log_time, choices) if len(seen) else None

@@ -147,12 +147,6 @@ def area_under_curve(rows: LabelledRows, make: MakeModel, seed: int) -> float:
     return float(np.mean(found))
 
 
-def best_leaf(rows: LabelledRows, seed: int) -> int:
-    """The least size of a leaf by AUC in cross-validation, as the paper tunes: accuracy would favour common classes."""
-    found = {leaf: area_under_curve(rows, lambda s, n=leaf: make_forest(s, n), seed) for leaf in (1, 2, 4)}  # type: ignore[misc]
-    return max(found, key=lambda leaf: np.nan_to_num(found[leaf]))
-
-
 def importances(rows: LabelledRows, seed: int) -> dict[str, float]:
     """The decrease of the Gini impurity by each column, the greatest first; they sum to 1."""
     weight = make_forest(seed).fit(rows.x, rows.y).feature_importances_
