@@ -36,10 +36,12 @@ void ct_policy_agreed(ct_policy *policy, int choice)
 {
     bool changed = policy->choice >= 0 && choice != policy->choice;
     policy->changes = (policy->changes << 1 | changed) & ((1u << CT__REMEMBERED) - 1);
-    if (changed || policy->choice < 0)
+    if (changed)
         policy->interval = 1;
-    else if (policy->interval < CT_POLICY_INTERVAL_MOST)
-        policy->interval *= 2;
+    else if (policy->choice < 0)
+        policy->interval = CT_POLICY_INTERVAL_FIRST;
+    else if (policy->interval < (policy->changes ? CT_POLICY_INTERVAL_CHANGING : CT_POLICY_INTERVAL_MOST))
+        policy->interval = 4 * policy->interval - 1; /* odd: calls of two kinds by turns are both looked at */
     policy->choice = choice;
     policy->next = policy->calls + policy->interval;
     if (ct__ones(policy->changes) >= CT__CHANGES_MOST)

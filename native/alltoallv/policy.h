@@ -17,7 +17,9 @@ typedef enum {
 
 enum {
     CT_POLICY_LIBRARY = 0,          /* index of the library's own among the choices */
-    CT_POLICY_INTERVAL_MOST = 1024, /* calls between two agreements at the most */
+    CT_POLICY_INTERVAL_FIRST = 3,   /* calls from the first agreement to the next, which are four times as rare each time */
+    CT_POLICY_INTERVAL_CHANGING = 11, /* no rarer while one of the last agreements changed the choice */
+    CT_POLICY_INTERVAL_MOST = 683,  /* the most of them */
     CT_POLICY_REST_FIRST = 64,      /* calls with the library where the choice changes too often */
     CT_POLICY_REST_MOST = 65536
 };
