@@ -1,14 +1,17 @@
 /* Measures settings of the non-uniform all-to-all in one MPI job. Lines in on rank 0's standard input, lines out:
  *
  *     ready ranks=8
- *     measure ID DISTRIBUTION AVERAGE_BYTES REPETITIONS SEED NAME:RADIX:BATCH:DIRECT_ABOVE ...
+ *     measure ID DISTRIBUTION PEERS AVERAGE_BYTES REPETITIONS SEED NAME:RADIX:BATCH:DIRECT_ABOVE ...
  *     time ID 0 1.1e-05 1.2e-05 ...      the slowest rank's seconds, after a barrier; choices take turns
  *     wrong ID 1                         its result was not the library's
  *     done ID
  *
- * The end of the input ends the job. Waiting ranks sleep. */
+ * blocks.h has the distributions; "counts" is the matrix in the file that the program is given. NAME is an algorithm, or
+ * tuned: what a program gets by the table in force, COLLTUNE_ALLTOALLV, on a communicator of its own. The end of the input
+ * ends the job. Waiting ranks sleep. */
 #define _GNU_SOURCE /* nanosleep */
 #include "algorithms.h"
+#include "blocks.h"
 #include "call.h"
 
 #include <stdio.h>
@@ -16,12 +19,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { CT__LINE = 1 << 15, CT__CHOICES = 128, CT__REPETITIONS = 10000 };
+enum { CT__TUNED = -2, CT__SETTLED = 30 /* calls after which agreements are rare */, CT__LINE = 1 << 15, CT__CHOICES = 128, CT__REPETITIONS = 10000 };
 
 typedef struct {
-    char distribution[16];
-    int average, repetitions, choice_count;
-    unsigned seed;
+    ct_blocks blocks;
+    int repetitions, choice_count;
     long id;
     ct_alltoallv_choice choices[CT__CHOICES];
 } ct__request;
@@ -31,44 +33,26 @@ typedef struct {
     int *counts[2], *displacements[2]; /* of what is sent, and received */
     unsigned char *send, *receive, *expected;
     size_t bytes[2];
+    MPI_Comm comm;
 } ct__buffers;
-
-static uint64_t ct__mix(uint64_t v)
-{
-    v ^= v >> 33, v *= 0xff51afd7ed558ccdULL, v ^= v >> 33, v *= 0xc4ceb9fe1a85ec53ULL;
-    return v ^ v >> 33;
-}
-
-/* Bytes from one rank to another, `average` of them on average over all pairs, whatever the distribution. */
-static int ct__bytes(const ct__request *r, int from, int to)
-{
-    double unit = (double)(ct__mix(r->seed ^ ct__mix((uint64_t)from << 32 | (uint64_t)to)) >> 11) * 0x1p-53;
-    if (strcmp(r->distribution, "constant") == 0)
-        return r->average;
-    if (strcmp(r->distribution, "sparse") == 0)
-        return unit < 0.9 ? 0 : (int)((unit - 0.9) * 200.0 * r->average);
-    if (strcmp(r->distribution, "power") == 0)
-        return (int)(0.5 * r->average / (unit < 1e-4 ? 1e-2 : __builtin_sqrt(unit)));
-    if (strcmp(r->distribution, "skewed") == 0)
-        return (int)((from % 8 == 0 ? 4.5 : 0.5) * 2.0 * unit * r->average);
-    return (int)(unit * (2 * r->average + 1)); /* uniform */
-}
 
 static bool ct__parse(char *line, ct__request *r)
 {
     int used = 0, more = 0;
-    if (sscanf(line, "measure %ld %15s %d %d %u%n", &r->id, r->distribution, &r->average, &r->repetitions, &r->seed, &used) != 5)
+    ct_blocks *b = &r->blocks;
+    if (sscanf(line, "measure %ld %15s %d %d %d %u%n", &r->id, b->distribution, &b->peers, &b->average, &r->repetitions,
+               &b->seed, &used) != 6)
         return false;
     for (r->choice_count = 0; r->choice_count < CT__CHOICES; r->choice_count++, used += more) {
         char name[32];
         ct_alltoallv_choice *c = &r->choices[r->choice_count];
         if (sscanf(line + used, " %31[a-z_]:%d:%d:%d%n", name, &c->radix, &c->batch, &c->direct_above, &more) != 4)
             break;
-        c->algorithm = ct_alltoallv_find(name);
-        if (c->algorithm < 0)
+        c->algorithm = strcmp(name, "tuned") == 0 ? CT__TUNED : ct_alltoallv_find(name);
+        if (c->algorithm < 0 && c->algorithm != CT__TUNED)
             return false;
     }
-    return r->choice_count > 0 && r->average >= 0 && r->repetitions > 0 && r->repetitions <= CT__REPETITIONS;
+    return r->choice_count > 0 && b->average >= 0 && b->peers >= 0 && r->repetitions > 0 && r->repetitions <= CT__REPETITIONS;
 }
 
 static void ct__release(ct__buffers *b)
@@ -78,30 +62,35 @@ static void ct__release(ct__buffers *b)
     free(b->send), free(b->receive), free(b->expected);
 }
 
-static bool ct__fill(const ct__request *r, ct__buffers *b)
+static int ct__fill(const ct__request *r, ct__buffers *b)
 {
     size_t size = (size_t)b->size;
     for (int i = 0; i < 2; i++) {
         b->counts[i] = malloc(sizeof(int) * size), b->displacements[i] = malloc(sizeof(int) * size);
         if (b->counts[i] == NULL || b->displacements[i] == NULL)
-            return false;
+            return MPI_ERR_NO_MEM;
+    }
+    CT_TRY(ct_blocks_draw(&r->blocks, b->rank, b->size, b->counts[0], b->counts[1]));
+    for (int i = 0; i < 2; i++) {
         b->bytes[i] = 0;
         for (int peer = 0; peer < b->size; peer++) {
-            b->counts[i][peer] = i == 0 ? ct__bytes(r, b->rank, peer) : ct__bytes(r, peer, b->rank);
             b->displacements[i][peer] = (int)b->bytes[i];
             b->bytes[i] += (size_t)b->counts[i][peer];
         }
     }
     b->send = malloc(b->bytes[0] + 1), b->receive = calloc(b->bytes[1] + 1, 1), b->expected = calloc(b->bytes[1] + 1, 1);
     for (size_t i = 0; b->send != NULL && i < b->bytes[0]; i++)
-        b->send[i] = (unsigned char)ct__mix(i + (size_t)b->rank * 7919);
-    return b->send && b->receive && b->expected;
+        b->send[i] = (unsigned char)(i * 37 + (size_t)b->rank * 7919);
+    return b->send && b->receive && b->expected ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 static int ct__call(const ct_alltoallv_choice *choice, ct__buffers *b, unsigned char *to)
 {
+    if (choice->algorithm == CT__TUNED)
+        return ct_alltoallv(b->send, b->counts[0], b->displacements[0], MPI_BYTE, to, b->counts[1], b->displacements[1], MPI_BYTE,
+                            b->comm);
     return ct_alltoallv_by(choice, b->send, b->counts[0], b->displacements[0], MPI_BYTE, to, b->counts[1],
-                           b->displacements[1], MPI_BYTE, MPI_COMM_WORLD);
+                           b->displacements[1], MPI_BYTE, b->comm);
 }
 
 /* Once each, before the timing: warm, and against the library's result. */
@@ -112,7 +101,8 @@ static int ct__try(const ct__request *r, ct__buffers *b, int *wrong)
     CT_TRY(ct__call(&library, b, b->expected));
     for (int i = 0; i < r->choice_count; i++) {
         memset(b->receive, 0xA5, b->bytes[1]);
-        CT_TRY(ct__call(&r->choices[i], b, b->receive));
+        for (int k = 0; k < (r->choices[i].algorithm == CT__TUNED ? CT__SETTLED : 1); k++)
+            CT_TRY(ct__call(&r->choices[i], b, b->receive));
         mine[i] = memcmp(b->receive, b->expected, b->bytes[1]) != 0;
     }
     return MPI_Allreduce(mine, wrong, r->choice_count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -133,10 +123,17 @@ static int ct__time(const ct__request *r, ct__buffers *b, double *times)
 
 static int ct__measure(const ct__request *r, int rank, int size)
 {
-    ct__buffers b = {.rank = rank, .size = size};
+    ct__buffers b = {.rank = rank, .size = size, .comm = MPI_COMM_WORLD};
     int wrong[CT__CHOICES] = {0}, count = r->choice_count * r->repetitions;
     double *mine = malloc(sizeof(double) * (size_t)count), *all = malloc(sizeof(double) * (size_t)count);
-    int code = ct__fill(r, &b) && mine && all ? ct__try(r, &b, wrong) : MPI_ERR_NO_MEM;
+    int code = mine && all ? ct__fill(r, &b) : MPI_ERR_NO_MEM;
+    bool tuned = false;
+    for (int i = 0; i < r->choice_count; i++)
+        tuned |= r->choices[i].algorithm == CT__TUNED;
+    if (code == MPI_SUCCESS && tuned)
+        code = MPI_Comm_dup(MPI_COMM_WORLD, &b.comm);
+    if (code == MPI_SUCCESS)
+        code = ct__try(r, &b, wrong);
     if (code == MPI_SUCCESS)
         code = ct__time(r, &b, mine);
     if (code == MPI_SUCCESS)
@@ -151,6 +148,8 @@ static int ct__measure(const ct__request *r, int rank, int size)
         printf("done %ld\n", r->id);
         fflush(stdout);
     }
+    if (code == MPI_SUCCESS && tuned)
+        code = MPI_Comm_free(&b.comm);
     ct__release(&b);
     free(mine), free(all);
     return code;
@@ -180,6 +179,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc > 1 && ct_blocks_read(argv[1], rank, size) != MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 1);
     if (rank == 0) {
         printf("ready ranks=%d\n", size);
         fflush(stdout);

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from colltune.alltoallv.cells import runs, smooth
 from colltune.alltoallv.setting import Setting, Shape, candidates
 from colltune.alltoallv.table import Entry, Rule, around, save_table
+from colltune.alltoallv_proof import PatternProof
 from colltune.campaign import Campaign, Outcome
-from colltune.confirm import Confirmation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.decide import medians_of
 from colltune.learn.forest import ForestLearner
-from colltune.measure.alltoallv import AlltoallvSource, direct_above_bytes
+from colltune.measure.alltoallv import COLLECTIVE, AlltoallvSource, direct_above_bytes
 from colltune.measure.contract import Effort
 from colltune.native_build import build_parts, cache_directory
 from colltune.store.journal import Journal
-from colltune.verify.gate import GateResult, Verdict
+from colltune.verify.gate import GateResult
 from colltune.workbench import Workbench
 
-COLLECTIVE = "alltoallv"
 TABLE = "alltoallv.json"
 _JOURNAL = "alltoallv.jsonl"
-_MEASURING_SHARE = 0.6
+_MEASURING_SHARE = 0.4  # of the budget; the rest is for the proof
 _PROMISING = 1.05  # default over best, measured once, from which a proof is tried
+_FORWARDING = frozenset({"bruck", "parata", "hieata", "hieata_staggered"})
 
 
 @dataclass(frozen=True)
 class AlltoallvResult:
-    """``table``: the file; ``gate``: what was judged, the library's time over the candidate's."""
+    """``table``: the file; ``rules``: what is in it; ``gate``: what was judged, library's time over candidate's."""
 
     table: Path
+    rules: Sequence[Rule]
     outcome: Outcome
     gate: Sequence[GateResult]
 
@@ -44,15 +46,14 @@ def choice_of(setting: Setting) -> Choice:
     """The same as a Choice, for learners; the library's own is the default."""
     if setting.algorithm == "library":
         return DEFAULT
-    named = (("batch", setting.batch), ("radix", setting.radix))
+    named = (("batch", setting.batch), ("radix", setting.radix), ("direct_above", setting.direct_above))
     return Choice(setting.algorithm, tuple((name, value) for name, value in named if value))
 
 
-def setting_of(choice: Choice, average_bytes: int) -> Setting:
-    """The inverse, with the largest block that is forwarded where the average is ``average_bytes``."""
+def setting_of(choice: Choice) -> Setting:
+    """The inverse."""
     values = {name: int(value) for name, value in choice.parameters}
-    direct = direct_above_bytes(average_bytes)
-    return Setting(choice.algorithm, values.get("radix", 0), values.get("batch", 0), direct)
+    return Setting(choice.algorithm, *(values.get(name, 0) for name in ("radix", "batch", "direct_above")))
 
 
 def tune_alltoallv(
@@ -66,7 +67,8 @@ def tune_alltoallv(
     """Measures the job's whole shape for average blocks up to ``largest_bytes``, and writes out/alltoallv.json.
 
     A setting is in the table only where it was proven faster than the library in fresh launches, by the gate that
-    all collectives pass. Raises ColltuneError.
+    all collectives pass, and not slower for other patterns that the library cannot tell from the one it was proven on.
+    Raises ColltuneError.
     """
     shape = Shape(workbench.nodes, workbench.ppn)
     if shape.ranks < 3:
@@ -76,6 +78,25 @@ def tune_alltoallv(
     sizes = [1 << power for power in range(2, max(largest_bytes, 4).bit_length())]
     grid = tuple(Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for size in sizes)
     space = Space(COLLECTIVE, grid, lambda _scenario: choices)
+    open_source = _sources(workbench, seed)
+    with Journal.create(out / _JOURNAL, workbench.environment) as journal:
+        stage(f"measuring {len(choices)} settings at {len(sizes)} sizes on {shape} ranks")
+        outcome = _measure(open_source(), space, journal, budget_s * _MEASURING_SHARE, seed)
+        promising = _promising(outcome)
+        stage(f"proving settings against the library at {len(promising)} sizes, in fresh launches")
+        deadline_s = time.monotonic() + max(budget_s - (time.monotonic() - began_s), 5.0)
+        proof = PatternProof(shape, open_source, journal.append, deadline_s)
+        kept = proof.run(promising)
+    rules = [rule for fill in kept for rule in _rules(kept[fill], fill)]
+    entry = Entry((shape.ranks, shape.ranks), (shape.ppn, shape.ppn), tuple(rules))
+    environment = workbench.environment
+    made = {"mpi": environment.mpi, "version": environment.mpi_version, "machine": environment.machine, "seed": seed}
+    save_table(out / TABLE, [entry] if rules else [], made)
+    return AlltoallvResult(out / TABLE, rules, outcome, proof.results)
+
+
+def _sources(workbench: Workbench, seed: int) -> Callable[[], AlltoallvSource]:
+    """Opens fresh launches, each of which draws blocks of its own."""
     program = build_parts(
         workbench.installation.mpicc, ("alltoallv_measure", COLLECTIVE), cache_directory(workbench.process_environment)
     )
@@ -90,20 +111,7 @@ def tune_alltoallv(
         number = next(launches)
         return AlltoallvSource(workbench.environment, command.argv, variables, seed + number, launch=number)
 
-    with Journal.create(out / _JOURNAL, workbench.environment) as journal:
-        stage(f"measuring {len(choices)} settings at {len(sizes)} sizes on {shape} ranks")
-        outcome = _measure(source(), space, journal, budget_s * _MEASURING_SHARE, seed)
-        promising = _promising(space, outcome)
-        stage(f"proving {len(promising)} settings against the library in fresh launches")
-        confirmation = Confirmation(open_source=source, record=journal.append)
-        deadline_s = time.monotonic() + max(budget_s - (time.monotonic() - began_s), 5.0)
-        gate = confirmation.run(promising, deadline_s) if promising else []
-    rules = [_rule(result) for result in gate if result.verdict is Verdict.KEPT]
-    entry = Entry((shape.ranks, shape.ranks), (shape.ppn, shape.ppn), tuple(rules))
-    environment = workbench.environment
-    made = {"mpi": environment.mpi, "version": environment.mpi_version, "machine": environment.machine, "seed": seed}
-    save_table(out / TABLE, [entry] if rules else [], made)
-    return AlltoallvResult(out / TABLE, outcome, gate)
+    return source
 
 
 def _measure(source: AlltoallvSource, space: Space, journal: Journal, budget_s: float, seed: int) -> Outcome:
@@ -113,7 +121,7 @@ def _measure(source: AlltoallvSource, space: Space, journal: Journal, budget_s: 
         learners={COLLECTIVE: ForestLearner(space, seed)},
         record=journal.append,
         budget_s=budget_s,
-        effort=Effort(fewest=8, most=50),
+        effort=Effort(fewest=20, most=50),
     )
     try:
         return campaign.run()
@@ -121,22 +129,27 @@ def _measure(source: AlltoallvSource, space: Space, journal: Journal, budget_s: 
         source.close()
 
 
-def _promising(space: Space, outcome: Outcome) -> dict[Scenario, Choice]:
-    """The best setting of each size that looked faster than the library, the greatest gain first."""
-    medians = medians_of(outcome.samples)
-    gains: list[tuple[float, Scenario, Choice]] = []
-    for scenario in space.scenarios:
-        times = {choice: time_s for (where, choice), time_s in medians.items() if where == scenario}
-        if DEFAULT not in times:
-            continue
-        best = min(times, key=lambda choice: times[choice])
-        gain = times[DEFAULT] / times[best]
-        if best != DEFAULT and gain >= _PROMISING:
-            gains.append((gain, scenario, best))
-    gains.sort(key=lambda found: -found[0])
-    return {scenario: choice for _, scenario, choice in gains}
+def _promising(outcome: Outcome) -> dict[int, Choice]:
+    """By average block what looked faster than the library, the greatest gain first; neighbours alike if they can."""
+    times: dict[int, dict[Choice, float]] = {}
+    for (scenario, choice), time_s in medians_of(outcome.samples).items():
+        times.setdefault(scenario.size_bytes, {})[choice] = time_s
+    times = {size: found for size, found in times.items() if DEFAULT in found}
+    chosen = smooth(times)
+    gains = {size: times[size][DEFAULT] / times[size][choice] for size, choice in chosen.items()}
+    chosen = {size: choice for size, choice in chosen.items() if choice != DEFAULT and gains[size] >= _PROMISING}
+    for together in runs(chosen):
+        setting = setting_of(chosen[together[0]])
+        if setting.algorithm in _FORWARDING:
+            direct = direct_above_bytes(together[-1])
+            alike = Setting(setting.algorithm, setting.radix, setting.batch, direct)
+            chosen |= {size: choice_of(alike) for size in together}
+    return {size: chosen[size] for size in sorted(chosen, key=lambda size: -gains[size])}
 
 
-def _rule(result: GateResult) -> Rule:
-    low, high = around(result.scenario.size_bytes)
-    return Rule(low, high, setting_of(result.choice, result.scenario.size_bytes))
+def _rules(kept: Mapping[int, Choice], fill: int) -> list[Rule]:
+    """Of sizes that were kept in one class of fill."""
+    return [
+        Rule(around(together[0])[0], around(together[-1])[1], setting_of(kept[together[0]]), (fill,))
+        for together in runs(kept)
+    ]

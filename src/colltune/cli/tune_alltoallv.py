@@ -30,15 +30,20 @@ def tune_alltoallv_here(machine: MachineOptions, out: Path, largest: int, budget
 
 
 def _show(result: AlltoallvResult) -> None:
-    from colltune.verify.gate import Verdict
+    from colltune.alltoallv.table import FILLS
+    from colltune.verify.gate import THRESHOLD, Verdict
 
-    kept = [found for found in result.gate if found.verdict is Verdict.KEPT]
-    for found in sorted(kept, key=lambda found: found.scenario.size_bytes):
-        size = format_size(found.scenario.size_bytes)
-        typer.echo(f"  average block {size}: {found.choice} {found.speedup:.2f} x, at least {found.low:.2f}")
+    for rule in result.rules:
+        fill = rule.fill[0]
+        low, high = (f"{share:.0%}" for share in (FILLS[fill - 1] if fill else 0.0, FILLS[fill]))
+        typer.echo(f"  blocks of {rule.low} to {rule.high} B, {low} to {high} of them not empty: {rule.setting}")
+    kept = [found for found in result.gate if found.verdict is Verdict.KEPT and found.low > THRESHOLD]
+    for found in sorted(kept, key=lambda found: (found.scenario.collective, found.scenario.size_bytes)):
+        what = f"{found.scenario.collective}, {format_size(found.scenario.size_bytes)}"
+        typer.echo(f"  {what}: {found.choice} {found.speedup:.2f} x, at least {found.low:.2f}")
     typer.echo(
-        f"{len(kept)} of {len(result.gate)} choices proven; everywhere else the library's own stands. "
+        f"{len(result.rules)} rules; everywhere else the library's own stands. {len(result.gate)} comparisons with it, "
         f"{len(result.outcome.samples)} measurements in {format_duration(result.outcome.elapsed_s)}"
     )
-    if kept:
+    if result.rules:
         typer.echo(f"Run your application with: colltune run --alltoallv {result.table} -- mpiexec ./app")

@@ -15,6 +15,7 @@ from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess
 from colltune.measure.contract import Effort
 
+COLLECTIVE = "alltoallv"
 _FIRST = 5  # repetitions, by which the further ones are chosen
 _SILENCE_S = 120.0
 _START_S = 120.0
@@ -25,9 +26,36 @@ def direct_above_bytes(average_bytes: int) -> int:
     return min(max(256, 4 * average_bytes), 65535)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Blocks:
+    """What is exchanged: ``distribution`` of native/alltoallv_measure/blocks.h, from each to ``peers``; 0: all.
+
+    A scenario names it by its collective: plain "alltoallv" is uniform blocks for all. Its size is the average block,
+    empty ones included, of the rank that sends or receives most; its block for itself does not count.
+    """
+
+    distribution: str = "uniform"
+    peers: int = 0
+
+    @property
+    def collective(self) -> str:
+        return COLLECTIVE if self == Blocks() else f"{COLLECTIVE}[{self.distribution},{self.peers}]"
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Blocks:
+        """The inverse of ``collective``; raises ValueError for another collective."""
+        if scenario.collective == COLLECTIVE:
+            return cls()
+        name, _, inside = scenario.collective.rstrip("]").partition("[")
+        distribution, _, peers = inside.partition(",")
+        if name != COLLECTIVE or not peers.isdigit():
+            raise ValueError(f"not a pattern of alltoallv: {scenario.collective}")
+        return cls(distribution, int(peers))
+
+
 @dataclass
 class AlltoallvSource:
-    """A Source of alltoallv scenarios, whose size is the average block, drawn from ``distribution``.
+    """A Source of alltoallv scenarios, whose collective and size name the blocks (see Blocks).
 
     ``command`` starts the measuring program on the whole job. ``seed`` fixes the blocks. A launch that ends is not
     begun anew: what it was asked for comes back as crashed, and the next point raises LaunchError.
@@ -37,7 +65,6 @@ class AlltoallvSource:
     command: Sequence[str]
     process_environment: Mapping[str, str]
     seed: int = 1
-    distribution: str = "uniform"
     launch: int = 0
 
     def __post_init__(self) -> None:
@@ -87,8 +114,9 @@ class AlltoallvSource:
         process = self._started()
         self._asked += 1
         settings = " ".join(_setting(choice, point.scenario) for choice in point.choices)
-        size = point.scenario.size_bytes
-        process.send(f"measure {self._asked} {self.distribution} {size} {repetitions} {self.seed} {settings}")
+        blocks = Blocks.of(point.scenario)
+        pattern = f"{blocks.distribution} {blocks.peers} {point.scenario.size_bytes}"
+        process.send(f"measure {self._asked} {pattern} {repetitions} {self.seed} {settings}")
         found: dict[int, tuple[float, ...]] = {}
         while True:
             try:
@@ -118,5 +146,5 @@ def _setting(choice: Choice, scenario: Scenario) -> str:
     if choice == DEFAULT:
         return "library:0:0:0"
     values = dict(choice.parameters)
-    direct = direct_above_bytes(scenario.size_bytes)
+    direct = values.get("direct_above", direct_above_bytes(scenario.size_bytes))
     return f"{choice.algorithm}:{values.get('radix', 0)}:{values.get('batch', 0)}:{direct}"

@@ -1,0 +1,213 @@
+"""MPI_Alltoallv on clusters of network namespaces (1 Gbit/s, real TCP): tuned there, then against the library's own.
+
+    python benchmarks/alltoallv_on_cluster.py [--shapes 8x1,4x4] [--budget 60s] [--rounds 6] [--launches 8]
+
+Two things for each shape, nodes x ranks on each. The gate: what a program gets by the table beside the library's own,
+in turns inside fresh launches, over average blocks and patterns, also such as were not tuned. The application:
+path-finding on graphs of four kinds, by turns with the table and without. `make bench-alltoallv-cluster` keeps the
+figures; needs root, iproute2 and gcc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean, median
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "mpi"))
+
+from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
+
+from colltune.alltoallv.setting import Shape  # noqa: E402
+from colltune.cli.run import with_alltoallv  # noqa: E402
+from colltune.core.choice import DEFAULT, Choice  # noqa: E402
+from colltune.core.sample import Environment  # noqa: E402
+from colltune.core.scenario import Scenario  # noqa: E402
+from colltune.core.space import Point  # noqa: E402
+from colltune.measure.alltoallv import AlltoallvSource, Blocks  # noqa: E402
+from colltune.measure.contract import Effort  # noqa: E402
+from colltune.native_build import build_parts, cache_directory  # noqa: E402
+from colltune.verify.gate import lower_bound, upper_bound  # noqa: E402
+
+MPICH = Path(sys.executable).parent / "mpiexec"
+TUNED = Choice("tuned")
+SLOWER = 0.98  # library over tuned, below which a point is slower by more than 2%
+SIZES = (8, 24, 64, 100, 512, 1000, 4096)  # bytes on average; some between those that are tuned
+GRAPHS = {"chain": (300, 2), "random": (1000, 8), "grid": (900, 8), "rmat": (512, 16)}  # vertices, closures in a run
+PHASES = ("total_s", "alltoallv_s", "counts_s", "join_s", "insert_s", "reduce_s")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cluster that is up, and what was compiled for it."""
+
+    cluster: NamespaceCluster
+    shape: Shape
+    directory: Path
+    measure: Path
+    path_finding: Path
+
+    @property
+    def table(self) -> Path:
+        return self.directory / "tuned" / "alltoallv.json"
+
+    def job(self, program: Path, *arguments: str) -> list[str]:
+        hosts = str(self.cluster.host_file(self.shape.ppn))
+        return [str(MPICH), "-f", hosts, "-n", str(self.shape.ranks), str(program), *arguments]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **self.cluster.environment, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+        done = subprocess.run(
+            self.cluster.inside(*command),
+            env=environment or self.environment,
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}\nfailed with {done.returncode}: {done.stderr}")
+        return done.stdout
+
+
+@contextmanager
+def place(shape: Shape) -> Iterator[Place]:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        mpicc = MPICH.with_name("mpicc")
+        program = directory / "path_finding"
+        subprocess.run([str(mpicc), "-O2", str(ROOT / "examples/path_finding.c"), "-o", str(program)], check=True)
+        measure = build_parts(mpicc, ("alltoallv_measure", "alltoallv"), cache_directory(os.environ))
+        with namespace_cluster(directory / "cluster", shape.nodes, realtime=False) as cluster:
+            yield Place(cluster, shape, directory, measure, program)
+
+
+def tune(here: Place, budget: str) -> None:
+    hosts = str(here.cluster.host_file(here.shape.ppn))
+    options = ["--mpiexec", str(MPICH), "--hostfile", hosts, "--ppn", str(here.shape.ppn), "--budget", budget]
+    command = [sys.executable, "-m", "colltune", "tune", "alltoallv", *options, "--max-size", "4KiB"]
+    print(here.run([*command, "--out", str(here.directory / "tuned")]), file=sys.stderr)
+    print(re.sub(r"\s+", " ", here.table.read_text()), file=sys.stderr)
+
+
+def patterns(ranks: int) -> list[Blocks]:
+    few, half = max(1, (ranks - 1) // 4), max(2, (ranks - 1) // 2)
+    found = [Blocks(), Blocks("constant"), Blocks("skewed"), Blocks("power"), Blocks("uniform", half)]
+    return list(dict.fromkeys([*found, Blocks("skewed", half), Blocks("uniform", few), Blocks("uniform", 1)]))
+
+
+def gate(here: Place, launches: int) -> dict[Scenario, list[float]]:
+    """Library over tuned, a ratio for each launch."""
+    shape = here.shape
+    grid = [Scenario(b.collective, shape.nodes, shape.ppn, size) for size in SIZES for b in patterns(shape.ranks)]
+    found: dict[Scenario, list[float]] = {scenario: [] for scenario in grid}
+    variables = {**here.environment, "COLLTUNE_ALLTOALLV": str(here.table)}
+    made = Environment("mpich", "", "", "", shape.nodes, shape.ppn, "single", {})
+    effort = Effort(relative_width=0.02, box_s=0.01, fewest=20, most=40)
+    for launch in range(launches):
+        command = here.cluster.inside(*here.job(here.measure))
+        source = AlltoallvSource(made, command, variables, seed=100 + launch, launch=launch)
+        try:
+            for point, samples in source.measure((Point(s, (DEFAULT, TUNED)) for s in grid), effort):
+                times = {sample.choice: sample.time_s for sample in samples}
+                found[point.scenario].append(times[DEFAULT] / times[TUNED])
+        finally:
+            source.close()
+    return found
+
+
+def gate_figures(name: str, found: Mapping[Scenario, Sequence[float]]) -> dict[str, float]:
+    slower = [s for s, ratios in found.items() if upper_bound(ratios) < SLOWER]
+    faster = [s for s, ratios in found.items() if lower_bound(ratios) > 1.0]
+    for scenario, ratios in found.items():
+        marks = "slower" if scenario in slower else "faster" if scenario in faster else ""
+        ratio = f"{median(ratios):.3f} ({lower_bound(ratios):.3f} to {upper_bound(ratios):.3f})"
+        print(f"{name} {scenario.collective} {scenario.size_bytes} B: {ratio} {marks}")
+    return {
+        f"gate_{name}_points": float(len(found)),
+        f"gate_{name}_slower": float(len(slower)),
+        f"gate_{name}_faster": float(len(faster)),
+        f"gate_{name}_ratio": round(geometric_mean(median(ratios) for ratios in found.values()), 3),
+    }
+
+
+def path_finding(here: Place, graph: str, rounds: int) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
+    """Seconds by phase, without and with the table, a run of each in every round. They must find the same."""
+    vertices, repeats = GRAPHS[graph]
+    job = here.job(here.path_finding, graph, str(vertices), str(repeats))
+    tuned_job, tuned_environment = with_alltoallv(job, here.table, here.environment)
+    default, tuned, answers = [], [], set()
+    for number in range(rounds):
+        for way in ("default", "tuned") if number % 2 == 0 else ("tuned", "default"):
+            said = here.run(job) if way == "default" else here.run(tuned_job, tuned_environment)
+            answer, times = said.splitlines()[:2]
+            answers.add(answer)
+            words = times.split()
+            (default if way == "default" else tuned).append(dict(zip(words[::2], map(float, words[1::2]), strict=True)))
+    if len(answers) != 1:
+        sys.exit(f"{graph}: not always the same was found: {answers}")
+    return default, tuned
+
+
+def row(name: str, graph: str, default: list[dict[str, float]], tuned: list[dict[str, float]]) -> dict[str, float]:
+    """Prints a line of the table; figures of it. Ratios are tuned over default, of the two runs of a round."""
+    ratios = {
+        phase: sorted(t[phase] / d[phase] for d, t in zip(default, tuned, strict=True))
+        for phase in ("total_s", "alltoallv_s")
+    }
+    base, after = ({phase: median(run[phase] for run in runs) for phase in PHASES} for runs in (default, tuned))
+    blocks = f"{default[0]['mean_bytes']:.0f} B, {default[0]['empty']:.0%} empty"
+    cells = [f"{median(r):.2f} ({r[0]:.2f} to {r[-1]:.2f})" for r in ratios.values()]
+    phases = " / ".join(f"{1e3 * base[phase]:.0f}, {1e3 * after[phase]:.0f}" for phase in PHASES)
+    print(f"| {graph} | {name} | {blocks} | {phases} | {cells[0]} | {cells[1]} |", flush=True)
+    return {
+        f"path_{graph}_{name}_ratio": round(median(ratios["total_s"]), 3),
+        f"path_{graph}_{name}_ratio_low": round(ratios["total_s"][0], 3),
+        f"path_{graph}_{name}_ratio_high": round(ratios["total_s"][-1], 3),
+        f"path_{graph}_{name}_alltoallv_ratio": round(median(ratios["alltoallv_s"]), 3),
+    }
+
+
+def measure(shapes: Sequence[Shape], budget: str, rounds: int, launches: int) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for shape in shapes:
+        name = str(shape)
+        with place(shape) as here:
+            tune(here, budget)
+            if launches:
+                figures |= gate_figures(name, gate(here, launches))
+            for graph in GRAPHS if rounds else ():
+                figures |= row(name, graph, *path_finding(here, graph, rounds))
+    return figures
+
+
+def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", default="8x1,4x4")
+    parser.add_argument("--budget", default="60s")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--launches", type=int, default=8)
+    options = parser.parse_args(arguments)
+    reason = why_not()
+    if reason is not None:
+        sys.exit(f"no namespace cluster here: {reason}")
+    shapes = [Shape(*map(int, text.split("x"))) for text in options.shapes.split(",")]
+    figures = measure(shapes, options.budget, options.rounds, options.launches)
+    print(figures)
+    return figures
+
+
+if __name__ == "__main__":
+    main()
