@@ -27,7 +27,7 @@ COLUMNS = (
 )
 SIZES = (8, 128, 32, 512, 1024)  # bytes of the largest block, uniformly drawn
 TRAINING = tuple(Shape(nodes, 16) for nodes in (16, 32, 48))
-HELD_OUT = (Shape(64, 16),)
+HELD_OUT = (Shape(64, 16), Shape(80, 16))
 SHAPES_OF_BLOCKS = ("uniform", "constant", "power", "skewed", "sparse", "empty")
 
 
