@@ -53,21 +53,11 @@ static int ct__run(ct_state *state, const ct_a2av_call *c, const ct_exchange *x,
     return choice == CT_POLICY_LIBRARY ? ct_call_library(c) : ct_run(state->team, x, &state->last, statistic);
 }
 
-/* The statistic of this call for the calls after it: in the messages of the algorithm where it has room for it, else in a
- * reduction that runs while the blocks travel. */
-static int ct__run_beside(ct_state *state, const ct_a2av_call *c, const ct_exchange *x, int choice)
+/* The statistic of this call for the calls after it, in the messages of an algorithm that has room for it. */
+static int ct__run_telling(ct_state *state, const ct_a2av_call *c, const ct_exchange *x, int choice)
 {
-    ct_statistic mine = ct_exchange_statistic(x, state->team->rank, state->team->size), agreed = mine;
-    if (choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice])) {
-        CT_TRY(ct__run(state, c, x, choice, &agreed));
-    } else {
-        MPI_Request request;
-        CT_TRY(PMPI_Iallreduce(&mine, &agreed, 2, MPI_INT64_T, MPI_MAX, state->team->comm, &request));
-        int code = ct__run(state, c, x, choice, &mine);
-        CT_TRY(PMPI_Wait(&request, MPI_STATUS_IGNORE));
-        CT_TRY(code);
-        state->agreements++;
-    }
+    ct_statistic agreed = ct_exchange_statistic(x, state->team->rank, state->team->size);
+    CT_TRY(ct__run(state, c, x, choice, &agreed));
     ct_policy_agreed(&state->policy, ct_table_find(&state->table, &agreed, state->team->size));
     return MPI_SUCCESS;
 }
@@ -82,7 +72,9 @@ static int ct__run_chosen(ct_state *state, const ct_a2av_call *c)
     }
     ct_exchange x;
     int code = ct__exchange_set(c, state->team->size, &x);
-    if (code == MPI_SUCCESS && agreement == CT_AGREE_NOW) {
+    /* Where the algorithm tells everybody the statistic anyway, no reduction is needed, and it is used in every call. */
+    bool told = choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice]);
+    if (code == MPI_SUCCESS && !told && agreement != CT_AGREE_NOT) {
         ct_statistic agreed = ct_exchange_statistic(&x, state->team->rank, state->team->size);
         code = ct__agree(state->team->comm, &agreed);
         state->agreements++;
@@ -92,10 +84,8 @@ static int ct__run_chosen(ct_state *state, const ct_a2av_call *c)
             code = ct__run(state, c, &x, choice, &agreed);
         }
     } else if (code == MPI_SUCCESS) {
-        /* Where the algorithm tells everybody the statistic anyway, it is used in every call. */
-        bool told = choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice]);
         ct_statistic none = {0};
-        code = agreement == CT_AGREE_BESIDE || told ? ct__run_beside(state, c, &x, choice) : ct__run(state, c, &x, choice, &none);
+        code = told ? ct__run_telling(state, c, &x, choice) : ct__run(state, c, &x, choice, &none);
     }
     ct__exchange_free(&x);
     return code;

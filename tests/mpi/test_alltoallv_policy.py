@@ -108,7 +108,9 @@ def _together(protocol: ctypes.CDLL, members: Any, local: tuple[tuple[int, ...],
     for done, state, (agreement, choice), history in members:
         copy, agreed = _rank(protocol, state), max(local[done])
         copy.agreed(agreed)
-        after.append((done + 1, copy.state.raw, None, (*history, agreed if agreement == NOW else choice)))
+        after.append(
+            (done + 1, copy.state.raw, None, (*history, agreed if agreement == NOW or choice == 0 else choice))
+        )
     return tuple(after)
 
 
