@@ -9,6 +9,7 @@
 typedef struct ct_state {
     MPI_Comm comm;
     int64_t calls;  /* before the choice was set up */
+    int first_call; /* of the table's, by its word; 0: not known yet */
     bool off;       /* set up, and nothing to choose: the library */
     bool ready;     /* set up, and `table` and `policy` count */
     ct_team *team;  /* NULL: not needed so far */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from colltune.alltoallv import guided
 from colltune.alltoallv.cells import runs, smooth
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, candidates
-from colltune.alltoallv.table import Entry, Rule, around, save_table
+from colltune.alltoallv.table import FIRST_CALL, Entry, Rule, around, save_table
 from colltune.alltoallv_proof import PatternProof
 from colltune.campaign import Campaign, Outcome
 from colltune.core.choice import DEFAULT, Choice
@@ -31,6 +32,8 @@ TABLE = "alltoallv.json"
 _JOURNAL = "alltoallv.jsonl"
 _MEASURING_SHARE = 0.4  # of the budget; the rest is for the proof
 _PROMISING = 1.05  # default over best, measured once, from which a proof is tried
+# What setting up may cost a program, of the time that its calls took until then.
+_SET_UP_SHARE = 0.02
 _FORWARDING = frozenset({"bruck", "parata", "hieata", "hieata_staggered"})
 
 
@@ -84,18 +87,28 @@ def tune_alltoallv(
     with Journal.create(out / _JOURNAL, workbench.environment) as journal:
         stage(f"measuring up to {len(settings)} settings at {len(sizes)} sizes on {shape} ranks")
         share_s = budget_s * _MEASURING_SHARE
-        outcome = Exploration(open_source(), journal.append, shape, settings, sizes, share_s, seed).run()
+        source = open_source()
+        set_up_s = source.set_up_s()
+        outcome = Exploration(source, journal.append, shape, settings, sizes, share_s, seed).run()
         promising = _promising(outcome)
         stage(f"proving settings against the library at {len(promising)} sizes, in fresh launches")
         deadline_s = time.monotonic() + max(budget_s - (time.monotonic() - began_s), 5.0)
         proof = PatternProof(shape, open_source, journal.append, deadline_s)
         kept = proof.run(promising)
     rules = [rule for fill in kept for rule in _rules(kept[fill], fill)]
-    entry = Entry((shape.ranks, shape.ranks), (shape.ppn, shape.ppn), tuple(rules))
+    entry = Entry((shape.ranks,) * 2, (shape.ppn,) * 2, tuple(rules), _first_call(set_up_s, outcome))
     environment = workbench.environment
     made = {"mpi": environment.mpi, "version": environment.mpi_version, "machine": environment.machine, "seed": seed}
     save_table(out / TABLE, [entry] if rules else [], made)
     return AlltoallvResult(out / TABLE, rules, outcome, proof.results)
+
+
+def _first_call(set_up_s: float, outcome: Outcome) -> int:
+    """From which call on what is set up for the algorithms is little beside the calls that went before."""
+    library_s = [time_s for found in _times(outcome).values() for choice, time_s in found.items() if choice == DEFAULT]
+    if not library_s or math.isnan(set_up_s):
+        return FIRST_CALL
+    return max(FIRST_CALL, math.ceil(set_up_s / (_SET_UP_SHARE * min(library_s))))
 
 
 def _sources(workbench: Workbench, seed: int) -> Callable[[], AlltoallvSource]:
