@@ -19,6 +19,8 @@ import numpy as np
 from alltoallv_figures import draw
 from make_alltoallv_table import (
     HELD_OUT,
+    LARGEST,
+    LARGEST_SIZES,
     SIZES,
     SMPI_TABLE,
     TABLE,
@@ -82,6 +84,7 @@ def evaluate(known: Times) -> dict[str, float]:
     model = CostModel().fit([query(t) for t in seen], times_s(seen))
     baselines = [setting for setting in exhaustive(HELD_OUT[0]) if setting.algorithm in ("library", "linear")]
     points = [(shape, Pattern("uniform", size)) for shape in HELD_OUT for size in sorted(SIZES)]
+    points += [(LARGEST, Pattern("uniform", size)) for size in LARGEST_SIZES]
     complete(known, [(shape, setting, pattern) for shape, pattern in points for setting in baselines])
     chosen = {(shape, pattern): choice(model, known, shape, pattern) for shape, pattern in points}
     complete(known, [(shape, setting, pattern) for (shape, pattern), setting in chosen.items()])
