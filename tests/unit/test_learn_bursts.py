@@ -67,3 +67,9 @@ def test_the_prior_is_wary_of_more_messages_than_were_borne():
     assert best(8, 32) == AT_ONCE
     assert best(32, 64) == IN_TURNS  # 2,048 in flight at fewer nodes than broke down with 32 ranks per node
     assert best(64, 32) == IN_TURNS
+
+
+def test_what_is_marked_down_out_of_caution_is_not_said_to_be_known():
+    prior = TransferPrior([machine(breaks_at=2000, ppn=32)], (AT_ONCE, IN_TURNS))
+    said = prior.predict([(Scenario("alltoall", 64, 32, 64), choice) for choice in (AT_ONCE, IN_TURNS)])
+    assert said.std[0] > 1.0 > 2 * said.std[1]

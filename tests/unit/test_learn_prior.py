@@ -9,7 +9,10 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.evaluate.grid import Grid
 from colltune.evaluate.simulate import simulate
+from colltune.learn.belief import observations
 from colltune.learn.decision import DecisionLearner
+from colltune.learn.features import scenario_columns
+from colltune.learn.informed import Trust, posteriors
 from colltune.learn.transfer import TransferPrior
 
 CHOICES = tuple(Choice(name) for name in ("tree", "ring", "pairs", "burst"))
@@ -112,3 +115,81 @@ def test_the_first_measurements_try_the_prior(prior):
     assert first.scenario.nodes == 2  # cheap: the smallest shape
     assert learner.prior_holds  # until something speaks against it
     assert not DecisionLearner(space, 0).prior_holds
+
+
+def seen_of(times, pairs):
+    scenarios = [scenario for scenario, _ in pairs]
+    numbers = [CHOICES.index(choice) for _, choice in pairs]
+    columns = scenario_columns(scenarios)
+    return observations(columns, [-1] * len(pairs), numbers, [times[pair] for pair in pairs])
+
+
+def weights(trust):
+    """Of each choice, over what it was before anything was measured."""
+    pairs = [(SCENARIOS[-1], choice) for choice in CHOICES]
+    return dict(zip(CHOICES, trust.offsets(pairs) / trust.anew().offsets(pairs), strict=True))
+
+
+def test_a_prior_counts_as_far_as_the_measurements_bear_it_out(prior):
+    here = times_s(seed=3)
+    some = [(scenario, choice) for scenario in SCENARIOS[::3] for choice in CHOICES]
+    for start, more in ((prior, True), (Reversed(prior), False)):
+        trust = Trust(start, CHOICES, 0)
+        before = trust.believed
+        trust.weigh(seen_of(here, some), some, len(CHOICES), 10)
+        assert before
+        assert trust.believed == more
+        assert all((weight > 1.0) == more for weight in weights(trust).values())
+
+
+class WrongAbout:
+    """A prior that holds but for one choice."""
+
+    def __init__(self, prior, choice):
+        self.prior, self.choice = prior, choice
+
+    def predict(self, pairs):
+        said = self.prior.predict(pairs)
+        wrong = np.array([choice == self.choice for _, choice in pairs])
+        return Prediction(np.where(wrong, 3.0 - said.log_time, said.log_time), said.std)
+
+
+def test_a_prior_that_is_wrong_about_one_choice_is_given_up_for_that_one(prior):
+    here = times_s(seed=3)
+    some = [(scenario, choice) for scenario in SCENARIOS[::3] for choice in CHOICES]
+    trust = Trust(WrongAbout(prior, CHOICES[1]), CHOICES, 0)
+    trust.weigh(seen_of(here, some), some, len(CHOICES), 10)
+    found = weights(trust)
+    assert found.pop(CHOICES[1]) < 0.5 * min(found.values())
+
+
+def test_what_a_prior_does_not_know_is_taken_for_the_mean_of_the_others(prior):
+    choices = (*CHOICES, Choice("new"))
+    offsets = Trust(prior, choices, 0).offsets([(SCENARIOS[25], choice) for choice in choices])
+    said = dict(zip(choices, offsets, strict=True))
+    assert said[Choice("new")] == 0.0
+    assert min(said.values()) < 0.0 < max(said.values())
+
+
+def test_a_prior_counts_for_less_where_it_knows_less(prior):
+    far = Scenario("allreduce", 4096, 64, 1 << 30)
+    said = prior.predict([(far, choice) for choice in CHOICES]).log_time
+    offset = Trust(prior, CHOICES, 0).offsets([(far, choice) for choice in CHOICES])
+    near = prior.predict([(SCENARIOS[25], choice) for choice in CHOICES]).log_time
+    known = Trust(prior, CHOICES, 0).offsets([(SCENARIOS[25], choice) for choice in CHOICES])
+    assert np.ptp(offset) / np.ptp(said) < 0.5 * np.ptp(known) / np.ptp(near)
+
+
+def test_without_evidence_every_weight_is_as_likely_as_before():
+    posterior, everywhere = posteriors(np.zeros((3, 4)), np.array([True, True, False]))
+    np.testing.assert_allclose(posterior, np.tile(everywhere, (3, 1)), atol=1e-6)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1.0)
+
+
+def test_what_most_choices_deserve_is_expected_of_the_next():
+    against = np.zeros((6, 4))
+    against[:5, 0] = 8.0  # five choices at which the prior failed
+    posterior, everywhere = posteriors(against, np.arange(6) < 5)
+    assert posterior[:5, 0].min() > 0.99
+    assert posterior[5, 0] == pytest.approx(everywhere[0])
+    assert everywhere[0] > 0.6

@@ -96,7 +96,7 @@ class DecisionLearner:
         self._looks = np.zeros(shape, dtype=np.intp)
         self._rows: Rows = np.zeros(0, dtype=np.intp)  # the scenarios that are looked at
         self._place: dict[int, int] = {}  # of a row among those
-        self._trust = Trust(prior, seed)
+        self._trust = Trust(prior, space.all_choices, seed)
         self._trial = self._trust.trial(space.scenarios, space.choices)
         self._belief: Belief | None = None
         self._duels: Duels | None = None
@@ -239,7 +239,7 @@ class DecisionLearner:
             self._all_columns[rows],
             len(self._choices),
             replace(seen, log_time=seen.log_time - self._trust.offsets(measured)),
-            self._trust.theta[self._trust.believed],
+            self._trust.theta,
             self._settings.freedom,
             0,
             self._seed,
@@ -366,7 +366,7 @@ class _DecisionModel:
             np.zeros((0, 3)),
             len(number),
             Observations(seen.z, rows, seen.number, seen.log_time - self._trust.offsets(pairs), seen.noise),
-            self._trust.theta[self._trust.believed],
+            self._trust.theta,
             settings.freedom,
             0,
             trust.seed,

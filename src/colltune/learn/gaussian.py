@@ -191,11 +191,9 @@ class ChoiceProcess:
         return len(self._z)
 
     @property
-    def log_likelihood(self) -> float:
-        """Of the observations, up to a constant for each of them."""
-        if not len(self._z):
-            return 0.0
-        return float(-0.5 * (self._white @ self._white) - np.log(np.diag(self._lower)).sum())
+    def surprise(self) -> float:
+        """The squared Mahalanobis distance of the observations from what the process expected; 0 without any."""
+        return float(self._white @ self._white) if len(self._z) else 0.0
 
     def mean_and_root(self, z: Floats, same: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """The mean of f + e at ``z`` (n,), and V (k, n) with V.T @ V what the k observations took off the covariance.

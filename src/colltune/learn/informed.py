@@ -1,70 +1,103 @@
-"""A prior beside what is measured: what it says of each pair, and whether the measurements bear it out.
+"""A prior beside what is measured: what it says of each pair, and how much of that the measurements bear out.
 
-Two hypotheses are kept: the prior's relative times hold here but for small deviations, or it says nothing. Which one is
-believed is decided, again at every fit, by the marginal likelihood of all measurements under each (Rasmussen and
-Williams 2006, section 5.2): a wrong prior is found out by the first few measurements, and from then on the learner is
-the one that it would have been without.
+What a prior says is taken off the logarithm of each time before the processes see it, times a weight in 0 to 1 for each
+choice. The weight is the mean of its posterior: the likelihood of the choice's own measurements under each of a few
+weights, times how likely each of these is by what the other choices turned out to deserve (empirical Bayes; Gelman et
+al., "Bayesian Data Analysis", chapter 5). So a prior that is wrong is given up after a few measurements, and one that
+is wrong about some choices is given up for these. Where a prior says that it knows little, it counts for little from
+the start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
 from colltune.core.model import Model
 from colltune.core.scenario import Scenario
 from colltune.learn.belief import Observations
-from colltune.learn.gaussian import PRIOR_MEAN, ChoiceProcess, Floats, Group, Rows, Trend, fit_theta
+from colltune.learn.features import scenario_columns
+from colltune.learn.gaussian import (
+    PRIOR_MEAN,
+    ChoiceProcess,
+    Floats,
+    Group,
+    Rows,
+    Trend,
+    fit_theta,
+    kernel_diagonal,
+    rough_variance,
+)
 from colltune.learn.history import Pair
 
-# Deviations from a prior that holds are smaller than the differences between choices: amplitudes of constant, linear
-# and smooth part over those without a prior.
-_SHRUNK: Floats = np.log(np.array([0.6, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0]))
-INFORMED_MEAN: Floats = PRIOR_MEAN + _SHRUNK
-# Logarithm of the odds that a prior holds, before anything was measured.
-_LOG_ODDS = 1.0
-# Below this difference of log likelihoods the prior is given up without fitting its hyperparameters any more.
-_HOPELESS = -25.0
+# Weights that a choice's prior may deserve, and how likely each is before anything was measured.
+_WEIGHTS: Floats = np.array([0.0, 0.35, 0.7, 1.0])
+_LIKELY: Floats = np.array([1.0, 1.35, 2.7, 1.35]) / 6.4
+# As many choices' measurements as this is that likelihood worth beside those of real ones.
+_LIKELY_CHOICES = 2.0
+# Passes of the exchange between what one choice deserves and what the others do.
+_PASSES = 10
+# From this mean weight on, the learner relies on the prior for what to try first.
+_BELIEVED = 0.4
+# Degrees of freedom of the likelihood: one wild time must not outvote the rest.
+_FREEDOM = 3.0
 _FIT_ROWS = 16
 
 
-@dataclass
 class Trust:
-    """Whether the prior is believed. ``theta``: the hyperparameters with it and without it."""
+    """How far the prior is believed. ``theta``: the hyperparameters of what it leaves.
 
-    prior: Model | None
-    seed: int
+    ``choices``: all of the space; a prior is compared with itself over those of them that it knows.
+    """
 
-    def __post_init__(self) -> None:
-        self.believed = self.prior is not None
-        self._offset: dict[Pair, float] = {}
-        self.theta = {True: INFORMED_MEAN, False: PRIOR_MEAN}
+    def __init__(self, prior: Model | None, choices: Sequence[Choice], seed: int) -> None:
+        self.prior, self.seed = prior, seed
+        self.theta = PRIOR_MEAN
+        self._choices = list(choices)
+        self._offset: dict[Scenario, dict[Choice, float]] = {}
+        self._weight: dict[Choice, float] = {}
+        self._common = float(_LIKELY @ _WEIGHTS)  # the weight of a choice that was not measured
+
+    @property
+    def believed(self) -> bool:
+        """Whether there is a prior that the measurements so far bear out."""
+        return self.prior is not None and self._common >= _BELIEVED
 
     def offsets(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
-        """(n,): what the prior adds to the logarithm of each time; 0 where it says nothing, or is not believed."""
-        return self._said(pairs) if self.believed else np.zeros(len(pairs))
+        """(n,): what the prior adds to the logarithm of each time, as far as it is believed."""
+        if self.prior is None:
+            return np.zeros(len(pairs))
+        return self._said(pairs) * [self._weight.get(choice, self._common) for _, choice in pairs]
 
     def weigh(
         self, seen: Observations, pairs: Sequence[tuple[Scenario, Choice]], choices: int, iterations: int
     ) -> None:
-        """Decides anew, with hyperparameters fitted under both hypotheses where ``iterations`` is above zero."""
-        if self.prior is None:
-            self._fit(False, seen, choices, iterations)
-            return
-        informed = replace(seen, log_time=seen.log_time - self._said(pairs))
-        plain = self._fit(False, seen, choices, iterations)
-        hopeless = _evidence(self.theta[True], informed, choices) < plain + _HOPELESS
-        self.believed = self._fit(True, informed, choices, 0 if hopeless else iterations) + _LOG_ODDS > plain
+        """Decides anew; the hyperparameters are fitted where ``iterations`` is above zero."""
+        if self.prior is not None and len(seen):
+            self._reweigh(seen, pairs, choices)
+        if iterations:
+            rest = replace(seen, log_time=seen.log_time - self.offsets(pairs))
+            if groups := _groups(rest, choices, self.seed):
+                self.theta = fit_theta(self.theta, groups, iterations)
 
-    def _fit(self, held: bool, seen: Observations, choices: int, iterations: int) -> float:
-        """The evidence for a hypothesis, with hyperparameters fitted where ``iterations`` is above zero."""
-        groups = _groups(seen, choices, self.seed) if iterations else []
-        if groups:
-            self.theta[held] = fit_theta(self.theta[held], groups, iterations)
-        return _evidence(self.theta[held], seen, choices) if self.prior is not None else 0.0
+    def _reweigh(self, seen: Observations, pairs: Sequence[tuple[Scenario, Choice]], choices: int) -> None:
+        said = self._said(pairs)
+        evidence = np.stack(
+            [
+                _evidence(self.theta, replace(seen, log_time=seen.log_time - weight * said), choices)
+                for weight in _WEIGHTS
+            ],
+            axis=1,
+        )
+        measured = np.bincount(seen.number, minlength=choices) > 0
+        posterior, everywhere = posteriors(evidence, measured)
+        self._common = float(everywhere @ _WEIGHTS)
+        number = {choice: int(n) for (_, choice), n in zip(pairs, seen.number, strict=True)}
+        self._weight = {choice: float(posterior[n] @ _WEIGHTS) for choice, n in number.items()}
 
     def trial(self, scenarios: Sequence[Scenario], legal: Callable[[Scenario], Sequence[Choice]]) -> list[Pair]:
         """The cheap pairs that tell most about the prior: where it differs most, at sizes and shapes that cost little.
@@ -88,19 +121,46 @@ class Trust:
         return float(self.prior.predict([(scenario, choice)]).log_time[0]) if self.prior is not None else np.nan
 
     def _said(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
-        if self.prior is None:
-            return np.zeros(len(pairs))
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._offset]
-        if new:
-            said = self.prior.predict(new).log_time
-            self._offset.update(zip(new, np.where(np.isfinite(said), said, 0.0).tolist(), strict=True))
-        return np.array([self._offset[pair] for pair in pairs])
+        """(n,): logarithm of each time over the mean one of the scenario's known choices; 0 where nothing is known.
+
+        Drawn to 0 by the share of the variance, without a prior, that the prior itself leaves open.
+        """
+        new = [scenario for scenario in dict.fromkeys(s for s, _ in pairs) if scenario not in self._offset]
+        if new and self.prior is not None:
+            shape = (len(new), len(self._choices))
+            said = self.prior.predict([(scenario, choice) for scenario in new for choice in self._choices])
+            log_time = said.log_time.reshape(shape)
+            known = np.isfinite(log_time)
+            mean = np.where(known, log_time, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+            z = scenario_columns(new)
+            free = kernel_diagonal(PRIOR_MEAN, z) + rough_variance(PRIOR_MEAN)
+            sure = np.maximum(1.0 - said.std.reshape(shape) ** 2 / free[:, None], 0.0)
+            offset = np.where(known, (log_time - mean[:, None]) * sure, 0.0)
+            for scenario, row in zip(new, offset.tolist(), strict=True):
+                self._offset[scenario] = dict(zip(self._choices, row, strict=True))
+        return np.array([self._offset[scenario].get(choice, 0.0) for scenario, choice in pairs])
 
     def anew(self) -> Trust:
         """The same prior, with nothing yet seen of it."""
-        other = Trust(self.prior, self.seed)
+        other = Trust(self.prior, self._choices, self.seed)
         other._offset = self._offset
         return other
+
+
+def posteriors(evidence: Floats, measured: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """(M, W): how likely each of W weights is for each of M choices; (W,): for a choice that was not measured.
+
+    ``evidence`` (M, W): the log likelihood of each choice's measurements; ``measured`` (M,): whether it has any.
+    """
+    posterior = np.tile(_LIKELY, (len(evidence), 1))
+    for _ in range(_PASSES):
+        of_measured = posterior * measured[:, None]
+        others = _LIKELY_CHOICES * _LIKELY + of_measured.sum(axis=0) - of_measured
+        logs = np.log(others) + evidence
+        posterior = np.exp(logs - logs.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+    everywhere = _LIKELY_CHOICES * _LIKELY + (posterior * measured[:, None]).sum(axis=0)
+    return posterior, everywhere / everywhere.sum()
 
 
 def _residuals(seen: Observations, choices: int) -> tuple[Floats, list[Rows]]:
@@ -117,8 +177,8 @@ def _groups(seen: Observations, choices: int, seed: int) -> list[Group]:
     return [(seen.z[rows], residual[rows], seen.noise[rows]) for rows in some if len(rows)]
 
 
-def _evidence(theta: Floats, seen: Observations, choices: int) -> float:
-    """The logarithm of the likelihood of ``seen``, up to a constant that both hypotheses share."""
+def _evidence(theta: Floats, seen: Observations, choices: int) -> Floats:
+    """(M,): the logarithm of the likelihood of each choice's measurements, up to a constant."""
     residual, of_choice = _residuals(seen, choices)
-    parts = [(seen.z[rows], residual[rows], seen.noise[rows]) for rows in of_choice]
-    return sum(ChoiceProcess(theta, *part, freedom=1.0).log_likelihood for part in parts)
+    parts = [ChoiceProcess(theta, seen.z[rows], residual[rows], seen.noise[rows], 1.0) for rows in of_choice]
+    return np.array([-0.5 * (_FREEDOM + part.known) * np.log1p(part.surprise / _FREEDOM) for part in parts])

@@ -107,6 +107,9 @@ class TransferPrior:
             _, root = process.mean_and_root(z[rows], np.zeros((process.known, len(rows)), dtype=bool))
             prior = kernel_diagonal(self._theta, z[rows]) + rough_variance(self._theta)
             variance[rows] = np.maximum(process.scale * (prior - (root * root).sum(axis=0)), 0.0)
+        if len(known):
+            # What is marked down out of caution is not known to be slow.
+            variance[known] += (_UNBORNE * risk) ** 2
         return Prediction(log_time, np.sqrt(variance))
 
 
