@@ -19,6 +19,8 @@ import numpy as np
 from alltoallv_figures import draw
 from make_alltoallv_table import (
     HELD_OUT,
+    LARGEST,
+    LARGEST_SIZES,
     SIZES,
     SMPI_TABLE,
     TABLE,
@@ -28,6 +30,7 @@ from make_alltoallv_table import (
     load_table,
 )
 
+from colltune.alltoallv import guided
 from colltune.alltoallv.model import (
     COMPARED,
     CostModel,
@@ -65,6 +68,7 @@ def main() -> None:
     known = {(timing.shape, timing.setting, timing.pattern): timing for timing in load_table()}
     figures = evaluate(known)
     figures |= compare_models(list(known.values()))
+    figures |= fewer_measurements(known)
     figures |= checks(known)
     Path("bench").mkdir(exist_ok=True)
     text = json.dumps(figures, indent=2)
@@ -80,6 +84,7 @@ def evaluate(known: Times) -> dict[str, float]:
     model = CostModel().fit([query(t) for t in seen], times_s(seen))
     baselines = [setting for setting in exhaustive(HELD_OUT[0]) if setting.algorithm in ("library", "linear")]
     points = [(shape, Pattern("uniform", size)) for shape in HELD_OUT for size in sorted(SIZES)]
+    points += [(LARGEST, Pattern("uniform", size)) for size in LARGEST_SIZES]
     complete(known, [(shape, setting, pattern) for shape, pattern in points for setting in baselines])
     chosen = {(shape, pattern): choice(model, known, shape, pattern) for shape, pattern in points}
     complete(known, [(shape, setting, pattern) for (shape, pattern), setting in chosen.items()])
@@ -125,6 +130,34 @@ def complete(known: Times, points: Iterable[Key]) -> None:
             for timing in simulate_own(program, shape, asked):
                 known[timing.shape, timing.setting, timing.pattern] = timing
                 append(TABLE, timing)
+
+
+def fewer_measurements(known: Times) -> dict[str, float]:
+    """What the model-guided measurement of HELD_OUT takes of the whole grid, and how far its best is from the best."""
+    shares, regrets = [], []
+    for shape in HELD_OUT:
+        settings = exhaustive(shape)
+        patterns = [pattern for where, _, pattern in known if where == shape and pattern.distribution == "uniform"]
+        grid: dict[int, dict[Setting, float]] = {}
+        for pattern in dict.fromkeys(patterns):
+            here = [known.get((shape, setting, pattern)) for setting in settings]
+            if all(timing is not None for timing in here):
+                grid[pattern.largest] = {t.setting: t.time_s for t in here if t is not None}
+        measured = {
+            size: {setting: times[setting] for setting in guided.first(settings)} for size, times in grid.items()
+        }
+        for _ in range(guided.ROUNDS):
+            for size, wanted in guided.following(shape, settings, measured).items():
+                measured[size] |= {setting: grid[size][setting] for setting in wanted}
+        shares.append(sum(map(len, measured.values())) / sum(map(len, grid.values())))
+        regrets += [min(measured[size].values()) / min(grid[size].values()) for size in grid]
+    return _rounded(
+        {
+            "guided_share": max(shares),
+            "guided_regret": geometric_mean(regrets) - 1.0,
+            "guided_regret_worst": max(regrets) - 1.0,
+        }
+    )
 
 
 def compare_models(timings: Sequence[Timing]) -> dict[str, float]:

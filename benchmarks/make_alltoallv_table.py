@@ -27,7 +27,10 @@ COLUMNS = (
 )
 SIZES = (8, 128, 32, 512, 1024)  # bytes of the largest block, uniformly drawn
 TRAINING = tuple(Shape(nodes, 16) for nodes in (16, 32, 48))
-HELD_OUT = (Shape(64, 16),)
+HELD_OUT = (Shape(64, 16), Shape(80, 16))
+# At 2,048 ranks spread-out takes minutes and 15 GB for one exchange of larger blocks.
+LARGEST = Shape(128, 16)
+LARGEST_SIZES = (8, 128)
 SHAPES_OF_BLOCKS = ("uniform", "constant", "power", "skewed", "sparse", "empty")
 
 
@@ -45,6 +48,7 @@ def exhaustive(shape: Shape) -> list[Setting]:
 def wanted() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
     for shape in (TRAINING[1], *HELD_OUT, TRAINING[2]):
         yield shape, [(setting, Pattern("uniform", size)) for size in SIZES for setting in exhaustive(shape)]
+    yield LARGEST, [(setting, Pattern("uniform", size)) for size in LARGEST_SIZES for setting in exhaustive(LARGEST)]
     small = TRAINING[0]
     patterns = [Pattern(kind, size) for kind in SHAPES_OF_BLOCKS for size in SIZES]
     yield small, [(setting, pattern) for pattern in patterns for setting in exhaustive(small)]

@@ -121,6 +121,11 @@ static int ct__start(ct_point *point, int index)
         code = ct__agree(point, index, own, shortest_s, &state->estimate_s);
     }
     state->live = state->status == CT_OK && code == MPI_SUCCESS;
+    if (state->live && calls == 1 && ct_point_long(point, state->estimate_s)) {
+        state->count = 1; /* the warm-up was the first repetition */
+        state->own_sum_s = elapsed_s;
+        code = MPI_Allreduce(&elapsed_s, state->times, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    }
     return code;
 }
 
@@ -182,11 +187,13 @@ static int ct__measure_all(ct_point *point, double *scratch)
     ct_point_give_up(point);
     if (code == MPI_SUCCESS)
         code = ct_point_repeat(point, scratch);
-    for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++)
-        if (point->states[i].status == CT_OK && !point->states[i].dominated && !point->states[i].hopeless) {
+    for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
+        const ct_state *state = &point->states[i];
+        if (state->status == CT_OK && !state->dominated && !state->hopeless && !ct_point_long(point, state->estimate_s)) {
             ct_point_alive(point);
             code = ct__back_to_back(point, i);
         }
+    }
     alarm(0);
     return code;
 }

@@ -41,6 +41,8 @@ int ct_point_run(ct_point *point, int index, double *elapsed_s);
 int ct_point_attend(ct_point *point);
 /* Between timed calls: tells the host that the ranks are at work, and puts off the alarm that ends one that is stuck. */
 void ct_point_alive(ct_point *point);
+/* Whether a call takes so long that even its fewest repetitions are cut down: no other call than these is made then. */
+bool ct_point_long(const ct_point *point, double time_s);
 /* Marks the choices whose trial says that they cannot be the best. */
 void ct_point_give_up(ct_point *point);
 /* Repeats every choice until it is known well enough. `scratch`: room for all times. Returns an MPI error code. */

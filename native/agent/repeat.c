@@ -11,8 +11,8 @@ static double const CT__DOMINATED = 1.5;
 /* Time boxes that the fewest repetitions may take. */
 static double const CT__PATIENCE = 20.0;
 /* A call that takes longer than this many time boxes is dear, and one that was this many times slower than the best in
- * its trial is hopeless: what is both is timed once. */
-static double const CT__DEAR = 4.0, CT__HOPELESS = 3.0;
+ * its trial is hopeless, sooner so where calls are long: what is both is timed once. */
+static double const CT__DEAR = 4.0, CT__HOPELESS = 3.0, CT__HOPELESS_LONG = 2.0;
 /* Seconds between two looks at what others want of rank 0. */
 static double const CT__ATTEND_S = 1e-3;
 
@@ -23,6 +23,16 @@ static unsigned ct__draw(uint64_t *state, unsigned below)
     *state ^= *state << 25;
     *state ^= *state >> 27;
     return (unsigned)((*state * 2685821657736338717ULL) >> 33) % below;
+}
+
+bool ct_point_long(const ct_point *point, double time_s)
+{
+    return time_s > CT__PATIENCE * point->request->box_s;
+}
+
+static bool ct__cannot_win(const ct_point *point, double time_s, double best_s)
+{
+    return time_s > (ct_point_long(point, time_s) ? CT__HOPELESS_LONG : CT__HOPELESS) * best_s;
 }
 
 /* Repetitions that a choice gets at least, however long they take: fewer than asked only where they would take many
@@ -45,7 +55,7 @@ void ct_point_give_up(ct_point *point)
             best_s = point->states[i].estimate_s;
     for (int i = 0; i < point->request->choice_count; i++) {
         double estimate_s = point->states[i].estimate_s;
-        point->states[i].hopeless = estimate_s > dear_s && estimate_s > CT__HOPELESS * best_s;
+        point->states[i].hopeless = estimate_s > dear_s && ct__cannot_win(point, estimate_s, best_s);
     }
 }
 
@@ -107,7 +117,7 @@ static void ct__forgive(ct_point *point, double best_s)
 {
     for (int i = 0; i < point->request->choice_count; i++) {
         ct_state *state = &point->states[i];
-        if (state->live && state->count > 0 && state->times[0] <= CT__HOPELESS * best_s)
+        if (state->live && state->count > 0 && !ct__cannot_win(point, state->times[0], best_s))
             state->hopeless = false;
     }
 }

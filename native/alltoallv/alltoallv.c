@@ -22,7 +22,7 @@ int ct_call_library(const ct_a2av_call *c)
                           c->receive_displacements, c->receive_type, c->comm);
 }
 
-static int ct__exchange_set(const ct_a2av_call *c, int size, ct_exchange *x)
+int ct_call_exchange(const ct_a2av_call *c, int size, ct_exchange *x)
 {
     void *send = (void *)(uintptr_t)c->send; /* read only; MPI's own prototypes drop the const nowhere else */
     *x = (ct_exchange){0};
@@ -35,7 +35,7 @@ static int ct__exchange_set(const ct_a2av_call *c, int size, ct_exchange *x)
     return ct_side_set(&x->receive, c->receive, c->receive_counts, c->receive_displacements, c->receive_type, c->wide);
 }
 
-static void ct__exchange_free(ct_exchange *x)
+void ct_exchange_free(ct_exchange *x)
 {
     ct_side_free(&x->send);
     ct_side_free(&x->receive);
@@ -53,21 +53,11 @@ static int ct__run(ct_state *state, const ct_a2av_call *c, const ct_exchange *x,
     return choice == CT_POLICY_LIBRARY ? ct_call_library(c) : ct_run(state->team, x, &state->last, statistic);
 }
 
-/* The statistic of this call for the calls after it: in the messages of the algorithm where it has room for it, else in a
- * reduction that runs while the blocks travel. */
-static int ct__run_beside(ct_state *state, const ct_a2av_call *c, const ct_exchange *x, int choice)
+/* The statistic of this call for the calls after it, in the messages of an algorithm that has room for it. */
+static int ct__run_telling(ct_state *state, const ct_a2av_call *c, const ct_exchange *x, int choice)
 {
-    ct_statistic mine = ct_exchange_statistic(x, state->team->rank, state->team->size), agreed = mine;
-    if (choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice])) {
-        CT_TRY(ct__run(state, c, x, choice, &agreed));
-    } else {
-        MPI_Request request;
-        CT_TRY(PMPI_Iallreduce(&mine, &agreed, 2, MPI_INT64_T, MPI_MAX, state->team->comm, &request));
-        int code = ct__run(state, c, x, choice, &mine);
-        CT_TRY(PMPI_Wait(&request, MPI_STATUS_IGNORE));
-        CT_TRY(code);
-        state->agreements++;
-    }
+    ct_statistic agreed = ct_exchange_statistic(x, state->team->rank, state->team->size);
+    CT_TRY(ct__run(state, c, x, choice, &agreed));
     ct_policy_agreed(&state->policy, ct_table_find(&state->table, &agreed, state->team->size));
     return MPI_SUCCESS;
 }
@@ -81,8 +71,10 @@ static int ct__run_chosen(ct_state *state, const ct_a2av_call *c)
         return ct_call_library(c);
     }
     ct_exchange x;
-    int code = ct__exchange_set(c, state->team->size, &x);
-    if (code == MPI_SUCCESS && agreement == CT_AGREE_NOW) {
+    int code = ct_call_exchange(c, state->team->size, &x);
+    /* Where the algorithm tells everybody the statistic anyway, no reduction is needed, and it is used in every call. */
+    bool told = choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice]);
+    if (code == MPI_SUCCESS && !told && agreement != CT_AGREE_NOT) {
         ct_statistic agreed = ct_exchange_statistic(&x, state->team->rank, state->team->size);
         code = ct__agree(state->team->comm, &agreed);
         state->agreements++;
@@ -92,12 +84,10 @@ static int ct__run_chosen(ct_state *state, const ct_a2av_call *c)
             code = ct__run(state, c, &x, choice, &agreed);
         }
     } else if (code == MPI_SUCCESS) {
-        /* Where the algorithm tells everybody the statistic anyway, it is used in every call. */
-        bool told = choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice]);
         ct_statistic none = {0};
-        code = agreement == CT_AGREE_BESIDE || told ? ct__run_beside(state, c, &x, choice) : ct__run(state, c, &x, choice, &none);
+        code = told ? ct__run_telling(state, c, &x, choice) : ct__run(state, c, &x, choice, &none);
     }
-    ct__exchange_free(&x);
+    ct_exchange_free(&x);
     return code;
 }
 
@@ -125,7 +115,7 @@ int ct_call_tuned(const ct_a2av_call *c)
     ct_state *state;
     if (c->send == MPI_IN_PLACE)
         return ct_call_library(c);
-    int code = ct_state_for_table(c->comm, &state);
+    int code = ct_state_for_table(c->comm, false, &state);
     if (code != MPI_SUCCESS)
         return ct__reported(c->comm, code);
     if (state == NULL) /* nothing to choose on this communicator */
@@ -140,12 +130,12 @@ static int ct__call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *c)
     ct_exchange x;
     CT_TRY(ct_state_team(c->comm, &team));
     ct_alltoallv_choice normal = ct_choice_normal(choice, team->size);
-    int code = ct__exchange_set(c, team->size, &x);
+    int code = ct_call_exchange(c, team->size, &x);
     if (code == MPI_SUCCESS) {
         ct_statistic statistic = ct_choice_agrees(&normal) ? ct_exchange_statistic(&x, team->rank, team->size) : (ct_statistic){0};
         code = ct_run(team, &x, &normal, &statistic);
     }
-    ct__exchange_free(&x);
+    ct_exchange_free(&x);
     return code;
 }
 

@@ -17,6 +17,10 @@ typedef struct {
     bool wide; /* the forms with large counts */
 } ct_a2av_call;
 
+/* The blocks of a call; for ct_exchange_free, whatever it returns. */
+int ct_call_exchange(const ct_a2av_call *call, int size, ct_exchange *x);
+void ct_exchange_free(ct_exchange *x);
+
 /* By the table in force; what ct_alltoallv and the intercepted functions run. */
 int ct_call_tuned(const ct_a2av_call *call);
 int ct_call_library(const ct_a2av_call *call);

@@ -33,20 +33,26 @@ static int ct__run(ct_hieata_call *c, const ct_alltoallv_choice *choice)
     return ct_direct_end(&direct);
 }
 
+ct_steps ct_hieata_steps(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice)
+{
+    const ct_hieata_plan *plan = team->plan;
+    int locals = ct_team_node_size(team, team->node), radix = choice->radix < locals ? choice->radix : locals;
+    return (ct_steps){.team = team, .x = x, .me = team->local_of[team->rank], .size = locals,
+                      .rank_at = &team->member[team->first[team->node]], .list_first = plan->first, .list = plan->list,
+                      .radix = radix < 2 ? 2 : radix, .window = 0, .forwarded_most = ct_team_forwarded_most(team, choice)};
+}
+
 int ct_hieata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, ct_statistic *statistic)
 {
     CT_TRY(ct_hieata_plan_make(team));
     const ct_hieata_plan *plan = team->plan;
-    int locals = ct_team_node_size(team, team->node), me = team->local_of[team->rank];
-    size_t count = (size_t)locals;
-    ct_hieata_call call = {
-        .steps = {.team = team, .x = x, .me = me, .size = locals, .rank_at = &team->member[team->first[team->node]],
-                  .list_first = plan->first, .list = plan->list, .radix = choice->radix < locals ? choice->radix : locals,
-                  .window = 0, .forwarded_most = ct_team_forwarded_most(team, choice), .statistic = statistic,
-                  .slots = calloc(count, sizeof(ct_parcel)), .home = calloc(count, sizeof(ct_parcel))},
-        .plan = plan, .own = &plan->list[plan->first[me]], .eaten = calloc(count, sizeof(int64_t))};
-    if (call.steps.radix < 2)
-        call.steps.radix = 2;
+    ct_hieata_call call = {.steps = ct_hieata_steps(team, x, choice), .plan = plan};
+    size_t count = (size_t)call.steps.size;
+    call.own = &plan->list[plan->first[call.steps.me]];
+    call.eaten = calloc(count, sizeof(int64_t));
+    call.steps.statistic = statistic;
+    call.steps.slots = calloc(count, sizeof(ct_parcel));
+    call.steps.home = calloc(count, sizeof(ct_parcel));
     int code = call.steps.slots && call.steps.home && call.eaten ? ct__run(&call, choice) : MPI_ERR_NO_MEM;
     free(call.steps.slots);
     free(call.steps.home);

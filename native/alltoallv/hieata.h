@@ -21,6 +21,8 @@ typedef struct {
 } ct_hieata_call;
 
 int ct_hieata_plan_make(ct_team *team);
+/* The exchange within the node, but for its slots and what comes home; after ct_hieata_plan_make. */
+ct_steps ct_hieata_steps(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice);
 void ct_hieata_forget(ct_team *team);
 
 /* The local rank of `node` that forwards to `rank` of another node. */

@@ -12,7 +12,7 @@
 typedef enum {
     CT_AGREE_NOT,    /* the choice stands; no message */
     CT_AGREE_NOW,    /* there is no choice yet: agree before the exchange */
-    CT_AGREE_BESIDE, /* agree beside the exchange, for the calls after it */
+    CT_AGREE_BESIDE, /* there is one, which may be used in this call yet: agree in it, or before it as well */
 } ct_agreement;
 
 enum {

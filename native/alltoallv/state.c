@@ -141,9 +141,10 @@ static int ct__share_table(ct_state *state, const char *path)
     return MPI_SUCCESS;
 }
 
-static int ct__set_up(ct_state *state)
+/* Whether the table has something for this communicator, and from which call on: the first rank's word counts. */
+static int ct__look(ct_state *state)
 {
-    int inter, rank, size, covered = 0;
+    int inter, rank, size;
     CT_TRY(PMPI_Comm_test_inter(state->comm, &inter));
     state->off = true;
     if (inter)
@@ -154,26 +155,34 @@ static int ct__set_up(ct_state *state)
         return MPI_SUCCESS;
     const char *path = getenv("COLLTUNE_ALLTOALLV");
     if (rank == 0)
-        covered = path != NULL && ct_table_covers(path, size);
-    CT_TRY(PMPI_Bcast(&covered, 1, MPI_INT, 0, state->comm));
-    if (!covered)
-        return MPI_SUCCESS;
+        state->first_call = path != NULL ? ct_table_first_call(path, size) : 0;
+    CT_TRY(PMPI_Bcast(&state->first_call, 1, MPI_INT, 0, state->comm));
+    state->off = state->first_call == 0;
+    return MPI_SUCCESS;
+}
+
+static int ct__set_up(ct_state *state)
+{
+    state->off = true;
     int code = ct__need_team(state);
     if (code == MPI_ERR_NO_MEM) /* all ranks know: all stay with the library */
         return MPI_SUCCESS;
     CT_TRY(code);
-    return ct__share_table(state, path);
+    return ct__share_table(state, getenv("COLLTUNE_ALLTOALLV"));
 }
 
-int ct_state_for_table(MPI_Comm comm, ct_state **found)
+int ct_state_for_table(MPI_Comm comm, bool at_once, ct_state **found)
 {
     ct_state *state;
     *found = NULL;
     CT_TRY(ct__find_or_make(comm, &state));
     if (!state->ready && !state->off) {
-        if (++state->calls == 1)
+        if (++state->calls == 1 && !at_once)
             return MPI_SUCCESS;
-        CT_TRY(ct__set_up(state));
+        if (state->first_call == 0)
+            CT_TRY(ct__look(state));
+        if (!state->off && (at_once || state->calls >= state->first_call))
+            CT_TRY(ct__set_up(state));
     }
     if (state->ready)
         *found = state;

@@ -9,6 +9,7 @@
 typedef struct ct_state {
     MPI_Comm comm;
     int64_t calls;  /* before the choice was set up */
+    int first_call; /* of the table's, by its word; 0: not known yet */
     bool off;       /* set up, and nothing to choose: the library */
     bool ready;     /* set up, and `table` and `policy` count */
     ct_team *team;  /* NULL: not needed so far */
@@ -22,8 +23,8 @@ typedef struct ct_state {
 /* The state, or NULL where there is none yet. */
 int ct_state_find(MPI_Comm comm, ct_state **state);
 /* The state of a communicator with something to choose, else NULL; collective. The first call on a communicator goes to
- * the library, so that communicators for one call cost nothing. */
-int ct_state_for_table(MPI_Comm comm, ct_state **state);
+ * the library, so that communicators for one call cost nothing; `at_once` tells that there will be more. */
+int ct_state_for_table(MPI_Comm comm, bool at_once, ct_state **state);
 /* The team of a communicator that is no inter-communicator; collective. */
 int ct_state_team(MPI_Comm comm, ct_team **team);
 

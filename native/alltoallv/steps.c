@@ -118,12 +118,10 @@ static int ct__window(ct_steps *s, ct__set *set, int64_t distance, int first, in
 static int ct__rounds(ct_steps *s, ct__set *set)
 {
     for (int64_t distance = 1; distance < s->size; distance *= s->radix) {
-        int64_t digits = (s->size - 1) / distance;
-        if (digits > s->radix - 1)
-            digits = s->radix - 1;
+        int digits = ct_steps_digits(s, distance);
         for (int first = 1; first <= digits; first += s->window) {
             int64_t last = first + (int64_t)s->window - 1;
-            CT_TRY(ct__window(s, set, distance, first, (int)(last < digits ? last : digits)));
+            CT_TRY(ct__window(s, set, distance, first, last < digits ? (int)last : digits));
         }
     }
     return MPI_SUCCESS;

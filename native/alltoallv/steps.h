@@ -58,6 +58,46 @@ typedef struct {
     int digit;        /* z */
 } ct_step;
 
+static inline int ct_steps_plus(const ct_steps *s, int64_t offset) { return (int)((s->me + offset) % s->size); }
+static inline int64_t ct_step_first(ct_step step) { return step.distance * step.digit; }
+/* The next slot of a step after `slot`, in ascending order; s->size or more: none. */
+static inline int64_t ct_step_next(const ct_steps *s, ct_step step, int64_t slot)
+{
+    slot++;
+    if (slot % step.distance != 0)
+        return slot;
+    return slot + step.distance * (s->radix - 1);
+}
+/* Whether a slot of this step is at home once moved. */
+static inline bool ct_step_lands(const ct_steps *s, ct_step step, int64_t slot) { return slot < s->radix * step.distance; }
+static inline bool ct_step_has_sizes(const ct_steps *s, ct_step step, int64_t slot)
+{
+    return s->list_first != NULL || !ct_step_lands(s, step, slot);
+}
+/* Whether a slot that leaves in this step has never moved: it is in the user's buffer. */
+static inline bool ct_step_fresh(ct_step step, int64_t slot) { return slot % step.distance == 0; }
+/* Where a slot of this step goes in the end: seen from its sender (before the step), or its receiver (after it). */
+static inline int ct_step_goal(const ct_steps *s, ct_step step, int64_t slot, bool incoming)
+{
+    int64_t next = step.distance * s->radix;
+    return ct_steps_plus(s, incoming ? slot - slot % next : slot - slot % step.distance);
+}
+/* The position that a slot which lands here came from in the first place. */
+static inline int ct_step_source(const ct_steps *s, int64_t slot) { return ct_steps_plus(s, s->size - slot); }
+static inline int64_t ct_sizes_sum(const uint16_t *sizes, int length)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < length; i++)
+        bytes += sizes[i];
+    return bytes;
+}
+/* Digits of a round that there are: positions beyond `size` are not. */
+static inline int ct_steps_digits(const ct_steps *s, int64_t distance)
+{
+    int64_t digits = (s->size - 1) / distance;
+    return (int)(digits < s->radix - 1 ? digits : s->radix - 1);
+}
+
 /* Bytes of the statistic and sizes, and the most bytes that the blocks can have. */
 int64_t ct_step_head_bytes(const ct_steps *s, ct_step step, bool incoming);
 int64_t ct_step_most_bytes(const ct_steps *s, ct_step step);

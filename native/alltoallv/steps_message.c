@@ -10,37 +10,12 @@ void ct_parcel_drop(ct_pool *pool, ct_parcel *parcel)
     *parcel = (ct_parcel){0};
 }
 
-static inline int ct__plus(const ct_steps *s, int64_t offset) { return (int)((s->me + offset) % s->size); }
-
-/* The next slot of a step after `slot`, in ascending order; s->size or more: none. */
-static inline int64_t ct__next(const ct_steps *s, ct_step step, int64_t slot)
-{
-    slot++;
-    if (slot % step.distance != 0)
-        return slot;
-    return slot + step.distance * (s->radix - 1);
-}
-
-static inline int64_t ct__first(ct_step step) { return step.distance * step.digit; }
-/* Whether a slot of this step is at home once moved. */
-static inline bool ct__lands(const ct_steps *s, ct_step step, int64_t slot) { return slot < s->radix * step.distance; }
-static inline bool ct__has_sizes(const ct_steps *s, ct_step step, int64_t slot)
-{
-    return s->list_first != NULL || !ct__lands(s, step, slot);
-}
-/* Where a slot of this step goes in the end: seen from its sender (before the step), or its receiver (after it). */
-static inline int ct__goal(const ct_steps *s, ct_step step, int64_t slot, bool incoming)
-{
-    int64_t next = step.distance * s->radix;
-    return ct__plus(s, incoming ? slot - slot % next : slot - slot % step.distance);
-}
-
 static int64_t ct__blocks(const ct_steps *s, ct_step step, bool incoming, bool with_sizes_only)
 {
     int64_t blocks = 0;
-    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot))
-        if (!with_sizes_only || ct__has_sizes(s, step, slot))
-            blocks += ct_steps_length(s, ct__goal(s, step, slot, incoming));
+    for (int64_t slot = ct_step_first(step); slot < s->size; slot = ct_step_next(s, step, slot))
+        if (!with_sizes_only || ct_step_has_sizes(s, step, slot))
+            blocks += ct_steps_length(s, ct_step_goal(s, step, slot, incoming));
     return blocks;
 }
 
@@ -64,8 +39,8 @@ static int64_t ct__fresh_bytes(const ct_steps *s, int goal)
 int64_t ct_step_out_bytes(const ct_steps *s, ct_step step)
 {
     int64_t bytes = 0;
-    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot))
-        bytes += slot % step.distance == 0 ? ct__fresh_bytes(s, ct__plus(s, slot)) : s->slots[slot].bytes;
+    for (int64_t slot = ct_step_first(step); slot < s->size; slot = ct_step_next(s, step, slot))
+        bytes += ct_step_fresh(step, slot) ? ct__fresh_bytes(s, ct_steps_plus(s, slot)) : s->slots[slot].bytes;
     return bytes;
 }
 
@@ -91,11 +66,11 @@ int ct_step_pack(ct_steps *s, ct_step step, char *head, char *blocks)
     char *start = blocks;
     int64_t moved = 0;
     memcpy(head, s->statistic, sizeof *s->statistic);
-    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot)) {
-        int goal = ct__goal(s, step, slot, false), length = ct_steps_length(s, goal);
-        bool told = ct__has_sizes(s, step, slot);
+    for (int64_t slot = ct_step_first(step); slot < s->size; slot = ct_step_next(s, step, slot)) {
+        int goal = ct_step_goal(s, step, slot, false), length = ct_steps_length(s, goal);
+        bool told = ct_step_has_sizes(s, step, slot);
         ct_parcel *held = &s->slots[slot];
-        if (slot % step.distance == 0) {
+        if (ct_step_fresh(step, slot)) {
             CT_TRY(ct__pack_fresh(s, goal, told ? sizes : NULL, blocks));
             blocks += ct__fresh_bytes(s, goal);
         } else {
@@ -114,27 +89,19 @@ int ct_step_pack(ct_steps *s, ct_step step, char *head, char *blocks)
     return MPI_SUCCESS;
 }
 
-static int64_t ct__sum(const uint16_t *sizes, int length)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < length; i++)
-        bytes += sizes[i];
-    return bytes;
-}
-
-static int ct__source_rank(const ct_steps *s, int64_t slot) { return ct_steps_rank(s, ct__plus(s, s->size - slot)); }
+static int ct__source_rank(const ct_steps *s, int64_t slot) { return ct_steps_rank(s, ct_step_source(s, slot)); }
 
 int64_t ct_step_in_bytes(const ct_steps *s, ct_step step, const char *head)
 {
     const uint16_t *sizes = (const uint16_t *)(const void *)(head + sizeof(ct_statistic));
     int64_t bytes = 0;
-    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot)) {
-        if (!ct__has_sizes(s, step, slot)) {
+    for (int64_t slot = ct_step_first(step); slot < s->size; slot = ct_step_next(s, step, slot)) {
+        if (!ct_step_has_sizes(s, step, slot)) {
             bytes += ct_forwarded(&s->x->receive, ct__source_rank(s, slot), s->forwarded_most);
             continue;
         }
-        int length = ct_steps_length(s, ct__goal(s, step, slot, true));
-        bytes += ct__sum(sizes, length);
+        int length = ct_steps_length(s, ct_step_goal(s, step, slot, true));
+        bytes += ct_sizes_sum(sizes, length);
         sizes += length;
     }
     return bytes;
@@ -148,8 +115,8 @@ int ct_step_unpack(ct_steps *s, ct_step step, ct_chunk *chunk, const char *head,
     memcpy(&theirs, head, sizeof theirs);
     ct_statistic_join(s->statistic, &theirs);
     chunk->live = 1; /* ours, until all is taken in */
-    for (int64_t slot = ct__first(step); slot < s->size; slot = ct__next(s, step, slot)) {
-        if (!ct__has_sizes(s, step, slot)) {
+    for (int64_t slot = ct_step_first(step); slot < s->size; slot = ct_step_next(s, step, slot)) {
+        if (!ct_step_has_sizes(s, step, slot)) {
             int source = ct__source_rank(s, slot);
             int64_t bytes = ct_forwarded(&s->x->receive, source, s->forwarded_most);
             if (bytes > 0)
@@ -158,9 +125,9 @@ int ct_step_unpack(ct_steps *s, ct_step step, ct_chunk *chunk, const char *head,
             landed++, landed_bytes += bytes;
             continue;
         }
-        int length = ct_steps_length(s, ct__goal(s, step, slot, true));
-        ct_parcel *to = ct__lands(s, step, slot) ? &s->home[ct__plus(s, s->size - slot)] : &s->slots[slot];
-        *to = (ct_parcel){.chunk = chunk, .sizes = sizes, .data = blocks, .bytes = ct__sum(sizes, length)};
+        int length = ct_steps_length(s, ct_step_goal(s, step, slot, true));
+        ct_parcel *to = ct_step_lands(s, step, slot) ? &s->home[ct_step_source(s, slot)] : &s->slots[slot];
+        *to = (ct_parcel){.chunk = chunk, .sizes = sizes, .data = blocks, .bytes = ct_sizes_sum(sizes, length)};
         chunk->live++;
         blocks += to->bytes;
         sizes += length;

@@ -1,6 +1,6 @@
 /* Reads look-up tables: a JSON object with "format": 1 and "entries".
  *
- * An entry: "ranks": [low, high], "ppn": [low, high], "rules": [...]; a rule: "average_bytes": [low, high], "fill": [classes]
+ * An entry: "ranks": [low, high], "ppn": [low, high], "first_call" (2 if absent), "rules": [...]; a rule: "average_bytes": [low, high], "fill": [classes]
  * (all if absent), "algorithm", "radix", "batch", "direct_above". Of entries, and of rules, the first that fits counts. */
 #include "table.h"
 #include "json.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CT__FORMAT = 1, CT__FILE_MOST = 64 << 20 };
+enum { CT__FORMAT = 1, CT__FILE_MOST = 64 << 20, CT__FIRST_CALL = 2 };
 
 typedef struct {
     double low, high;
@@ -32,6 +32,7 @@ typedef struct {
     /* the entry that is being read */
     ct__range entry_ranks, entry_ppn;
     const char *rules;
+    int first_call;
 } ct__reader;
 
 int64_t ct_size_class_low(int size_class)
@@ -144,6 +145,8 @@ static void ct__read_entry_member(ct_json *json, const char *name, void *context
         ct__read_range(json, &reader->entry_ranks);
     } else if (strcmp(name, "ppn") == 0) {
         ct__read_range(json, &reader->entry_ppn);
+    } else if (strcmp(name, "first_call") == 0) {
+        reader->first_call = ct__read_int(json);
     } else {
         if (strcmp(name, "rules") == 0)
             reader->rules = json->at;
@@ -159,11 +162,15 @@ static void ct__read_entry(ct_json *json, const char *name, void *context)
     (void)name;
     reader->entry_ranks = reader->entry_ppn = (ct__range){0};
     reader->rules = NULL;
+    int first_call = reader->first_call;
+    reader->first_call = CT__FIRST_CALL;
     ct_json_object(json, ct__read_entry_member, reader);
     bool fits = !json->failed && reader->rules && ct__inside(&reader->entry_ranks, reader->ranks) &&
                 (reader->ppn == 0 || ct__inside(&reader->entry_ppn, reader->ppn));
-    if (!fits || reader->found)
+    if (!fits || reader->found) {
+        reader->first_call = first_call;
         return;
+    }
     reader->found = true;
     if (reader->table != NULL) {
         ct_json rules = {.at = reader->rules};
@@ -214,10 +221,12 @@ static bool ct__read(const char *path, ct__reader *reader)
     return whole;
 }
 
-bool ct_table_covers(const char *path, int ranks)
+int ct_table_first_call(const char *path, int ranks)
 {
     ct__reader reader = {.ranks = ranks};
-    return ct__read(path, &reader) && reader.found;
+    if (!ct__read(path, &reader) || !reader.found)
+        return 0;
+    return reader.first_call < CT__FIRST_CALL ? CT__FIRST_CALL : reader.first_call;
 }
 
 bool ct_table_load(const char *path, int ranks, int ppn, ct_table *table, char *why, size_t why_size)

@@ -31,6 +31,7 @@ typedef struct {
     int *first;                   /* [node_count + 1] into member */
     int *member;                  /* [size] ranks node by node, ascending */
     ct_pool pool;
+    int plans;  /* of MPI_Alltoallv_init so far: each has tags of its own */
     void *plan; /* hieata.c's lists of destinations, made at first use */
 } ct_team;
 

@@ -5,6 +5,7 @@
  *     time ID 0 1.1e-05 1.2e-05 ...      the slowest rank's seconds, after a barrier; choices take turns
  *     wrong ID 1                         its result was not the library's
  *     done ID
+ *     setup ID                           then: setup ID 0.0021, the slowest rank's seconds for what a communicator needs
  *
  * blocks.h has the distributions; "counts" is the matrix in the file that the program is given. NAME is an algorithm, or
  * tuned: what a program gets by the table in force, COLLTUNE_ALLTOALLV, on a communicator of its own. The end of the input
@@ -13,6 +14,7 @@
 #include "algorithms.h"
 #include "blocks.h"
 #include "call.h"
+#include "state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +123,27 @@ static int ct__time(const ct__request *r, ct__buffers *b, double *times)
     return MPI_SUCCESS;
 }
 
+/* What a program pays on a communicator before its first call by the table: the team, and an agreement. */
+static int ct__time_set_up(long id, int rank)
+{
+    MPI_Comm comm;
+    ct_team *team;
+    int64_t mine[2] = {0}, agreed[2];
+    double took_s, longest_s;
+    CT_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    CT_TRY(MPI_Barrier(comm));
+    double began_s = MPI_Wtime();
+    CT_TRY(ct_state_team(comm, &team));
+    CT_TRY(MPI_Allreduce(mine, agreed, 2, MPI_INT64_T, MPI_MAX, team->comm));
+    took_s = MPI_Wtime() - began_s;
+    CT_TRY(MPI_Reduce(&took_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD));
+    if (rank == 0) {
+        printf("setup %ld %.9g\ndone %ld\n", id, longest_s, id);
+        fflush(stdout);
+    }
+    return MPI_Comm_free(&comm);
+}
+
 static int ct__measure(const ct__request *r, int rank, int size)
 {
     ct__buffers b = {.rank = rank, .size = size, .comm = MPI_COMM_WORLD};
@@ -186,6 +209,11 @@ int main(int argc, char **argv)
         fflush(stdout);
     }
     while ((code = ct__share(line, rank)) == MPI_SUCCESS && line[0] != '\0') {
+        if (sscanf(line, "setup %ld", &request.id) == 1) {
+            if ((code = ct__time_set_up(request.id, rank)) != MPI_SUCCESS)
+                break;
+            continue;
+        }
         if (!ct__parse(line, &request)) {
             if (rank == 0)
                 fprintf(stderr, "cannot read the request: %s", line);

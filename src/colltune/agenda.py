@@ -119,6 +119,10 @@ class Agenda:
     def expect_s(self, point: Point) -> float:
         return self._durations.expect_s(point.scenario) * len(point.choices)
 
+    def fear_s(self, point: Point) -> float:
+        """What ``point`` may take, as long as it is not known what large messages cost."""
+        return self._durations.fear_s(point.scenario) * len(point.choices)
+
     def _trusted(self, point: Point) -> Point:
         choices = tuple(choice for choice in point.choices if choice not in self._broken)
         if len(choices) < len(point.choices):

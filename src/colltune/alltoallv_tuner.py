@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from colltune.alltoallv import guided
 from colltune.alltoallv.cells import runs, smooth
-from colltune.alltoallv.setting import Setting, Shape, candidates
-from colltune.alltoallv.table import Entry, Rule, around, save_table
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape, candidates
+from colltune.alltoallv.table import FIRST_CALL, Entry, Rule, around, save_table
 from colltune.alltoallv_proof import PatternProof
 from colltune.campaign import Campaign, Outcome
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.decide import medians_of
 from colltune.learn.forest import ForestLearner
 from colltune.measure.alltoallv import COLLECTIVE, AlltoallvSource, direct_above_bytes
-from colltune.measure.contract import Effort
+from colltune.measure.contract import Effort, Source
 from colltune.native_build import build_parts, cache_directory
 from colltune.store.journal import Journal
 from colltune.verify.gate import GateResult
@@ -29,6 +32,8 @@ TABLE = "alltoallv.json"
 _JOURNAL = "alltoallv.jsonl"
 _MEASURING_SHARE = 0.4  # of the budget; the rest is for the proof
 _PROMISING = 1.05  # default over best, measured once, from which a proof is tried
+# What setting up may cost a program, of the time that its calls took until then.
+_SET_UP_SHARE = 0.02
 _FORWARDING = frozenset({"bruck", "parata", "hieata", "hieata_staggered"})
 
 
@@ -43,7 +48,7 @@ class AlltoallvResult:
 
 
 def choice_of(setting: Setting) -> Choice:
-    """The same as a Choice, for learners; the library's own is the default."""
+    """The same as a Choice; the library's own is the default."""
     if setting.algorithm == "library":
         return DEFAULT
     named = (("batch", setting.batch), ("radix", setting.radix), ("direct_above", setting.direct_above))
@@ -52,6 +57,8 @@ def choice_of(setting: Setting) -> Choice:
 
 def setting_of(choice: Choice) -> Setting:
     """The inverse."""
+    if choice == DEFAULT:
+        return LIBRARY
     values = {name: int(value) for name, value in choice.parameters}
     return Setting(choice.algorithm, *(values.get(name, 0) for name in ("radix", "batch", "direct_above")))
 
@@ -74,25 +81,34 @@ def tune_alltoallv(
     if shape.ranks < 3:
         raise InputError("alltoallv has nothing to tune on two ranks", "Give --ppn 3 or more")
     began_s = time.monotonic()
-    choices = tuple(choice_of(setting) for setting in candidates(shape))
+    settings = candidates(shape)
     sizes = [1 << power for power in range(2, max(largest_bytes, 4).bit_length())]
-    grid = tuple(Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for size in sizes)
-    space = Space(COLLECTIVE, grid, lambda _scenario: choices)
     open_source = _sources(workbench, seed)
     with Journal.create(out / _JOURNAL, workbench.environment) as journal:
-        stage(f"measuring {len(choices)} settings at {len(sizes)} sizes on {shape} ranks")
-        outcome = _measure(open_source(), space, journal, budget_s * _MEASURING_SHARE, seed)
+        stage(f"measuring up to {len(settings)} settings at {len(sizes)} sizes on {shape} ranks")
+        share_s = budget_s * _MEASURING_SHARE
+        source = open_source()
+        set_up_s = source.set_up_s()
+        outcome = Exploration(source, journal.append, shape, settings, sizes, share_s, seed).run()
         promising = _promising(outcome)
         stage(f"proving settings against the library at {len(promising)} sizes, in fresh launches")
         deadline_s = time.monotonic() + max(budget_s - (time.monotonic() - began_s), 5.0)
         proof = PatternProof(shape, open_source, journal.append, deadline_s)
         kept = proof.run(promising)
     rules = [rule for fill in kept for rule in _rules(kept[fill], fill)]
-    entry = Entry((shape.ranks, shape.ranks), (shape.ppn, shape.ppn), tuple(rules))
+    entry = Entry((shape.ranks,) * 2, (shape.ppn,) * 2, tuple(rules), _first_call(set_up_s, outcome))
     environment = workbench.environment
     made = {"mpi": environment.mpi, "version": environment.mpi_version, "machine": environment.machine, "seed": seed}
     save_table(out / TABLE, [entry] if rules else [], made)
     return AlltoallvResult(out / TABLE, rules, outcome, proof.results)
+
+
+def _first_call(set_up_s: float, outcome: Outcome) -> int:
+    """From which call on what is set up for the algorithms is little beside the calls that went before."""
+    library_s = [time_s for found in _times(outcome).values() for choice, time_s in found.items() if choice == DEFAULT]
+    if not library_s or math.isnan(set_up_s):
+        return FIRST_CALL
+    return max(FIRST_CALL, math.ceil(set_up_s / (_SET_UP_SHARE * min(library_s))))
 
 
 def _sources(workbench: Workbench, seed: int) -> Callable[[], AlltoallvSource]:
@@ -114,27 +130,72 @@ def _sources(workbench: Workbench, seed: int) -> Callable[[], AlltoallvSource]:
     return source
 
 
-def _measure(source: AlltoallvSource, space: Space, journal: Journal, budget_s: float, seed: int) -> Outcome:
-    campaign = Campaign(
-        source=source,
-        spaces={COLLECTIVE: space},
-        learners={COLLECTIVE: ForestLearner(space, seed)},
-        record=journal.append,
-        budget_s=budget_s,
-        effort=Effort(fewest=20, most=50),
-    )
-    try:
-        return campaign.run()
-    finally:
-        source.close()
+@dataclass
+class Exploration:
+    """Measures ``settings`` at average blocks of ``sizes`` bytes within ``budget_s``: all of them where it can.
+
+    Where it cannot, a few of every family come first, and then those that a model of these times points at.
+    """
+
+    source: Source
+    record: Callable[[Sequence[Sample]], None]
+    shape: Shape
+    settings: Sequence[Setting]
+    sizes: Sequence[int]
+    budget_s: float
+    seed: int
+
+    def run(self) -> Outcome:
+        try:
+            outcome = self._measure(dict.fromkeys(self.sizes, guided.first(self.settings)), self.budget_s)
+            rest = {size: [s for s in self.settings if s not in guided.first(self.settings)] for size in self.sizes}
+            left_s = self.budget_s - outcome.elapsed_s
+            pairs = max(len(outcome.samples), 1)
+            if outcome.elapsed_s / pairs * sum(map(len, rest.values())) <= left_s:
+                return self._joined(outcome, self._measure(rest, left_s))
+            for _ in range(guided.ROUNDS):
+                known = {
+                    size: {setting_of(choice): time_s for choice, time_s in found.items()}
+                    for size, found in _times(outcome).items()
+                }
+                wanted = guided.following(self.shape, self.settings, known, self.seed)
+                left_s = self.budget_s - outcome.elapsed_s
+                if outcome.interrupted or not wanted or left_s <= 0.0:
+                    break
+                outcome = self._joined(outcome, self._measure(wanted, left_s))
+            return outcome
+        finally:
+            self.source.close()
+
+    def _measure(self, wanted: Mapping[int, Sequence[Setting]], budget_s: float) -> Outcome:
+        choices = {size: tuple(map(choice_of, settings)) for size, settings in wanted.items() if settings}
+        grid = tuple(Scenario(COLLECTIVE, self.shape.nodes, self.shape.ppn, size) for size in choices)
+        space = Space(COLLECTIVE, grid, lambda scenario: choices.get(scenario.size_bytes, ()))
+        learner = ForestLearner(space, self.seed)
+        effort = Effort(fewest=20, most=50)
+        return Campaign(self.source, {COLLECTIVE: space}, {COLLECTIVE: learner}, self.record, budget_s, effort).run()
+
+    @staticmethod
+    def _joined(one: Outcome, other: Outcome) -> Outcome:
+        return Outcome(
+            (*one.samples, *other.samples),
+            {**one.reasons, **other.reasons},
+            one.elapsed_s + other.elapsed_s,
+            one.interrupted or other.interrupted,
+        )
+
+
+def _times(outcome: Outcome) -> dict[int, dict[Choice, float]]:
+    """Medians by average block."""
+    times: dict[int, dict[Choice, float]] = {}
+    for (scenario, choice), time_s in medians_of(outcome.samples).items():
+        times.setdefault(scenario.size_bytes, {})[choice] = time_s
+    return times
 
 
 def _promising(outcome: Outcome) -> dict[int, Choice]:
     """By average block what looked faster than the library, the greatest gain first; neighbours alike if they can."""
-    times: dict[int, dict[Choice, float]] = {}
-    for (scenario, choice), time_s in medians_of(outcome.samples).items():
-        times.setdefault(scenario.size_bytes, {})[choice] = time_s
-    times = {size: found for size, found in times.items() if DEFAULT in found}
+    times = {size: found for size, found in _times(outcome).items() if DEFAULT in found}
     chosen = smooth(times)
     gains = {size: times[size][DEFAULT] / times[size][choice] for size, choice in chosen.items()}
     chosen = {size: choice for size, choice in chosen.items() if choice != DEFAULT and gains[size] >= _PROMISING}

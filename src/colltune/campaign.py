@@ -27,6 +27,9 @@ from colltune.schedule.durations import Durations
 _OVERHEAD = 2.5
 # Where the whole grid takes more than so many times the time that is left, the learner chooses what is measured.
 _MUCH_MORE = 3.0
+# Of the budget, what one point may be feared to take while there are cheaper ones: learners begin at the edge of the
+# space, where on a slow network a handful of points would take all there is.
+_DEAREST_SHARE = 0.15
 # Points that a learner is asked for beyond those needed: the most useful one may be dear.
 _LOOK_AHEAD = 3
 WHOLE = "the whole grid was measured"
@@ -156,7 +159,9 @@ class Campaign:
             # Cheaper to measure than to be clever about.
             points = [(agenda, point) for agenda in active for point in agenda.in_order(count)][:count]
         else:
-            points = self._by_worth(active, count, left_s, learned=total_s > _MUCH_MORE * left_s)
+            learned = total_s > _MUCH_MORE * left_s
+            points = self._by_worth(active, count, min(left_s, _DEAREST_SHARE * self.budget_s), learned=learned)
+            points = points or self._by_worth(active, count, left_s, learned=learned)
         return [Task(point, agenda.expect_s(point)) for agenda, point in points]
 
     def _at_stake(self, stakes: Stakes, active: Sequence[Agenda]) -> list[Task]:
@@ -168,19 +173,19 @@ class Campaign:
         return [tasks[place] for place in paying]
 
     def _by_worth(
-        self, active: Sequence[Agenda], count: int, left_s: float, *, learned: bool
+        self, active: Sequence[Agenda], count: int, most_s: float, *, learned: bool
     ) -> list[tuple[Agenda, Point]]:
-        """The most gain for the time, of what is expected to be over in time; the rest is left to the models."""
+        """The most gain for the time, of what should take ``most_s`` at most; the rest is left to the models."""
         found = []
         for agenda in active:
             points = agenda.from_learner(count + _LOOK_AHEAD) if learned else agenda.everything()
             for place, point in enumerate(points):
-                if agenda.expect_s(point) <= left_s or not self._durations.known:
+                if agenda.fear_s(point) <= most_s or not self._durations.known:
                     found.append((agenda.worth(point, place if learned else 0), agenda, point))
         if learned and not found:
             # What the learners ask for is too dear, and not what is open beside it.
             going_on = [agenda for agenda in active if agenda.reason is None]
-            return self._by_worth(going_on, count, left_s, learned=False)
+            return self._by_worth(going_on, count, most_s, learned=False)
         found.sort(key=lambda item: -item[0])
         return [(agenda, point) for _, agenda, point in found[:count]]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import FILLS, Entry, Rule, around, find, load_table, save_table
+from colltune.alltoallv.table import FILLS, FIRST_CALL, Entry, Rule, around, find, load_table, save_table
 from colltune.mpi.installation import Installation
 
 _ROOT = Path(__file__).parents[2]
@@ -108,7 +108,9 @@ def _together(protocol: ctypes.CDLL, members: Any, local: tuple[tuple[int, ...],
     for done, state, (agreement, choice), history in members:
         copy, agreed = _rank(protocol, state), max(local[done])
         copy.agreed(agreed)
-        after.append((done + 1, copy.state.raw, None, (*history, agreed if agreement == NOW else choice)))
+        after.append(
+            (done + 1, copy.state.raw, None, (*history, agreed if agreement == NOW or choice == 0 else choice))
+        )
     return tuple(after)
 
 
@@ -174,6 +176,7 @@ def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL,
     rules = [Rule(*around(64), Setting("parata", 4, 2, 256)), Rule(*around(128), Setting("linear", 0, 8))]
     save_table(tmp_path / "t.json", [Entry((5, 9), (2, 4), tuple(rules))], {"note": 'a {"quoted" name'})
     assert load_table(tmp_path / "t.json")[0].rules == tuple(rules)
+    assert protocol.ct_table_first_call(str(tmp_path / "t.json").encode(), 8) == FIRST_CALL
     compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
     path = str(tmp_path / "t.json").encode()
     assert protocol.ct_table_load(path, 8, 4, compact, why, 256) & 1, why.value
@@ -181,6 +184,18 @@ def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL,
         index = protocol.find_choice(compact, ctypes.c_int64(average * 7), ctypes.c_int64(0), 8)
         expected = find(load_table(tmp_path / "t.json"), 8, 4, average)
         assert (index == 0) == (expected.algorithm == "library"), average
+
+
+@pytest.mark.mpi
+def test_each_entry_has_its_own_first_call(protocol: ctypes.CDLL, tmp_path: Path) -> None:
+    rules = (Rule(*around(64), Setting("linear")),)
+    entries = [Entry((5, 9), (2, 4), rules, 77), Entry((10, 12), (2, 4), rules), Entry((13, 14), (1, 1), rules, 1)]
+    save_table(tmp_path / "t.json", entries, {})
+    assert load_table(tmp_path / "t.json") == entries
+    path = str(tmp_path / "t.json").encode()
+    found = [protocol.ct_table_first_call(path, ranks) for ranks in (4, 5, 9, 10, 13, 15)]
+    assert found == [0, 77, 77, FIRST_CALL, FIRST_CALL, 0]
+    assert protocol.ct_table_first_call(b"/nonexistent", 5) == 0
 
 
 @pytest.mark.mpi

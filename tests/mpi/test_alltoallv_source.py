@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from colltune.alltoallv.table import FIRST_CALL
+from colltune.alltoallv_tuner import _first_call
+from colltune.campaign import Outcome
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Environment, Status
+from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.alltoallv import AlltoallvSource, Blocks
@@ -46,6 +50,34 @@ def test_every_pattern_is_exchanged_rightly_by_every_way(mpi: Installation, prog
     finally:
         measuring.close()
     assert [sample.status for sample in found] == [Status.OK] * len(points) * len(ways)
+
+
+@pytest.mark.mpi
+def test_setting_a_communicator_up_is_timed_beside_the_exchanges(mpi: Installation, program: Path) -> None:
+    measuring = source(mpi, program)
+    try:
+        first_s = measuring.set_up_s()
+        (point,) = measuring.measure([Point(Scenario("alltoallv", 1, _RANKS, 64), (DEFAULT,))], _SHORT)
+        again_s = measuring.set_up_s()
+    finally:
+        measuring.close()
+    assert point[1][0].status is Status.OK
+    assert 0.0 < again_s < 60.0
+    assert 0.0 < first_s < 60.0
+
+
+def test_what_setting_up_costs_is_little_beside_the_calls_before_it() -> None:
+    def outcome(*library_s: float) -> Outcome:
+        samples = [
+            Sample(Scenario("alltoallv", 1, 4, 4 << at), DEFAULT, Status.OK, (time_s,))
+            for at, time_s in enumerate(library_s)
+        ]
+        return Outcome(tuple(samples), {}, 1.0, False)
+
+    # 2% of 2,500 calls of a millisecond.
+    assert _first_call(0.05, outcome(2e-3, 1e-3)) == 2500
+    assert _first_call(1e-9, outcome(1e-3)) == FIRST_CALL
+    assert _first_call(math.nan, outcome(1e-3)) == FIRST_CALL
 
 
 @pytest.mark.mpi

@@ -52,6 +52,19 @@ def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
 
 
 @pytest.mark.mpi
+def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, application: Path, tmp_path: Path) -> None:
+    late = table(tmp_path / "table.json", (0, 99999, "parata", 2))
+    content = json.loads(late.read_text())
+    content["entries"][0]["first_call"] = 200
+    late.write_text(json.dumps(content))
+    verdict, counts = ran(mpi, application, late, 4)
+    assert verdict == "wrong=0 alike=1"
+    assert sum(counts) == 300
+    assert counts[0] >= 199
+    assert 0 < sum(counts[1:]) <= 101
+
+
+@pytest.mark.mpi
 def test_a_table_of_other_ranks_or_a_broken_one_leaves_all_to_the_library(
     mpi: Installation, application: Path, tmp_path: Path
 ) -> None:

@@ -47,7 +47,8 @@ def test_every_collective_is_measured_at_any_number_of_ranks_in_one_launch(jobs:
     sizes = {name: 4 * ranks if name in REDUCTIONS else 100 for name in COLLECTIVES} | {"barrier": 0}
     parts = sorted({ranks, max(1, ranks - 1), max(1, ranks // 2)})
     points = [point(name, part, sizes[name], "default") for part in parts for name in COLLECTIVES]
-    samples = measure(jobs.source(ranks), points)
+    # None of the calls is a long one, also where ranks wait for a core.
+    samples = measure(jobs.source(ranks), points, replace(SHORT, box_s=0.01))
     assert [(s.scenario, s.choice, s.status) for s in samples] == [(p.scenario, DEFAULT, Status.OK) for p in points]
     assert jobs.launches == 1
     for sample in samples:
@@ -152,6 +153,18 @@ def test_slow_calls_are_no_hang_however_long_all_take_together(jobs: Jobs, fault
     assert time.monotonic() - start_s > 4.0 + 4 * 5.0 * slow.box_s  # what it may be silent for
     assert [sample.status for sample in samples] == [Status.OK] * 4
     assert jobs.launches == 1
+
+
+def test_of_long_calls_there_are_no_more_than_are_needed(jobs: Jobs, faulty: str) -> None:
+    source = jobs.source(2, LD_PRELOAD=faulty, COLLTUNE_TEST_FAULT="bcast:64:slow")
+    short, long = measure(source, [point("bcast", 2, size, "default") for size in (32, 64)], Effort(box_s=0.004))
+    assert short.back_to_back_s is not None
+    assert len(short.times_s) >= 10
+    assert long.back_to_back_s is None
+    assert len(long.times_s) == 3
+    assert min(long.times_s) > 0.1
+    # The trial, and what was timed.
+    assert long.cost_s < 1.5 * 4 * max(long.times_s)
 
 
 def test_an_algorithm_that_fails_everywhere_costs_one_relaunch_in_all(jobs: Jobs, faulty: str) -> None:

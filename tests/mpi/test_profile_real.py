@@ -236,7 +236,7 @@ def test_the_exit_code_is_the_programs(mpi: Installation, tmp_path: Path) -> Non
     assert "left no profile" in done.stderr
 
 
-@pytest.mark.parametrize("names", [("shim", "alltoallv"), ("agent",), ("conformance",), ("probe",)])
+@pytest.mark.parametrize("names", [("shim", "alltoallv", "alltoallv_plan"), ("agent",), ("conformance",), ("probe",)])
 def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, ...], tmp_path: Path) -> None:
     native = _SOURCES.parents[1] / "native"
     folders = [native / name for name in names if (native / name).is_dir()]

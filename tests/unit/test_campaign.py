@@ -171,6 +171,24 @@ def test_the_budget_goes_where_most_is_to_be_gained() -> None:
     assert spent_s["bcast"] > 1.5 * spent_s["allreduce"] > 0.0
 
 
+@pytest.mark.parametrize("calls", [15, 30, 60])
+def test_large_messages_do_not_eat_the_budget_before_it_is_known_what_they_cost(calls: int) -> None:
+    def by_the_byte(scenario: Scenario, _choice: Choice) -> float:
+        return 1e-5 * (scenario.size_bytes + 1)
+
+    space = small_space("bcast")
+    largest = max(space.scenarios, key=lambda scenario: scenario.size_bytes)
+    bench = Bench(truth=by_the_byte, spaces=[space], budget_s=calls * by_the_byte(largest, DEFAULT))
+    outcome = bench.run()
+    assert outcome.elapsed_s <= bench.campaign.budget_s
+    first_large = min(
+        (row for row, sample in enumerate(bench.journal) if sample.scenario.size_bytes == largest.size_bytes),
+        default=len(bench.journal),
+    )
+    before = {sample.scenario for sample in bench.journal[:first_large]}
+    assert {s for s in space.scenarios if s.size_bytes <= 512} <= before
+
+
 def test_resume_of_a_learners_campaign_measures_nothing_twice() -> None:
     first = Bench(budget_s=0.05)
     first.run()

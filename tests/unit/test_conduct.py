@@ -154,6 +154,19 @@ def test_noise_on_a_few_bytes_says_nothing_of_a_megabyte() -> None:
     assert durations.expect_s(Scenario("bcast", 1, 2, 1 << 20)) < 2.0
 
 
+def test_what_bytes_cost_is_learnt_from_other_collectives_too() -> None:
+    durations = Durations(first_s=7.0)
+    for size in (8, 4096, 1 << 16, 1 << 20):
+        durations.tell(
+            [Sample(Scenario("bcast", 8, 1, size), DEFAULT, Status.OK, (1e-6,), cost_s=1e-3 + 1e-7 * size)] * 9
+        )
+    for size in (1, 2, 4, 8):
+        durations.tell([Sample(Scenario("alltoall", 8, 1, size), DEFAULT, Status.OK, (1e-6,), cost_s=1e-3)] * 9)
+    assert durations.expect_s(Scenario("alltoall", 8, 1, 8)) == pytest.approx(1e-3, rel=0.1)
+    # Eight blocks of a megabyte.
+    assert durations.expect_s(Scenario("alltoall", 8, 1, 1 << 20)) == pytest.approx(0.84, rel=0.2)
+
+
 def test_an_agenda_prefers_the_gain_for_the_time() -> None:
     durations = Durations(1.0)
     agenda = Agenda(space("bcast"), ForestLearner(space("bcast"), 1), durations)

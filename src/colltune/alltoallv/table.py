@@ -12,6 +12,7 @@ from colltune.alltoallv.setting import LIBRARY, Setting
 from colltune.core.errors import InputError
 
 FORMAT = 1
+FIRST_CALL = 2
 # Classes of the share of blocks that are not empty, of the rank with the fewest: each up to this, the last to all.
 FILLS = (1 / 16, 1 / 4, 1 / 2, 3 / 4, 1.0)
 DENSE = (len(FILLS) - 1,)
@@ -32,11 +33,16 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Rules for jobs of ``ranks`` with ``ppn`` on the fullest node, both from low to high."""
+    """Rules for jobs of ``ranks`` with ``ppn`` on the fullest node, both from low to high.
+
+    Calls on a communicator before the ``first_call``-th, counted from 1, are the library's: what is set up for the
+    algorithms then should be little beside them.
+    """
 
     ranks: tuple[int, int]
     ppn: tuple[int, int]
     rules: tuple[Rule, ...]
+    first_call: int = FIRST_CALL
 
 
 def around(size_bytes: int) -> tuple[int, int]:
@@ -65,7 +71,8 @@ def _entry(entry: Entry) -> dict[str, Any]:
         }
         for rule in entry.rules
     ]
-    return {"ranks": list(entry.ranks), "ppn": list(entry.ppn), "rules": rules}
+    shape = {"ranks": list(entry.ranks), "ppn": list(entry.ppn)}
+    return {**shape, "first_call": entry.first_call, "rules": rules}
 
 
 def load_table(path: Path) -> list[Entry]:
@@ -79,7 +86,12 @@ def load_table(path: Path) -> list[Entry]:
         raise InputError(f"{path} is no look-up table of format {FORMAT}", advice)
     try:
         return [
-            Entry(_pair(entry["ranks"]), _pair(entry["ppn"]), tuple(_rule(rule) for rule in entry["rules"]))
+            Entry(
+                _pair(entry["ranks"]),
+                _pair(entry["ppn"]),
+                tuple(_rule(rule) for rule in entry["rules"]),
+                int(entry.get("first_call", FIRST_CALL)),
+            )
             for entry in content["entries"]
         ]
     except (KeyError, TypeError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,6 +81,20 @@ class AlltoallvSource:
             self._process.close()
             self._process = None
 
+    def set_up_s(self) -> float:
+        """Seconds that a communicator takes before its first call by a table, the slowest rank's; NaN if the job ends.
+
+        In a launch that has done nothing else, connections that have to be opened for it are counted.
+        """
+        process = self._started()
+        self._asked += 1
+        process.send(f"setup {self._asked}")
+        found = math.nan
+        while (line := self._heard(process)) is not None and (words := line.split())[0] != "done":
+            if words[0] == "setup":
+                found = float(words[2])
+        return found
+
     def _point(self, point: Point, effort: Effort) -> list[Sample]:
         began_s = time.monotonic()
         first = self._ask(point, _FIRST)
@@ -118,19 +133,19 @@ class AlltoallvSource:
         pattern = f"{blocks.distribution} {blocks.peers} {point.scenario.size_bytes}"
         process.send(f"measure {self._asked} {pattern} {repetitions} {self.seed} {settings}")
         found: dict[int, tuple[float, ...]] = {}
-        while True:
-            try:
-                line = process.read(_SILENCE_S)
-            except TimeoutError:
-                process.kill()
-                line = None
-            if line is None:
-                return found
-            words = line.split()
-            if words[0] == "done":
-                return found
+        while (line := self._heard(process)) is not None and (words := line.split())[0] != "done":
             if words[0] in ("time", "wrong"):
                 found[int(words[2])] = tuple(map(float, words[3:]))
+        return found
+
+    @staticmethod
+    def _heard(process: AgentProcess) -> str | None:
+        """The next line; None where the job has ended, or fell silent and was ended."""
+        try:
+            return process.read(_SILENCE_S)
+        except TimeoutError:
+            process.kill()
+            return None
 
     def _started(self) -> AgentProcess:
         if self._process is None:

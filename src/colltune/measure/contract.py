@@ -50,6 +50,8 @@ class Effort:
         The interval of the median is taken to be narrow enough when the box is spent, or before.
         """
         time_s = max(time_s, 1e-7)
+        if time_s > _PATIENCE * self.box_s:
+            return time_s * (1 + max(min(self.fewest, 3), 1))
         fewest = min(self.fewest, max(min(self.fewest, 3), _PATIENCE * self.box_s / time_s))
         repetitions = max(fewest, min(self.most, self.box_s / time_s))
         warm_up = 1 if self.warm_up * time_s > self.box_s else self.warm_up

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +38,17 @@ class Durations:
         self._seen: defaultdict[tuple[str, bool], list[tuple[Scenario, float]]] = defaultdict(list)
         self._lines: dict[tuple[str, bool], Floats] = {}
         self._fitted: dict[tuple[str, bool], int] = {}
+        # On one node, and on several: the most bytes that were moved, and what that took.
+        self._widest: dict[bool, tuple[float, float]] = {}
         self.version = 0  # changes when expectations do
 
     def tell(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
             if sample.cost_s > 0.0:
                 self._seen[_kind(sample.scenario)].append((sample.scenario, sample.cost_s))
+                several = sample.scenario.nodes > 1
+                moved = (float(_row(sample.scenario)[_BYTES]), sample.cost_s)
+                self._widest[several] = max(moved, self._widest.get(several, moved))
         for kind, seen in self._seen.items():
             if len(seen) >= max(_FEWEST, self._fitted.get(kind, 0) * _GROWTH):
                 self._lines[kind] = _line(seen)
@@ -50,13 +56,24 @@ class Durations:
                 self.version += 1
 
     def expect_s(self, scenario: Scenario) -> float:
-        """Seconds that one choice takes in ``scenario``; by other collectives where nothing is known of its own."""
+        """Seconds that one choice takes in ``scenario``; by other collectives as far as nothing is known of its own."""
         line = self._lines.get(_kind(scenario))
-        if line is not None:
-            return max(float(_row(scenario) @ line), _LEAST_S)
         akin = [other for kind, other in self._lines.items() if kind[1] == (scenario.nodes > 1)]
+        if line is not None:
+            row = _row(scenario)
+            # Where only small messages were measured, what bytes cost is known from the other collectives.
+            per_byte = line[_BYTES] or median([other[_BYTES] for other in akin if other[_BYTES] > 0.0] or [0.0])
+            return max(float(row @ line + row[_BYTES] * (per_byte - line[_BYTES])), _LEAST_S)
         akin = akin or list(self._lines.values())
         return max([float(_row(scenario) @ other) for other in akin] + [_LEAST_S]) if akin else self._first_s
+
+    def fear_s(self, scenario: Scenario) -> float:
+        """As ``expect_s``, but where nothing tells what bytes cost, all that was seen is put down to them."""
+        expected_s, widest = self.expect_s(scenario), self._widest.get(scenario.nodes > 1)
+        slopes = (line[_BYTES] for (_, several), line in self._lines.items() if several == (scenario.nodes > 1))
+        if widest is None or any(slope > 0.0 for slope in slopes):
+            return expected_s
+        return max(expected_s, widest[1] * float(_row(scenario)[_BYTES]) / max(widest[0], 1.0))
 
     @property
     def known(self) -> bool:

@@ -1,0 +1,146 @@
+"""Every form of the non-uniform all-to-all in unchanged programs: who carries it out, and what it sends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from test_alltoallv_use import table
+
+from colltune.mpi.installation import Installation, Library
+from colltune.native_build import build_library
+
+pytestmark = pytest.mark.mpi
+_PROGRAMS = Path(__file__).parents[1] / "native"
+_BESIDE = {
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl": "^ofi",
+}
+
+
+@dataclass(frozen=True)
+class Kit:
+    """An MPI with the preloaded library and the test programs."""
+
+    mpiexec: str
+    mpicc: str
+    openmpi: bool
+    library: Path
+    directory: Path
+
+    def compiled(self, name: str, compiler: str | None = None, *flags: str) -> Path:
+        program = self.directory / "-".join([Path(name).stem, *flags]).replace("/", "_")
+        counter = self.directory / "count_calls.o"
+        if not counter.exists():
+            subprocess.run([self.mpicc, "-O2", "-c", str(_PROGRAMS / "count_calls.c"), "-o", str(counter)], check=True)
+        if not program.exists():
+            warnings = [] if compiler else ["-std=c11", "-Wall", "-Wextra"]
+            command = [compiler or self.mpicc, *warnings, "-O2", "-rdynamic", *flags, str(_PROGRAMS / name)]
+            subprocess.run([*command, str(counter), "-ldl", "-o", str(program)], check=True)
+        return program
+
+    def ran(self, program: Path, ranks: int, where: Path, *arguments: str) -> list[list[str]]:
+        """The words of each line that the program prints."""
+        variables = {"LD_PRELOAD": str(self.library), "COLLTUNE_ALLTOALLV": str(where)}
+        if self.openmpi:
+            more = ["--oversubscribe", "--bind-to", "none"]
+            more += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+        else:
+            more = [word for name, value in variables.items() for word in ("-genv", name, value)]
+        command = [self.mpiexec, *more, "-n", str(ranks), str(program), *arguments]
+        environment = {**os.environ, **_BESIDE}
+        done = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return [line.split() for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module", params=["mpi", "openmpi"])
+def kit(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    found: Installation = request.getfixturevalue(request.param)
+    library = build_library(str(found.mpicc), cache)
+    openmpi = found.library is Library.OPENMPI
+    return Kit(str(found.mpiexec), str(found.mpicc), openmpi, library, tmp_path_factory.mktemp("forms"))
+
+
+def _by(tmp_path: Path, algorithm: str, radix: int = 2) -> Path:
+    return table(tmp_path / "table.json", (0, 99999, algorithm, radix))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_who_carries_out_each_form(kit: Kit, tmp_path: Path, ranks: int) -> None:
+    lines = kit.ran(kit.compiled("alltoallv_forms.c"), ranks, _by(tmp_path, "parata"))
+    ours = {name for name, messages, _ in lines if int(messages) > 0}
+    assert [name for name, _, wrong in lines if wrong != "0"] == []
+    names = {name for name, *_ in lines}
+    assert {"alltoallv", "alltoallv_init"} <= names
+    stays = {name for name in names if name.endswith(("in_place", "intercomm"))}
+    assert stays
+    # Two ranks have nothing to forward, and one has nobody.
+    assert ours == (names - stays if ranks > 2 else set())
+
+
+@pytest.mark.parametrize("threads", ["single", "multiple"])
+@pytest.mark.parametrize("algorithm", ["parata", "linear"])
+@pytest.mark.parametrize("ranks", [3, 5])
+def test_persistent_requests_are_used_as_the_standard_says(
+    kit: Kit, tmp_path: Path, ranks: int, algorithm: str, threads: str
+) -> None:
+    program = kit.compiled("alltoallv_persistent.c")
+    ((wrong, messages),) = kit.ran(program, ranks, _by(tmp_path, algorithm), threads)
+    assert wrong == "wrong=0"
+    assert int(messages.split("=")[1]) > 0
+
+
+def _calls(kit: Kit, where: Path, *arguments: str, ranks: int = 4) -> list[tuple[int, int, int]]:
+    """Messages, collectives and algorithm of each call but the first two, which set up."""
+    lines = kit.ran(kit.compiled("alltoallv_repeat.c"), ranks, where, *arguments)
+    return [(int(messages), int(collectives), int(choice)) for messages, collectives, choice in lines][2:]
+
+
+@pytest.mark.parametrize(("algorithm", "blocks"), [("linear", 3), ("library", 0)])
+def test_a_repeated_call_sends_its_blocks_alone(kit: Kit, tmp_path: Path, algorithm: str, blocks: int) -> None:
+    rules = [(0, 99, algorithm, 2), (100, 999, "parata", 2)] if algorithm != "library" else [(100, 999, "parata", 2)]
+    calls = _calls(kit, table(tmp_path / "table.json", *rules), "300", "24")
+    assert {messages for messages, *_ in calls} == {blocks}
+    agreed = [collectives for _, collectives, _ in calls]
+    assert max(agreed) == 1
+    assert sum(agreed) <= 9  # rarer and rarer
+
+
+def test_an_algorithm_that_carries_the_statistic_sends_nothing_more(kit: Kit, tmp_path: Path) -> None:
+    calls = _calls(kit, _by(tmp_path, "parata"), "100", "24")
+    assert {(messages, collectives) for messages, collectives, _ in calls} == {(2, 0)}  # log2 of 4 ranks
+
+
+def test_counts_that_change_cost_one_small_reduction_a_call_at_most(kit: Kit, tmp_path: Path) -> None:
+    rules = [(0, 99, "linear", 0), (100, 99999, "pairwise", 0)]
+    calls = _calls(kit, table(tmp_path / "table.json", *rules), "100", "24", "2000")
+    assert max(collectives for _, collectives, _ in calls) == 1
+    assert {choice for *_, choice in calls} >= {0, 1, 2}  # and in the end the library has them
+
+
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+@pytest.mark.parametrize("interface", ["MPIF_H", "MODULE_MPI", "MODULE_F08"])
+def test_fortran(cache: Path, tmp_path: Path, name: str, interface: str) -> None:
+    mpicc, mpiexec, mpif90 = (shutil.which(f"{tool}.{name}") for tool in ("mpicc", "mpiexec", "mpif90"))
+    if mpicc is None or mpiexec is None or mpif90 is None or shutil.which("gfortran") is None:
+        pytest.skip(f"no Fortran for {name}")
+    kit = Kit(mpiexec, mpicc, name == "openmpi", build_library(mpicc, cache), tmp_path)
+    flags = (f"-D{interface}", "-w", "-fallow-argument-mismatch")
+    lines = kit.ran(kit.compiled("alltoallv_fortran.F90", mpif90, *flags), 3, _by(tmp_path, "linear"))
+    assert lines == [["alltoallv", "4", "0"], ["alltoallw", "4", "0"], ["alltoallv_in_place", "0", "0"]]
