@@ -31,6 +31,7 @@ from colltune.workbench import Workbench
 TABLE = "alltoallv.json"
 _JOURNAL = "alltoallv.jsonl"
 _MEASURING_SHARE = 0.4  # of the budget; the rest is for the proof
+_EXPLORING = 0  # the first launch; those after it are of the proof
 _PROMISING = 1.05  # default over best, measured once, from which a proof is tried
 # What setting up may cost a program, of the time that its calls took until then.
 _SET_UP_SHARE = 0.02
@@ -70,12 +71,14 @@ def tune_alltoallv(
     budget_s: float,
     seed: int,
     stage: Callable[[str], None] = lambda _text: None,
+    *,
+    resume: bool = False,
 ) -> AlltoallvResult:
     """Measures the job's whole shape for average blocks up to ``largest_bytes``, and writes out/alltoallv.json.
 
     A setting is in the table only where it was proven faster than the library in fresh launches, by the gate that
     all collectives pass, and not slower for other patterns that the library cannot tell from the one it was proven on.
-    Raises ColltuneError.
+    With ``resume`` nothing that an earlier, cut off run explored is explored again. Raises ColltuneError.
     """
     shape = Shape(workbench.nodes, workbench.ppn)
     if shape.ranks < 3:
@@ -84,12 +87,13 @@ def tune_alltoallv(
     settings = candidates(shape)
     sizes = [1 << power for power in range(2, max(largest_bytes, 4).bit_length())]
     open_source = _sources(workbench, seed)
-    with Journal.create(out / _JOURNAL, workbench.environment) as journal:
+    with Journal.begin(out / _JOURNAL, workbench.environment, resume) as journal:
         stage(f"measuring up to {len(settings)} settings at {len(sizes)} sizes on {shape} ranks")
         share_s = budget_s * _MEASURING_SHARE
         source = open_source()
         set_up_s = source.set_up_s()
-        outcome = Exploration(source, journal.append, shape, settings, sizes, share_s, seed).run()
+        known = [sample for sample in journal.samples if sample.launch == _EXPLORING]
+        outcome = Exploration(source, journal.append, shape, settings, sizes, share_s, seed, known).run()
         promising = _promising(outcome)
         stage(f"proving settings against the library at {len(promising)} sizes, in fresh launches")
         deadline_s = time.monotonic() + max(budget_s - (time.monotonic() - began_s), 5.0)
@@ -116,7 +120,7 @@ def _sources(workbench: Workbench, seed: int) -> Callable[[], AlltoallvSource]:
     program = build_parts(
         workbench.installation.mpicc, ("alltoallv_measure", COLLECTIVE), cache_directory(workbench.process_environment)
     )
-    launches = iter(range(10_000))
+    launches = iter(range(_EXPLORING, 10_000))
 
     def source() -> AlltoallvSource:
         command = workbench.command([str(program)])
@@ -134,7 +138,8 @@ def _sources(workbench: Workbench, seed: int) -> Callable[[], AlltoallvSource]:
 class Exploration:
     """Measures ``settings`` at average blocks of ``sizes`` bytes within ``budget_s``: all of them where it can.
 
-    Where it cannot, a few of every family come first, and then those that a model of these times points at.
+    Where it cannot, a few of every family come first, and then those that a model of these times points at. ``known``:
+    samples of an earlier run, which are not measured again.
     """
 
     source: Source
@@ -144,13 +149,17 @@ class Exploration:
     sizes: Sequence[int]
     budget_s: float
     seed: int
+    known: Sequence[Sample] = ()
 
     def run(self) -> Outcome:
         try:
-            outcome = self._measure(dict.fromkeys(self.sizes, guided.first(self.settings)), self.budget_s)
+            before = Outcome(tuple(self.known), {}, 0.0, False)
+            outcome = self._joined(
+                before, self._measure(dict.fromkeys(self.sizes, guided.first(self.settings)), self.budget_s)
+            )
             rest = {size: [s for s in self.settings if s not in guided.first(self.settings)] for size in self.sizes}
             left_s = self.budget_s - outcome.elapsed_s
-            pairs = max(len(outcome.samples), 1)
+            pairs = max(len(outcome.samples) - len(self.known), 1)
             if outcome.elapsed_s / pairs * sum(map(len, rest.values())) <= left_s:
                 return self._joined(outcome, self._measure(rest, left_s))
             for _ in range(guided.ROUNDS):
@@ -168,7 +177,14 @@ class Exploration:
             self.source.close()
 
     def _measure(self, wanted: Mapping[int, Sequence[Setting]], budget_s: float) -> Outcome:
-        choices = {size: tuple(map(choice_of, settings)) for size, settings in wanted.items() if settings}
+        done = {(sample.scenario.size_bytes, sample.choice) for sample in self.known}
+        open_at = {
+            size: tuple(choice for choice in map(choice_of, settings) if (size, choice) not in done)
+            for size, settings in wanted.items()
+        }
+        choices = {size: found for size, found in open_at.items() if found}
+        if not choices:
+            return Outcome((), {}, 0.0, False)
         grid = tuple(Scenario(COLLECTIVE, self.shape.nodes, self.shape.ppn, size) for size in choices)
         space = Space(COLLECTIVE, grid, lambda scenario: choices.get(scenario.size_bytes, ()))
         learner = ForestLearner(space, self.seed)

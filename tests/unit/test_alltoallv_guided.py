@@ -83,4 +83,9 @@ def test_the_whole_grid_is_measured_where_there_is_time(budget_s: float, whole: 
     assert machine.closed
     assert len(machine.asked) == len(set(machine.asked)) == len(outcome.samples) == len(kept)
     assert machine.asked
+    if whole:
+        again = Machine(0.0)
+        resumed = Exploration(again, lambda _samples: None, _SHAPE, settings, _SIZES, budget_s, 1, kept[:-5]).run()
+        assert len(again.asked) == 5
+        assert set(resumed.samples) == set(outcome.samples)
     assert (len(machine.asked) == len(settings) * len(_SIZES)) == whole

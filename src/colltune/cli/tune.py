@@ -97,7 +97,8 @@ def tune(
     if collectives == ["alltoallv"] and not simulate:
         from colltune.cli.tune_alltoallv import tune_alltoallv_here
 
-        tune_alltoallv_here(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), out, largest, budget_s, seed)
+        machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
+        tune_alltoallv_here(machine, out, largest, budget_s, seed, resume=resume)
         return
     options = TuneOptions(
         collectives or [], smallest, largest, budget_s, resume, seed, gate == "on", reproducible, topology=topology

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _LARGEST = 16384  # bytes: larger blocks go straight to their destinations by any algorithm
 
 
-def tune_alltoallv_here(machine: MachineOptions, out: Path, largest: int, budget_s: float, seed: int) -> None:
+def tune_alltoallv_here(
+    machine: MachineOptions, out: Path, largest: int, budget_s: float, seed: int, *, resume: bool
+) -> None:
     """Measures, proves, writes out/alltoallv.json, and prints what was found."""
     from colltune.alltoallv_tuner import tune_alltoallv
     from colltune.workbench import open_workbench
@@ -25,7 +27,7 @@ def tune_alltoallv_here(machine: MachineOptions, out: Path, largest: int, budget
     bench = open_workbench(machine, os.environ)
     typer.echo(f"{bench.environment.mpi} {bench.environment.mpi_version}, {bench.nodes} x {bench.ppn} ranks")
     largest = min(largest, _LARGEST)
-    result = tune_alltoallv(bench, out, largest, budget_s, seed, lambda text: typer.echo(f"{text} ..."))
+    result = tune_alltoallv(bench, out, largest, budget_s, seed, lambda text: typer.echo(f"{text} ..."), resume=resume)
     _show(result)
 
 
