@@ -221,7 +221,7 @@ def campaign_cases() -> list[tuple[str, Grid, list[Times]]]:
 def campaigns(seeds: int, deadline_s: float, kept: Path) -> list[Run]:
     """Simulated campaigns that start cold, from the other clusters, and from the opposite of what these say.
 
-    Those of the file ``kept`` are not run again; all of them are in it afterwards.
+    Those of the file ``kept`` are not run again; all of them are in it afterwards. The first seed is run to its end.
     """
     runs = read_steps(kept) if kept.exists() else []
     done = {(run.grid, run.strategy, run.seed) for run in runs}
@@ -233,7 +233,8 @@ def campaigns(seeds: int, deadline_s: float, kept: Path) -> list[Run]:
             for kind, start in starts.items():
                 if (grid.name, kind, seed) in done:
                     continue
-                if monotonic() > deadline_s:
+                if seed and monotonic() > deadline_s:
+                    write_steps(kept, runs)
                     return runs
                 make = partial(DecisionLearner, prior=start)
                 runs.append(simulate(grid, kind, make, seed, pace=Pace(kept=2.0, to_stop=False)))
