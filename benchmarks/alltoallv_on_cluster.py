@@ -205,7 +205,7 @@ def measure(shapes: Sequence[Shape], budget: str, rounds: int, launches: int) ->
 def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", default="8x1,4x4")
-    parser.add_argument("--budget", default="60s")
+    parser.add_argument("--budget", default="150s")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--launches", type=int, default=8)
     options = parser.parse_args(arguments)
