@@ -50,6 +50,7 @@ class Confirmation:
     _untrusted: dict[tuple[str, Choice], str] = field(default_factory=dict, init=False)
     _alone: dict[Scenario, int] = field(default_factory=dict, init=False)
     _cost_s: dict[Scenario, float] = field(default_factory=dict, init=False)
+    _measuring_s: float = field(default=0.0, init=False)
 
     def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
         """Judges ``candidates``, which come in the order of their promise: the first are proven first."""
@@ -65,8 +66,10 @@ class Confirmation:
             try:
                 while points := self._round(candidates, quota, measured_by_s):
                     in_time = takewhile(lambda _point: self.clock() < deadline_s, points)
+                    began_s = self.clock()
                     for point, samples in source.measure(in_time, self.effort):
                         self._take(point, samples)
+                    self._measuring_s += self.clock() - began_s
                     self.progress(self.results(candidates))
                     if self.clock() >= deadline_s:
                         break
@@ -85,7 +88,7 @@ class Confirmation:
         more than can be proven, since many are refused after it. Points of one shape stand together: the agent can
         queue these.
         """
-        left_s = deadline_s - self.clock()
+        left_s = (deadline_s - self.clock()) / self._lumps
         off = self._off
         points: list[Point] = []
         newcomers = 0
@@ -108,6 +111,12 @@ class Confirmation:
             if len(self._ratios[scenario]) < quota:
                 points.append(Point(scenario, (self.baseline(scenario), choice)))
         return sorted(points, key=lambda p: (-p.scenario.ranks, -p.scenario.nodes, p.scenario.collective))
+
+    @property
+    def _lumps(self) -> float:
+        """What measuring took over the usual cost of its groups: launches open connections, and stall."""
+        usual_s = sum(self._cost_s.get(scenario, 0.0) * len(ratios) for scenario, ratios in self._ratios.items())
+        return max(1.0, self._measuring_s / usual_s) if usual_s > 0.0 else 1.0
 
     @property
     def _off(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import runpy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -158,3 +158,27 @@ def test_a_proof_that_takes_longer_than_expected_is_planned_anew_before_all_have
     results = confirmation.run(many, deadline_s=20 * fewest_groups() * group_s)
     assert sum(1 for result in results if result.ratios) <= 40
     assert sum(1 for result in results if result.verdict is Verdict.KEPT) >= 15
+
+
+class Stalls(SimulatedSource):
+    """Every fifth group makes the machine wait for a hundred times what its calls take."""
+
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for number, answer in enumerate(super().measure(points, effort)):
+            if number % 5 == 0:
+                self.now_s += 100 * sum(sample.cost_s for sample in answer[1])
+            yield answer
+
+
+def test_time_that_no_group_accounts_for_is_planned_with_too() -> None:
+    """Time for 20 of 100 candidates, stalls included: a few are proven, in place of a look at every one."""
+    launches = Launches(Stalls)
+    many = {Scenario("bcast", 1, 2, 4 * size): FAST for size in range(1, 101)}
+    group_s = 20 * (truth(Scenario("bcast", 1, 2, 4), DEFAULT) + truth(Scenario("bcast", 1, 2, 4), FAST))  # type: ignore[operator]
+    confirmation = launches.confirmation(
+        clock=lambda: sum(source.now_s for source in launches.sources),
+        cost_s=lambda _scenario: group_s,
+        effort=Effort(fewest=20),
+    )
+    results = confirmation.run(many, deadline_s=21 * 20 * fewest_groups() * group_s)
+    assert sum(1 for result in results if result.verdict is Verdict.KEPT) >= 10
