@@ -1,6 +1,6 @@
 """MPI_Alltoallv on clusters of network namespaces (1 Gbit/s, real TCP): tuned there, then against the library's own.
 
-    python benchmarks/alltoallv_on_cluster.py [--shapes 8x1,4x4] [--budget 60s] [--rounds 6] [--launches 8]
+    python benchmarks/alltoallv_on_cluster.py [--shapes 8x1,4x4] [--budget 150s] [--rounds 6] [--launches 8]
 
 Two things for each shape, nodes x ranks on each. The gate: what a program gets by the table beside the library's own,
 in turns inside fresh launches, over average blocks and patterns, also such as were not tuned. The application:

@@ -28,11 +28,12 @@ typedef struct {
     int ranks, ppn; /* ppn 0: any */
     ct_table *table; /* NULL: only `found` is wanted */
     bool found;      /* an entry that fits */
+    int first_call;  /* of that one */
     int format;
     /* the entry that is being read */
     ct__range entry_ranks, entry_ppn;
     const char *rules;
-    int first_call;
+    int entry_first_call;
 } ct__reader;
 
 int64_t ct_size_class_low(int size_class)
@@ -146,7 +147,7 @@ static void ct__read_entry_member(ct_json *json, const char *name, void *context
     } else if (strcmp(name, "ppn") == 0) {
         ct__read_range(json, &reader->entry_ppn);
     } else if (strcmp(name, "first_call") == 0) {
-        reader->first_call = ct__read_int(json);
+        reader->entry_first_call = ct__read_int(json);
     } else {
         if (strcmp(name, "rules") == 0)
             reader->rules = json->at;
@@ -162,16 +163,14 @@ static void ct__read_entry(ct_json *json, const char *name, void *context)
     (void)name;
     reader->entry_ranks = reader->entry_ppn = (ct__range){0};
     reader->rules = NULL;
-    int first_call = reader->first_call;
-    reader->first_call = CT__FIRST_CALL;
+    reader->entry_first_call = CT__FIRST_CALL;
     ct_json_object(json, ct__read_entry_member, reader);
     bool fits = !json->failed && reader->rules && ct__inside(&reader->entry_ranks, reader->ranks) &&
                 (reader->ppn == 0 || ct__inside(&reader->entry_ppn, reader->ppn));
-    if (!fits || reader->found) {
-        reader->first_call = first_call;
+    if (!fits || reader->found)
         return;
-    }
     reader->found = true;
+    reader->first_call = reader->entry_first_call;
     if (reader->table != NULL) {
         ct_json rules = {.at = reader->rules};
         ct_json_array(&rules, ct__read_rule, reader->table);

@@ -42,6 +42,9 @@ int ct_team_free(ct_team *team);
 /* The same on a communicator that is already private; it is freed with the team. */
 int ct_team_adopt(MPI_Comm private_comm, int every, ct_team **team);
 
+/* Whether every rank has what it needs; asked together, so that all go on or none. */
+int ct_team_all_have(MPI_Comm comm, bool have, bool *all);
+
 static inline int ct_team_node_size(const ct_team *team, int node) { return team->first[node + 1] - team->first[node]; }
 
 /* The most bytes that the algorithms may hold for a communicator at once. */

@@ -61,21 +61,13 @@ static int ct__build(ct_plan_build *b)
     return MPI_SUCCESS;
 }
 
-static int ct__all_have(MPI_Comm comm, bool have, bool *all)
-{
-    int mine = have, least = 0;
-    CT_TRY(PMPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm));
-    *all = least != 0;
-    return MPI_SUCCESS;
-}
-
 static int ct__make(ct_plan_build *b, bool *made)
 {
-    CT_TRY(ct__all_have(b->team->comm, b->plan != NULL && ct_plan_build_begin(b), made));
+    CT_TRY(ct_team_all_have(b->team->comm, b->plan != NULL && ct_plan_build_begin(b), made));
     if (!*made)
         return MPI_SUCCESS;
     CT_TRY(ct__build(b));
-    return ct__all_have(b->team->comm, !b->plan->lacking, made);
+    return ct_team_all_have(b->team->comm, !b->plan->lacking, made);
 }
 
 int ct_plan_make(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, int tag, ct_plan **plan)

@@ -36,7 +36,6 @@ typedef struct {
     MPI_Datatype *types; /* pairs: the user's, which may be freed, and our copy of it */
     int receive_count, send_count, move_count, stage_count, buffer_count, type_count;
     bool lacking; /* memory was lacking: it must not be run */
-    int64_t bytes; /* of its buffers */
     ct_plan_stage at; /* of the start under way: complete receives, moves done, sends started */
     int stage, sends_done;
 } ct_plan;

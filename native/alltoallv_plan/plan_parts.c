@@ -28,7 +28,6 @@ char *ct_plan_buffer(ct_plan *plan, int64_t bytes)
         return (char *)plan; /* any address: no move will be made */
     }
     plan->buffers[plan->buffer_count++] = buffer;
-    plan->bytes += bytes;
     return buffer;
 }
 
@@ -84,21 +83,16 @@ void ct_plan_unpack(ct_plan *plan, const ct_side *side, int block, const char *f
     ct__convert(plan, side, block, CT_MOVE_UNPACK, (char *)(uintptr_t)from); /* only read */
 }
 
-static MPI_Request *ct__new_send(ct_plan *plan)
+/* Where the next of `count` messages goes; NULL: memory lacks. */
+static MPI_Request *ct__new_request(ct_plan *plan, MPI_Request **requests, int count)
 {
-    plan->sends = ct__grown(plan, plan->sends, plan->send_count, 1, sizeof *plan->sends);
-    return plan->lacking ? NULL : &plan->sends[plan->send_count];
-}
-
-static MPI_Request *ct__new_receive(ct_plan *plan)
-{
-    plan->receives = ct__grown(plan, plan->receives, plan->receive_count, 1, sizeof *plan->receives);
-    return plan->lacking ? NULL : &plan->receives[plan->receive_count];
+    *requests = ct__grown(plan, *requests, count, 1, sizeof **requests);
+    return plan->lacking ? NULL : &(*requests)[count];
 }
 
 int ct_plan_send(ct_plan *plan, const void *from, int64_t bytes, int to)
 {
-    MPI_Request *request = bytes == 0 ? NULL : ct__new_send(plan);
+    MPI_Request *request = bytes == 0 ? NULL : ct__new_request(plan, &plan->sends, plan->send_count);
     if (request == NULL)
         return MPI_SUCCESS;
     CT_TRY(PMPI_Send_init(from, (int)bytes, MPI_PACKED, to, plan->tag, plan->comm, request));
@@ -108,7 +102,7 @@ int ct_plan_send(ct_plan *plan, const void *from, int64_t bytes, int to)
 
 int ct_plan_receive(ct_plan *plan, void *into, int64_t bytes, int from)
 {
-    MPI_Request *request = bytes == 0 ? NULL : ct__new_receive(plan);
+    MPI_Request *request = bytes == 0 ? NULL : ct__new_request(plan, &plan->receives, plan->receive_count);
     if (request == NULL)
         return MPI_SUCCESS;
     CT_TRY(PMPI_Recv_init(into, (int)bytes, MPI_PACKED, from, plan->tag, plan->comm, request));
@@ -120,7 +114,7 @@ int ct_plan_send_block(ct_plan *plan, const ct_side *side, int block, int to, bo
 {
     int64_t count = ct_side_count(side, block);
     int tag = forwarded ? plan->tag : plan->tag + 1;
-    MPI_Request *request = ct__new_send(plan);
+    MPI_Request *request = ct__new_request(plan, &plan->sends, plan->send_count);
     if (request == NULL)
         return MPI_SUCCESS;
 #if MPI_VERSION >= 4
@@ -137,7 +131,7 @@ int ct_plan_receive_block(ct_plan *plan, const ct_side *side, int block, int fro
 {
     int64_t count = ct_side_count(side, block);
     int tag = forwarded ? plan->tag : plan->tag + 1;
-    MPI_Request *request = ct__new_receive(plan);
+    MPI_Request *request = ct__new_request(plan, &plan->receives, plan->receive_count);
     if (request == NULL)
         return MPI_SUCCESS;
 #if MPI_VERSION >= 4

@@ -154,10 +154,9 @@ class Exploration:
     def run(self) -> Outcome:
         try:
             before = Outcome(tuple(self.known), {}, 0.0, False)
-            outcome = self._joined(
-                before, self._measure(dict.fromkeys(self.sizes, guided.first(self.settings)), self.budget_s)
-            )
-            rest = {size: [s for s in self.settings if s not in guided.first(self.settings)] for size in self.sizes}
+            first = guided.first(self.settings)
+            outcome = self._joined(before, self._measure(dict.fromkeys(self.sizes, first), self.budget_s))
+            rest = dict.fromkeys(self.sizes, [setting for setting in self.settings if setting not in first])
             left_s = self.budget_s - outcome.elapsed_s
             pairs = max(len(outcome.samples) - len(self.known), 1)
             if outcome.elapsed_s / pairs * sum(map(len, rest.values())) <= left_s:

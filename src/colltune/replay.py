@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from colltune.core.choice import DEFAULT
 from colltune.core.errors import ColltuneError
 from colltune.core.rules import RuleSet
 from colltune.native_build import build, cache_directory
@@ -80,7 +79,7 @@ def make_safe(
 
 def departing(rule_sets: Mapping[str, RuleSet]) -> set[str]:
     """The collectives with a rule other than the default."""
-    return {name for name, rules in rule_sets.items() if any(rule.choice != DEFAULT for rule in rules.rules)}
+    return {name for name, rules in rule_sets.items() if rules.departs}
 
 
 def blamed_collectives(result: ConformanceResult) -> set[str]:

@@ -94,10 +94,10 @@ def tune(
     from colltune.workbench import MachineOptions, open_workbench
 
     require_writable(out)
+    machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
     if collectives == ["alltoallv"] and not simulate:
         from colltune.cli.tune_alltoallv import tune_alltoallv_here
 
-        machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
         tune_alltoallv_here(machine, out, largest, budget_s, seed, resume=resume)
         return
     options = TuneOptions(
@@ -105,7 +105,6 @@ def tune(
     )
     if prior:
         options = replace(options, prior=_prior(prior))
-    machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
     if simulate:
         refuse_with_simulate(machine)
         _tune_simulated(simulate, options, out)

@@ -67,6 +67,11 @@ class RuleSet:
         if self.basis is SizeBasis.NONE and any(rule.max_size is not None for rule in self.rules):
             raise ValueError(f"rules of {self.collective} cannot depend on the size")
 
+    @property
+    def departs(self) -> bool:
+        """Whether any call runs something else than the library's default."""
+        return any(rule.choice != DEFAULT for rule in self.rules)
+
     def rule_for(self, scenario: Scenario) -> Rule:
         """The rule that decides for ``scenario``."""
         size = scenario.basis_bytes(self.basis)

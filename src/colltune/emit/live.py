@@ -44,7 +44,7 @@ class LiveEmitter:
         numbers: dict[tuple[str, Choice], int] = {}
         choices, rules = [], []
         for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
-            if all(rule.choice == DEFAULT for rule in rule_set.rules):
+            if not rule_set.departs:
                 continue
             rules.append(f"rules {rule_set.collective} {rule_set.basis.value}")
             for rule in rule_set.rules:

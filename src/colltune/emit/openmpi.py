@@ -88,7 +88,7 @@ class OpenMpiEmitter:
         table = {
             self._catalogue.collective(rule_set.collective).number: dict(self._communicators(rule_set))
             for rule_set in rule_sets
-            if any(rule.choice != DEFAULT for rule in rule_set.rules)
+            if rule_set.departs
         }
         names = {self._catalogue.collective(name).number: name for name in self._catalogue.entries}
         files = {RULES_FILE: format_rules(table, names, wide=self._wide)}

@@ -57,23 +57,27 @@ class Durations:
 
     def expect_s(self, scenario: Scenario) -> float:
         """Seconds that one choice takes in ``scenario``; by other collectives as far as nothing is known of its own."""
-        line = self._lines.get(_kind(scenario))
-        akin = [other for kind, other in self._lines.items() if kind[1] == (scenario.nodes > 1)]
+        row, line = _row(scenario), self._lines.get(_kind(scenario))
+        several = scenario.nodes > 1
         if line is not None:
-            row = _row(scenario)
             # Where only small messages were measured, what bytes cost is known from the other collectives.
-            per_byte = line[_BYTES] or median([other[_BYTES] for other in akin if other[_BYTES] > 0.0] or [0.0])
-            return max(float(row @ line + row[_BYTES] * (per_byte - line[_BYTES])), _LEAST_S)
-        akin = akin or list(self._lines.values())
-        return max([float(_row(scenario) @ other) for other in akin] + [_LEAST_S]) if akin else self._first_s
+            borrowed_s = 0.0 if line[_BYTES] > 0.0 else float(row[_BYTES]) * self._per_byte_s(several)
+            return max(float(row @ line) + borrowed_s, _LEAST_S)
+        akin = [other for kind, other in self._lines.items() if kind[1] == several] or list(self._lines.values())
+        return max([float(row @ other) for other in akin] + [_LEAST_S]) if akin else self._first_s
 
     def fear_s(self, scenario: Scenario) -> float:
         """As ``expect_s``, but where nothing tells what bytes cost, all that was seen is put down to them."""
-        expected_s, widest = self.expect_s(scenario), self._widest.get(scenario.nodes > 1)
-        slopes = (line[_BYTES] for (_, several), line in self._lines.items() if several == (scenario.nodes > 1))
-        if widest is None or any(slope > 0.0 for slope in slopes):
+        several = scenario.nodes > 1
+        expected_s, widest = self.expect_s(scenario), self._widest.get(several)
+        if widest is None or self._per_byte_s(several) > 0.0:
             return expected_s
         return max(expected_s, widest[1] * float(_row(scenario)[_BYTES]) / max(widest[0], 1.0))
+
+    def _per_byte_s(self, several: bool) -> float:
+        """What a byte costs on one node, or on ``several``, by the collectives that tell; 0 where none does."""
+        slopes = [line[_BYTES] for kind, line in self._lines.items() if kind[1] == several and line[_BYTES] > 0.0]
+        return float(median(slopes)) if slopes else 0.0
 
     @property
     def known(self) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from colltune.core.choice import DEFAULT, format_choice, parse_choice
+from colltune.core.choice import format_choice, parse_choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
@@ -47,7 +47,7 @@ class Tuning:
 
         Nothing where every call runs the default: a file without a rule can only cost its search.
         """
-        if all(rule.choice == DEFAULT for rules in self.rule_sets.values() for rule in rules.rules):
+        if not any(rules.departs for rules in self.rule_sets.values()):
             return {}
         place = str(directory.resolve())
         return {name: value.replace("{directory}", place) for name, value in self.variables.items()}
