@@ -156,7 +156,8 @@ class Exploration:
             before = Outcome(tuple(self.known), {}, 0.0, False)
             first = guided.first(self.settings)
             outcome = self._joined(before, self._measure(dict.fromkeys(self.sizes, first), self.budget_s))
-            rest = dict.fromkeys(self.sizes, [setting for setting in self.settings if setting not in first])
+            remaining = [setting for setting in self.settings if setting not in first]
+            rest = dict.fromkeys(self.sizes, remaining)
             left_s = self.budget_s - outcome.elapsed_s
             pairs = max(len(outcome.samples) - len(self.known), 1)
             if outcome.elapsed_s / pairs * sum(map(len, rest.values())) <= left_s:
