@@ -109,8 +109,10 @@ class Tuned:
     def decisions(self) -> pandas.DataFrame:
         """One row per candidate that was put to the proof.
 
-        Columns: collective, nodes, ppn, size_bytes, choice, kept, speedup, low, comparisons, reason. ``speedup`` is the
-        median ratio of the default's time to the choice's over fresh comparisons, ``low`` a lower bound of it.
+        Columns: collective, nodes, ppn, size_bytes, choice, verdict, kept, speedup, low, comparisons, reason.
+        ``verdict``: kept, refused, or not tried, where the budget ended before there were enough comparisons.
+        ``speedup`` is the median ratio of the default's time to the choice's over fresh comparisons, ``low`` a lower
+        bound of it.
         """
         rows = [
             {
@@ -119,6 +121,7 @@ class Tuned:
                 "ppn": d.scenario.ppn,
                 "size_bytes": d.scenario.size_bytes,
                 "choice": str(d.choice),
+                "verdict": d.verdict,
                 "kept": d.kept,
                 "speedup": d.speedup if d.speedup is not None else float("nan"),
                 "low": d.low,

@@ -13,7 +13,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
-from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge
+from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge, untried
 
 # Answers on one choice alone, in place of a comparison, after which a scenario is given up.
 _MOST_ALONE = 3
@@ -30,7 +30,7 @@ class Confirmation:
     ``open_source`` starts a fresh launch and is called ``launches`` times at most; the groups are spread over them, so
     that an algorithm whose time differs from launch to launch is seen to. ``baseline`` gives what a candidate is
     compared with: the default, or the choice that is the same and set in the candidates' way. ``deadline_s`` is on
-    ``clock``: candidates still open by then are refused, since what is not proven stays with the default.
+    ``clock``: candidates still open by then are not tried, and stay with the default as what is refused does.
     ``launch_s``: what a launch takes. ``cost_s``: what a group is expected to take before it is known.
     """
 
@@ -165,7 +165,5 @@ class Confirmation:
             return GateResult(scenario, choice, Verdict.REFUSED, ratios, failure)
         result = judge(scenario, choice, ratios, self.most_groups, self.threshold)
         if result.verdict is Verdict.OPEN:
-            return GateResult(
-                scenario, choice, Verdict.REFUSED, ratios, f"the budget ended after {len(ratios)} fresh groups"
-            )
+            return untried(scenario, choice, ratios, self.most_groups)
         return result

@@ -207,7 +207,7 @@ def test_the_proof_keeps_what_is_faster_and_writes_down_what_it_measured(tmp_pat
 def test_without_time_nothing_is_proven_and_nothing_is_launched_for_it(tmp_path: Path) -> None:
     bench = Bench(usual)
     gate = prove(bench, tmp_path, CANDIDATES, left_s=-1.0).run(CANDIDATES, rules_of, bench.emit)
-    assert [r.verdict for r in gate] == [Verdict.REFUSED] * 2
+    assert [r.verdict for r in gate] == [Verdict.NOT_TRIED] * 2
     assert bench.launches == 0
 
 

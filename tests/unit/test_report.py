@@ -141,6 +141,22 @@ def test_the_summary_says_what_was_gained_what_was_refused_and_what_it_cost() ->
     assert "1 core-hours" in text
 
 
+@pytest.mark.parametrize(
+    ("verdict", "reason"),
+    [
+        ("not tried", "the budget ended after 3 of the 8 comparisons that it needs"),
+        ("refused", "the budget ended after 3 fresh groups"),  # as files of before have it
+    ],
+)
+def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, reason: str) -> None:
+    late = {**GATE[1], "scenario": ["allreduce", 2, 2, 16384], "verdict": verdict, "reason": reason}
+    found = Findings(HERE, {"allreduce": RULES}, {**SUMMARY, "gate": [*GATE, late], "budget_for_all_s": 700.0}, SAMPLES)
+    assert [decision.verdict for decision in found.decisions] == ["kept", "refused", "not tried"]
+    text = " ".join(summary_sentences(found))
+    assert "1 further candidates looked faster and could not prove it" in text
+    assert "1 promising choice was not tried, since the budget ended first; about --budget 12m would try all." in text
+
+
 def test_without_a_proof_the_summary_says_so() -> None:
     unproven = Findings(HERE, {"allreduce": RULES}, {**SUMMARY, "gated": False, "gate": []}, SAMPLES)
     assert "may be slower" in summary_sentences(unproven)[0]

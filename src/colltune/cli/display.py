@@ -14,6 +14,7 @@ from colltune.campaign import Progress as Step
 from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
 from colltune.core.units import format_duration, format_size
+from colltune.report.story import untried_text
 from colltune.report.tables import Gain, gains_table
 from colltune.simulation import Simulation
 from colltune.tune_contract import Listener, TuneResult
@@ -121,6 +122,9 @@ class Display:
             )
         if refused:
             say(f"{len(refused)} refused, for example {_where(refused[0])}: {refused[0].reason}.")
+        untried = sum(1 for r in result.gate if r.verdict is Verdict.NOT_TRIED)
+        if untried:
+            say(untried_text(untried, summary.get("budget_for_all_s")), markup=False)
         for collective, reason in result.outcome.reasons.items():
             say(f"{collective}: {reason}.", markup=False)
         share = summary["share"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from colltune.core.errors import InputError
@@ -53,6 +54,14 @@ def parse_duration(text: str) -> float:
     if total_s <= 0.0:
         raise InputError(f"the duration {text!r} is not above zero", "Write for example 90s, 5m or 1h30m")
     return total_s
+
+
+def format_budget(duration_s: float) -> str:
+    """A duration as ``parse_duration`` reads it, rounded up: ``"40s"``, ``"12m"``, ``"1h30m"``."""
+    if duration_s <= 120.0:
+        return f"{max(math.ceil(duration_s / 10.0), 1) * 10}s"
+    hours, minutes = divmod(math.ceil(duration_s / 60.0), 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes or not hours else "")
 
 
 def format_duration(duration_s: float) -> str:

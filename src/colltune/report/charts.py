@@ -33,7 +33,12 @@ def all_charts(findings: Findings) -> dict[str, Spec]:
 
 def _speedup(findings: Findings) -> Spec:
     size = {"field": "size", "type": "quantitative", "scale": {"type": "log", "base": 2}, "axis": _SIZE_AXIS}
-    status = {"field": "proof", "type": "nominal", "scale": {"domain": ["kept", "refused"]}, "title": "proof"}
+    status = {
+        "field": "proof",
+        "type": "nominal",
+        "scale": {"domain": ["kept", "refused", "not tried"]},
+        "title": "proof",
+    }
     low = {"field": "low", "type": "quantitative"}
     speedup = {
         "field": "speedup",
@@ -72,7 +77,7 @@ def _proved(decision: Decision) -> dict[str, object]:
         "speedup": round(decision.speedup or 1.0, 3),
         "low": min(decision.ratios),
         "high": max(decision.ratios),
-        "proof": "kept" if decision.kept else "refused",
+        "proof": decision.verdict,
     }
 
 

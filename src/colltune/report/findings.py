@@ -52,15 +52,28 @@ class Cell:
 class Decision:
     """What the proof said about one departure from the default.
 
-    ``ratios``: time of the default over that of the choice, one per fresh group. ``low``: a bound of their median.
+    ``verdict``: the word of the gate. ``ratios``: time of the default over that of the choice, one per fresh group.
+    ``low``: a bound of their median.
     """
 
     scenario: Scenario
     choice: Choice
-    kept: bool
+    verdict: str
     ratios: tuple[float, ...]
     low: float
     reason: str
+
+    @property
+    def kept(self) -> bool:
+        return self.verdict == "kept"
+
+    @property
+    def refused(self) -> bool:
+        return self.verdict == "refused"
+
+    @property
+    def not_tried(self) -> bool:
+        return self.verdict == "not tried"
 
     @property
     def speedup(self) -> float | None:
@@ -121,7 +134,7 @@ class Findings:
             Decision(
                 Scenario(*entry["scenario"]),
                 parse_choice(entry["choice"]),
-                entry["verdict"] == "kept",
+                _verdict(entry),
                 tuple(entry["ratios"]),
                 entry.get("low", min(entry["ratios"], default=0.0)),
                 entry["reason"],
@@ -153,6 +166,12 @@ class Findings:
             for scenario, timings in sorted(_timings(self.samples).items())
             if scenario.collective == collective
         ]
+
+
+def _verdict(entry: Mapping[str, Any]) -> str:
+    """Of an entry of ``tuning.json``. Earlier versions had one word for what was refused and what was not tried."""
+    ended = str(entry["reason"]).startswith("the budget ended after")
+    return "not tried" if ended and entry["verdict"] == "refused" else str(entry["verdict"])
 
 
 def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[Timing, ...]]:

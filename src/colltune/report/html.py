@@ -29,6 +29,7 @@ _SECTIONS = (
     ("maps", "What runs where"),
     ("gain", "Speed-up"),
     ("refused", "Refused"),
+    ("untried", "Not tried"),
     ("campaign", "How it was measured"),
     ("environment", "Environment"),
 )
@@ -83,7 +84,8 @@ def build_page(findings: Findings, cache: Path) -> str:
         charts=charts,
         convergence=_converged(findings),
         kept=[_run_row(run) for run in neighbouring(findings.gains)],
-        refused=[_refused_row(decision) for decision in decisions if not decision.kept],
+        refused=[_refused_row(decision) for decision in decisions if decision.refused],
+        untried=[_refused_row(decision) for decision in decisions if decision.not_tried],
         failed=_failed_rows(findings),
         environment=environment_rows(findings),
         css=Markup(text.joinpath("report.css").read_text(encoding="utf-8")),
@@ -184,7 +186,7 @@ def _detail(cell: Cell, decision: Decision | None) -> dict[str, Any]:
         "title": f"{scenario.collective} {scenario.nodes} x {scenario.ppn}, {format_size(scenario.size_bytes)}",
         "chosen": str(cell.chosen),
         "rows": [_timing_row(timing, default_s) for timing in shown],
-        "proof": f"{decision.choice} {'kept' if decision.kept else 'refused'}: {decision.reason}" if decision else "",
+        "proof": f"{decision.choice} {decision.verdict}: {decision.reason}" if decision else "",
     }
 
 

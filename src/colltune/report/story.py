@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import geometric_mean, median
 
-from colltune.core.units import format_duration, format_size
+from colltune.core.units import format_budget, format_duration, format_size
 from colltune.report.findings import Decision, Findings, spreads
 
 # Above these a reader should know that the machine was noisy, or moved while it was measured.
@@ -46,9 +46,12 @@ def _certainty(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
             f"Each was at least {findings.summary['speedup_worst']:.2f} times as fast as the default again and again in"
             f" fresh comparisons ({min(len(d.ratios) for d in kept)} or more of them, over several launches)."
         )
-    refused = [decision for decision in findings.decisions if not decision.kept]
+    refused = sum(1 for decision in findings.decisions if decision.refused)
     if refused:
-        yield f"{len(refused)} further candidates looked faster and could not prove it; they were refused."
+        yield f"{refused} further candidates looked faster and could not prove it; they were refused."
+    untried = [decision for decision in findings.decisions if decision.not_tried]
+    if untried:
+        yield untried_text(len(untried), findings.summary.get("budget_for_all_s"))
     if findings.summary.get("reproducible"):
         names = ", ".join(findings.summary["reproducible"])
         yield f"{names}: one algorithm for all sizes of a shape, so that equal inputs give equal bits."
@@ -73,6 +76,13 @@ def warnings(findings: Findings) -> Iterator[str]:
             f"Times moved by {drifts[len(drifts) * 9 // 10]:.0%} or more between launches in one measurement of ten."
             " What was proven was proven over these launches all the same."
         )
+
+
+def untried_text(count: int, budget_s: float | None) -> str:
+    """How many promising choices were not tried, and which budget would do."""
+    choices = "1 promising choice was" if count == 1 else f"{count} promising choices were"
+    rest = "" if budget_s is None else f"; about --budget {format_budget(budget_s)} would try all"
+    return f"{choices} not tried, since the budget ended first{rest}."
 
 
 def _cost(findings: Findings) -> str:

@@ -23,11 +23,12 @@ def print_findings(findings: Findings, console: Console) -> None:
     if findings.gains:
         console.print()
         console.print(gains_table(findings.gains))
-    refused = [decision for decision in findings.decisions if not decision.kept]
-    if refused:
-        console.print("\nrefused")
-    for decision in refused:
-        console.print(f"  {where(decision)} {decision.choice}: {decision.reason}", markup=False)
+    for word in ("refused", "not tried"):
+        found = [decision for decision in findings.decisions if decision.verdict == word]
+        if found:
+            console.print(f"\n{word}")
+        for decision in found:
+            console.print(f"  {where(decision)} {decision.choice}: {decision.reason}", markup=False)
     console.print("\nenvironment")
     for label, value in environment_rows(findings):
         console.print(f"  {label}: {value}", markup=False)

@@ -26,6 +26,7 @@ class Verdict(StrEnum):
     KEPT = "kept"
     REFUSED = "refused"
     OPEN = "open"  # more groups are needed to tell
+    NOT_TRIED = "not tried"  # the budget ended before there were enough groups to tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +99,10 @@ def judge(
     else:
         verdict, reason = Verdict.OPEN, f"{len(ratios)} groups are too few to tell"
     return GateResult(scenario, choice, verdict, tuple(ratios), reason)
+
+
+def untried(scenario: Scenario, choice: Choice, ratios: Sequence[float], most_groups: int) -> GateResult:
+    """A candidate that is still open when the budget ends: nothing was found against it."""
+    needed = fewest_groups() if len(ratios) < fewest_groups() else most_groups
+    reason = f"the budget ended after {len(ratios)} of the {needed} comparisons that it needs"
+    return GateResult(scenario, choice, Verdict.NOT_TRIED, tuple(ratios), reason)
