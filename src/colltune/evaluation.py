@@ -13,8 +13,8 @@ from typing import Protocol
 
 from threadpoolctl import threadpool_limits
 
+from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES
 from colltune.core.space import Space
 from colltune.evaluate.contract import Strategy
 from colltune.evaluate.dataset import load_grids
@@ -67,9 +67,7 @@ class Comparison:
 
 def load(paths: Sequence[Path], collectives: Sequence[str] = ()) -> list[Grid]:
     """The grids of tables, of some collectives only where these are given. Raises InputError."""
-    unknown = [name for name in collectives if name not in COLLECTIVES]
-    if unknown:
-        raise InputError(f"there is no collective {unknown[0]!r}", f"There are {', '.join(COLLECTIVES)}")
+    collectives = parse_collectives(collectives)
     grids = load_grids(paths)
     kept = [grid for grid in grids if not collectives or grid.collective in collectives]
     if not kept:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from colltune.backends import recall_backend
+from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
 from colltune.core.sample import Sample
-from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
+from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.units import parse_size
 from colltune.report.explain import Explanation, format_explanation
 from colltune.report.findings import Findings
@@ -31,7 +32,7 @@ def explain_call(
         Explanation(
             scenario,
             environment,
-            tuning.rule_sets[collective],
+            tuning.rule_sets[scenario.collective],
             runs,
             default_runs,
             _samples(directory / JOURNAL),
@@ -50,8 +51,7 @@ def load_findings(directory: Path) -> Findings:
 
 def scenario_of(tuning: Tuning, collective: str, size: str | None, nodes: int, ppn: int) -> Scenario:
     """Raises InputError for what was not tuned, and for calls that cannot be."""
-    if collective not in COLLECTIVES:
-        raise InputError(f"there is no collective {collective!r}", f"There are {', '.join(COLLECTIVES)}")
+    collective = parse_collective(collective)
     if collective not in tuning.rule_sets:
         tuned = ", ".join(tuning.rule_sets) or "nothing"
         raise InputError(

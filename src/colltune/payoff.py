@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from colltune.catalog import Catalogue
+from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.units import format_duration
@@ -61,7 +62,7 @@ def for_application(options: TuneOptions, profile: Profile, runtime_s: float, ca
     """``options`` for what ``profile`` calls: its collectives (of those named, if any), within what can be saved."""
     at_stake = stakes_of(profile, runtime_s, catalogue)
     called = {scenario.collective for scenario in at_stake.share}
-    wanted = sorted(called & set(options.collectives or called))
+    wanted = sorted(called & set(parse_collectives(options.collectives) or called))
     if not wanted:
         raise InputError(
             f"the application does not spend time in {', '.join(options.collectives)}",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
@@ -94,10 +95,7 @@ def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
 
 
 def _known(collectives: Sequence[str], model: PretrainedModel, bench: Workbench) -> list[str]:
-    for name in collectives:
-        if name not in COLLECTIVES:
-            raise InputError(f"there is no collective {name!r}", f"There are {', '.join(COLLECTIVES)}")
-    wanted = collectives or COLLECTIVES
+    wanted = parse_collectives(collectives) or COLLECTIVES
     return [
         name
         for name in COLLECTIVES

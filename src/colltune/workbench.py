@@ -11,6 +11,7 @@ from pathlib import Path
 from colltune.backends import Backend, open_backend
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import EnvironmentMismatchError, InputError, LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
@@ -253,9 +254,7 @@ def check_collectives(names: Iterable[str], catalogue: Catalogue) -> tuple[list[
     Raises InputError for a name that is no collective.
     """
     wanted, nothing = [], {}
-    for name in dict.fromkeys(names):
-        if name not in COLLECTIVES:
-            raise InputError(f"there is no collective {name!r} to tune", f"There are {', '.join(COLLECTIVES)}")
+    for name in parse_collectives(names, [name for name in COLLECTIVES if name in catalogue.entries]):
         reason = catalogue.collective(name).nothing_to_tune
         if reason is None:
             wanted.append(name)

@@ -80,6 +80,10 @@ def test_explain_names_the_rule_and_what_the_file_leads_to(tuned: Path) -> None:
     assert "unknown: the library that was tuned is not at /nowhere/lib/libmpi.so.12" in text
 
 
+def test_explain_takes_the_name_of_mpi(tuned: Path) -> None:
+    assert explain(tuned, "MPI_Allreduce", "--size", "4KiB") == explain(tuned, "allreduce", "--size", "4KiB")
+
+
 def test_explain_shows_the_measurements_and_the_proof(tuned: Path) -> None:
     lines = explain(tuned, "allreduce", "--size", "4KiB").splitlines()
     ring = next(line for line in lines if line.strip().startswith("ring"))
@@ -106,7 +110,7 @@ def test_explain_says_when_nothing_was_measured_of_the_shape(tuned: Path) -> Non
     ("arguments", "complaint"),
     [
         (["bcast", "--size", "4"], "bcast was not tuned"),
-        (["allreduces", "--size", "4"], "there is no collective 'allreduces'"),
+        (["allreduces", "--size", "4"], "there is no collective 'allreduces'. Did you mean allreduce?"),
         (["allreduce"], "which size"),
         (["allreduce", "--size", "5"], "no whole number of 4-byte elements"),
         (["allreduce", "--size", "0"], "no bytes"),

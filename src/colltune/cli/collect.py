@@ -39,8 +39,10 @@ def collect(
     simulate: Simulate = "",
 ) -> None:
     """Measure every legal algorithm at every shape and size, and write the table. Stops and resumes without loss."""
+    from colltune.core.collective_names import parse_collectives
     from colltune.core.units import parse_duration, parse_size
 
+    parse_collectives(collectives or [])
     smallest, largest = parse_size(min_size), parse_size(max_size)
     budget_s = parse_duration(budget) if budget else float("inf")
     counts = _parse_counts("--node-counts", node_counts), _parse_counts("--ppn-counts", ppn_counts)

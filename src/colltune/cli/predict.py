@@ -37,6 +37,7 @@ def predict(
     For a machine that cannot be tuned now. What `colltune tune` finds is proven, and this is not. --nodes and --ppn may
     be those of the whole machine.
     """
+    from colltune.core.collective_names import parse_collectives
     from colltune.core.units import parse_size
     from colltune.predictor import existing_tuning, widened
     from colltune.predictor import predict as run_predict
@@ -47,6 +48,7 @@ def predict(
     from colltune.store.tuning import save_tuning
     from colltune.workbench import MachineOptions, open_workbench
 
+    parse_collectives(collectives or [])
     largest = parse_size(max_size)
     known = load_model(model)
     if machine is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def tune(
     collectives: Annotated[
-        list[str] | None, typer.Argument(help="Collectives to tune: bcast allreduce ...", show_default=False)
+        list[str] | None, typer.Argument(help="Collectives to tune: bcast allreduce ..., or all.", show_default=False)
     ] = None,
     profile: Annotated[
         Path | None,
@@ -74,9 +74,13 @@ def tune(
     simulate: Simulate = "",
 ) -> None:
     """Measure collectives on the nodes of this job, and write the file that makes MPI choose best."""
+    from colltune.core.collective_names import only_alltoallv, parse_collectives
     from colltune.core.errors import InputError
     from colltune.core.units import parse_duration, parse_size
 
+    alltoallv = only_alltoallv(collectives or []) and not simulate
+    if not alltoallv:
+        parse_collectives(collectives or [])  # a slip of the fingers is said before MPI starts
     if gate not in ("on", "off"):
         raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
     if profile is None and not collectives:
@@ -95,7 +99,7 @@ def tune(
 
     require_writable(out)
     machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
-    if collectives == ["alltoallv"] and not simulate:
+    if alltoallv:
         from colltune.cli.tune_alltoallv import tune_alltoallv_here
 
         tune_alltoallv_here(machine, out, largest, budget_s, seed, resume=resume)

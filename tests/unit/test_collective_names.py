@@ -1,0 +1,76 @@
+"""Collectives may be named as MPI names them, with commas, or all at once; a slip is said before MPI starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_cli import colltune, fails_with_one_line
+
+from colltune.catalog import load
+from colltune.core.collective_names import only_alltoallv, parse_collectives
+from colltune.core.errors import InputError
+from colltune.core.scenario import COLLECTIVES
+from colltune.workbench import check_collectives
+
+
+@pytest.mark.parametrize(
+    ("texts", "names"),
+    [
+        (["bcast"], ["bcast"]),
+        (["MPI_Bcast", "bcast"], ["bcast"]),
+        (["PMPI_Reduce_scatter_block"], ["reduce_scatter_block"]),
+        (["bcast,allreduce"], ["bcast", "allreduce"]),
+        (["bcast,", " MPI_Allreduce ,reduce"], ["bcast", "allreduce", "reduce"]),
+        (["all"], list(COLLECTIVES)),
+        (["bcast", "ALL"], ["bcast", *(name for name in COLLECTIVES if name != "bcast")]),
+        ([], []),
+    ],
+)
+def test_a_collective_may_be_named_as_people_do(texts: list[str], names: list[str]) -> None:
+    assert parse_collectives(texts) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("bcats", "bcast"), ("MPI_Ibcast", "bcast"), ("allreduces", "allreduce"), ("all_reduce", "allr")],
+)
+def test_a_slip_is_told_what_it_resembles(text: str, meant: str) -> None:
+    with pytest.raises(InputError, match=f"there is no collective '{text}'. Did you mean {meant}"):
+        parse_collectives([text])
+
+
+def test_a_name_like_no_other_is_not_guessed() -> None:
+    with pytest.raises(InputError) as error:
+        parse_collectives(["zzz"])
+    assert "Did you mean" not in str(error.value)
+    assert "There are allgather, " in str(error.value)
+
+
+def test_alltoallv_is_tuned_by_itself() -> None:
+    assert only_alltoallv(["MPI_Alltoallv"])
+    assert not only_alltoallv([])
+    with pytest.raises(InputError, match="colltune tune alltoallv"):
+        parse_collectives(["bcast", "alltoallv"])
+
+
+def test_all_are_those_that_the_catalogue_has() -> None:
+    wanted, nothing = check_collectives(["all"], load("mpich", "5.0.2"))
+    assert "bcast" in wanted
+    assert set(nothing) == {"gather", "scatter"}
+    assert set(wanted) | set(nothing) == set(COLLECTIVES)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tune", "bcats"],
+        ["tune", "bcast,bcats"],
+        ["tune", "bcats", "--simulate", "dragonfly:2x2"],
+        ["collect", "bcats"],
+        ["predict", "bcats"],
+    ],
+)
+def test_a_slip_is_said_before_mpi_starts(arguments: list[str], tmp_path: Path) -> None:
+    done = colltune(*arguments, "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out.csv"))
+    fails_with_one_line(done, "there is no collective 'bcats'", "Did you mean bcast?")
