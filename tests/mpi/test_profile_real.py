@@ -236,6 +236,25 @@ def test_the_exit_code_is_the_programs(mpi: Installation, tmp_path: Path) -> Non
     assert "left no profile" in done.stderr
 
 
+@pytest.mark.parametrize("library", ["mpi", "openmpi"])
+def test_a_terminal_without_utf8_costs_neither_profile_nor_exit_code(
+    library: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    found: Installation = request.getfixturevalue(library)
+    kit = Kit(str(found.mpicc), str(found.mpiexec), None, library == "openmpi", found.libmpi.parent)
+    program = compiled(kit, tmp_path, kit.mpicc, "known_calls.c")
+    ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment = {**kit.environment(), "PYTHONPATH": os.pathsep.join(sys.path), **ascii_only}
+    crowded = ["--oversubscribe"] if kit.openmpi else []
+    started = [kit.mpiexec, *crowded, "-n", "4", "sh", "-c", f"{program} && exit 5"]
+    command = [sys.executable, "-m", "colltune", "profile", "--", *started]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 5, done.stderr
+    assert "####" in done.stdout
+    assert done.stdout.isascii()
+
+
 @pytest.mark.parametrize("names", [("shim", "alltoallv", "alltoallv_plan"), ("agent",), ("conformance",), ("probe",)])
 def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, ...], tmp_path: Path) -> None:
     native = _SOURCES.parents[1] / "native"

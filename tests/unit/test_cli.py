@@ -106,6 +106,29 @@ def test_env_prints_exports_with_the_place_of_the_files(tmp_path: Path) -> None:
     assert shown.stdout == str(directory / "mpich" / "general.json")
 
 
+def test_no_encoding_of_the_terminal_makes_a_command_fail(tmp_path: Path) -> None:
+    directory = tmp_path / "größe"
+    save_example(directory)
+    for words in (["diff", str(directory), str(directory)], ["explain", str(directory), "größe"], ["lint", "größe"]):
+        done = colltune(*words, PYTHONIOENCODING="ascii", LC_ALL="C")
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.stdout.isascii()
+        assert done.stderr.isascii()
+
+
+def test_env_gives_the_shell_every_byte_of_a_path(tmp_path: Path) -> None:
+    directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/gr\xc3\xb6\xff"))
+    save_example(directory)
+    done = subprocess.run(
+        [sys.executable, "-m", "colltune", "env", os.fsencode(directory)],
+        capture_output=True,
+        env={"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii"},
+        timeout=60,
+        check=True,
+    )
+    assert os.fsencode(directory) in done.stdout
+
+
 @pytest.mark.parametrize("harm", ["changed", "cut", "gone"])
 def test_run_refuses_a_file_that_is_not_what_was_written(harm: str, tmp_path: Path) -> None:
     save_example(tmp_path)

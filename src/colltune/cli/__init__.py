@@ -6,11 +6,13 @@ import os
 import sys
 
 from colltune.cli.app import app
+from colltune.cli.console import degrade_output
 from colltune.core.errors import ColltuneError
 
 
 def main() -> None:
     """Runs the command; an error becomes one line and an exit code."""
+    degrade_output()
     try:
         app(prog_name="colltune")
     except ColltuneError as error:

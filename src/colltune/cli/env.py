@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 
 import typer
 
@@ -14,4 +16,7 @@ def env(tuned: Tuned) -> None:
     from colltune.store.tuning import load_deployable
 
     for name, value in load_deployable(tuned).variables_at(tuned).items():
-        typer.echo(f"export {name}={shlex.quote(value)}")
+        line = f"export {name}={shlex.quote(value)}"
+        # A path is given to the shell byte for byte, whatever the encoding of the terminal.
+        sys.stdout.flush()
+        typer.echo(os.fsencode(line))

@@ -71,7 +71,11 @@ def run_profiled(
     found = _gathered(out, command, f"{installation.library} {installation.version}")
     if found is None:
         return code or 2, None
-    print_profile(found, out, brief=True)
+    try:
+        print_profile(found, out, brief=True)
+    except OSError:
+        # Nobody reads what we print, as in `colltune profile ... | head`; the exit code stays the application's.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return code, found
 
 
