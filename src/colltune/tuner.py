@@ -70,6 +70,11 @@ def tune(
         listener.note(f"{name}: {reason}")
     spaces = {name: _space(workbench, options, name) for name in collectives}
     spaces = {name: space for name, space in spaces.items() if space.scenarios}
+    if not spaces:
+        raise InputError(
+            f"this job of {workbench.nodes} x {workbench.ppn} ranks can form none of the calls to tune",
+            "Give --ppn, sizes or a profile that fit it",
+        )
     started_s, since_s = time.monotonic(), time.time()
     with begin_journal(out / JOURNAL, workbench.environment, options.resume, listener.note) as journal:
         outcome, models, share = _measure(workbench, options, spaces, journal, listener, stop)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, ThreadLevel, refuse_with_simulate
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, refuse_with_simulate
 from colltune.cli.stopping import heed_scheduler
 
 if TYPE_CHECKING:
@@ -70,7 +70,14 @@ def tune(
     hostfile: HostFile = None,
     nodes: Nodes = None,
     ppn: Ppn = None,
-    thread_level: ThreadLevel = "single",
+    thread_level: Annotated[
+        str,
+        typer.Option(
+            help="What the application asks MPI_Init_thread for: single, funneled, serialized or multiple."
+            " Default: with --profile that of its program, else single.",
+            show_default=False,
+        ),
+    ] = "",
     simulate: Simulate = "",
 ) -> None:
     """Measure collectives on the nodes of this job, and write the file that makes MPI choose best."""
@@ -98,7 +105,7 @@ def tune(
     from colltune.workbench import MachineOptions, open_workbench
 
     require_writable(out)
-    machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
+    machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level or "single")
     if alltoallv:
         from colltune.cli.tune_alltoallv import tune_alltoallv_here
 
@@ -113,12 +120,20 @@ def tune(
         refuse_with_simulate(machine)
         _tune_simulated(simulate, options, out)
         return
+    if application is not None:
+        from colltune.mpi.detect import ask_flux
+        from colltune.mpi.job import find_job
+        from colltune.payoff import machine_like
+
+        job = find_job(os.environ, host_file=hostfile, flux_resources=ask_flux(os.environ))
+        machine = machine_like(application, machine, thread_level, job)
     bench = open_workbench(machine, os.environ)
     stop = heed_scheduler()
     if application is not None:
         from colltune.payoff import for_application
 
-        options = for_application(options, application, runtime_s, bench.catalogue)
+        shape = (bench.nodes, bench.ppn)
+        options = for_application(options, application, runtime_s, bench.catalogue, shape, typer.echo)
         if check:
             from colltune.appcheck import require_command
 

@@ -143,6 +143,12 @@ class Profile:
     mpi: str = ""
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Nodes and ranks per node of the smallest even job that can form each of the communicators."""
+        per_node = [where.ppn for where, _count in self.communicators if where.nodes and not where.remote_size]
+        return self.nodes, max([-(-self.ranks // max(self.nodes, 1)), *per_node])
+
+    @property
     def core_s(self) -> float:
         """Time of all ranks."""
         return self.elapsed_s * self.reporting

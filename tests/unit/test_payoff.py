@@ -1,0 +1,102 @@
+"""Tuning for an application: the job it is tuned on, and what is said of it where little or nothing was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from colltune.campaign import Outcome
+from colltune.catalog import load
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.learn.stakes import Stakes
+from colltune.mpi.job import Job, Node, Scheduler
+from colltune.payoff import for_application, machine_like, payoff_of
+from colltune.profile.application import Calls, Communicator, Profile
+from colltune.store.tuning import Tuning
+from colltune.tune_contract import TuneOptions, TuneResult
+from colltune.verify.gate import GateResult, Verdict
+from colltune.workbench import MachineOptions
+
+_LAPTOP = Job(Scheduler.NONE, (Node("localhost", 2),))
+
+
+def calls(collective: str, nodes: int, ppn: int, size: int = 1024) -> Calls:
+    where = Communicator(nodes * ppn, nodes, ppn)
+    return Calls(where, collective, "blocking", "none", 4000, 4000, 3.0, size, size, size)
+
+
+def profile(*some: Calls, nodes: int = 1, ppn: int = 4, multiple: bool = True) -> Profile:
+    seen = tuple((one.communicator, 1.0) for one in some)
+    ranks = nodes * ppn
+    return Profile(some, seen, ranks, nodes, 10.0, ranks, threads_multiple=multiple)
+
+
+def test_ranks_per_node_and_thread_level_are_those_of_the_profile() -> None:
+    found = machine_like(profile(calls("bcast", 1, 4)), MachineOptions(), "", _LAPTOP)
+    assert (found.nodes, found.ppn, found.thread_level) == (1, 4, "multiple")
+    found = machine_like(profile(calls("bcast", 1, 4), multiple=False), MachineOptions(), "", _LAPTOP)
+    assert (found.ppn, found.thread_level) == (4, "single")
+
+
+def test_what_the_user_gives_goes_before_the_profile() -> None:
+    found = machine_like(profile(calls("bcast", 1, 4)), MachineOptions(ppn=3), "multiple", _LAPTOP)
+    assert (found.nodes, found.ppn, found.thread_level) == (1, 3, "multiple")
+    found = machine_like(profile(calls("bcast", 1, 4), multiple=False), MachineOptions(), "funneled", _LAPTOP)
+    assert found.thread_level == "funneled"
+
+
+@pytest.mark.parametrize(("multiple", "given"), [(True, "single"), (True, "serialized"), (False, "multiple")])
+def test_another_thread_level_than_the_application_has_is_refused(multiple: bool, given: str) -> None:
+    with pytest.raises(InputError, match=f"MPI_THREAD_MULTIPLE, and --thread-level is {given}") as caught:
+        machine_like(profile(calls("bcast", 1, 4), multiple=multiple), MachineOptions(), given, _LAPTOP)
+    assert "--thread-level" in caught.value.next_step
+
+
+def test_a_job_that_grants_fewer_ranks_per_node_says_what_to_ask_for() -> None:
+    job = Job(Scheduler.SLURM, (Node("a", 2), Node("b", 2)))
+    with pytest.raises(InputError, match="ran 4 ranks per node, and this slurm job grants 2") as caught:
+        machine_like(profile(calls("bcast", 2, 4), nodes=2), MachineOptions(), "", job)
+    assert "--ppn 4" in caught.value.next_step
+    assert machine_like(profile(calls("bcast", 2, 4), nodes=2), MachineOptions(ppn=4), "", job).nodes == 2
+
+
+def test_calls_that_the_job_cannot_form_are_told() -> None:
+    catalogue, said = load("mpich", "5.0.2"), list[str]()
+    app = profile(calls("bcast", 1, 4), calls("bcast", 1, 2), calls("allreduce", 1, 4))
+    options = for_application(TuneOptions([]), app, 7200.0, catalogue, (1, 4), said.append)
+    assert sorted(options.collectives) == ["allreduce", "bcast"]
+    assert not said
+    options = for_application(TuneOptions([]), app, 7200.0, catalogue, (1, 2), said.append)
+    assert options.stakes is not None
+    assert set(options.stakes.share) == {Scenario("bcast", 1, 2, 1024)}
+    (text,) = said
+    assert "1 x 2 ranks cannot form" in text
+    assert "67%" in text
+    with pytest.raises(InputError, match="1 x 1 ranks cannot form") as caught:
+        for_application(TuneOptions([]), app, 7200.0, catalogue, (1, 1))
+    assert caught.value.next_step == "Give --ppn 4"
+
+
+def result(gate: list[GateResult], samples: list[Sample]) -> TuneResult:
+    made = Environment("mpich", "5.0.2", "b", "m", 1, 4, "single")
+    return TuneResult(Tuning(made, {}, {}, {}, {"total_s": 36.0}), Outcome(tuple(samples), {}, 1.0, False), gate, {})
+
+
+def test_nothing_measured_is_not_nothing_to_save() -> None:
+    scenario = Scenario("bcast", 1, 4, 1024)
+    at_stake = Stakes({scenario: 0.5, replace(scenario, size_bytes=8): 0.1}, 7200.0)
+    text = payoff_of(result([], []), at_stake, 4).text()
+    assert "not known" in text
+    assert "nothing" not in text.lower()
+    sample = Sample(scenario, Choice("binomial"), Status.OK, (1e-6,), 0.1, 1, 0.0)
+    text = payoff_of(result([], [sample]), at_stake, 4).text()
+    assert text.startswith("Nothing was proven faster")
+    assert "1 of its 2 kinds of calls" in text
+    kept = GateResult(scenario, Choice("binomial"), Verdict.KEPT, (2.0,) * 8, "")
+    text = payoff_of(result([kept], [sample]), at_stake, 4).text()
+    assert text.startswith("Saves about 2 core-hours (at least 2) over 2 h")
+    assert "cost 0.04 core-hours" in text
