@@ -115,7 +115,7 @@ int ct_call_tuned(const ct_a2av_call *c)
     ct_state *state;
     if (c->send == MPI_IN_PLACE)
         return ct_call_library(c);
-    int code = ct_state_for_table(c->comm, false, &state);
+    int code = ct_state_for_table(c->comm, &state);
     if (code != MPI_SUCCESS)
         return ct__reported(c->comm, code);
     if (state == NULL) /* nothing to choose on this communicator */

@@ -171,17 +171,17 @@ static int ct__set_up(ct_state *state)
     return ct__share_table(state, getenv("COLLTUNE_ALLTOALLV"));
 }
 
-int ct_state_for_table(MPI_Comm comm, bool at_once, ct_state **found)
+int ct_state_for_table(MPI_Comm comm, ct_state **found)
 {
     ct_state *state;
     *found = NULL;
     CT_TRY(ct__find_or_make(comm, &state));
     if (!state->ready && !state->off) {
-        if (++state->calls == 1 && !at_once)
+        if (++state->calls == 1)
             return MPI_SUCCESS;
         if (state->first_call == 0)
             CT_TRY(ct__look(state));
-        if (!state->off && (at_once || state->calls >= state->first_call))
+        if (!state->off && state->calls >= state->first_call)
             CT_TRY(ct__set_up(state));
     }
     if (state->ready)

@@ -23,8 +23,8 @@ typedef struct ct_state {
 /* The state, or NULL where there is none yet. */
 int ct_state_find(MPI_Comm comm, ct_state **state);
 /* The state of a communicator with something to choose, else NULL; collective. The calls before the table's first
- * go to the library, so that communicators for few calls cost nothing; `at_once` tells that there will be more. */
-int ct_state_for_table(MPI_Comm comm, bool at_once, ct_state **state);
+ * go to the library, so that communicators for few calls cost nothing. */
+int ct_state_for_table(MPI_Comm comm, ct_state **state);
 /* The team of a communicator that is no inter-communicator; collective. */
 int ct_state_team(MPI_Comm comm, ct_team **team);
 

@@ -68,7 +68,8 @@ static void ct__list_members(ct_team *team)
             team->local_of[team->member[i]] = i - team->first[node];
 }
 
-int ct_team_all_have(MPI_Comm comm, bool have, bool *all)
+/* Whether every rank has what it needs; asked together, so that all go on or none. */
+static int ct__all_have(MPI_Comm comm, bool have, bool *all)
 {
     int mine = have, least = 0;
     CT_TRY(PMPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm));
@@ -100,7 +101,7 @@ int ct_team_adopt(MPI_Comm comm, int every, ct_team **made)
         team->member = calloc((size_t)size, sizeof(int));
     }
     bool have = team != NULL && names && team->node_of && team->local_of && team->first && team->member, all = false;
-    int code = ct_team_all_have(comm, have, &all);
+    int code = ct__all_have(comm, have, &all);
     if (code == MPI_SUCCESS)
         code = all ? ct__team_fill(team, every, names) : MPI_ERR_NO_MEM;
     free(names);

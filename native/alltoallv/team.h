@@ -31,8 +31,7 @@ typedef struct {
     int *first;                   /* [node_count + 1] into member */
     int *member;                  /* [size] ranks node by node, ascending */
     ct_pool pool;
-    int plans;  /* of MPI_Alltoallv_init so far: each has tags of its own */
-    void *plan; /* hieata.c's lists of destinations, made at first use */
+    void *plan; /* hieata_plan.c's lists of destinations, made at first use */
 } ct_team;
 
 /* `every`: ranks of a pretended node, for tests; 0: the nodes as they are. Collective; *team is NULL on failure, on all
@@ -41,9 +40,6 @@ int ct_team_make(MPI_Comm comm, int every, ct_team **team);
 int ct_team_free(ct_team *team);
 /* The same on a communicator that is already private; it is freed with the team. */
 int ct_team_adopt(MPI_Comm private_comm, int every, ct_team **team);
-
-/* Whether every rank has what it needs; asked together, so that all go on or none. */
-int ct_team_all_have(MPI_Comm comm, bool have, bool *all);
 
 static inline int ct_team_node_size(const ct_team *team, int node) { return team->first[node + 1] - team->first[node]; }
 

@@ -53,7 +53,7 @@ CT_PUBLIC int ct_alltoallv_by(const ct_alltoallv_choice *choice, const void *sen
                     const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
                     const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm);
 
-/* What the last ct_alltoallv, or intercepted call or MPI_Alltoallv_init, on `comm` ran; all zero, the library, where nothing was chosen. */
+/* What the last ct_alltoallv, or intercepted call, on `comm` ran; all zero, the library, where nothing was chosen. */
 CT_PUBLIC int ct_alltoallv_last(MPI_Comm comm, ct_alltoallv_choice *choice);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@ from typing import Literal
 from colltune.core.errors import InputError
 
 # Directories under native/ that libcolltune.so is made of.
-LIBRARY_PARTS = ("shim", "alltoallv", "alltoallv_plan")
+LIBRARY_PARTS = ("shim", "alltoallv")
 # Warnings are errors in the tests, not on the machine of a user, whose compiler may know warnings that we do not. But a
 # function that is not declared is one that this MPI lacks, and fails when it is called at the latest.
 _FLAGS = ("-O2", "-Wall", "-Wextra")

@@ -1,5 +1,5 @@
-/* Random calls of MPI_Alltoallv and MPI_Alltoallw by every algorithm, at once and as plans of MPI_Alltoallv_init, byte for byte
- * against what must come out and against the library's own call.
+/* Random calls of MPI_Alltoallv and MPI_Alltoallw by every algorithm, byte for byte against what must come out and against the
+ * library's own call.
  *
  *     alltoallv_property SEED CASES
  *
@@ -7,18 +7,16 @@
  * without MPI. A case may use more than one type, displacements in any order with
  * gaps, overlapping send regions, pretended nodes of any size, sub-communicators, batches that differ between ranks, and
  * large-count arguments. Messages of the application with any tag are in flight meanwhile. Prints a line, and returns 1
- * for a mismatch, or for a communicator that was not freed. Built with the sources in native/alltoallv and native/alltoallv_plan, and with the linker's
+ * for a mismatch, or for a communicator that was not freed. Built with the sources in native/alltoallv, and with the linker's
  * --wrap for PMPI_Comm_dup, PMPI_Comm_split_type and PMPI_Comm_free. */
-#define _GNU_SOURCE /* setenv, usleep */
+#define _GNU_SOURCE /* setenv */
 #include "algorithms.h"
 #include "call.h"
-#include "plan.h"
 #include "state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { KINDS = 9, TYPES = 5 };
 
@@ -227,45 +225,6 @@ static bool check(const test_case *c, const char *whose, int code, const int *go
     return false;
 }
 
-/* A plan runs twice, with other contents each time: nothing may be left of the first. */
-static int run_plan(ct_plan *plan, int *buffer, direction *receive, const int *before)
-{
-    int code = MPI_SUCCESS;
-    for (int start = 0; start < 2 && code == MPI_SUCCESS; start++) {
-        bool done = false;
-        memcpy(buffer, before, receive->bytes);
-        code = ct_plan_begin(plan);
-        for (int here; code == MPI_SUCCESS && !done; usleep(20)) { /* asleep: ranks share cores */
-            code = ct_plan_advance(plan, &done);
-            PMPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &here, MPI_STATUS_IGNORE); /* so that the library gets on */
-        }
-        int ended = ct_plan_end(plan);
-        code = code == MPI_SUCCESS ? ended : code;
-    }
-    return code;
-}
-
-static bool check_plan(const test_case *c, const ct_a2av_call *call, direction *receive, const int *expected)
-{
-    ct_team *team;
-    ct_exchange x;
-    ct_plan *plan = NULL;
-    ct_alltoallv_choice normal = ct_choice_normal(&c->choice, c->size);
-    int *before = malloc(receive->bytes), *buffer = call->receive;
-    for (size_t i = 0; i < receive->bytes / sizeof(int); i++)
-        before[i] = buffer[i] = -7;
-    int code = ct_state_team(call->comm, &team);
-    code = code == MPI_SUCCESS ? ct_call_exchange(call, c->size, &x) : code;
-    code = code == MPI_SUCCESS ? ct_plan_make(team, &x, &normal, 1000 + 2 * (c->number % 100), &plan) : code;
-    ct_exchange_free(&x);
-    for (int i = 0; i < c->size; i++) /* a plan needs none of the call's arrays any more */
-        receive->counts[i] = 0, receive->wide_counts[i] = 0;
-    code = code == MPI_SUCCESS ? run_plan(plan, buffer, receive, before) : code;
-    int freed = plan == NULL ? MPI_ERR_OTHER : ct_plan_free(plan);
-    free(before);
-    return check(c, "the plan", code == MPI_SUCCESS ? freed : code, buffer, expected, receive->bytes);
-}
-
 static bool run_case(const test_case *c, MPI_Comm comm)
 {
     direction send, receive;
@@ -278,7 +237,6 @@ static bool run_case(const test_case *c, MPI_Comm comm)
     ct_a2av_call theirs = call_of(&narrow, &send, &receive, receive.buffer, comm), ours = call_of(c, &send, &receive, mine, comm);
     bool right = !library_is_sound(c) || check(c, "the library", ct_call_library(&theirs), receive.buffer, expected, receive.bytes);
     right = check(c, "ours", ct_call_by(&c->choice, &ours), mine, expected, receive.bytes) && right;
-    right = check_plan(c, &ours, &receive, expected) && right;
     let_go(&send);
     let_go(&receive);
     free(expected);

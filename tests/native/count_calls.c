@@ -1,7 +1,7 @@
 /* Counts what libcolltune asks of the MPI library: its calls of PMPI_ functions come to the program first, if the program has
  * them (link with -rdynamic). The library's own work inside does not come here.
  *
- * messages: blocks and sizes sent, or started, by this process; collectives: reductions and broadcasts. */
+ * messages: blocks and sizes sent by this process; collectives: reductions and broadcasts. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -32,7 +32,6 @@ static void find(void *function, const char *name)
 
 COUNTED(messages, PMPI_Isend, (const void *b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *r), (b, n, t, to, tag, c, r))
 COUNTED(messages, PMPI_Send, (const void *b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c), (b, n, t, to, tag, c))
-COUNTED(messages, PMPI_Start, (MPI_Request *r), (r))
 COUNTED(collectives, PMPI_Allreduce, (const void *a, void *b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (a, b, n, t, o, c))
 COUNTED(collectives, PMPI_Iallreduce, (const void *a, void *b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r),
         (a, b, n, t, o, c, r))
