@@ -155,10 +155,14 @@ class Tuned:
         return subprocess.run(list(command), env={**os.environ, **self.variables}, check=False).returncode
 
 
-def load(directory: str | os.PathLike[str]) -> Tuned:
-    """The tuning that `tune` left in ``directory``. Raises InputError where there is none."""
+def load(directory: str | os.PathLike[str], *, provisional: bool = False) -> Tuned:
+    """The tuning that `tune` left in ``directory``. Raises InputError where there is none.
+
+    ``provisional``: also put in force what a job that was ended left unproven; else it is left out.
+    """
     path = Path(directory)
-    return Tuned(path, load_tuning(path))
+    tuning = load_tuning(path)
+    return Tuned(path, tuning.with_provisional() if provisional else tuning)
 
 
 def tune(

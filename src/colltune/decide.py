@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Protocol
@@ -167,7 +167,7 @@ def candidates_of(
 def judge_one_launch(
     scenario: Scenario, choice: Choice, samples: Sequence[Sample], baseline: Baseline, threshold: float
 ) -> GateResult:
-    """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups."""
+    """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups. No proof."""
     groups = fewest_groups()
     found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
     pair = [found[one].times_s for one in (baseline(scenario), choice) if one in found]
@@ -177,18 +177,18 @@ def judge_one_launch(
             [times[i * len(times) // groups : (i + 1) * len(times) // groups] for i in range(groups)] for times in pair
         ]
         ratios = [median(default) / median(chosen) for default, chosen in zip(*parts, strict=True)]
-    result = judge(scenario, choice, ratios, groups, max(threshold, _ONE_LAUNCH_THRESHOLD))
-    verdict = Verdict.KEPT if result.verdict is Verdict.KEPT else Verdict.REFUSED
-    return GateResult(
-        scenario, choice, verdict, result.ratios, f"{result.reason}, all of one launch: the job was ended"
-    )
+    least = max(threshold, _ONE_LAUNCH_THRESHOLD)
+    faster = judge(scenario, choice, ratios, groups, least).verdict is Verdict.KEPT
+    verdict = Verdict.PROVISIONAL if faster else Verdict.REFUSED
+    told = f"{'' if faster else 'not '}{least:.2f} times as fast in each part of its one launch"
+    return GateResult(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")
 
 
-def with_margin(gate: Sequence[GateResult]) -> list[GateResult]:
-    """``gate`` where the files could not be compared in force: what is not well above the default is refused."""
+def provisional(gate: Sequence[GateResult], missing: str) -> list[GateResult]:
+    """``gate`` where the job was ended before its last stages: what was kept is not proven. ``missing``: why."""
     return [
-        replace(result, verdict=Verdict.REFUSED, reason="the files were not compared in force: the job was ended")
-        if result.verdict is Verdict.KEPT and result.low < _ONE_LAUNCH_THRESHOLD
+        replace(result, verdict=Verdict.PROVISIONAL, reason=f"{result.reason}; {missing}: the job was ended")
+        if result.verdict is Verdict.KEPT
         else result
         for result in gate
     ]
@@ -200,10 +200,14 @@ def proven_rules(
     decided: Mapping[str, Mapping[Scenario, Choice]],
     gate: Sequence[GateResult],
     basis_of: Callable[[str], SizeBasis] | None = None,
+    accepted: Collection[Verdict] = frozenset({Verdict.KEPT}),
 ) -> dict[str, RuleSet]:
-    """The rules that make the kept choices. ``basis_of``: what they compare; None is what the library's file does."""
+    """The rules that make the choices with an ``accepted`` verdict.
+
+    ``basis_of``: what they compare; None is what the library's file does.
+    """
     basis_of = basis_of or (lambda name: workbench.catalogue.collective(name).basis)
-    kept = {result.scenario for result in gate if result.verdict is Verdict.KEPT}
+    kept = {result.scenario for result in gate if result.verdict in accepted}
     return {
         name: distill_proven(
             {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},

@@ -48,9 +48,9 @@ def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tu
         raise InputError(f"--via {way} is no way to put a tuning in force", f"Use {' or '.join(_WAYS)}")
     if way == "file":
         return tuning
-    name = f"{FOLDER}/{LIVE_FILE}"
-    if name not in tuning.files:
-        raise InputError(f"this tuning holds no {name}", "Tune again with this colltune")
+    name = next((name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}")), None)
+    if name is None:
+        raise InputError(f"this tuning holds no {FOLDER}/{LIVE_FILE}", "Tune again with this colltune")
     if tuning.environment.thread_level == "multiple":
         raise InputError(
             "the live selector does not work where several threads call MPI at once, and this was tuned for that",

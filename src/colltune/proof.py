@@ -21,7 +21,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import is_usual
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.decide import with_margin
+from colltune.decide import provisional
 from colltune.deployed import InForce
 from colltune.measure.contract import Effort
 from colltune.store.journal import Journal
@@ -40,6 +40,7 @@ _LEAST_GAIN = 0.02
 # Of the time for fresh launches, what is kept for the edge of the space, the whole job with its greatest sizes. Its
 # calls take longest, so by gain for the time they would come last, and models are at their worst there.
 _EDGE_SHARE, _EDGE_SIZES = 0.3, 2
+_UNCOMPARED = "the files were not compared with none"
 
 Rules = Callable[[Sequence[GateResult]], Mapping[str, RuleSet]]
 Emit = Callable[[Mapping[str, RuleSet]], Tuning]
@@ -85,14 +86,14 @@ class Proof:
         candidates = self._in_order(candidates, (1.0 - _IN_FORCE_SHARE) * left_s)
         gate = self._in_fresh_launches(candidates, files_by_s - _IN_FORCE_SHARE * left_s)
         if self.stop.made:
-            return with_margin(gate)
+            return provisional(gate, _UNCOMPARED)
         self.stage("comparing the file in force with the default")
         try:
             with self.stop.cuts(), workplace(self.out) as place:
                 return self._in_force(place, rules_of, emit, files_by_s).keep_what_pays(gate)
         except INTERRUPTIONS:
-            self.note("the comparison was cut off: only what is well above the default is kept")
-            return with_margin(gate)
+            self.note("the comparison of the files was cut off, so nothing is proven")
+            return provisional(gate, _UNCOMPARED)
 
     def _in_force(self, place: Path, rules_of: Rules, emit: Emit, deadline_s: float) -> InForce:
         return InForce(

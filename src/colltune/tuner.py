@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +27,7 @@ from colltune.decide import (
     medians_of,
     models_of,
     proven_rules,
+    provisional,
     unproven_rules,
 )
 from colltune.distill.reproducible import distill_reproducible
@@ -41,15 +42,17 @@ from colltune.recheck import begin_journal, reused
 from colltune.replay import departing, make_safe
 from colltune.schedule.topology_files import load_topology, site_file
 from colltune.store.journal import Journal
-from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+from colltune.store.tuning import JOURNAL, Provisional, Tuning, save_tuning
 from colltune.tune_contract import Listener, TuneOptions, TuneResult, summarize
-from colltune.verify.gate import GateResult
+from colltune.verify.gate import GateResult, Verdict
 from colltune.workbench import Workbench, check_collectives
 
 # Of the budget, what the first measuring may take; the rest is for proving what it found.
 _MEASURING_SHARE = 0.4
 # What was measured is of no use without a proof, so this long it may take even where the budget is spent.
 _SHORTEST_PROOF_S = 5.0
+_KEPT = frozenset({Verdict.KEPT})
+_NOT_REFUSED = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
 
 
 def tune(
@@ -83,25 +86,24 @@ def tune(
     if options.gate:
         deadline_s = max(started_s + options.budget_s, time.monotonic() + _SHORTEST_PROOF_S)
         gate = _gate(_proof(decisions, options, out, deadline_s, share["launch_s"], listener, stop), decisions)
-        rule_sets = decisions.proven(gate)
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
-        rule_sets = decisions.unproven()
-    tuning = decisions.tuning(rule_sets)
-    rule_sets = dict(tuning.rule_sets)
-    if not stop.made:
-        tuning = _replayed(workbench, tuning, out, decisions.tuning, listener, stop)
-        for name in sorted(decisions.fixed.keys() - departing(tuning.rule_sets)):
-            listener.note(f"{name} is at the library's default, so its results are not reproducible")
-    unsafe = departing(rule_sets) - departing(tuning.rule_sets)
-    live = decisions.live(gate, options.threshold) if options.gate else rule_sets
-    live = {name: rules for name, rules in live.items() if name not in unsafe}
+    replayed = None if stop.made else _replayed(decisions, options, gate, out, listener, stop)
+    if replayed is None:
+        gate = provisional(gate, "the files were not replayed")
+        tuning = decisions.put_off(gate, options)
+    else:
+        tuning, unsafe = replayed
+        gate = _after_replay(gate, unsafe)
     outcome = replace(outcome, interrupted=stop.made)
     summary = summarize(options, outcome, gate, share)
-    summary |= {"reproducible": sorted(decisions.fixed), "total_s": time.monotonic() - started_s}
+    summary |= {
+        "reproducible": sorted(decisions.fixed.keys() & departing(tuning.rule_sets)),
+        "total_s": time.monotonic() - started_s,
+    }
     if not options.resume:
         summary["since_s"] = since_s
-    tuning = replace(tuning, files={**tuning.files, **live_files(workbench, live)}, summary=summary)
+    tuning = replace(tuning, summary=summary)
     save_tuning(out, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
 
@@ -121,24 +123,43 @@ class _Decisions:
     choices: Mapping[str, Mapping[Scenario, Choice]]
     fixed: Mapping[str, RuleSet]
 
-    def proven(self, gate: Sequence[GateResult]) -> dict[str, RuleSet]:
-        """Rules of what ``gate`` kept."""
-        return proven_rules(self.bench, self.spaces, self.choices, gate) | dict(self.fixed)
+    def proven(self, gate: Sequence[GateResult], accepted: Collection[Verdict] = _KEPT) -> dict[str, RuleSet]:
+        """Rules of what has an ``accepted`` verdict in ``gate``."""
+        return proven_rules(self.bench, self.spaces, self.choices, gate, accepted=accepted) | dict(self.fixed)
+
+    def rule_sets(
+        self, gate: Sequence[GateResult], options: TuneOptions, accepted: Collection[Verdict] = _KEPT
+    ) -> dict[str, RuleSet]:
+        """Those of the gate, or of all that was decided where it is off."""
+        return self.proven(gate, accepted) if options.gate else self.unproven()
 
     def unproven(self) -> dict[str, RuleSet]:
         """Rules of all that was decided."""
         spaces = {name: self.spaces[name] for name in self.choices}
         return unproven_rules(self.bench, spaces, self.models, self.samples) | dict(self.fixed)
 
-    def live(self, gate: Sequence[GateResult], threshold: float) -> dict[str, RuleSet]:
-        """Rules for the live selector, of what ``gate`` found faster by control variables."""
+    def live(self, gate: Sequence[GateResult], accepted: Collection[Verdict] = _KEPT) -> dict[str, RuleSet]:
+        """Rules for the live selector, of what has an ``accepted`` verdict in ``gate``."""
         basis_of = partial(live_basis, self.bench.catalogue)
-        kept = proven_live(gate, threshold)
-        return dict(self.fixed) | proven_rules(self.bench, self.spaces, self.choices, kept, basis_of)
+        return dict(self.fixed) | proven_rules(self.bench, self.spaces, self.choices, gate, basis_of, accepted)
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """The tuning of ``rule_sets``, as far as the files of this MPI can express them."""
         return self.bench.tuning({name: self.bench.expressible(rules) for name, rules in rule_sets.items()})
+
+    def with_live(self, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        """``tuning`` with ``rule_sets`` for the live selector."""
+        return replace(tuning, files={**tuning.files, **live_files(self.bench, rule_sets)})
+
+    def put_off(self, gate: Sequence[GateResult], options: TuneOptions) -> Tuning:
+        """A tuning in which the default stands, and what ``gate`` did not refuse is provisional."""
+        held = self.tuning(self.rule_sets(gate, options, _NOT_REFUSED))
+        live = self.live(gate, _NOT_REFUSED) if options.gate else held.rule_sets
+        default = {name: RuleSet.always(name, rules.basis) for name, rules in held.rule_sets.items()}
+        tuning = self.with_live(self.tuning(default), {})
+        if not departing(held.rule_sets) | departing(live):
+            return tuning
+        return replace(tuning, provisional=Provisional.of(self.with_live(held, live)))
 
 
 def _decided(
@@ -210,23 +231,45 @@ def _gate(proof: Proof, decisions: _Decisions) -> list[GateResult]:
 
 
 def _replayed(
-    workbench: Workbench,
-    tuning: Tuning,
+    decisions: _Decisions,
+    options: TuneOptions,
+    gate: Sequence[GateResult],
     out: Path,
-    emitted: Callable[[Mapping[str, RuleSet]], Tuning],
     listener: Listener,
     stop: StopRequest,
-) -> Tuning:
-    """``tuning`` without the collectives that give a wrong result under it; as it is, where that was cut off."""
+) -> tuple[Tuning, set[str]] | None:
+    """The tuning of what ``gate`` kept, without the collectives that give a wrong result under it, and these.
+
+    None where the replay was cut off: then nobody knows.
+    """
+    rule_sets = decisions.rule_sets(gate, options)
+    tuning = decisions.tuning(rule_sets)
+    before = departing(tuning.rule_sets)
     listener.stage("replaying every collective under the new file")
     try:
         with stop.cuts(), workplace(out) as place:
-            tuning, found = make_safe(workbench, tuning, place, emitted)
+            tuning, found = make_safe(decisions.bench, tuning, place, decisions.tuning)
     except INTERRUPTIONS:
-        found = ["the replay was cut off; make up for it by colltune check"]
+        listener.note("the replay was cut off, so nothing is proven")
+        return None
     for text in found:
         listener.note(text)
-    return tuning
+    unsafe = before - departing(tuning.rule_sets)
+    for name in sorted(decisions.fixed.keys() - departing(tuning.rule_sets)):
+        listener.note(f"{name} is at the library's default, so its results are not reproducible")
+    live = decisions.live(proven_live(gate, options.threshold)) if options.gate else tuning.rule_sets
+    safe = {name: rules for name, rules in live.items() if name not in unsafe}
+    return decisions.with_live(tuning, safe), unsafe
+
+
+def _after_replay(gate: Sequence[GateResult], unsafe: Collection[str]) -> list[GateResult]:
+    """``gate`` with what the replay took out refused."""
+    return [
+        replace(result, verdict=Verdict.REFUSED, reason="the replay gave a wrong result under its file")
+        if result.verdict is Verdict.KEPT and result.scenario.collective in unsafe
+        else result
+        for result in gate
+    ]
 
 
 def _reproducible(

@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import colltune as colltune_api
 from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.version import __version__
-from colltune.store.tuning import Tuning, load_tuning, save_tuning
+from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
 
 
 def colltune(*arguments: str, path: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -127,6 +129,46 @@ def test_env_gives_the_shell_every_byte_of_a_path(tmp_path: Path) -> None:
         check=True,
     )
     assert os.fsencode(directory) in done.stdout
+
+
+def save_provisional(directory: Path) -> Tuning:
+    """As a job leaves it that was ended: the default stands, and ring is provisional."""
+    held = save_example(directory)
+    entry = {"scenario": ["allgather", 1, 4, 64], "choice": "ring", "verdict": "provisional", "ratios": [2.0]}
+    tuning = replace(
+        held,
+        rule_sets={"allgather": RuleSet.always("allgather", SizeBasis.TOTAL)},
+        summary={"gate": [entry]},
+        provisional=Provisional.of(held),
+    )
+    save_tuning(directory, tuning)
+    return tuning
+
+
+def test_what_is_provisional_is_left_out_unless_it_is_asked_for(tmp_path: Path) -> None:
+    written = save_provisional(tmp_path)
+    assert load_tuning(tmp_path) == written
+    show = ("/bin/sh", "-c", "echo ${MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE-none}")
+    file = str(tmp_path / "provisional" / "mpich" / "general.json")
+    done = colltune("run", str(tmp_path), "--", *show)
+    assert done.stdout.strip() == "none"
+    assert "1 provisional decision is left out" in done.stderr
+    for options in (["--provisional", str(tmp_path)], [str(tmp_path), "--provisional"]):
+        done = colltune("run", *options, "--", *show)
+        assert (done.stdout.strip(), done.stderr) == (file, "")
+    done = colltune("env", str(tmp_path))
+    assert (done.stdout, "1 provisional decision is left out" in done.stderr) == ("", True)
+    done = colltune("env", str(tmp_path), "--provisional")
+    assert file in done.stdout
+    api = colltune_api.load(tmp_path)
+    assert api.variables == {}
+    assert colltune_api.load(tmp_path, provisional=True).variables.popitem()[1] == file
+
+
+def test_a_provisional_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    save_provisional(tmp_path)
+    (tmp_path / "provisional" / "mpich" / "general.json").write_text("{")
+    fails_with_one_line(colltune("env", str(tmp_path), "--provisional"), "general.json")
 
 
 @pytest.mark.parametrize("harm", ["changed", "cut", "gone"])

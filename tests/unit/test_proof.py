@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +18,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.stop import StopRequest
-from colltune.decide import decide, proven_rules
+from colltune.decide import decide, judge_one_launch, proven_rules
 from colltune.deployed import InForce
 from colltune.emit.mpich_below import shared_by
 from colltune.learn.measured import MeasuredModel
@@ -209,6 +209,45 @@ def test_without_time_nothing_is_proven_and_nothing_is_launched_for_it(tmp_path:
     gate = prove(bench, tmp_path, CANDIDATES, left_s=-1.0).run(CANDIDATES, rules_of, bench.emit)
     assert [r.verdict for r in gate] == [Verdict.NOT_TRIED] * 2
     assert bench.launches == 0
+
+
+def samples_of(scenario: Scenario, ratio: float) -> list[Sample]:
+    return [
+        Sample(scenario, DEFAULT, Status.OK, (ratio * 1e-5,) * 16),
+        Sample(scenario, FAST, Status.OK, (1e-5,) * 16),
+    ]
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(10.0, Verdict.PROVISIONAL), (1.05, Verdict.REFUSED)])
+def test_one_launch_proves_nothing_however_fast(ratio: float, verdict: Verdict) -> None:
+    bench = Bench(usual)
+    result = judge_one_launch(MINE, FAST, samples_of(MINE, ratio), bench.baseline, 1.03)
+    assert result.verdict is verdict
+    assert "before the proof" in result.reason
+    assert "fresh" not in result.reason
+    assert not rules_of([result])["bcast"].departs
+
+
+@pytest.mark.parametrize("stage", ["proving", "comparing"])
+def test_what_is_cut_off_before_the_files_are_compared_is_provisional(tmp_path: Path, stage: str) -> None:
+    bench, stop = Bench(usual), StopRequest()
+    proof = prove(bench, tmp_path, {MINE: FAST})
+
+    def progress(results: Sequence[GateResult]) -> None:
+        if stage == "proving" and any(r.verdict is Verdict.KEPT for r in results):
+            stop.make()
+
+    def begin(text: str) -> None:
+        if text.startswith(stage) and stage == "comparing":
+            stop.make()
+
+    cut = replace(proof, stop=stop, progress=progress, stage=begin)
+    (result,) = cut.run({MINE: FAST}, rules_of, bench.emit)
+    assert result.verdict is Verdict.PROVISIONAL
+    assert "not compared" in result.reason
+    # Another run, which is not cut off, proves it.
+    (again,) = prove(bench, tmp_path, {MINE: FAST}).run({MINE: FAST}, rules_of, bench.emit)
+    assert again.verdict is Verdict.KEPT
 
 
 def test_no_candidates_need_no_proof(tmp_path: Path) -> None:

@@ -157,6 +157,24 @@ def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, re
     assert "1 promising choice was not tried, since the budget ended first; about --budget 12m would try all." in text
 
 
+def test_what_is_provisional_is_never_told_as_proven() -> None:
+    summary = {**SUMMARY, "gate": [{**GATE[0], "verdict": "provisional"}], "interrupted": True}
+    found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES)
+    text = " ".join(summary_sentences(found))
+    assert "1 decision is provisional" in text
+    assert "--resume" in text
+    assert "again and again" not in text
+    assert "times as fast on average" not in text
+    assert found.gains == []
+
+
+def test_the_launches_of_the_proof_are_counted() -> None:
+    proofs = [sample(4096, RING, 10.0, float(launch), launch=launch) for launch in (1, 2, 3)]
+    found = Findings(HERE, {"allreduce": RULES}, SUMMARY, SAMPLES, proofs)
+    assert "over 3 launches or more" in " ".join(summary_sentences(found))
+    assert "launches or more" not in " ".join(summary_sentences(findings(*SAMPLES)))
+
+
 def test_without_a_proof_the_summary_says_so() -> None:
     unproven = Findings(HERE, {"allreduce": RULES}, {**SUMMARY, "gated": False, "gate": []}, SAMPLES)
     assert "may be slower" in summary_sentences(unproven)[0]

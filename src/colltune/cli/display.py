@@ -14,7 +14,7 @@ from colltune.campaign import Progress as Step
 from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
 from colltune.core.units import format_duration, format_size
-from colltune.report.story import untried_text
+from colltune.report.story import provisional_text, untried_text
 from colltune.report.tables import Gain, gains_table
 from colltune.simulation import Simulation
 from colltune.tune_contract import Listener, TuneResult
@@ -102,8 +102,11 @@ class Display:
     def _time_left(step: Step) -> float:
         return step.elapsed_s / max(step.pairs_done, 1) * (step.pairs_total - step.pairs_done)
 
-    def result(self, result: TuneResult, out: Path) -> None:
-        """The end of `tune`: what was decided, what was refused and why, what it may bring, what it cost."""
+    def result(self, result: TuneResult, out: Path, go_on: str = "") -> None:
+        """The end of `tune`: what was decided, what was refused and why, what it may bring, what it cost.
+
+        ``go_on``: the command that goes on with a campaign that was cut off.
+        """
         say = self.console.print
         kept = [r for r in result.gate if r.verdict is Verdict.KEPT]
         refused = [r for r in result.gate if r.verdict is Verdict.REFUSED]
@@ -120,11 +123,16 @@ class Display:
                 f"{len(kept)} decisions proven: {summary['speedup']:.2f} times as fast on average there"
                 f" (at least {summary['speedup_low']:.2f}), the worst at least {summary['speedup_worst']:.2f}."
             )
+        if uncertain := [r for r in result.gate if r.verdict is Verdict.PROVISIONAL]:
+            first = uncertain[0]
+            say(provisional_text(len(uncertain)), markup=False)
+            say(f"For example {_where(first)}: {first.reason}.", markup=False)
         if refused:
             say(f"{len(refused)} refused, for example {_where(refused[0])}: {refused[0].reason}.")
         untried = sum(1 for r in result.gate if r.verdict is Verdict.NOT_TRIED)
         if untried:
-            say(untried_text(untried, summary.get("budget_for_all_s")), markup=False)
+            ended = result.outcome.interrupted
+            say(untried_text(untried, summary.get("budget_for_all_s"), interrupted=ended), markup=False)
         for collective, reason in result.outcome.reasons.items():
             say(f"{collective}: {reason}.", markup=False)
         share = summary["share"]
@@ -136,12 +144,15 @@ class Display:
                 f" {outside:.0%} of it outside the measured collectives;"
                 f" {format_duration(summary['total_s'])} with the proof."
             )
+        if result.outcome.interrupted:
+            say(f"The job was ended before the proof was over; go on with: {go_on}", markup=False, soft_wrap=True)
         if result.tuning.environment.mpi == "simulated":
             say(
                 f"The rules are in {out}/simulated/rules.json, in a format of our own: no MPI reads them.", markup=False
             )
             return
-        say(f"Run your application with: colltune run {out} -- mpiexec -n {_ranks(result)} ./app", markup=False)
+        if kept or not result.outcome.interrupted:
+            say(f"Run your application with: colltune run {out} -- mpiexec -n {_ranks(result)} ./app", markup=False)
 
 
 def _ranks(result: TuneResult) -> int:

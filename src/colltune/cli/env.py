@@ -5,17 +5,25 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from typing import Annotated
 
 import typer
 
-from colltune.cli.options import Tuned
+from colltune.cli.options import Tuned, say_left_out
 
 
-def env(tuned: Tuned) -> None:
+def env(
+    tuned: Tuned,
+    provisional: Annotated[
+        bool, typer.Option("--provisional", help="Also use decisions that a job which was ended left unproven.")
+    ] = False,
+) -> None:
     """Print the exports that make MPI use a tuning: eval "$(colltune env tuned/)"."""
     from colltune.store.tuning import load_deployable
 
-    for name, value in load_deployable(tuned).variables_at(tuned).items():
+    tuning = load_deployable(tuned, provisional=provisional)
+    say_left_out(tuning.left_out)
+    for name, value in tuning.variables_at(tuned).items():
         line = f"export {name}={shlex.quote(value)}"
         # A path is given to the shell byte for byte, whatever the encoding of the terminal.
         sys.stdout.flush()

@@ -31,6 +31,17 @@ Simulate = Annotated[
 ]
 
 
+def say_left_out(count: int) -> None:
+    """One line on standard error about ``count`` decisions that are provisional, if there are any."""
+    if count:
+        what = "1 provisional decision is" if count == 1 else f"{count} provisional decisions are"
+        typer.echo(
+            f"colltune: {what} left out: faster, and not proven before the job was ended; --provisional uses them, "
+            "`colltune tune ... --resume` proves them",
+            err=True,
+        )
+
+
 def refuse_with_simulate(machine: MachineOptions) -> None:
     """Raises InputError for options that say where to run: a simulated cluster runs nowhere."""
     from colltune.core.errors import InputError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from colltune.cli.options import Tuned, Via
+from colltune.cli.options import Tuned, Via, say_left_out
 from colltune.core.errors import InputError
 from colltune.mpi.application import LAUNCHERS, tuned_command
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _PROVE = "--prove"
 _PROFILE = "--profile"
 _VIA = "--via"
+_PROVISIONAL = "--provisional"
+_FLAGS = (_PROVE, _PROFILE, _PROVISIONAL)
 
 
 def run(
@@ -33,6 +35,9 @@ def run(
         bool,
         typer.Option(_PROFILE, help="Note the collective calls too, for the next `tune --profile TUNED`."),
     ] = False,
+    provisional: Annotated[
+        bool, typer.Option(_PROVISIONAL, help="Also use decisions that a job which was ended left unproven.")
+    ] = False,
     via: Via = "file",
     alltoallv: Annotated[
         Path | None,
@@ -41,8 +46,9 @@ def run(
 ) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
 
-    --prove, --profile and --via stand before the directory, or between it and --. The exit code is the command's. MPICH
-    from 5.0 on says itself which files it loaded; of others it is seen whether the files are opened on this node.
+    --prove, --profile, --provisional and --via stand before the directory, or between it and --. The exit code is the
+    command's. MPICH from 5.0 on says itself which files it loaded; of others it is seen whether the files are opened on
+    this node.
     """
     from colltune.store.tuning import load_deployable
 
@@ -53,7 +59,8 @@ def run(
     prove, profile, via = prove or _PROVE in flags, profile or _PROFILE in flags, via_after or via
     if not command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
-    tuning = load_deployable(tuned)
+    tuning = load_deployable(tuned, provisional=provisional or _PROVISIONAL in flags)
+    say_left_out(tuning.left_out)
     variables = tuning.variables_at(tuned)
     environment = {**os.environ, **variables}
     if via != "file":
@@ -125,8 +132,8 @@ def _split(arguments: Sequence[str]) -> tuple[set[str], str, list[str]]:
     """What follows the directory: the flags that are there, the value of --via or "", and the command."""
     rest, via = list(arguments), ""
     flags: set[str] = set()
-    while rest and rest[0].partition("=")[0] in (_PROVE, _PROFILE, _VIA):
-        if rest[0] in (_PROVE, _PROFILE):
+    while rest and rest[0].partition("=")[0] in (*_FLAGS, _VIA):
+        if rest[0] in _FLAGS:
             flags.add(rest.pop(0))
         elif "=" in rest[0]:
             via, rest = rest[0].partition("=")[2], rest[1:]

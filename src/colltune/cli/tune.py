@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, refuse_with_simulate
-from colltune.cli.stopping import heed_scheduler
+from colltune.cli.stopping import go_on_command, heed_scheduler
 
 if TYPE_CHECKING:
     from colltune.priors import PriorSources
@@ -145,8 +146,8 @@ def tune(
             from colltune.cli.tune_check import check_with_application
 
             result = check_with_application(bench, result, application, options, out, display.listener(), stop)
-    display.result(result, out)
-    if options.stakes is not None:
+    display.result(result, out, go_on_command(sys.argv[1:]))
+    if options.stakes is not None and not result.outcome.interrupted:
         from colltune.payoff import payoff_of
 
         typer.echo(payoff_of(result, options.stakes, bench.nodes * bench.ppn).text())
@@ -167,7 +168,7 @@ def _tune_simulated(text: str, options: TuneOptions, out: Path) -> None:
             result = tune_simulated(simulation, options, out, display.listener(), stop)
     finally:
         simulation.close()
-    display.result(result, out)
+    display.result(result, out, go_on_command(sys.argv[1:]))
 
 
 def _prior(names: list[str]) -> PriorSources:

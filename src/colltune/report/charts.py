@@ -36,7 +36,7 @@ def _speedup(findings: Findings) -> Spec:
     status = {
         "field": "proof",
         "type": "nominal",
-        "scale": {"domain": ["kept", "refused", "not tried"]},
+        "scale": {"domain": ["kept", "provisional", "refused", "not tried"]},
         "title": "proof",
     }
     low = {"field": "low", "type": "quantitative"}

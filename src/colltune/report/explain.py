@@ -145,9 +145,12 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
     for entry in entries:
         ratios = sorted(entry["ratios"])
         yield f"{entry['choice']} {entry['verdict']}: {entry['reason']}"
+        if entry["verdict"] == "provisional":
+            yield "it is left out unless --provisional is given; `colltune tune ... --resume` proves it"
         if ratios:
+            group = "fresh group" if entry["verdict"] != "provisional" else "group"
             shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-            yield f"default/{entry['choice']} per fresh group: {shown}"
+            yield f"default/{entry['choice']} per {group}: {shown}"
         times = _proof_times(scenario, entry["choice"], explanation.proofs)
         if times:
             yield times

@@ -72,6 +72,10 @@ class Decision:
         return self.verdict == "refused"
 
     @property
+    def provisional(self) -> bool:
+        return self.verdict == "provisional"
+
+    @property
     def not_tried(self) -> bool:
         return self.verdict == "not tried"
 

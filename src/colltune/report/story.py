@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import geometric_mean, median
 
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
 from colltune.core.units import format_budget, format_duration, format_size
 from colltune.report.findings import Decision, Findings, spreads
 
@@ -44,14 +46,18 @@ def _certainty(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
     if kept:
         yield (
             f"Each was at least {findings.summary['speedup_worst']:.2f} times as fast as the default again and again in"
-            f" fresh comparisons ({min(len(d.ratios) for d in kept)} or more of them, over several launches)."
+            f" fresh comparisons ({min(len(d.ratios) for d in kept)} or more of them{_over_launches(findings, kept)})."
         )
+    provisional = sum(1 for decision in findings.decisions if decision.provisional)
+    if provisional:
+        yield provisional_text(provisional)
     refused = sum(1 for decision in findings.decisions if decision.refused)
     if refused:
         yield f"{refused} further candidates looked faster and could not prove it; they were refused."
     untried = [decision for decision in findings.decisions if decision.not_tried]
     if untried:
-        yield untried_text(len(untried), findings.summary.get("budget_for_all_s"))
+        ended = bool(findings.summary.get("interrupted"))
+        yield untried_text(len(untried), findings.summary.get("budget_for_all_s"), interrupted=ended)
     if findings.summary.get("reproducible"):
         names = ", ".join(findings.summary["reproducible"])
         yield f"{names}: one algorithm for all sizes of a shape, so that equal inputs give equal bits."
@@ -78,9 +84,29 @@ def warnings(findings: Findings) -> Iterator[str]:
         )
 
 
-def untried_text(count: int, budget_s: float | None) -> str:
+def _over_launches(findings: Findings, kept: Sequence[Decision]) -> str:
+    """Over how many launches each of ``kept`` was compared at least, as the samples of the proof have it."""
+    launches: defaultdict[tuple[Scenario, Choice], set[int]] = defaultdict(set)
+    for sample in findings.proofs:
+        launches[sample.scenario, sample.choice].add(sample.launch)
+    fewest = min(len(launches[decision.scenario, decision.choice]) for decision in kept)
+    return f", over {fewest} launches or more" if fewest > 1 else ""
+
+
+def provisional_text(count: int) -> str:
+    """What is to be known of decisions that were not proven before the job was ended."""
+    what = "1 decision is provisional" if count == 1 else f"{count} decisions are provisional"
+    return (
+        f"{what}: faster when measured, and not proven, since the job was ended first."
+        " `colltune run` and `colltune env` leave that out unless --provisional is given."
+    )
+
+
+def untried_text(count: int, budget_s: float | None, *, interrupted: bool = False) -> str:
     """How many promising choices were not tried, and which budget would do."""
     choices = "1 promising choice was" if count == 1 else f"{count} promising choices were"
+    if interrupted:
+        return f"{choices} not tried, since the job was ended first."
     rest = "" if budget_s is None else f"; about --budget {format_budget(budget_s)} would try all"
     return f"{choices} not tried, since the budget ended first{rest}."
 

@@ -23,7 +23,7 @@ def print_findings(findings: Findings, console: Console) -> None:
     if findings.gains:
         console.print()
         console.print(gains_table(findings.gains))
-    for word in ("refused", "not tried"):
+    for word in ("provisional", "refused", "not tried"):
         found = [decision for decision in findings.decisions if decision.verdict == word]
         if found:
             console.print(f"\n{word}")

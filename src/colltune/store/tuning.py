@@ -11,7 +11,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,31 @@ from colltune.core.scenario import SizeBasis
 from colltune.store.journal import read_journal
 
 SCHEMA = 1
+_AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"
 MANIFEST = "tuning.json"
 JOURNAL = "journal.jsonl"
 CONFIRMATION = "confirmation.jsonl"  # what was measured again to prove the decisions
+PROVISIONAL = "provisional"  # the folder of the files that hold what is not proven too
+
+
+@dataclass(frozen=True)
+class Provisional:
+    """Rules of what was faster and is not proven, together with all that is. Fields as of ``Tuning``.
+
+    Left by a campaign that was ended before its proof; loaded only where it is asked for.
+    """
+
+    rule_sets: Mapping[str, RuleSet]
+    files: Mapping[str, bytes]
+    variables: Mapping[str, str]
+
+    @classmethod
+    def of(cls, tuning: Tuning) -> Provisional:
+        """The rules of ``tuning``, with its files in a folder of their own."""
+        files = {f"{PROVISIONAL}/{name}": data for name, data in tuning.files.items()}
+        place = "{directory}"
+        variables = {k: v.replace(place, f"{place}/{PROVISIONAL}") for k, v in tuning.variables.items()}
+        return cls(tuning.rule_sets, files, variables)
 
 
 @dataclass(frozen=True)
@@ -41,6 +63,23 @@ class Tuning:
     files: Mapping[str, bytes]
     variables: Mapping[str, str]
     summary: Mapping[str, Any] = field(default_factory=dict)
+    provisional: Provisional | None = None
+
+    def with_provisional(self) -> Tuning:
+        """This tuning with what is not proven in force too."""
+        held = self.provisional
+        if held is None:
+            return self
+        return replace(self, rule_sets=held.rule_sets, files=held.files, variables=held.variables, provisional=None)
+
+    @property
+    def left_out(self) -> int:
+        """How many decisions are provisional, and so not in force; rules that need no proof of speed count as one."""
+        if self.provisional is None:
+            return 0
+        judged = [entry["scenario"][0] for entry in self.summary.get("gate", ()) if entry["verdict"] == PROVISIONAL]
+        departing = {name for name, rules in self.provisional.rule_sets.items() if rules != self.rule_sets.get(name)}
+        return len(judged) + len(departing - set(judged))
 
     def variables_at(self, directory: Path) -> dict[str, str]:
         """The environment that makes the library use the files in ``directory``.
@@ -58,13 +97,15 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
     manifest = {
         "schema": SCHEMA,
         "environment": asdict(tuning.environment),
-        "variables": dict(tuning.variables),
-        "files": {name: hashlib.sha256(data).hexdigest() for name, data in tuning.files.items()},
-        "rules": {name: _rules_out(rule_set) for name, rule_set in tuning.rule_sets.items()},
+        **_decisions_out(tuning.rule_sets, tuning.files, tuning.variables),
         "summary": dict(tuning.summary),
     }
+    held = tuning.provisional
+    if held is not None:
+        manifest[PROVISIONAL] = _decisions_out(held.rule_sets, held.files, held.variables)
     try:
         write_files(directory, tuning.files)
+        write_files(directory, held.files if held is not None else {})
         _replace(directory / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     except OSError as error:
         raise ColltuneError(
@@ -96,7 +137,6 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
 def load_tuning(directory: Path) -> Tuning:
     """Raises InputError where there is no tuning, it cannot be read, or a file is missing or not what was written."""
     path = directory / MANIFEST
-    again = "Run `colltune tune` again, or with --resume to use what was measured"
     try:
         manifest = json.loads(path.read_bytes())
         if manifest["schema"] != SCHEMA:
@@ -104,26 +144,27 @@ def load_tuning(directory: Path) -> Tuning:
                 f"{path} has schema {manifest['schema']}; this colltune reads {SCHEMA}",
                 "Use the colltune that wrote it",
             )
-        files = {name: (directory / name).read_bytes() for name in manifest["files"]}
-        for name, data in files.items():
-            if hashlib.sha256(data).hexdigest() != manifest["files"][name]:
-                raise InputError(f"{directory / name} was changed or cut short after it was written", again)
+        held = manifest.get(PROVISIONAL)
         return Tuning(
             Environment(**manifest["environment"]),
-            {name: _rules_in(name, rules) for name, rules in manifest["rules"].items()},
-            files,
-            manifest["variables"],
+            *_decisions_in(directory, manifest),
             manifest["summary"],
+            Provisional(*_decisions_in(directory, held)) if held is not None else None,
         )
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}", again) from error
+        raise InputError(f"{error.filename}: {error.strerror}", _AGAIN) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path} is not a tuning: {error!r}", again) from error
+        raise InputError(f"{path} is not a tuning: {error!r}", _AGAIN) from error
 
 
-def load_deployable(directory: Path) -> Tuning:
-    """A tuning that an MPI can load. Raises InputError as ``load_tuning``, and for that of a simulated cluster."""
+def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:
+    """A tuning that an MPI can load; with ``provisional`` also what of it is not proven.
+
+    Raises InputError as ``load_tuning``, and for that of a simulated cluster.
+    """
     tuning = load_tuning(directory)
+    if provisional:
+        tuning = tuning.with_provisional()
     if tuning.environment.mpi == "simulated":
         raise InputError(
             f"{directory} was tuned on the simulated cluster {tuning.environment.machine}: no MPI reads its rules",
@@ -144,6 +185,26 @@ def _replace(path: Path, data: bytes) -> None:
     except OSError:
         beside.unlink(missing_ok=True)
         raise
+
+
+def _decisions_out(
+    rule_sets: Mapping[str, RuleSet], files: Mapping[str, bytes], variables: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        "variables": dict(variables),
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        "rules": {name: _rules_out(rule_set) for name, rule_set in rule_sets.items()},
+    }
+
+
+def _decisions_in(
+    directory: Path, written: Mapping[str, Any]
+) -> tuple[dict[str, RuleSet], dict[str, bytes], dict[str, str]]:
+    files = {name: (directory / name).read_bytes() for name in written["files"]}
+    for name, data in files.items():
+        if hashlib.sha256(data).hexdigest() != written["files"][name]:
+            raise InputError(f"{directory / name} was changed or cut short after it was written", _AGAIN)
+    return {name: _rules_in(name, rules) for name, rules in written["rules"].items()}, files, written["variables"]
 
 
 def _rules_out(rule_set: RuleSet) -> dict[str, Any]:

@@ -24,6 +24,7 @@ THRESHOLD = 1.03
 
 class Verdict(StrEnum):
     KEPT = "kept"
+    PROVISIONAL = "provisional"  # faster, and not proven: the job was ended before it could be
     REFUSED = "refused"
     OPEN = "open"  # more groups are needed to tell
     NOT_TRIED = "not tried"  # the budget ended before there were enough groups to tell
