@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.decision_table import DecisionTable, Difference
+from colltune.core.rules import Region, Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.report.regions import Region, Span, differences, format_region, region_of
+from colltune.core.steps import Span
+from colltune.report.regions import format_region
 
 CHOICES = (DEFAULT, Choice("ring"), Choice("recexch", (("k", 4),)))
 TWO = RuleSet(
@@ -24,6 +26,10 @@ TWO = RuleSet(
 )
 
 
+def differences(one: RuleSet, other: RuleSet) -> list[Difference]:
+    return DecisionTable.of(one).differences(DecisionTable.of(other))
+
+
 @st.composite
 def rule_sets(draw: st.DrawFn) -> RuleSet:
     def bounds(most: int) -> list[int | None]:
@@ -36,12 +42,8 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
     return RuleSet("bcast", SizeBasis.MESSAGE, tuple(rules))
 
 
-def holds(span: Span, value: int) -> bool:
-    return span.low <= value and (span.high is None or value <= span.high)
-
-
 def contains(region: Region, ppn: int, ranks: int, size: int) -> bool:
-    return holds(region.ppn, ppn) and holds(region.ranks, ranks) and holds(region.size, size)
+    return region.ppn.holds(ppn) and region.ranks.holds(ranks) and region.size.holds(size)
 
 
 def decide(rule_set: RuleSet, ppn: int, ranks: int, size: int) -> Rule:
@@ -54,7 +56,7 @@ CALLS = [(ppn, ranks, size) for ppn in range(1, 5) for ranks in range(max(2, ppn
 @settings(max_examples=40, deadline=None)
 @given(rule_sets())
 def test_a_region_holds_exactly_the_calls_that_its_rule_decides(rule_set: RuleSet) -> None:
-    regions = {rule: region_of(rule_set, rule) for rule in rule_set.rules}
+    regions = {rule: rule_set.region_of(rule) for rule in rule_set.rules}
     for call in CALLS:
         deciding = decide(rule_set, *call)
         assert [rule for rule, region in regions.items() if contains(region, *call)] == [deciding]
@@ -84,7 +86,7 @@ def test_neighbouring_regions_that_say_the_same_are_one() -> None:
 
 
 def test_regions_in_words() -> None:
-    words = [format_region(region_of(TWO, rule), "allreduce", SizeBasis.MESSAGE) for rule in TWO.rules]
+    words = [format_region(TWO.region_of(rule), "allreduce", SizeBasis.MESSAGE) for rule in TWO.rules]
     assert words == [
         "1 rank per node, any number of ranks, any size",
         "2 ranks per node, 2 to 4 ranks, up to 64 B",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.steps import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,15 @@ class Rule:
             unbounded if self.max_ranks is None else self.max_ranks,
             unbounded if self.max_size is None else self.max_size,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where one decision holds. ``size`` is in bytes of the rules' basis."""
+
+    ppn: Span
+    ranks: Span
+    size: Span
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,22 @@ class RuleSet:
     def departs(self) -> bool:
         """Whether any call runs something else than the library's default."""
         return any(rule.choice != DEFAULT for rule in self.rules)
+
+    def regions(self) -> Iterator[tuple[Region, Rule]]:
+        """Each rule with where it decides: up to its bounds, and beyond those of the rules before it."""
+        ppn, ranks, size = 1, 1, 0
+        for rule, after in zip(self.rules, (*self.rules[1:], None), strict=True):
+            yield Region(Span(ppn, rule.max_ppn), Span(ranks, rule.max_ranks), Span(size, rule.max_size)), rule
+            if after is not None and after.max_ppn != rule.max_ppn:
+                ppn, ranks, size = (rule.max_ppn or 0) + 1, 1, 0
+            elif after is not None and after.max_ranks != rule.max_ranks:
+                ranks, size = (rule.max_ranks or 0) + 1, 0
+            else:
+                size = (rule.max_size or 0) + 1
+
+    def region_of(self, rule: Rule) -> Region:
+        """Where ``rule``, one of these, decides."""
+        return next(region for region, one in self.regions() if one == rule)
 
     def rule_for(self, scenario: Scenario) -> Rule:
         """The rule that decides for ``scenario``."""

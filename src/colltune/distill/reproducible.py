@@ -15,9 +15,11 @@ from math import exp, log
 
 from colltune.catalog import Catalogue, Need
 from colltune.core.choice import Choice
+from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.steps import Steps
 from colltune.core.units import format_size
 from colltune.distill.selection import Measured
 
@@ -104,14 +106,15 @@ def distill_reproducible(
         if scenario.collective == collective:
             times[scenario.nodes, scenario.ppn].setdefault(scenario, {})[choice] = time_s
     best = {shape: _best(usable, list(some.values())) for shape, some in times.items()}
-    rules = RuleSet(collective, catalogue.collective(collective).basis, _rules(best, everywhere))
+    shapes = {shape: Steps.always(choice) for shape, choice in best.items()}
+    table = DecisionTable.of_shapes(collective, catalogue.collective(collective).basis, shapes, everywhere)
     costs = tuple(
-        Cost(scenario, best[shape], table[best[shape]], other, table[other])
+        Cost(scenario, best[shape], by_choice[best[shape]], other, by_choice[other])
         for shape, some in sorted(times.items())
-        for scenario, table in sorted(some.items())
-        if (other := unrestricted.get(scenario)) in table and best[shape] in table and other is not None
+        for scenario, by_choice in sorted(some.items())
+        if (other := unrestricted.get(scenario)) in by_choice and best[shape] in by_choice and other is not None
     )
-    return Reproducible(rules, costs)
+    return Reproducible(table.rule_set(), costs)
 
 
 def _best(usable: list[Choice], tables: list[dict[Choice, float]]) -> Choice:
@@ -123,24 +126,3 @@ def _best(usable: list[Choice], tables: list[dict[Choice, float]]) -> Choice:
         return usable[0]
     common = [table for table in tables if all(choice in table for choice in whole)]
     return min(whole, key=lambda choice: sum(log(table[choice]) for table in common))
-
-
-def _rules(best: Mapping[tuple[int, int], Choice], everywhere: Choice) -> tuple[Rule, ...]:
-    """For each measured (nodes, ppn) its choice, for all other communicators ``everywhere``."""
-    by_ppn: defaultdict[int, dict[int, Choice]] = defaultdict(dict)
-    for (nodes, ppn), choice in best.items():
-        if choice != everywhere:
-            by_ppn[ppn][nodes * ppn] = choice
-    blocks: list[Rule] = []
-    covered_ppn = 0
-    for ppn, by_ranks in sorted(by_ppn.items()):
-        if ppn > covered_ppn + 1:
-            blocks.append(Rule(ppn - 1, None, None, everywhere))
-        covered_ppn, covered = ppn, 1
-        for ranks, choice in sorted(by_ranks.items()):
-            if ranks > covered + 1:
-                blocks.append(Rule(ppn, ranks - 1, None, everywhere))
-            blocks.append(Rule(ppn, ranks, None, choice))
-            covered = ranks
-        blocks.append(Rule(ppn, None, None, everywhere))
-    return (*blocks, Rule(None, None, None, everywhere))

@@ -23,21 +23,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import BySize, DecisionTable
 from colltune.core.model import Model
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.rules import RuleSet
 from colltune.core.scenario import PER_BLOCK, REDUCTIONS, Scenario, SizeBasis
 from colltune.core.space import Space
+from colltune.core.steps import Span, Steps
 from colltune.distill.selection import Measured, Selection
 
-# The decision of one shape: ascending upper bounds in the rule set's basis, the last one None, and their choices.
-Steps = tuple[tuple[int | None, Choice], ...]
-# Blocks of one ppn: ascending upper bounds on the ranks, the last one None, and their steps.
-Blocks = tuple[tuple[int | None, Steps], ...]
-
-_ALL_DEFAULT: Steps = ((None, DEFAULT),)
 # Rank counts next to a measured one that are checked between two far neighbours; preconditions (powers of two, even
 # counts, multiples of the ppn) show within a few counts.
 _CHECKED_RANKS = 16
@@ -103,18 +99,17 @@ def _rule_set(
     selection: _Decisions, sizes: Mapping[tuple[int, int], Sequence[int]], basis: SizeBasis, reach: _Reach
 ) -> RuleSet:
     space = selection.space
-    by_ppn: defaultdict[int, dict[int, Steps]] = defaultdict(dict)
-    for (nodes, ppn), shape_sizes in sorted(sizes.items()):
-        by_ppn[ppn][nodes * ppn] = _Shape(selection, basis, nodes, ppn, reach).steps(shape_sizes)
-    blocks: list[tuple[int | None, Blocks]] = []
-    previous = 0
-    for ppn, steps_by_ranks in sorted(by_ppn.items()):
-        if ppn > previous + 1:
-            blocks.append((ppn - 1, ((None, _ALL_DEFAULT),)))
-        blocks.append((ppn, _rank_blocks(space, basis, ppn, steps_by_ranks, reach)))
-        previous = ppn
-    blocks.append((None, ((None, _ALL_DEFAULT),)))
-    return RuleSet(space.collective, basis, tuple(_rules(_merged(blocks))))
+    decided = {
+        (nodes, ppn): _Shape(selection, basis, nodes, ppn, reach).steps(some) for (nodes, ppn), some in sizes.items()
+    }
+
+    def between(ppn: int, counts: Span, one: BySize, other: BySize) -> BySize:
+        """The choices on which both neighbours agree, as far as they are legal between them."""
+        agreed = one.combine(other, lambda a, b: a if a == b else DEFAULT)
+        return _Gap(space, basis, ppn, counts).legal(agreed)
+
+    extended = between if reach is _Reach.EXTENDED else None
+    return DecisionTable.of_shapes(space.collective, basis, decided, between=extended).rule_set()
 
 
 def _sizes_by_shape(space: Space, measured: Measured) -> dict[tuple[int, int], list[int]]:
@@ -139,9 +134,9 @@ class _Shape:
         self._element = 4 if collective in REDUCTIONS else 1
         self._factor = nodes * ppn if basis is SizeBasis.TOTAL and collective in PER_BLOCK else 1
 
-    def steps(self, sizes: Sequence[int]) -> Steps:
+    def steps(self, sizes: Sequence[int]) -> BySize:
         if self._basis is SizeBasis.NONE:
-            return ((None, self._selection.best_over([self._at(size) for size in sizes])),)
+            return Steps.always(self._selection.best_over([self._at(size) for size in sizes]))
         steps = self._smallest(sizes[0])
         for size, following in pairwise(sizes):
             steps.append((size * self._factor, self._best(size)))
@@ -150,7 +145,7 @@ class _Shape:
         steps.append((greatest * self._factor, self._best(greatest)))
         if self._reach is _Reach.EXTENDED:
             steps.append((2 * greatest * self._factor, self._legal_up_to(greatest, greatest, 2 * greatest)))
-        return _merged([*steps, (None, DEFAULT)])
+        return Steps.of([*steps, (None, DEFAULT)])
 
     def _smallest(self, least: int) -> list[tuple[int | None, Choice]]:
         """The steps for the sizes below ``least``, the smallest size that is decided."""
@@ -200,58 +195,24 @@ class _Shape:
                 return
 
 
-def _rank_blocks(space: Space, basis: SizeBasis, ppn: int, steps_by_ranks: dict[int, Steps], reach: _Reach) -> Blocks:
-    """All rank counts of one ppn: the measured ones, those between where neighbours agree, the default elsewhere."""
-    counts = sorted(steps_by_ranks)
-    blocks: list[tuple[int | None, Steps]] = []
-    if counts[0] > 2:
-        blocks.append((counts[0] - 1, _ALL_DEFAULT))
-    for ranks, following in pairwise(counts):
-        blocks.append((ranks, steps_by_ranks[ranks]))
-        if following > ranks + 1:
-            between = _ALL_DEFAULT
-            if reach is _Reach.EXTENDED:
-                agreed = _agreed(steps_by_ranks[ranks], steps_by_ranks[following])
-                between = _Gap(space, basis, ppn, ranks, following).legal(agreed)
-            blocks.append((following - 1, between))
-    blocks.append((counts[-1], steps_by_ranks[counts[-1]]))
-    return _merged([*blocks, (None, _ALL_DEFAULT)])
-
-
-def _agreed(one: Steps, other: Steps) -> Steps:
-    """The choices on which two shapes agree, the default where they do not."""
-    bounds = {bound for bound, _ in (*one, *other) if bound is not None}
-    steps: list[tuple[int | None, Choice]] = []
-    for bound in (*sorted(bounds), None):
-        choice = _at(one, bound)
-        steps.append((bound, choice if choice == _at(other, bound) else DEFAULT))
-    return _merged(steps)
-
-
-def _at(steps: Steps, size: int | None) -> Choice:
-    """The choice of ``steps`` at ``size`` in the basis; None is beyond every bound."""
-    return next(choice for bound, choice in steps if bound is None or (size is not None and size <= bound))
-
-
 class _Gap:
     """The rank counts strictly between two neighbouring ones of a ppn."""
 
-    def __init__(self, space: Space, basis: SizeBasis, ppn: int, low: int, high: int) -> None:
-        near = {low + 1 + i for i in range(_CHECKED_RANKS)} | {high - 1 - i for i in range(_CHECKED_RANKS)}
+    def __init__(self, space: Space, basis: SizeBasis, ppn: int, counts: Span) -> None:
+        assert counts.high is not None
+        near = {counts.low + i for i in range(_CHECKED_RANKS)} | {counts.high - i for i in range(_CHECKED_RANKS)}
         # A count that is no multiple of the ppn leaves a node filled in part; it is checked as if one rank a node.
-        self._shapes = {(r // ppn, ppn) if r % ppn == 0 else (r, 1) for r in near if low < r < high}
+        self._shapes = {(r // ppn, ppn) if r % ppn == 0 else (r, 1) for r in near if counts.holds(r)}
         self._space = space
         self._basis = basis
         self._grid_sizes = sorted({scenario.size_bytes for scenario in space.scenarios})
 
-    def legal(self, steps: Steps) -> Steps:
+    def legal(self, steps: BySize) -> BySize:
         """``steps`` with the default in place of what is not legal at one of the counts."""
-        kept: list[tuple[int | None, Choice]] = []
-        first = 0
-        for bound, choice in steps:
-            kept.append((bound, choice if choice == DEFAULT or self._is_legal(choice, first, bound) else DEFAULT))
-            first = (bound or 0) + 1
-        return _merged(kept)
+        return Steps.of(
+            (size.high, choice if choice == DEFAULT or self._is_legal(choice, size.low, size.high) else DEFAULT)
+            for size, choice in steps.spans()
+        )
 
     def _is_legal(self, choice: Choice, first: int, last: int | None) -> bool:
         """Whether ``choice`` is legal at both ends of the sizes from ``first`` to ``last``, in the basis."""
@@ -265,23 +226,3 @@ class _Gap:
                 if choice not in self._space.choices(scenario):
                     return False
         return True
-
-
-def _rules(blocks: Sequence[tuple[int | None, Blocks]]) -> Iterator[Rule]:
-    for max_ppn, rank_blocks in blocks:
-        for max_ranks, steps in rank_blocks:
-            for max_size, choice in steps:
-                yield Rule(max_ppn, max_ranks, max_size, choice)
-
-
-_T = TypeVar("_T")
-
-
-def _merged(steps: Sequence[tuple[int | None, _T]]) -> tuple[tuple[int | None, _T], ...]:
-    """Neighbours that say the same become one, with the later bound."""
-    kept: list[tuple[int | None, _T]] = []
-    for step in steps:
-        if kept and kept[-1][1] == step[1]:
-            kept.pop()
-        kept.append(step)
-    return tuple(kept)

@@ -16,23 +16,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from colltune.catalog import Algorithm, Catalogue, Kind, Need, load
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import ByRanks, DecisionTable
 from colltune.core.errors import InputError
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.rules import Region, Rule, RuleSet
+from colltune.core.steps import Steps
 from colltune.emit.mpich_below import (
     GENERAL,
     Demand,
-    Steps,
     Where,
     agreeing,
     demands_of,
+    inner_spans,
     join,
-    regions,
     split,
     table_of,
 )
@@ -121,9 +121,9 @@ class MpichEmitter:
             tuned = self._intra(rule_set, below)
             general[key] = {**general[key], "comm_type=intra": tuned.general}
             ch4[key] = {**ch4[key], "comm_type=intra": tuned.ch4}
-            blocks = table_of(below, Where.SHARED_MEMORY)
-            if len(blocks) > 1 or blocks[0][1] != [(None, DEFAULT)]:
-                posix[key] = {"comm_type=intra": self._shared_memory(blocks, rule_set.collective)}
+            on_node = table_of(below, Where.SHARED_MEMORY)
+            if on_node != Steps.always(Steps.always(DEFAULT)):
+                posix[key] = {"comm_type=intra": self._shared_memory(on_node, rule_set.collective)}
         files = {GENERAL_FILE: format_tree(general), CH4_FILE: format_tree(ch4)}
         return files if posix == (self._defaults.posix or {}) else {**files, POSIX_FILE: format_tree(posix)}
 
@@ -133,20 +133,21 @@ class MpichEmitter:
 
     def _below(self, rule_set: RuleSet) -> list[Demand]:
         """What the rules ask of calls below compositions. Raises InputError where they do not agree."""
-        if self.agreeing(rule_set) != rule_set:
+        table = DecisionTable.of(rule_set)
+        if self.agreeing(rule_set) != table.rule_set():
             what = f"rules of {rule_set.collective} do not agree on what runs below a composition in the same call"
             raise InputError(what, "Reduce them by `agreeing` first, or use the live selector")
         found: list[Demand] = []
-        for rule, before in regions(rule_set.rules):
-            found += demands_of(self._catalogue, rule, before, rule_set.collective) or []
+        for region, choice in table.walk():
+            found += demands_of(self._catalogue, choice, region, rule_set.collective) or []
         if self._defaults.posix is None and any(one.choice == GENERAL for one in found):
             raise InputError("the trees of shared memory of this MPICH are not known", "Leave out choices with .mpir")
         return found
 
-    def _shared_memory(self, blocks: Sequence[tuple[int | None, Steps]], collective: str) -> Tree:
+    def _shared_memory(self, by_ranks: ByRanks, collective: str) -> Tree:
         """The POSIX subtree below comm_type=intra. A branch that leads nowhere hands the call to the general file."""
         own = (self._defaults.posix or {}).get(f"collective={collective}", {}).get("comm_type=intra", {})
-        return _ranks_tree(blocks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
+        return _ranks_tree(by_ranks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
 
     def _leaders(self, collective: str, choice: Choice) -> Tree:
         """What stands for ``choice`` in the general file, for communicators inside MPICH."""
@@ -188,19 +189,21 @@ class MpichEmitter:
             for whole in self._catalogue.choices(name)
             if (parts := split(self._catalogue, name, whole)) is not None and (choice := parts[1]) != DEFAULT
         }
-        rules = []
-        for rule, before in regions(rule_set.rules):
-            if split(self._catalogue, name, rule.choice) is not None:
-                nodes, node_ranks, sizes = before.spans(rule)
-                size = sizes.least if sizes.most is None else sizes.most
-                found = DEFAULT if nodes.is_empty else _read_below(leaders, default, known, nodes.least, size)
-                general = not node_ranks.is_empty and _leads_nowhere(on_node, own, node_ranks.least, size)
-                algorithm = self._catalogue.algorithm(name, rule.choice)
-                if algorithm.leads:
-                    general = general and algorithm.shares_nodes and not nodes.is_empty
-                    rule = replace(rule, choice=join(rule.choice, found, general_on_node=general))
-            rules.append(rule)
-        return replace(rule_set, rules=tuple(rules))
+
+        def whole(region: Region, choice: Choice) -> Choice:
+            algorithm = None if choice == DEFAULT else self._catalogue.algorithm(name, choice)
+            if algorithm is None or not algorithm.leads or split(self._catalogue, name, choice) is None:
+                return choice
+            nodes, node_ranks, sizes = inner_spans(region)
+            size = sizes.low if sizes.high is None else sizes.high
+            found = DEFAULT if nodes.is_empty else _read_below(leaders, default, known, nodes.low, size)
+            general = not node_ranks.is_empty and _leads_nowhere(on_node, own, node_ranks.low, size)
+            general = general and algorithm.shares_nodes and not nodes.is_empty
+            return join(choice, found, general_on_node=general)
+
+        # Neighbours that say the same here may differ below, so that rules are not to be merged before they are whole.
+        rules = tuple(replace(rule, choice=whole(region, rule.choice)) for region, rule in rule_set.regions())
+        return RuleSet(name, rule_set.basis, rules)
 
     def _untouched(self, collective: str) -> Pair:
         """The library's own subtrees of ``collective`` on an intracommunicator, as they are."""
@@ -228,10 +231,9 @@ class MpichEmitter:
             raise InputError(f"the rules of {collective} compare sizes that MPICH does not", "Distil them again")
         default = self._default(collective)
         levels = _levels(collective)
-        tuned = self._write_rules(rule_set.rules, levels, collective)
-        first = rule_set.rules[0].max_ppn
-        one_per_node = [rule for rule in rule_set.rules if rule.max_ppn == first]
-        single = self._write_rules(one_per_node, levels[1:], collective)
+        by_ppn = DecisionTable.of(rule_set).by_ppn
+        tuned = self._write(by_ppn, levels, collective)
+        single = self._write(by_ppn.at(1), levels[1:], collective)
         if collective == "alltoall":
             # The size of a call in place is not to be looked at: its send count and type are not significant.
             tuned = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": tuned})
@@ -249,15 +251,18 @@ class MpichEmitter:
         branches.setdefault("comm_hierarchy=any", default)
         return _branch(branches)
 
-    def _write_rules(self, rules: Sequence[Rule], levels: Sequence[_Level], collective: str) -> Pair:
+    def _write(self, decided: Steps[Any] | Choice, levels: Sequence[_Level], collective: str) -> Pair:
+        """The subtrees of ``decided``, which is nested as deeply as there are ``levels``; at their end, its choice."""
+        if isinstance(decided, Choice):
+            return self._leaf(collective, decided)
         if not levels:
-            return self._leaf(collective, rules[0].choice)
+            return self._leaf(collective, decided.last)
         level, *deeper = levels
         branches: dict[str, Pair] = {}
-        for bound, group in groupby(rules, key=lambda rule: _bound(rule, level)):
+        for bound, value in decided.pairs:
             key = level.rest if bound is None else f"{level.operator}<={min(bound, LARGEST_BOUND)}"
             # Of two bounds beyond the largest the first decides, as it does among rules.
-            branches.setdefault(key, self._write_rules([*group], deeper, collective))
+            branches.setdefault(key, self._write(value, deeper, collective))
         return branches[level.rest] if len(branches) == 1 else _branch(branches)
 
     def _leaf(self, collective: str, choice: Choice) -> Pair:
@@ -296,18 +301,18 @@ def _levels(collective: str) -> tuple[_Level, ...]:
     return tuple(levels)
 
 
-def _ranks_tree(blocks: Sequence[tuple[int | None, Steps]], collective: str, leaf: Callable[[Choice], Tree]) -> Tree:
+def _ranks_tree(by_ranks: ByRanks, collective: str, leaf: Callable[[Choice], Tree]) -> Tree:
     """The tree over the ranks of inner communicators, and over sizes where there are any."""
     by_size = _SIZE.get(collective)
     tree: Tree = {}
-    for ranks, steps in blocks:
+    for ranks, steps in by_ranks.pairs:
         sizes = {
             f"{by_size}=any" if bound is None else f"{by_size}<={min(bound, LARGEST_BOUND)}": leaf(choice)
-            for bound, choice in steps
+            for bound, choice in steps.pairs
         }
-        below = sizes if len(steps) > 1 and by_size else leaf(steps[-1][1])
+        below = sizes if len(steps.pairs) > 1 and by_size else leaf(steps.last)
         tree["comm_size=any" if ranks is None else f"comm_size<={ranks}"] = below
-    return tree["comm_size=any"] if len(blocks) == 1 else tree
+    return tree["comm_size=any"] if len(by_ranks.pairs) == 1 else tree
 
 
 def _read_below(tree: Tree, default: Tree, known: Mapping[str, Choice], ranks: int, size: int) -> Choice:
@@ -331,16 +336,6 @@ def _descend(tree: Tree, ranks: int, size: int, is_end: Callable[[Tree], bool]) 
         else:
             raise ValueError(f"nothing stands for {ranks} ranks and {size} bytes")
     return tree
-
-
-def _bound(rule: Rule, level: _Level) -> int | None:
-    match level.operator:
-        case "comm_avg_ppn":
-            return rule.max_ppn
-        case "comm_size":
-            return rule.max_ranks
-        case _:
-            return rule.max_size
 
 
 def _guards(algorithm: Algorithm) -> list[Need]:

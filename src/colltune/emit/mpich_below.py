@@ -8,17 +8,17 @@ to agree on it (docs/design/selection-files.md). Since 5.0 the two kinds of inne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
 
 from colltune.catalog import Catalogue, Kind
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.decision_table import ByRanks, BySize, DecisionTable
+from colltune.core.rules import Region, RuleSet
 from colltune.core.scenario import Scenario
+from colltune.core.steps import Span, Steps
 
-_T = TypeVar("_T")
 # In place of an algorithm of shared memory: the general one, whichever that is.
 GENERAL = Choice("mpir")
 
@@ -30,24 +30,6 @@ class Where(StrEnum):
     NODE = "node"
     INSIDE = "inside"  # either of them, where the library does not tell them apart
     SHARED_MEMORY = "shared memory"  # before the general algorithm: whether shared memory takes the call in the node
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From ``least`` to ``most``, both included; None is no bound."""
-
-    least: int
-    most: int | None
-
-    def meets(self, other: Span) -> bool:
-        return (other.most is None or self.least <= other.most) and (self.most is None or other.least <= self.most)
-
-    def holds(self, value: int) -> bool:
-        return self.least <= value and (self.most is None or value <= self.most)
-
-    @property
-    def is_empty(self) -> bool:
-        return self.most is not None and self.most < self.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +68,14 @@ def join(plain: Choice, leaders: Choice, *, general_on_node: bool) -> Choice:
     return Choice(key) if leaders == DEFAULT else Choice(f"{key}+{leaders.algorithm}", leaders.parameters)
 
 
-def demands_of(catalogue: Catalogue, rule: Rule, before: Region, collective: str) -> list[Demand] | None:
-    """What the choice of ``rule`` asks of inner calls; None where it asks in vain, for want of ranks or nodes."""
-    parts = split(catalogue, collective, rule.choice)
+def demands_of(catalogue: Catalogue, choice: Choice, region: Region, collective: str) -> list[Demand] | None:
+    """What ``choice`` asks of the inner calls of ``region``; None where it asks in vain, for want of ranks or nodes."""
+    parts = split(catalogue, collective, choice)
     if parts is None:
         return []
     plain, leaders, general = parts
-    nodes, node_ranks, sizes = before.spans(rule)
-    if (nodes.is_empty or node_ranks.is_empty) and rule.choice != plain:
+    nodes, node_ranks, sizes = inner_spans(region)
+    if (nodes.is_empty or node_ranks.is_empty) and choice != plain:
         return None
     apart = catalogue.version < "5.0"
     found = []
@@ -129,89 +111,50 @@ def shared_by(catalogue: Catalogue, scenario: Scenario, choice: Choice) -> dict[
 _ON_NODE = {("allreduce", "alpha"): ["reduce", "bcast"]}
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The bounds that the rules before one have: it holds above them."""
-
-    ppn: int
-    ranks: int
-    size: int
-
-    def spans(self, rule: Rule) -> tuple[Span, Span, Span]:
-        """Nodes, ranks per node and sizes of the calls that ``rule`` decides; of these two at least of a kind."""
-        least_ppn = max(2, self.ppn + 1)
-        least_nodes = 2 if rule.max_ppn is None else max(2, -(-(self.ranks + 1) // rule.max_ppn))
-        nodes = Span(least_nodes, None if rule.max_ranks is None else rule.max_ranks // least_ppn)
-        limits = [limit for limit in (rule.max_ppn, rule.max_ranks) if limit is not None]
-        return nodes, Span(least_ppn, min(limits, default=None)), Span(self.size, rule.max_size)
-
-
-def regions(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Region]]:
-    """Each rule with what stands before it."""
-    ppn, ranks, size = 0, 0, 0
-    for rule, after in zip(rules, (*rules[1:], None), strict=True):
-        yield rule, Region(ppn, ranks, size)
-        if after is None:
-            return
-        if after.max_ppn != rule.max_ppn:
-            ppn, ranks, size = rule.max_ppn or 0, 0, 0
-        elif after.max_ranks != rule.max_ranks:
-            ranks, size = rule.max_ranks or 0, 0
-        else:
-            size = (rule.max_size or 0) + 1
+def inner_spans(region: Region) -> tuple[Span, Span, Span]:
+    """Nodes, ranks per node and sizes of the calls of ``region`` in which there are two at least of the first two."""
+    least_ppn = max(2, region.ppn.low)
+    least_nodes = 2 if region.ppn.high is None else max(2, -(-region.ranks.low // region.ppn.high))
+    nodes = Span(least_nodes, None if region.ranks.high is None else region.ranks.high // least_ppn)
+    limits = [limit for limit in (region.ppn.high, region.ranks.high) if limit is not None]
+    return nodes, Span(least_ppn, min(limits, default=None)), region.size
 
 
 def agreeing(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
-    """``rule_set`` with the default where rules for fewer ranks ask for other inner calls than those for more."""
-    pairs = list(regions(rule_set.rules))
+    """``rule_set`` with the default where regions of fewer ranks ask for other inner calls than those of more."""
+    table = DecisionTable.of(rule_set)
+    regions = list(table.walk())
     unbounded = float("inf")
-    order = sorted(range(len(pairs)), key=lambda i: -(pairs[i][0].max_ranks or unbounded))
     kept: list[Demand] = []
-    choices = [rule.choice for rule in rule_set.rules]
-    for index in order:
-        rule, before = pairs[index]
-        wanted = demands_of(catalogue, rule, before, rule_set.collective)
+    chosen: dict[Region, Choice] = {}
+    for region, choice in sorted(regions, key=lambda pair: -(pair[0].ranks.high or unbounded)):
+        wanted = demands_of(catalogue, choice, region, table.collective)
         if wanted is None:
-            parts = split(catalogue, rule_set.collective, rule.choice)
-            choices[index] = parts[0] if parts is not None else DEFAULT
-            plain = replace(rule, choice=choices[index])
-            wanted = demands_of(catalogue, plain, before, rule_set.collective) or []
+            parts = split(catalogue, table.collective, choice)
+            choice = parts[0] if parts is not None else DEFAULT
+            wanted = demands_of(catalogue, choice, region, table.collective) or []
         if any(one.contradicts(other) for one in wanted for other in (*kept, *wanted)):
-            choices[index] = DEFAULT
+            choice = DEFAULT
         else:
             kept += wanted
-    rules = [replace(rule, choice=choice) for rule, choice in zip(rule_set.rules, choices, strict=True)]
-    return replace(rule_set, rules=tuple(rules))
+        chosen[region] = choice
+    return table.replaced(lambda region, _choice: chosen[region]).rule_set()
 
 
-Steps = list[tuple[int | None, Choice]]
-
-
-def table_of(demands: Sequence[Demand], where: Where) -> list[tuple[int | None, Steps]]:
-    """``demands`` as blocks of ascending upper bounds on the ranks, and within each of ascending ones on the size."""
+def table_of(demands: Sequence[Demand], where: Where) -> ByRanks:
+    """``demands`` by the ranks of the inner communicator, and within that by the size."""
     mine = [demand for demand in demands if demand.where is where and demand.choice != DEFAULT]
-    blocks: list[tuple[int | None, Steps]] = []
-    for bound in _bounds([demand.ranks for demand in mine]):
-        here = [demand for demand in mine if _reaches(demand.ranks, bound)]
-        steps: Steps = []
-        for size in _bounds([demand.sizes for demand in here]):
-            choice = next((demand.choice for demand in here if _reaches(demand.sizes, size)), DEFAULT)
-            _append(steps, size, choice)
-        _append(blocks, bound, steps)
-    return blocks
+
+    def sizes(ranks: Span) -> BySize:
+        here = [demand for demand in mine if demand.ranks.holds(ranks.low)]
+
+        def choice(size: Span) -> Choice:
+            return next((demand.choice for demand in here if demand.sizes.holds(size.low)), DEFAULT)
+
+        return Steps.cut(_bounds(demand.sizes for demand in here), choice)
+
+    return Steps.cut(_bounds(demand.ranks for demand in mine), sizes)
 
 
-def _bounds(spans: Sequence[Span]) -> list[int | None]:
-    edges = {span.least - 1 for span in spans} | {span.most for span in spans if span.most is not None}
-    return [*sorted(edge for edge in edges if edge >= 0), None]
-
-
-def _reaches(span: Span, bound: int | None) -> bool:
-    return span.most is None if bound is None else span.holds(bound)
-
-
-def _append(blocks: list[tuple[int | None, _T]], bound: int | None, value: _T) -> None:
-    """Neighbours that say the same become one."""
-    if blocks and blocks[-1][1] == value:
-        blocks.pop()
-    blocks.append((bound, value))
+def _bounds(spans: Iterable[Span]) -> list[int | None]:
+    return [bound for span in spans for bound in (span.low - 1, span.high)]

@@ -12,18 +12,18 @@ written here is read back before it is handed over, and ``colltune run`` starts 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from colltune.catalog import Need
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import LEAST_RANKS, BySize
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.steps import Span
 from colltune.emit.openmpi_han import HAN_FILE, format_han
-from colltune.emit.without_ppn import merge_ppn, start_at_one
+from colltune.emit.without_ppn import by_ranks_of, merge_ppn, start_at_one
 
 RULES_FILE = "openmpi-coll-tuned.conf"
 # The library reads message sizes as size_t, and communicator sizes as int.
@@ -98,35 +98,22 @@ class OpenMpiEmitter:
         return files
 
     def _communicators(self, rule_set: RuleSet) -> Iterator[tuple[int, list[MessageRule]]]:
-        if any(rule.max_ppn is not None for rule in rule_set.rules):
-            raise InputError(
-                f"the rules of {rule_set.collective} ask for ranks per node, which Open MPI's file cannot",
-                "Reduce them by `expressible` first, or use the live selector",
-            )
+        by_ranks = by_ranks_of(rule_set, "Open MPI's file")
         if rule_set.basis is not self._catalogue.collective(rule_set.collective).basis:
             raise InputError(
                 f"the rules of {rule_set.collective} compare sizes that Open MPI does not", "Distil them again"
             )
-        least = 2
-        for max_ranks, group in groupby(rule_set.rules, key=lambda rule: rule.max_ranks):
-            rules = list(group)
-            if max_ranks is None or max_ranks >= least:
-                yield least, list(self._messages(rule_set, rules, least, max_ranks))
-                least = LARGEST_RANKS if max_ranks is None else min(max_ranks + 1, LARGEST_RANKS)
+        for ranks, by_size in by_ranks.spans(LEAST_RANKS):
+            yield min(ranks.low, LARGEST_RANKS), list(self._messages(rule_set.collective, ranks, by_size))
 
-    def _messages(
-        self, rule_set: RuleSet, rules: Sequence[Rule], least: int, max_ranks: int | None
-    ) -> Iterator[MessageRule]:
-        size = 0
-        for rule in rules:
-            if rule_set.basis is SizeBasis.NONE or rule.max_size is None or rule.max_size >= size:
-                if not self._fits(rule_set.collective, rule.choice, least if max_ranks == least else 3):
-                    raise InputError(
-                        f"{rule_set.collective} {rule.choice} runs on two ranks only, and a rule asks for it on more",
-                        "Reduce the rules by `expressible` first",
-                    )
-                yield MessageRule(size, *self._catalogue.columns(rule_set.collective, rule.choice))
-                size = (rule.max_size or 0) + 1
+    def _messages(self, collective: str, ranks: Span, by_size: BySize) -> Iterator[MessageRule]:
+        for size, choice in by_size.spans():
+            if not self._fits(collective, choice, ranks.low if ranks.high == ranks.low else LEAST_RANKS + 1):
+                raise InputError(
+                    f"{collective} {choice} runs on two ranks only, and a rule asks for it on more",
+                    "Reduce the rules by `expressible` first",
+                )
+            yield MessageRule(size.low, *self._catalogue.columns(collective, choice))
 
     def environment(self, directory: Path) -> dict[str, str]:
         variables = {

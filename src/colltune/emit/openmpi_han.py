@@ -8,11 +8,11 @@ collective, communicator size and message size, and names the component for each
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
+from colltune.emit.without_ppn import by_ranks_of
 
 HAN_FILE = "openmpi-coll-han.conf"
 # Of han's levels: all ranks of a communicator, not those of a node and not one of each node.
@@ -30,7 +30,7 @@ Owners = dict[int, list[tuple[int, bool]]]
 
 def format_han(rule_sets: Sequence[RuleSet]) -> bytes:
     """The file for rules of collectives that han takes; ppn is not in them."""
-    found = {rules.collective: dict(_communicators(rules)) for rules in rule_sets}
+    found = {rules.collective: _owners(rules) for rules in rule_sets}
     handed = {name: owners for name, owners in found.items() if any(tuned for s in owners.values() for _, tuned in s)}
     lines: list[list[str]] = []
     for name, owners in sorted(handed.items()):
@@ -42,22 +42,9 @@ def format_han(rule_sets: Sequence[RuleSet]) -> bytes:
     return (_HEAD + "\n".join(text) + "\n").encode("ascii")
 
 
-def _communicators(rule_set: RuleSet) -> Iterator[tuple[int, list[tuple[int, bool]]]]:
-    least = 1
-    for max_ranks, group in groupby(rule_set.rules, key=lambda rule: rule.max_ranks):
-        if max_ranks is not None and max_ranks < least:
-            continue
-        sizes: list[tuple[int, bool]] = []
-        size = 0
-        for rule in group:
-            if rule.max_size is not None and rule.max_size < size:
-                continue
-            tuned = rule.choice != DEFAULT
-            if not sizes or sizes[-1][1] != tuned:
-                sizes.append((size, tuned))
-            size = (rule.max_size or 0) + 1
-        yield least, sizes
-        least = (max_ranks or 0) + 1
+def _owners(rule_set: RuleSet) -> Owners:
+    by_ranks = by_ranks_of(rule_set, "han's file").map(lambda sizes: sizes.map(lambda choice: choice != DEFAULT))
+    return {ranks.low: [(size.low, tuned) for size, tuned in sizes.spans()] for ranks, sizes in by_ranks.spans(1)}
 
 
 def parse_han(data: bytes) -> dict[str, Owners]:

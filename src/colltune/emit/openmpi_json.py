@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from colltune.catalog.openmpi import OpenMpiCatalogue
-from colltune.core.choice import DEFAULT
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import LEAST_RANKS
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
+from colltune.core.steps import Span
 from colltune.emit.openmpi import LARGEST_RANKS, OpenMpiEmitter
+from colltune.emit.without_ppn import by_ranks_of
 
 JSON_FILE = "openmpi-coll-tuned.json"
 _INFINITE = "inf"
@@ -48,28 +50,25 @@ class OpenMpiJsonEmitter:
         return {JSON_FILE: text.encode("ascii") + b"\n"}
 
     def _communicators(self, rule_set: RuleSet) -> Iterator[dict[str, Any]]:
-        least = 2
-        for max_ranks, group in groupby(rule_set.rules, key=lambda rule: rule.max_ranks):
-            rules, low = [], 0
-            for rule in group:
-                high: int | str = _INFINITE if rule.max_size is None else rule.max_size
-                if rule.choice != DEFAULT and (rule.max_size is None or rule.max_size >= low):
-                    algorithm, fanout, segment, requests = self._catalogue.columns(rule_set.collective, rule.choice)
-                    rules.append(
-                        {
-                            "msg_size_min": low,
-                            "msg_size_max": high,
-                            "alg": algorithm,
-                            "faninout": fanout,
-                            "seg_size": segment,
-                            "reqs": requests,
-                        }
-                    )
-                low = (rule.max_size or 0) + 1
-            if rules and (max_ranks is None or max_ranks >= least):
-                most = LARGEST_RANKS if max_ranks is None else max_ranks
-                yield {"comm_size_min": least, "comm_size_max": most, "comm_rank_distribution": "any", "rules": rules}
-            least = max(least, (max_ranks or LARGEST_RANKS) + 1)
+        for ranks, by_size in by_ranks_of(rule_set, "Open MPI's file").spans(LEAST_RANKS):
+            rules = [
+                self._rule(rule_set.collective, size, choice) for size, choice in by_size.spans() if choice != DEFAULT
+            ]
+            if rules:
+                most = LARGEST_RANKS if ranks.high is None else ranks.high
+                shown = {"comm_size_min": ranks.low, "comm_size_max": most, "comm_rank_distribution": "any"}
+                yield {**shown, "rules": rules}
+
+    def _rule(self, collective: str, size: Span, choice: Choice) -> dict[str, Any]:
+        algorithm, fanout, segment, requests = self._catalogue.columns(collective, choice)
+        return {
+            "msg_size_min": size.low,
+            "msg_size_max": _INFINITE if size.high is None else size.high,
+            "alg": algorithm,
+            "faninout": fanout,
+            "seg_size": segment,
+            "reqs": requests,
+        }
 
     def environment(self, directory: Path) -> dict[str, str]:
         return {

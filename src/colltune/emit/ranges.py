@@ -13,16 +13,17 @@ import abc
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import LEAST_RANKS, DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.emit.without_ppn import merge_ppn
+from colltune.core.steps import Steps
+from colltune.emit.without_ppn import by_ranks_of, merge_ppn
 
 # The largest number in a range; both libraries read sizes as int.
 LARGEST = 2**31 - 1
@@ -40,11 +41,8 @@ class _Range(NamedTuple):
 def _for_one_job(rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
     """One set of sizes for all rank counts: that of the whole job, which the variables are exported for."""
     ranks = max(nodes * ppn for nodes, ppn in shapes)
-    merged = merge_ppn(rule_set, shapes)
-    here = [rule for rule in merged.rules if rule.max_ranks is None or rule.max_ranks >= ranks]
-    first = here[0].max_ranks
-    rules = tuple(Rule(None, None, rule.max_size, rule.choice) for rule in here if rule.max_ranks == first)
-    return RuleSet(rule_set.collective, rule_set.basis, rules)
+    here = DecisionTable.of(merge_ppn(rule_set, shapes)).by_ppn.last.at(ranks)
+    return DecisionTable(rule_set.collective, rule_set.basis, Steps.always(Steps.always(here))).rule_set()
 
 
 class RangesEmitter(abc.ABC):
@@ -86,21 +84,11 @@ class RangesEmitter(abc.ABC):
         return {"COLLTUNE_EXPORTS": str(directory / self.file)}
 
     def _ranges(self, rule_set: RuleSet) -> Iterator[_Range]:
-        if any(rule.max_ppn is not None for rule in rule_set.rules):
-            raise InputError(
-                f"the rules of {rule_set.collective} ask for ranks per node, which {self.name} cannot",
-                "Reduce them by `expressible` first",
-            )
-        least = 2
-        for max_ranks, group in groupby(rule_set.rules, key=lambda rule: rule.max_ranks):
-            low = 0
-            for rule in group:
-                high = LARGEST if rule.max_size is None else min(rule.max_size, LARGEST)
-                if rule.choice != DEFAULT and high >= low and (max_ranks is None or max_ranks >= least):
-                    most = LARGEST if max_ranks is None else max_ranks
-                    yield _Range(self.number(rule_set.collective, rule.choice), low, high, least, most)
-                low = high + 1
-            least = max(least, (max_ranks or LARGEST) + 1)
+        for ranks, by_size in by_ranks_of(rule_set, self.name).spans(LEAST_RANKS):
+            for size, choice in by_size.spans():
+                if choice != DEFAULT and size.low <= LARGEST:
+                    high, most = (LARGEST if span.high is None else min(span.high, LARGEST) for span in (size, ranks))
+                    yield _Range(self.number(rule_set.collective, choice), size.low, high, ranks.low, most)
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         basis = self._catalogue.collective(collective).basis

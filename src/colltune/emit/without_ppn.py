@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.decision_table import LEAST_RANKS, ByRanks, BySize, DecisionTable
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
 from colltune.core.scenario import SizeBasis
+from colltune.core.steps import Span, Steps
+
+_DEFAULT: BySize = Steps.always(DEFAULT)
 
 
 def merge_ppn(
@@ -19,81 +25,37 @@ def merge_ppn(
     without any bound on ppn keeps its rank counts. ``fits`` says whether a choice can run on a number of ranks at all;
     a rule that holds for several counts is cut to those.
     """
-    blocks: list[tuple[int | None, list[tuple[int | None, Choice]]]] = []
-    for low, high, ppns in _intervals(rule_set, shapes):
-        steps = _steps(rule_set, low, ppns)
-        for bound, some in _cut(steps, low, high, fits):
-            if blocks and blocks[-1][1] == some:
-                blocks.pop()
-            blocks.append((bound, some))
-    rules = [Rule(None, ranks, size, choice) for ranks, steps in blocks for size, choice in steps]
-    return RuleSet(rule_set.collective, rule_set.basis, tuple(rules))
+    table = DecisionTable.of(rule_set)
+    by_ranks = table.by_ppn.last
+    if table.by_ppn.bounds:
+        agreed = {nodes * ppn: _agreed(table, nodes * ppn, shapes) for nodes, ppn in shapes}
+        bounds = [bound for ranks in agreed for bound in (ranks - 1, ranks)]
+        by_ranks = Steps.cut(bounds, lambda span: agreed.get(span.low, _DEFAULT), least=1)
+
+    def fitting(span: Span) -> BySize:
+        # What needs just two ranks runs on no greater number, so that three stand for all of these.
+        ranks = span.low if span.low <= LEAST_RANKS else max(span.low, LEAST_RANKS + 1)
+        return by_ranks.at(span.low).map(lambda choice: choice if fits(choice, ranks) else DEFAULT)
+
+    cut = Steps.cut((LEAST_RANKS, *by_ranks.bounds), fitting, least=LEAST_RANKS)
+    return DecisionTable(rule_set.collective, rule_set.basis, Steps.always(cut)).rule_set()
 
 
-def _intervals(
-    rule_set: RuleSet, shapes: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int | None, tuple[int, ...]]]:
-    """(least, most, ppns): rank counts that the rules treat alike, and the ppn of the shapes that have as many."""
-    bounds = {rule.max_ranks for rule in rule_set.rules if rule.max_ranks is not None}
-    if all(rule.max_ppn is None for rule in rule_set.rules):
-        low = 1
-        for high in (*sorted(bounds), None):
-            yield low, high, (1,)
-            low = (high or 0) + 1
-        return
-    counts = {nodes * ppn for nodes, ppn in shapes}
-    edges = sorted(bounds | counts | {count - 1 for count in counts if count > 1})
-    low = 1
-    for high in (*edges, None):
-        inside = [count for count in counts if low <= count and (high is None or count <= high)]
-        yield low, high, tuple(sorted({p for n, p in shapes if n * p in inside})) if len(inside) == 1 else ()
-        low = (high or 0) + 1
+def _agreed(table: DecisionTable, ranks: int, shapes: Sequence[tuple[int, int]]) -> BySize:
+    """The choices by size that all of ``shapes`` with so many ranks make."""
+    found = [table.by_ppn.at(ppn).at(ranks) for nodes, ppn in shapes if nodes * ppn == ranks]
+    return reduce(lambda one, other: one.combine(other, lambda a, b: a if a == b else DEFAULT), found)
 
 
-def _steps(rule_set: RuleSet, ranks: int, ppns: tuple[int, ...]) -> list[tuple[int | None, Choice]]:
-    """The choices by size at ``ranks``: what all of ``ppns`` say."""
-    bounds: list[int | None] = [None]
-    if rule_set.basis is not SizeBasis.NONE:
-        bounds = [*sorted({rule.max_size for rule in rule_set.rules if rule.max_size is not None}), None]
-    steps: list[tuple[int | None, Choice]] = []
-    for bound in bounds:
-        found = {_at(rule_set, ppn, ranks, bound) for ppn in ppns}
-        choice = found.pop() if len(found) == 1 else DEFAULT
-        if steps and steps[-1][1] == choice:
-            steps.pop()
-        steps.append((bound, choice))
-    return steps
-
-
-def _at(rule_set: RuleSet, ppn: int, ranks: int, size: int | None) -> Choice:
-    """The choice at the upper end of a range of sizes; None is beyond every bound."""
-    for rule in rule_set.rules:
-        if rule.matches(ppn, ranks, size if size is not None else 0) and (size is not None or rule.max_size is None):
-            return rule.choice
-    raise AssertionError("unreachable: a rule set is total")
-
-
-def _cut(
-    steps: list[tuple[int | None, Choice]], low: int, high: int | None, fits: Callable[[Choice, int], bool]
-) -> Iterator[tuple[int | None, list[tuple[int | None, Choice]]]]:
-    """``steps`` for the ranks from ``low`` to ``high``: once for two ranks, where some choice needs just two."""
-    kept = [(bound, choice if fits(choice, max(low, 3)) else DEFAULT) for bound, choice in steps]
-    pair = [(bound, choice if fits(choice, 2) else DEFAULT) for bound, choice in steps]
-    if kept != pair and low <= 2 and (high is None or high >= 2):
-        yield 2, _joined(pair)
-        if high == 2:
-            return
-    yield high, _joined(kept)
-
-
-def _joined(steps: list[tuple[int | None, Choice]]) -> list[tuple[int | None, Choice]]:
-    """Neighbours that say the same become one, with the later bound."""
-    joined: list[tuple[int | None, Choice]] = []
-    for step in steps:
-        if joined and joined[-1][1] == step[1]:
-            joined.pop()
-        joined.append(step)
-    return joined
+def by_ranks_of(rule_set: RuleSet, reader: str) -> ByRanks:
+    """The decisions of rules without ppn. Raises InputError for others, which ``reader`` cannot take."""
+    table = DecisionTable.of(rule_set)
+    if table.by_ppn.bounds:
+        raise InputError(
+            f"the rules of {rule_set.collective} ask for ranks per node, which {reader} cannot",
+            "Reduce them by `expressible` first, or use the live selector",
+        )
+    return table.by_ppn.last
 
 
 def start_at_one(rule_set: RuleSet) -> RuleSet:
@@ -104,15 +66,4 @@ def start_at_one(rule_set: RuleSet) -> RuleSet:
     """
     if rule_set.basis is SizeBasis.NONE:
         return rule_set
-    rules: list[Rule] = []
-    previous: tuple[int | None, int | None] | None = None
-    for rule in rule_set.rules:
-        block = (rule.max_ppn, rule.max_ranks)
-        first = block != previous
-        previous = block
-        if first and rule.choice != DEFAULT:
-            rules.append(Rule(*block, 0, DEFAULT))
-            if rule.max_size == 0:
-                continue
-        rules.append(rule)
-    return RuleSet(rule_set.collective, rule_set.basis, tuple(rules))
+    return DecisionTable.of(rule_set).by_size(lambda steps: steps.restrict(Span(1, None), DEFAULT)).rule_set()

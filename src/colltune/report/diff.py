@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 
 from rich.table import Table
 
+from colltune.core.decision_table import DecisionTable, Difference
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
-from colltune.report.regions import Difference, differences, format_ppn, format_ranks, format_sizes
+from colltune.report.regions import format_ppn, format_ranks, format_sizes
 
 _NAMES = {
     "mpi": "MPI",
@@ -67,12 +68,14 @@ def compare_decisions(
         if collective not in one or collective not in other:
             untuned[collective] = 1 if collective in one else 2
         basis = (one.get(collective) or other[collective]).basis
-        first = one.get(collective) or RuleSet.always(collective, basis)
-        second = other.get(collective) or RuleSet.always(collective, basis)
+        first, second = (
+            DecisionTable.of(some[collective]) if collective in some else DecisionTable.always(collective, basis)
+            for some in (one, other)
+        )
         if first.basis is not second.basis:
             apart.append(collective)
         else:
-            decisions += differences(first, second)
+            decisions += first.differences(second)
     return decisions, apart, untuned
 
 

@@ -14,7 +14,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_duration, format_size
 from colltune.report.interval import median_interval
-from colltune.report.regions import format_region, region_of
+from colltune.report.regions import format_region
 
 # Rows per measured scenario: with two scenarios and the rest of the page, what a terminal of 40 lines shows.
 _MOST_CHOICES = 7
@@ -44,7 +44,7 @@ def format_explanation(explanation: Explanation) -> str:
     """One screenful of text."""
     scenario, rules = explanation.scenario, explanation.rule_set
     rule = rules.rule_for(scenario)
-    region = format_region(region_of(rules, rule), scenario.collective, rules.basis)
+    region = format_region(rules.region_of(rule), scenario.collective, rules.basis)
     here = explanation.environment
     lines = [
         f"{_format_call(scenario)}; {here.mpi} {here.mpi_version}, thread level {here.thread_level}",
