@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from alltoallv_simulators import Timing
 from colltune.alltoallv.setting import Shape
-from colltune.alltoallv.simulated import Timing
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "figures"
 

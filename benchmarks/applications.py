@@ -27,7 +27,6 @@ from pathlib import Path
 from statistics import median
 from time import monotonic
 
-from fft_on_cluster import ROOT
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.catalog import load
@@ -44,6 +43,7 @@ from colltune.profile.benefit import benefit_of
 from colltune.profile.files import load_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
+from fft_on_cluster import ROOT
 
 NODES = 8
 MPICH = Path(sys.executable).parent / "mpiexec"

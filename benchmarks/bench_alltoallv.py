@@ -16,7 +16,20 @@ from pathlib import Path
 from statistics import geometric_mean, median
 
 import numpy as np
+
 from alltoallv_figures import draw
+from alltoallv_simulators import Pattern, Timing, compile_cluster, simulate_own
+from colltune.alltoallv import guided
+from colltune.alltoallv.model import (
+    COMPARED,
+    CostModel,
+    Query,
+    held_out_error,
+    importances,
+    plain_features,
+    reduced_errors,
+)
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape
 from make_alltoallv_table import (
     HELD_OUT,
     LARGEST,
@@ -29,19 +42,6 @@ from make_alltoallv_table import (
     exhaustive,
     load_table,
 )
-
-from colltune.alltoallv import guided
-from colltune.alltoallv.model import (
-    COMPARED,
-    CostModel,
-    Query,
-    held_out_error,
-    importances,
-    plain_features,
-    reduced_errors,
-)
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape
-from colltune.alltoallv.simulated import Pattern, Timing, compile_cluster, simulate_own
 
 Key = tuple[Shape, Setting, Pattern]
 Times = dict[Key, Timing]

@@ -30,8 +30,6 @@ from math import ceil
 from pathlib import Path
 from statistics import mean
 
-from learned import Learned, learn
-
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
@@ -43,6 +41,7 @@ from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.greedy import GreedyBatchPacker
 from colltune.schedule.simulate import simulate
+from learned import Learned, learn
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"
 NODES, WINDOW, ORDERS = 64, 64, 3

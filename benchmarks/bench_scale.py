@@ -17,8 +17,6 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from scale_1024 import scale_1024
-
 from colltune.core.choice import DEFAULT
 from colltune.core.hostlist import expand_hostlist
 from colltune.core.scenario import Scenario
@@ -27,6 +25,7 @@ from colltune.core.topology import Top
 from colltune.schedule.contract import Task
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.topology_files import of_paths, parse_slurm_conf
+from scale_1024 import scale_1024
 
 HOSTS, PER_LEAF, LEAVES_PER_SPINE, WAITING = 10_000, 16, 25, 256
 

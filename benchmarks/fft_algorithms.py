@@ -20,13 +20,13 @@ from pathlib import Path
 from statistics import median
 from time import monotonic
 
-from fft_on_cluster import ROOT, _times
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.mpi.detect import find_mpi
+from fft_on_cluster import ROOT, _times
 
 PROBLEMS = "64:100 128:60 256:40 512:20"
 ELEMENT_BYTES = 16

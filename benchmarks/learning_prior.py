@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from bench_learning import DATA, is_timed
 
+from bench_learning import DATA, is_timed
 from colltune.evaluate.grid import Grid
 from colltune.evaluation import load
 from colltune.learn.features import scenario_columns

@@ -16,8 +16,8 @@ from dataclasses import astuple
 from math import isqrt
 from pathlib import Path
 
+from alltoallv_simulators import Pattern, Timing, compile_cluster, compile_sweep, simulate, simulate_own
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, radices
-from colltune.alltoallv.simulated import Pattern, Timing, compile_cluster, compile_sweep, simulate, simulate_own
 
 TABLE = Path(__file__).parent / "data" / "alltoallv_simulated.csv"
 SMPI_TABLE = TABLE.with_name("alltoallv_simulated_smpi.csv")

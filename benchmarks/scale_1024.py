@@ -10,10 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import mean, median
 
-from learned import learn
-
 from colltune.evaluate.dataset import load_grids
 from colltune.evaluate.simulate import Cost
+from learned import learn
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"
 SEEDS = 5

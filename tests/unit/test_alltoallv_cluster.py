@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from alltoallv_simulators import MESSAGE_S, Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape
-from colltune.alltoallv.simulated import MESSAGE_S, Pattern, Timing, compile_cluster, simulate_own
 from colltune.core.errors import InputError
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

@@ -1,7 +1,7 @@
 """Times the settings on a simulated cluster, a fat tree with a cost of CPU for each message.
 
-Two simulators run the real algorithms: SimGrid's SMPI, whose links are shared by all messages on them, and our own
-(native/alltoallv_cluster), whose links carry one message after the other. Ours takes a hundredth of the time.
+Two simulators run the real algorithms. SimGrid's SMPI shares its links among all messages on them. Our own
+(benchmarks/native/alltoallv_cluster) carries one message after the other, and takes a hundredth of the time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from colltune.alltoallv.setting import Setting, Shape
 from colltune.core.errors import InputError
 from colltune.native_build import source_directory
 
+_NATIVE = Path(__file__).parent / "native"
 # The published simulations of these algorithms use half a microsecond; current network cards and MPI need less.
 MESSAGE_S = 0.3e-6
 _LEAF = 16  # nodes at a switch; every leaf has half as many links upwards
@@ -98,10 +99,11 @@ def compile_cluster(directory: Path, cc: str = "cc") -> Path:
 
 def _compile(compiler: str, parts: Sequence[str], program: Path) -> Path:
     own = parts[0] == "alltoallv_cluster"
-    sources = [path for name in parts for path in source_directory(name).glob("*.c")]
+    algorithms = source_directory("alltoallv")
+    directories = [algorithms if name == algorithms.name else _NATIVE / name for name in parts]
+    sources = [path for directory in directories for path in directory.glob("*.c")]
     sources = [path for path in sources if path.name not in (_OF_MPI if own else ())]
-    native = source_directory("alltoallv").parent
-    includes = [f"-I{native / name}" for name in (*parts, "include")]
+    includes = [f"-I{directory}" for directory in (*directories, algorithms.parent / "include")]
     command = [compiler, "-std=gnu11", "-O2", "-DCT_SIMULATED", *includes, *map(str, sorted(sources)), "-lm"]
     try:
         done = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, check=False)

@@ -3,7 +3,7 @@
  * A message costs its sender and its receiver CPU_S each. Between nodes it goes by way of links (the sender's card, of a
  * fat tree with half as many links upwards the one that its destination names, the receiver's card), each of which carries
  * one message at a time, in order of arrival, and passes it on as its head arrives; within a node it takes a latency and
- * its bytes. The constants are those of the SimGrid platform in colltune.alltoallv.simulated, where links are shared
+ * its bytes. The constants are those of the SimGrid platform in benchmarks/alltoallv_simulators.py, where links are shared
  * instead; what is left out is the same there (adaptive routes, memory bandwidth of the node, noise). */
 #ifndef CT_CLUSTER_H
 #define CT_CLUSTER_H

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CT__CPU_S = 0.3e-6; /* of a message, at either end; MESSAGE_S in colltune.alltoallv.simulated */
+static const double CT__CPU_S = 0.3e-6; /* of a message, at either end; MESSAGE_S in benchmarks/alltoallv_simulators.py */
 enum { CT__EAGER = 8192 };              /* larger ones wait for their receive */
 
 /* Of a message, the heads of native/alltoallv alone are carried: at most a statistic and 16 bits for each rank's block. */

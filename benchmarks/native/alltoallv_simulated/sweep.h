@@ -1,5 +1,5 @@
 /* Times settings of the non-uniform all-to-all on a simulated cluster, one simulation for all of them. The cluster is
- * SimGrid's (smpi.c) or our own (native/alltoallv_cluster).
+ * SimGrid's (smpi.c) or our own (benchmarks/native/alltoallv_cluster).
  *
  *     sweep REQUESTS PPN SEED           with SMPI, started by smpirun
  *     sweep REQUESTS PPN SEED NODES     on our own
