@@ -14,12 +14,10 @@
 
 #define CT_PROTOCOL 1
 enum {
-    CT_MAX_CHOICES = 64,
-    CT_MAX_SETTINGS = 12,
-    CT_MAX_NAME = 96,
-    CT_MAX_LINE = 1 << 18,
-    CT_MAX_GROUPS = 64,
-    CT_MAX_VARIANTS = 128, /* communicators of one group that differ in the settings they were made under */
+    CT_MAX_LINE = 1 << 26, /* bytes of a request; the largest that a catalogue makes has some 2^15 */
+    CT_MAX_GROUPS = 64,    /* communicators that are kept; the one that was used least lately makes room */
+    CT_USUAL_VARIANTS = 128, /* communicators of one group that differ in the settings they were made under; more only
+                                where one request needs more */
     CT_MAX_REPETITIONS = 100000
 };
 enum { CT_TAG_REQUEST = 11, CT_TAG_RESULT = 12, CT_TAG_SYNC = 100 }; /* SYNC + the communicator's number while it is made */
@@ -31,7 +29,9 @@ typedef struct {
     int value;
 } ct_setting;
 
-int ct_control_find(const char *name); /* -1: not there, or not an integer */
+enum { CT_CONTROL_MISSING = -1, CT_CONTROL_NO_MEMORY = -2 };
+
+int ct_control_find(const char *name); /* or one of these; MISSING: not there, or not an integer */
 int ct_control_write(const ct_setting *settings, int count);   /* MPI error code */
 int ct_control_restore(const ct_setting *settings, int count); /* back to the values at start */
 bool ct_control_by_communicator(void); /* whether settings hold for communicators made under them, not for calls */
@@ -41,13 +41,13 @@ int ct_control_resolve(int argc, char **argv);                 /* the --resolve 
 
 typedef struct {
     int setting_count;
-    ct_setting settings[CT_MAX_SETTINGS];
-    char missing[CT_MAX_NAME]; /* the first control variable that the library lacks; "" if none */
+    ct_setting *settings; /* owned; NULL: none */
+    char *missing;        /* owned; the first control variable that the library lacks; NULL if none */
 } ct_choice;
 
 typedef struct {
     long id;
-    char collective[32];
+    char *collective; /* owned */
     size_t size_bytes;
     int ppn;
     int node_count;
@@ -59,12 +59,15 @@ typedef struct {
     int limit_s;           /* for the trial of one choice, or for all repetitions, before a rank ends itself; 0: none */
     uint64_t seed;
     bool osu; /* MPI_Barrier between calls, as OSU's benchmarks do, in place of the sparse synchronisation */
-    int choice_count;
-    ct_choice choices[CT_MAX_CHOICES];
+    int name_count;
+    char **names; /* [name_count] owned; control variables that choices name by place */
+    int choice_count, choice_capacity;
+    ct_choice *choices; /* [choice_count] owned */
 } ct_request;
 
-/* Reads one request. On failure returns false and fills `why`; nothing is owned then. */
-bool ct_request_parse(const char *line, ct_request *request, char *why, size_t why_size);
+/* Reads one request of `length` bytes, which a zero byte follows. On failure returns false and fills `why`; nothing is
+ * owned then, and `request->id` is that of the line as far as it could be read, or -1. */
+bool ct_request_parse(const char *line, size_t length, ct_request *request, char *why, size_t why_size);
 void ct_request_free(ct_request *request);
 
 /* ---- world.c: which rank is where, and communicators over parts of the job ---- */
@@ -81,7 +84,7 @@ typedef struct {
 
 typedef struct {
     int setting_count;
-    ct_setting settings[CT_MAX_SETTINGS];
+    ct_setting *settings; /* owned */
     MPI_Comm comm;
 } ct_variant;
 
@@ -89,7 +92,7 @@ typedef struct {
     MPI_Comm comm;
     bool fresh; /* nothing has run on it yet */
     ct_variant *variants; /* owned */
-    int variant_count;
+    int variant_count, variant_capacity;
 } ct_group;
 
 int ct_world_make(ct_world *world); /* MPI error code */
@@ -151,6 +154,22 @@ void ct_message_print(const char *text, size_t length);
 int ct_message_forward(int rank, const char *message, int length, const int *members, int count);
 /* Takes one message, if there is one; the caller frees it. `*length` < 0: none. */
 char *ct_message_receive(int tag, int *length, int *code);
+
+/* ---- input.c: lines from the host ---- */
+
+typedef struct {
+    char *text; /* owned: what was read and not yet used */
+    size_t length, capacity, searched; /* searched: so many bytes hold no end of a line */
+    const char *lost; /* why the line that is being read cannot be kept; NULL: it can */
+    bool ended;
+} ct_input;
+
+/* Takes in what there is after waiting for it at most `wait_ms`. Returns whether there was anything. */
+bool ct_input_read(ct_input *input, int wait_ms);
+/* The first line, without its end, once it is complete; else NULL. Any byte but '\n' may be in it. */
+const char *ct_input_line(ct_input *input, size_t *length);
+void ct_input_drop(ct_input *input); /* the first line, which is complete */
+void ct_input_end(ct_input *input);  /* nothing more is read or used */
 
 /* ---- dispatch.c: requests out to the ranks that take part, answers back ---- */
 

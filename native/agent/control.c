@@ -12,15 +12,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CT__MAX_VARIABLES = 256 };
-
-static struct {
-    char name[CT_MAX_NAME];
+static struct ct__variable {
+    char *name;
     MPI_T_cvar_handle handle;
     int initial;
     bool is_flag; /* its values are of the type bool */
-} ct__variables[CT__MAX_VARIABLES];
-static int ct__variable_count;
+} *ct__variables;
+static int ct__variable_count, ct__variable_capacity;
+
+/* Room for one more variable; false: no memory. */
+static bool ct__reserve(void)
+{
+    if (ct__variable_count < ct__variable_capacity)
+        return true;
+    int capacity = ct__variable_capacity > 0 ? 2 * ct__variable_capacity : 64;
+    struct ct__variable *larger = realloc(ct__variables, sizeof *larger * (size_t)capacity);
+    if (larger == NULL)
+        return false;
+    ct__variables = larger;
+    ct__variable_capacity = capacity;
+    return true;
+}
 
 bool ct_control_by_communicator(void)
 {
@@ -57,30 +69,27 @@ int ct_control_find(const char *name)
     for (int i = 0; i < ct__variable_count; i++)
         if (strcmp(ct__variables[i].name, name) == 0)
             return i;
-    if (ct__variable_count == CT__MAX_VARIABLES || strlen(name) >= CT_MAX_NAME)
-        return -1;
     int index;
     if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS)
-        return -1;
+        return CT_CONTROL_MISSING;
     MPI_Datatype type;
     int name_length = 0, description_length = 0, verbosity, bind, scope, count;
     MPI_T_enum values;
     if (MPI_T_cvar_get_info(index, NULL, &name_length, &verbosity, &type, &values, NULL, &description_length,
                             &bind, &scope) != MPI_SUCCESS ||
         (type != MPI_INT && type != MPI_C_BOOL) || scope == MPI_T_SCOPE_CONSTANT)
-        return -1;
+        return CT_CONTROL_MISSING;
     MPI_T_cvar_handle handle;
     if (MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS || count != 1)
-        return -1;
+        return CT_CONTROL_MISSING;
     int initial;
     if (ct__read(handle, type == MPI_C_BOOL, &initial) != MPI_SUCCESS)
-        return -1;
-    int i = ct__variable_count++;
-    strcpy(ct__variables[i].name, name);
-    ct__variables[i].handle = handle;
-    ct__variables[i].initial = initial;
-    ct__variables[i].is_flag = type == MPI_C_BOOL;
-    return i;
+        return CT_CONTROL_MISSING;
+    char *kept = ct__reserve() ? strdup(name) : NULL;
+    if (kept == NULL)
+        return CT_CONTROL_NO_MEMORY;
+    ct__variables[ct__variable_count] = (struct ct__variable){kept, handle, initial, type == MPI_C_BOOL};
+    return ct__variable_count++;
 }
 
 int ct_control_write(const ct_setting *settings, int count)
@@ -108,13 +117,11 @@ int ct_control_restore(const ct_setting *settings, int count)
 static void ct__resolve_one(const char *pair)
 {
     const char *equals = strchr(pair, '=');
-    char name[CT_MAX_NAME];
     int provided, index, count, value = -1, unset = -1;
     MPI_T_cvar_handle handle;
-    if (equals == NULL || (size_t)(equals - pair) >= sizeof name)
+    char *name = equals == NULL ? NULL : strndup(pair, (size_t)(equals - pair));
+    if (name == NULL)
         _exit(3);
-    memcpy(name, pair, (size_t)(equals - pair));
-    name[equals - pair] = '\0';
     setenv(name, equals + 1, 1);
     if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS ||
         MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||

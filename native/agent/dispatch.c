@@ -8,12 +8,10 @@
  * being released. So all ranks see the requests that concern them in one order. */
 #include "agent.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { CT__MEASURE, CT__RELEASE, CT__QUIT };
 enum { CT__HEADER = 3 * sizeof(int) };
@@ -25,11 +23,9 @@ typedef struct {
 
 typedef struct {
     const ct_world *world;
-    int *members;            /* [size] scratch */
-    char input[CT_MAX_LINE]; /* rank 0: what was read and not yet used */
-    size_t input_length;
-    bool input_ended;
-    int releasing; /* rank 0: slot that is being released; -1: none */
+    int *members; /* [size] scratch */
+    ct_input input; /* rank 0 */
+    int releasing;  /* rank 0: slot that is being released; -1: none */
     struct {
         char *key; /* "ppn nodes" */
         unsigned long used;
@@ -99,7 +95,7 @@ static int ct__handle(ct__server *server, const char *message, int length)
     }
     ct_request request;
     char why[160];
-    if (!ct_request_parse(message + CT__HEADER, &request, why, sizeof why))
+    if (!ct_request_parse(message + CT__HEADER, (size_t)length - CT__HEADER - 1, &request, why, sizeof why))
         return MPI_ERR_OTHER; /* rank 0 has read the same text without trouble */
     int count = ct_world_members(world, &request, server->members);
     int code = ct_message_forward(world->rank, message, length, server->members, count);
@@ -115,7 +111,7 @@ static int ct__handle(ct__server *server, const char *message, int length)
 
 static int ct__send_out(ct__server *server, ct__header header, const char *text)
 {
-    size_t length = CT__HEADER + strlen(text) + 1;
+    size_t length = CT__HEADER + strlen(text) + 1; /* an int: no line is longer than CT_MAX_LINE */
     char *message = malloc(length);
     if (message == NULL)
         return MPI_ERR_NO_MEM;
@@ -163,20 +159,26 @@ static int ct__slot(ct__server *server, const char *key, bool busy, int *fresh, 
 
 typedef enum { CT__LATER, CT__REFUSED, CT__SEND } ct__next;
 
+static void ct__refuse(long id, const char *why)
+{
+    char answer[256];
+    ct_message_print(answer, (size_t)snprintf(answer, sizeof answer, "error id=%ld %s\n", id, why));
+}
+
 /* Rank 0: what is to be done about one line of input. `busy`: this rank is in the midst of a measurement, so that what
  * takes this rank, or makes room for a communicator first, has to wait. */
-static ct__next ct__prepare(ct__server *server, const char *line, bool busy, ct__header *header, int *code)
+static ct__next ct__prepare(ct__server *server, const char *line, size_t line_length, bool busy, ct__header *header,
+                            int *code)
 {
     ct_request request;
-    char why[160], answer[256];
-    if (!ct_request_parse(line, &request, why, sizeof why)) {
-        ct_message_print(answer, (size_t)snprintf(answer, sizeof answer, "error id=-1 %s\n", why));
+    char why[160];
+    if (!ct_request_parse(line, line_length, &request, why, sizeof why)) {
+        ct__refuse(request.id, why);
         return CT__REFUSED;
     }
     int count = ct_world_members(server->world, &request, server->members);
     if (count < 0) {
-        ct_message_print(answer, (size_t)snprintf(answer, sizeof answer, "error id=%ld no such nodes or ppn in this job\n",
-                                           request.id));
+        ct__refuse(request.id, "no such nodes or ppn in this job");
         ct_request_free(&request);
         return CT__REFUSED;
     }
@@ -198,46 +200,36 @@ static ct__next ct__prepare(ct__server *server, const char *line, bool busy, ct_
     return header->slot < 0 || *code != MPI_SUCCESS ? CT__LATER : CT__SEND;
 }
 
-static int ct__read_input(ct__server *server, int wait_ms)
-{
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    if (server->input_ended || poll(&input, 1, wait_ms) <= 0)
-        return MPI_SUCCESS;
-    size_t space = sizeof server->input - 1 - server->input_length;
-    if (space == 0 && memchr(server->input, '\n', server->input_length) != NULL)
-        return MPI_SUCCESS; /* there is enough to do */
-    ssize_t count = space > 0 ? read(STDIN_FILENO, server->input + server->input_length, space) : 0;
-    if (count <= 0)
-        server->input_ended = true; /* also: a line longer than any request */
-    else
-        server->input_length += (size_t)count;
-    return MPI_SUCCESS;
-}
-
 /* Rank 0: acts on one line that is complete. Returns whether there was one. */
 static bool ct__next_line(ct__server *server, bool busy, int *code)
 {
     ct__header header = {CT__MEASURE, -1, 0};
-    server->input[server->input_length] = '\0';
-    char *end = strchr(server->input, '\n');
-    if (end == NULL || server->releasing >= 0)
+    size_t length;
+    const char *start = server->releasing < 0 ? ct_input_line(&server->input, &length) : NULL;
+    if (start == NULL)
         return false;
+    if (server->input.lost != NULL) {
+        ct__refuse(-1, server->input.lost);
+        ct_input_drop(&server->input);
+        return true;
+    }
     /* The end in words: Open MPI's launcher does not hand on that a pipe was closed. */
-    if (strncmp(server->input, "quit\n", 5) == 0) {
-        server->input_ended = true;
-        server->input_length = 0;
+    if (length == 4 && memcmp(start, "quit", 4) == 0) {
+        ct_input_end(&server->input);
         return false;
     }
     /* The line leaves the buffer before it is acted on: while this rank measures, it reads the lines that follow. */
-    char *line = strndup(server->input, (size_t)(end - server->input));
-    if (line == NULL)
-        *code = MPI_ERR_NO_MEM;
-    ct__next next = line == NULL ? CT__LATER : ct__prepare(server, line, busy, &header, code);
-    if (next != CT__LATER) {
-        size_t used = (size_t)(end - server->input) + 1;
-        memmove(server->input, end + 1, server->input_length - used);
-        server->input_length -= used;
+    char *line = malloc(length + 1);
+    if (line == NULL) {
+        ct__refuse(-1, "no memory for a request");
+        ct_input_drop(&server->input);
+        return true;
     }
+    memcpy(line, start, length);
+    line[length] = '\0';
+    ct__next next = ct__prepare(server, line, length, busy, &header, code);
+    if (next != CT__LATER)
+        ct_input_drop(&server->input);
     if (next == CT__SEND)
         *code = ct__send_out(server, header, line);
     free(line);
@@ -271,8 +263,7 @@ static int ct__attend(void *context)
     int code = MPI_SUCCESS;
     while (any && code == MPI_SUCCESS)
         code = ct__pass_on(server, &any);
-    if (code == MPI_SUCCESS)
-        code = ct__read_input(server, 0);
+    ct_input_read(&server->input, 0);
     while (code == MPI_SUCCESS && ct__next_line(server, true, &code))
         ;
     return code;
@@ -295,12 +286,10 @@ static int ct__serve_first(ct__server *server)
         bool any;
         code = ct__pass_on(server, &any);
         if (code == MPI_SUCCESS && !ct__next_line(server, false, &code) && code == MPI_SUCCESS && !any) {
-            if (server->input_ended && server->releasing < 0)
+            if (server->input.ended && server->releasing < 0)
                 return ct__send_out(server, (ct__header){CT__QUIT, 0, 0}, "");
-            size_t before = server->input_length;
-            code = ct__read_input(server, 1);
-            if (server->input_length == before) {
-                server->input_ended = server->input_ended || MPI_Wtime() - heard > silence;
+            if (!ct_input_read(&server->input, 1)) {
+                server->input.ended = server->input.ended || MPI_Wtime() - heard > silence;
                 continue;
             }
         }
@@ -343,6 +332,7 @@ int ct_dispatch_serve(const ct_world *world)
     for (int i = 0; i < CT_MAX_GROUPS; i++)
         free(server->slots[i].key);
     free(server->members);
+    free(server->input.text);
     free(server);
     return code;
 }

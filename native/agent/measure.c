@@ -66,7 +66,7 @@ static ct_status ct__try(ct_point *point, int index, double *elapsed_s)
 {
     const ct_choice *choice = &point->request->choices[index];
     *elapsed_s = 0.0;
-    if (choice->missing[0] != '\0')
+    if (choice->missing != NULL)
         return CT_INAPPLICABLE;
     ct_call_poison(point->call);
     if (ct_point_run(point, index, elapsed_s) != MPI_SUCCESS)
@@ -87,7 +87,7 @@ static int ct__agree(ct_point *point, int index, ct_status own_status, double ow
     state->status = (ct_status)worst[0];
     if (state->status == CT_WRONG)
         snprintf(state->detail, sizeof state->detail, "wrong-result-on-rank-%d", (int)worst[1]);
-    else if (state->status == CT_INAPPLICABLE && missing[0] != '\0')
+    else if (state->status == CT_INAPPLICABLE && missing != NULL)
         snprintf(state->detail, sizeof state->detail, "no-control-variable:%s", missing);
     else if (state->status == CT_INAPPLICABLE)
         snprintf(state->detail, sizeof state->detail, "refused-by-the-library");
@@ -198,54 +198,78 @@ static int ct__measure_all(ct_point *point, double *scratch)
     return code;
 }
 
+/* What a point is kept in while it is measured. False where there is no memory for it; `ct__release` takes either. */
+static bool ct__reserve(ct_point *point, double **times, double **sums)
+{
+    size_t most = (size_t)point->request->most, choices = (size_t)point->request->choice_count;
+    point->states = calloc(choices, sizeof *point->states);
+    point->order = malloc(choices * sizeof *point->order);
+    *times = malloc(sizeof **times * most * choices * 2);
+    *sums = calloc(2 * choices, sizeof **sums);
+    if (point->states == NULL || point->order == NULL || *times == NULL || *sums == NULL)
+        return false;
+    for (size_t i = 0; i < choices; i++) {
+        point->states[i].times = *times + i * most;
+        point->states[i].back_to_back_s = -1.0;
+    }
+    return true;
+}
+
+static void ct__release(ct_point *point, double *times, double *sums)
+{
+    free(sums);
+    free(times);
+    free(point->order);
+    free(point->states);
+    if (point->call != NULL)
+        ct_call_free(point->call);
+}
+
+/* There is no such call, or a rank lacks the memory for it: `why`, in one word. */
+static void ct__decline(const ct_request *request, const char *why, ct_text *answer)
+{
+    for (int i = 0; i < request->choice_count; i++)
+        ct_text_add(answer, "result id=%ld choice=%d status=inapplicable cost_us=0 detail=%s\n", request->id, i, why);
+    ct_text_add(answer, "done id=%ld wall_us=0 inside_us=0\n", request->id);
+}
+
+static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums, ct_text *answer)
+{
+    const ct_request *request = point->request;
+    int choices = request->choice_count, code = ct_group_reserve(point->group, request);
+    double start = MPI_Wtime();
+    if (code == MPI_SUCCESS)
+        code = ct__measure_all(point, scratch);
+    point->group->fresh = false;
+    for (int i = 0; i < choices; i++)
+        sums[i] = point->states[i].count > 0 ? point->states[i].own_sum_s / point->states[i].count / point->size : 0.0;
+    if (code == MPI_SUCCESS)
+        code = MPI_Allreduce(sums, sums + choices, choices, MPI_DOUBLE, MPI_SUM, point->group->comm);
+    if (point->rank == 0 && code == MPI_SUCCESS) {
+        ct__answer(point, sums + choices, answer);
+        ct_text_add(answer, "done id=%ld wall_us=%.1f inside_us=%.1f\n", request->id, (MPI_Wtime() - start) * 1e6,
+                    point->inside_s * 1e6);
+    }
+    return code;
+}
+
 int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct_attend *attend, void *context,
                ct_text *answer)
 {
     char why[160];
-    double start = MPI_Wtime();
+    double *times = NULL, *sums = NULL;
     ct_point point = {
         .request = request, .group = group, .random = request->seed * 2 + 1, .notice = notice, .attend = attend, .context = context};
     MPI_Comm_rank(group->comm, &point.rank);
     MPI_Comm_size(group->comm, &point.size);
     point.call = ct_call_make(request, group->comm, why, sizeof why);
-    /* Buffers may be had on some ranks only; then nobody measures. */
-    int have = point.call != NULL, all_have = 0;
+    /* Memory may be had on some ranks only; then nobody measures. */
+    int have = point.call != NULL && ct__reserve(&point, &times, &sums), all_have = 0;
     int code = MPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, group->comm);
-    if (code != MPI_SUCCESS || !all_have) {
-        for (int i = 0; i < request->choice_count && point.rank == 0; i++)
-            ct_text_add(answer, "result id=%ld choice=%d status=inapplicable cost_us=0 detail=%s\n", request->id, i,
-                        have ? "no-memory-on-a-rank" : why);
-        if (point.rank == 0)
-            ct_text_add(answer, "done id=%ld wall_us=0 inside_us=0\n", request->id);
-        if (have)
-            ct_call_free(point.call);
-        return code;
-    }
-    size_t most = (size_t)request->most, choices = (size_t)request->choice_count;
-    point.states = calloc(choices, sizeof *point.states);
-    double *times = malloc(sizeof(double) * most * choices * 2), *sums = calloc(2 * choices, sizeof *sums);
-    if (point.states == NULL || times == NULL || sums == NULL)
-        MPI_Abort(MPI_COMM_WORLD, 12); /* a few megabytes: no use in going on without them */
-    for (size_t i = 0; i < choices; i++) {
-        point.states[i].times = times + i * most;
-        point.states[i].back_to_back_s = -1.0;
-    }
-    code = ct_group_reserve(group, request);
-    if (code == MPI_SUCCESS)
-        code = ct__measure_all(&point, times + choices * most);
-    group->fresh = false;
-    for (size_t i = 0; i < choices; i++)
-        sums[i] = point.states[i].count > 0 ? point.states[i].own_sum_s / point.states[i].count / point.size : 0.0;
-    if (code == MPI_SUCCESS)
-        code = MPI_Allreduce(sums, sums + choices, (int)choices, MPI_DOUBLE, MPI_SUM, group->comm);
-    if (point.rank == 0 && code == MPI_SUCCESS) {
-        ct__answer(&point, sums + choices, answer);
-        ct_text_add(answer, "done id=%ld wall_us=%.1f inside_us=%.1f\n", request->id, (MPI_Wtime() - start) * 1e6,
-                    point.inside_s * 1e6);
-    }
-    free(sums);
-    free(times);
-    free(point.states);
-    ct_call_free(point.call);
+    if (code == MPI_SUCCESS && all_have)
+        code = ct__measure_and_answer(&point, times + (size_t)request->most * (size_t)request->choice_count, sums, answer);
+    else if (point.rank == 0)
+        ct__decline(request, point.call != NULL ? "no-memory-on-a-rank" : why, answer);
+    ct__release(&point, times, sums);
     return code;
 }

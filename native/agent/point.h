@@ -15,6 +15,8 @@ typedef struct {
     bool hopeless;  /* too slow in its trial to be worth more than one repetition */
     double *times;  /* [most] slowest rank's time by repetition, s; this rank's own until reduced */
     int count;      /* repetitions done */
+    int reduced, quota; /* of these: those that all ranks agree on, and how many there are to be */
+    double middle_s, low_s, high_s; /* median and its interval */
     double estimate_s;
     double own_sum_s; /* over this rank's repetitions */
     double back_to_back_s; /* < 0: not taken */
@@ -26,6 +28,7 @@ typedef struct {
     ct_group *group;
     ct_call *call;
     ct_state *states;
+    int *order; /* [choices] scratch */
     int rank, size;
     uint64_t random;
     double inside_s; /* time of this rank in calls of the collective, all of them */

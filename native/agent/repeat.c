@@ -70,11 +70,11 @@ int ct_point_attend(ct_point *point)
 }
 
 /* One burst of every live choice, in an order drawn anew. */
-static int ct__round(ct_point *point, const int *quota)
+static int ct__round(ct_point *point)
 {
-    int order[CT_MAX_CHOICES], count = 0, code = MPI_SUCCESS;
+    int *order = point->order, count = 0, code = MPI_SUCCESS;
     for (int i = 0; i < point->request->choice_count; i++)
-        if (point->states[i].live && point->states[i].count < quota[i])
+        if (point->states[i].live && point->states[i].count < point->states[i].quota)
             order[count++] = i;
     for (int i = count - 1; i > 0; i--) {
         int other = (int)ct__draw(&point->random, (unsigned)i + 1), kept = order[i];
@@ -86,7 +86,7 @@ static int ct__round(ct_point *point, const int *quota)
         ct_point_alive(point);
         code = ct_point_attend(point);
         double start = MPI_Wtime();
-        for (int call = 0; call < CT__BURST && state->count < quota[order[i]] && code == MPI_SUCCESS; call++) {
+        for (int call = 0; call < CT__BURST && state->count < state->quota && code == MPI_SUCCESS; call++) {
             double elapsed = 0.0;
             code = ct_point_run(point, order[i], &elapsed);
             state->own_sum_s += elapsed;
@@ -97,17 +97,17 @@ static int ct__round(ct_point *point, const int *quota)
     return code;
 }
 
-/* The slowest rank's time of the repetitions from `from[i]` on replaces this rank's own: one call for all choices. */
-static int ct__reduce(ct_point *point, const int *from, double *scratch)
+/* The slowest rank's time of the repetitions that are not yet reduced replaces this rank's own: one call for all choices. */
+static int ct__reduce(ct_point *point, double *scratch)
 {
     int total = 0, choices = point->request->choice_count;
     for (int i = 0; i < choices; i++)
-        for (int r = from[i]; r < point->states[i].count; r++)
+        for (int r = point->states[i].reduced; r < point->states[i].count; r++)
             scratch[total++] = point->states[i].times[r];
     int code = MPI_Allreduce(MPI_IN_PLACE, scratch, total, MPI_DOUBLE, MPI_MAX, point->group->comm);
     total = 0;
     for (int i = 0; i < choices && code == MPI_SUCCESS; i++)
-        for (int r = from[i]; r < point->states[i].count; r++)
+        for (int r = point->states[i].reduced; r < point->states[i].count; r++)
             point->states[i].times[r] = scratch[total++];
     return code;
 }
@@ -127,15 +127,14 @@ static void ct__judge(ct_point *point, double *scratch)
 {
     const ct_request *request = point->request;
     double best_high = INFINITY, best_s = INFINITY;
-    double low[CT_MAX_CHOICES] = {0.0}, high[CT_MAX_CHOICES], middle[CT_MAX_CHOICES];
     for (int i = 0; i < request->choice_count; i++) {
-        const ct_state *state = &point->states[i];
+        ct_state *state = &point->states[i];
         if (state->status != CT_OK || state->count == 0)
             continue;
         memcpy(scratch, state->times, sizeof(double) * (size_t)state->count);
-        middle[i] = ct_median_interval(scratch, state->count, &low[i], &high[i]);
-        best_high = high[i] < best_high ? high[i] : best_high;
-        best_s = middle[i] < best_s ? middle[i] : best_s;
+        state->middle_s = ct_median_interval(scratch, state->count, &state->low_s, &state->high_s);
+        best_high = state->high_s < best_high ? state->high_s : best_high;
+        best_s = state->middle_s < best_s ? state->middle_s : best_s;
     }
     ct__forgive(point, best_s);
     for (int i = 0; i < request->choice_count; i++) {
@@ -145,9 +144,9 @@ static void ct__judge(ct_point *point, double *scratch)
         double spent = 0.0;
         for (int r = 0; r < state->count; r++)
             spent += state->times[r];
-        bool known = high[i] - low[i] <= request->relative_width * middle[i];
+        bool known = state->high_s - state->low_s <= request->relative_width * state->middle_s;
         bool enough = known || spent >= request->box_s || state->count >= request->most || state->hopeless;
-        state->dominated = !enough && low[i] > CT__DOMINATED * best_high;
+        state->dominated = !enough && state->low_s > CT__DOMINATED * best_high;
         state->live = !enough && !state->dominated;
     }
 }
@@ -155,27 +154,27 @@ static void ct__judge(ct_point *point, double *scratch)
 int ct_point_repeat(ct_point *point, double *scratch)
 {
     const ct_request *request = point->request;
-    int from[CT_MAX_CHOICES], quota[CT_MAX_CHOICES], code = MPI_SUCCESS;
+    int code = MPI_SUCCESS;
     for (;;) {
         bool any = false;
         int rounds = 0;
         for (int i = 0; i < request->choice_count; i++) {
             ct_state *state = &point->states[i];
-            from[i] = quota[i] = state->count;
+            state->reduced = state->quota = state->count;
             if (!state->live)
                 continue;
             any = true;
             int grown = state->count * 2, fewest = ct__fewest(point, state);
-            quota[i] = state->hopeless ? 1 : grown < fewest ? fewest : grown > request->most ? request->most : grown;
-            int needed = (quota[i] - state->count + CT__BURST - 1) / CT__BURST;
+            state->quota = state->hopeless ? 1 : grown < fewest ? fewest : grown > request->most ? request->most : grown;
+            int needed = (state->quota - state->count + CT__BURST - 1) / CT__BURST;
             rounds = needed > rounds ? needed : rounds;
         }
         if (!any || code != MPI_SUCCESS)
             return code;
         for (int i = 0; i < rounds && code == MPI_SUCCESS; i++)
-            code = ct__round(point, quota);
+            code = ct__round(point);
         if (code == MPI_SUCCESS)
-            code = ct__reduce(point, from, scratch);
+            code = ct__reduce(point, scratch);
         ct__judge(point, scratch);
     }
 }

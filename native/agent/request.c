@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What may be wrong with a field; NULL: nothing. */
+static const char *const CT__UNREADABLE = "cannot read the field", *const CT__NO_MEMORY = "no memory for the field";
+
 static bool ct__refuse(char *why, size_t why_size, const char *what, const char *value)
 {
     snprintf(why, why_size, "%s %.80s", what, value);
@@ -63,36 +66,92 @@ static bool ct__read_nodes(const char *text, ct_request *request)
     return false;
 }
 
-/* "NAME=3,OTHER=1" or "" */
-static bool ct__read_choice(char *text, ct_choice *choice)
+/* One more of `*items`, which hold `count` elements of `size` bytes in room for `*capacity`. NULL: no memory. */
+static void *ct__grown(void *items, int count, int *capacity, size_t size)
 {
-    choice->setting_count = 0;
-    choice->missing[0] = '\0';
-    char *rest = text;
-    while (rest != NULL && *rest != '\0') {
-        char *item = rest;
+    if (count < *capacity)
+        return items;
+    int larger = *capacity > 0 ? 2 * *capacity : 8;
+    void *moved = realloc(items, (size_t)larger * size);
+    if (moved != NULL)
+        *capacity = larger;
+    return moved;
+}
+
+/* "NAME,OTHER": control variables that choices name by their places in this list. */
+static const char *ct__read_names(char *text, ct_request *request)
+{
+    int capacity = request->name_count;
+    for (char *item = text, *rest; item != NULL; item = rest) {
         rest = strchr(item, ',');
         if (rest != NULL)
             *rest++ = '\0';
-        char *equals = strchr(item, '=');
-        long value;
-        if (equals == NULL || equals == item || choice->setting_count == CT_MAX_SETTINGS)
-            return false;
-        *equals = '\0';
-        if (strlen(item) >= CT_MAX_NAME || !ct__read_long(equals + 1, INT_MIN, INT_MAX, &value))
-            return false;
-        int variable = ct_control_find(item);
-        if (variable < 0) {
-            if (choice->missing[0] == '\0')
-                strcpy(choice->missing, item);
-            continue;
-        }
-        choice->settings[choice->setting_count++] = (ct_setting){.variable = variable, .value = (int)value};
+        char **names = ct__grown(request->names, request->name_count, &capacity, sizeof *names);
+        if (names == NULL)
+            return CT__NO_MEMORY;
+        request->names = names;
+        names[request->name_count] = strdup(item);
+        if (names[request->name_count] == NULL)
+            return CT__NO_MEMORY;
+        request->name_count++;
     }
-    return true;
+    return NULL;
 }
 
-static bool ct__read_field(const char *key, char *value, ct_request *request)
+/* "NAME=3" or "0=3": one more setting, or the name of a variable that is missing. */
+static const char *ct__read_setting(char *item, const ct_request *request, ct_choice *choice, int *capacity)
+{
+    char *equals = strchr(item, '=');
+    long value, place;
+    if (equals == NULL || equals == item || !ct__read_long(equals + 1, INT_MIN, INT_MAX, &value))
+        return CT__UNREADABLE;
+    *equals = '\0';
+    const char *name = item;
+    if (ct__read_long(item, INT_MIN, INT_MAX, &place)) {
+        if (place < 0 || place >= request->name_count)
+            return CT__UNREADABLE;
+        name = request->names[place];
+    }
+    int variable = ct_control_find(name);
+    if (variable == CT_CONTROL_NO_MEMORY)
+        return CT__NO_MEMORY;
+    if (variable < 0) {
+        if (choice->missing == NULL)
+            choice->missing = strdup(name);
+        return choice->missing == NULL ? CT__NO_MEMORY : NULL;
+    }
+    ct_setting *settings = ct__grown(choice->settings, choice->setting_count, capacity, sizeof *settings);
+    if (settings == NULL)
+        return CT__NO_MEMORY;
+    choice->settings = settings;
+    settings[choice->setting_count++] = (ct_setting){.variable = variable, .value = (int)value};
+    return NULL;
+}
+
+/* "NAME=3,OTHER=1", "0=3,1=1" or "": one more choice. */
+static const char *ct__read_choice(char *text, ct_request *request)
+{
+    ct_choice *choices =
+        ct__grown(request->choices, request->choice_count, &request->choice_capacity, sizeof *choices);
+    if (choices == NULL)
+        return CT__NO_MEMORY;
+    request->choices = choices;
+    ct_choice *choice = &choices[request->choice_count++];
+    *choice = (ct_choice){0};
+    int capacity = 0;
+    const char *wrong = NULL;
+    for (char *item = text; wrong == NULL && item != NULL && *item != '\0';) {
+        char *rest = strchr(item, ',');
+        if (rest != NULL)
+            *rest++ = '\0';
+        wrong = ct__read_setting(item, request, choice, &capacity);
+        item = rest;
+    }
+    return wrong;
+}
+
+/* A field that is a plain number; false: it is none of these. */
+static bool ct__read_number(const char *key, const char *value, ct_request *request, const char **wrong)
 {
     static const struct {
         const char *key;
@@ -106,29 +165,18 @@ static bool ct__read_field(const char *key, char *value, ct_request *request)
         {"most", offsetof(ct_request, most), 1, CT_MAX_REPETITIONS},
         {"limit_s", offsetof(ct_request, limit_s), 0, 1 << 20},
     };
-    long number;
+    long number = 0;
+    bool read = true;
     for (size_t i = 0; i < sizeof INTEGERS / sizeof *INTEGERS; i++)
         if (strcmp(key, INTEGERS[i].key) == 0) {
-            if (!ct__read_long(value, INTEGERS[i].low, INTEGERS[i].high, &number))
-                return false;
+            read = ct__read_long(value, INTEGERS[i].low, INTEGERS[i].high, &number);
             *(int *)((char *)request + INTEGERS[i].offset) = (int)number;
+            *wrong = read ? NULL : CT__UNREADABLE;
             return true;
         }
-    if (strcmp(key, "id") == 0)
-        return ct__read_long(value, 0, LONG_MAX, &request->id);
-    if (strcmp(key, "nodes") == 0)
-        return request->nodes == NULL && ct__read_nodes(value, request);
-    if (strcmp(key, "choice") == 0)
-        return request->choice_count < CT_MAX_CHOICES &&
-               ct__read_choice(value, &request->choices[request->choice_count++]);
-    if (strcmp(key, "collective") == 0) {
-        if (strlen(value) >= sizeof request->collective)
-            return false;
-        strcpy(request->collective, value);
-        return true;
-    }
-    bool read = true;
-    if (strcmp(key, "bytes") == 0 && (read = ct__read_long(value, 0, LONG_MAX / 4, &number)))
+    if (strcmp(key, "id") == 0 && (read = ct__read_long(value, 0, LONG_MAX, &number)))
+        request->id = number;
+    else if (strcmp(key, "bytes") == 0 && (read = ct__read_long(value, 0, LONG_MAX / 4, &number)))
         request->size_bytes = (size_t)number;
     else if (strcmp(key, "box_us") == 0 && (read = ct__read_long(value, 0, 3600L * 1000000, &number)))
         request->box_s = (double)number * 1e-6;
@@ -138,32 +186,64 @@ static bool ct__read_field(const char *key, char *value, ct_request *request)
         request->seed = (uint64_t)number;
     else if (strcmp(key, "osu") == 0 && (read = ct__read_long(value, 0, 1, &number)))
         request->osu = number == 1;
-    else
+    else if (read)
         return false;
-    return read;
+    *wrong = read ? NULL : CT__UNREADABLE;
+    return true;
 }
 
-bool ct_request_parse(const char *line, ct_request *request, char *why, size_t why_size)
+static const char *ct__read_field(const char *key, char *value, ct_request *request)
 {
-    *request = (ct_request){.id = -1, .warm_up = 2, .fewest = 10, .most = 1000, .box_s = 0.05, .relative_width = 0.05};
-    char *copy = strdup(line);
-    if (copy == NULL)
-        return ct__refuse(why, why_size, "no memory for a request", "");
-    char *rest = NULL, *word = strtok_r(copy, " \t\r\n", &rest);
-    bool fine = word != NULL && strcmp(word, "measure") == 0;
-    if (!fine)
-        ct__refuse(why, why_size, "not a request:", word == NULL ? "(empty)" : word);
-    while (fine && (word = strtok_r(NULL, " \t\r\n", &rest)) != NULL) {
+    const char *wrong = CT__UNREADABLE;
+    if (ct__read_number(key, value, request, &wrong))
+        return wrong;
+    if (strcmp(key, "choice") == 0)
+        return ct__read_choice(value, request);
+    if (strcmp(key, "names") == 0)
+        return ct__read_names(value, request);
+    if (strcmp(key, "nodes") == 0 && request->nodes == NULL && ct__read_nodes(value, request))
+        return NULL;
+    if (strcmp(key, "collective") == 0 && request->collective == NULL && *value != '\0')
+        return (request->collective = strdup(value)) == NULL ? CT__NO_MEMORY : NULL;
+    return wrong;
+}
+
+static bool ct__read_fields(char *text, ct_request *request, char *why, size_t why_size)
+{
+    char *rest = NULL, *word = strtok_r(text, " \t\r\n", &rest), shown[81];
+    if (word == NULL || strcmp(word, "measure") != 0)
+        return ct__refuse(why, why_size, "not a request:", word == NULL ? "(empty)" : word);
+    while ((word = strtok_r(NULL, " \t\r\n", &rest)) != NULL) {
+        snprintf(shown, sizeof shown, "%s", word); /* reading cuts it into pieces */
         char *equals = strchr(word, '=');
         if (equals != NULL)
             *equals = '\0';
-        if (equals == NULL || !ct__read_field(word, equals + 1, request))
-            fine = ct__refuse(why, why_size, "cannot read the field", word);
+        const char *wrong = equals == NULL ? CT__UNREADABLE : ct__read_field(word, equals + 1, request);
+        if (wrong != NULL)
+            return ct__refuse(why, why_size, wrong, shown);
     }
+    if (request->id < 0 || request->ppn < 1 || request->node_count < 1 || request->choice_count < 1 ||
+        request->collective == NULL)
+        return ct__refuse(why, why_size, "a field is missing: id, collective, ppn, nodes, choice", "");
+    if (request->fewest > request->most)
+        return ct__refuse(why, why_size, "fewest is more than most", "");
+    /* All times of a point are counted with an int. */
+    if (request->choice_count > INT_MAX / 2 / request->most)
+        return ct__refuse(why, why_size, "so many choices cannot be repeated so often", "");
+    return true;
+}
+
+bool ct_request_parse(const char *line, size_t length, ct_request *request, char *why, size_t why_size)
+{
+    *request = (ct_request){.id = -1, .warm_up = 2, .fewest = 10, .most = 1000, .box_s = 0.05, .relative_width = 0.05};
+    char *copy = malloc(length + 1);
+    if (copy == NULL)
+        return ct__refuse(why, why_size, "no memory for a request", "");
+    memcpy(copy, line, length + 1);
+    bool fine = ct__read_fields(copy, request, why, why_size);
+    if (strlen(line) < length) /* what stands before it was read for the id */
+        fine = ct__refuse(why, why_size, "a zero byte in a request", "");
     free(copy);
-    if (fine && (request->id < 0 || request->ppn < 1 || request->node_count < 1 || request->choice_count < 1 ||
-                 request->collective[0] == '\0' || request->fewest > request->most))
-        fine = ct__refuse(why, why_size, "a field is missing: id, collective, ppn, nodes, choice", "");
     if (!fine)
         ct_request_free(request);
     return fine;
@@ -171,6 +251,19 @@ bool ct_request_parse(const char *line, ct_request *request, char *why, size_t w
 
 void ct_request_free(ct_request *request)
 {
+    for (int i = 0; i < request->choice_count; i++) {
+        free(request->choices[i].settings);
+        free(request->choices[i].missing);
+    }
+    for (int i = 0; i < request->name_count; i++)
+        free(request->names[i]);
+    free(request->names);
+    free(request->choices);
     free(request->nodes);
+    free(request->collective);
+    request->choices = NULL;
+    request->names = NULL;
     request->nodes = NULL;
+    request->collective = NULL;
+    request->choice_count = request->choice_capacity = request->node_count = request->name_count = 0;
 }

@@ -2,6 +2,7 @@
 #include "agent.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int ct_world_make(ct_world *world)
 {
@@ -101,8 +102,11 @@ ct_group *ct_group_get(int slot)
 static int ct__forget_variants(ct_group *group)
 {
     int code = MPI_SUCCESS;
-    while (group->variant_count > 0 && code == MPI_SUCCESS)
-        code = MPI_Comm_free(&group->variants[--group->variant_count].comm);
+    while (group->variant_count > 0 && code == MPI_SUCCESS) {
+        ct_variant *variant = &group->variants[--group->variant_count];
+        free(variant->settings);
+        code = MPI_Comm_free(&variant->comm);
+    }
     return code;
 }
 
@@ -112,6 +116,7 @@ int ct_group_release(int slot)
     int code = ct__forget_variants(group);
     free(group->variants);
     group->variants = NULL;
+    group->variant_capacity = 0;
     ct__groups[slot].made = false;
     return code == MPI_SUCCESS ? MPI_Comm_free(&group->comm) : code;
 }
@@ -120,11 +125,17 @@ int ct_group_reserve(ct_group *group, const ct_request *request)
 {
     if (!ct_control_by_communicator())
         return MPI_SUCCESS;
-    if (group->variants == NULL)
-        group->variants = malloc(sizeof *group->variants * CT_MAX_VARIANTS);
-    if (group->variants == NULL)
-        return MPI_ERR_NO_MEM;
-    return group->variant_count + request->choice_count > CT_MAX_VARIANTS ? ct__forget_variants(group) : MPI_SUCCESS;
+    int code = MPI_SUCCESS, needed = request->choice_count > CT_USUAL_VARIANTS ? request->choice_count : CT_USUAL_VARIANTS;
+    if (group->variant_count + request->choice_count > needed)
+        code = ct__forget_variants(group);
+    if (code == MPI_SUCCESS && needed > group->variant_capacity) {
+        ct_variant *larger = realloc(group->variants, sizeof *larger * (size_t)needed);
+        if (larger == NULL)
+            return MPI_ERR_NO_MEM;
+        group->variants = larger;
+        group->variant_capacity = needed;
+    }
+    return code;
 }
 
 static bool ct__same(const ct_variant *variant, const ct_choice *choice)
@@ -156,10 +167,12 @@ int ct_group_variant(ct_group *group, const ct_choice *choice, MPI_Comm *comm)
     int restored = ct_control_restore(choice->settings, choice->setting_count);
     if (code != MPI_SUCCESS || restored != MPI_SUCCESS)
         return code == MPI_SUCCESS ? restored : code;
-    ct_variant *variant = &group->variants[group->variant_count++];
-    variant->setting_count = choice->setting_count;
-    for (int i = 0; i < choice->setting_count; i++)
-        variant->settings[i] = choice->settings[i];
-    variant->comm = *comm;
+    size_t size = sizeof *choice->settings * (size_t)choice->setting_count;
+    ct_setting *settings = malloc(size);
+    if (settings == NULL)
+        return MPI_ERR_NO_MEM;
+    memcpy(settings, choice->settings, size);
+    group->variants[group->variant_count++] =
+        (ct_variant){.setting_count = choice->setting_count, .settings = settings, .comm = *comm};
     return MPI_SUCCESS;
 }

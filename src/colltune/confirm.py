@@ -15,6 +15,8 @@ from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
 from colltune.verify.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge, untried
 
+# Statuses that say something of one scenario, and nothing of the choice elsewhere.
+_HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
 # Answers on one choice alone, in place of a comparison, after which a scenario is given up.
 _MOST_ALONE = 3
 # So many candidates have a first look at once: they tell how far the expected costs of the others are off.
@@ -134,7 +136,8 @@ class Confirmation:
         compared = self.baseline(point.scenario)
         for sample in samples:
             why = f"{sample.choice} was {sample.status} when measured again"
-            if sample.status is Status.INAPPLICABLE or (sample.status is not Status.OK and sample.choice == compared):
+            why += f" ({sample.detail})" if sample.status is Status.UNMEASURED else ""
+            if sample.status in _HERE_ALONE or (sample.status is not Status.OK and sample.choice == compared):
                 self._failed[point.scenario] = why
             elif sample.status is not Status.OK:
                 self._untrusted[point.scenario.collective, sample.choice] = why

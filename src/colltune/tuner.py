@@ -15,7 +15,7 @@ from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.model import Model
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample
+from colltune.core.sample import Sample, Status
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
@@ -328,6 +328,7 @@ def _measure(
         if spaces:
             campaign.packer = packer_of(source, topology, next(iter(spaces)), workbench.ppn, listener.note)
         outcome = campaign.run()
+        _tell_refused(outcome.samples, listener)
         if outcome.interrupted:
             source.kill()
     finally:
@@ -342,6 +343,14 @@ def _measure(
         "inside_collectives_s": source.inside_s,
     }
     return outcome, models, share
+
+
+def _tell_refused(samples: Sequence[Sample], listener: Listener) -> None:
+    refused = {sample.scenario: sample.detail for sample in samples if sample.status is Status.UNMEASURED}
+    if refused:
+        scenario, why = next(iter(refused.items()))
+        count = "1 point" if len(refused) == 1 else f"{len(refused)} points"
+        listener.note(f"the agent refused {count}, left to the library's default, as {scenario}: {why}")
 
 
 def _topology(workbench: Workbench, options: TuneOptions, listener: Listener) -> Topology:

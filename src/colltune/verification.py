@@ -73,16 +73,19 @@ def verify(
     effort: Effort = EFFORT,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     deadline_s: float = math.inf,
+    note: Callable[[str], None] = lambda _note: None,
 ) -> list[Comparison]:
     """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
 
     With ``osu`` these programs measure in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
-    each kind, where more would not be over by ``deadline_s`` (of time.monotonic). Raises LaunchError where a launch
-    fails: then the file is not in order, whatever its speed.
+    each kind, where more would not be over by ``deadline_s`` (of time.monotonic). ``note`` hears of the scenarios that
+    the agent refused to measure. Raises LaunchError where a launch fails: then the file is not in order, whatever its
+    speed.
     """
     variables = tuning.variables_at(directory)
     order = random.Random(seed)
     times: dict[bool, defaultdict[Scenario, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
+    refused: dict[Scenario, str] = {}
     started_s = time.monotonic()
     for launch in range(launches):
         each_s = (time.monotonic() - started_s) / max(launch, 1)
@@ -91,12 +94,14 @@ def verify(
         for position, tuned in enumerate(order.sample((True, False), 2)):
             setting = variables if tuned else {}
             if osu is None:
-                found = _medians_of_launch(bench, setting, scenarios, seed + launch, effort)
+                found = _medians_of_launch(bench, setting, scenarios, seed + launch, effort, refused)
             else:
                 found = osu.medians(bench.command, setting, bench.process_environment, scenarios)
             for scenario, time_s in found.items():
                 times[tuned][scenario].append(time_s)
             progress(2 * launch + position + 1, 2 * launches)
+    for scenario, why in refused.items():
+        note(f"{scenario} was not measured: {why}")
     sides = {
         (s, tuning.rule_sets[s.collective].evaluate(s)): (times[False][s], times[True][s])
         for s in scenarios
@@ -106,13 +111,22 @@ def verify(
 
 
 def _medians_of_launch(
-    bench: Workbench, variables: Mapping[str, str], scenarios: Sequence[Scenario], seed: int, effort: Effort
+    bench: Workbench,
+    variables: Mapping[str, str],
+    scenarios: Sequence[Scenario],
+    seed: int,
+    effort: Effort,
+    refused: dict[Scenario, str],
 ) -> dict[Scenario, float]:
+    """``refused`` takes what the agent would not measure, and why."""
     found: dict[Scenario, float] = {}
     with closing(bench.live_source(seed, variables)) as source:
         for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
             if samples and samples[0].status is Status.INAPPLICABLE and samples[0].detail != REFUSED:
                 continue  # there is no such call, with or without a file: less than one element for each rank
+            if samples and samples[0].status is Status.UNMEASURED:
+                refused[point.scenario] = samples[0].detail
+                continue
             if not samples or samples[0].status is not Status.OK:
                 what = samples[0].status if samples else "lost"
                 raise LaunchError(f"{point.scenario} was {what} with {dict(variables)}", "Run `colltune check`")

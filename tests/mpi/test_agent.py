@@ -17,7 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import QUIET
 
-from colltune.core.scenario import COLLECTIVES, REDUCTIONS
+from colltune.catalog import load
+from colltune.catalog.read import known_versions
+from colltune.core.choice import Choice
+from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
+from colltune.core.space import Point, message_sizes
+from colltune.measure.contract import Effort
+from colltune.measure.live import UNREAD_BYTES
+from colltune.measure.request import Request
+from colltune.measure.resolve import Settings
 from colltune.mpi.installation import Installation
 from colltune.native_build import source_directory
 
@@ -126,10 +134,13 @@ BROKEN = [
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice==3",
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=A=",
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=A=99999999999",
-    f"measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice={'A' * 200}=1",
-    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 " + "choice= " * 65,
-    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=" + "MPIR_CVAR_BCAST_INTRA_ALGORITHM=1," * 13,
-    f"measure id=1 collective={'x' * 40} bytes=8 ppn=1 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=0=1",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 names=A choice=1=1",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 names=A choice=-1=1",
+    "measure id=1 collective= bytes=8 ppn=1 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 most=100000 " + "choice= " * 11_000,
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=\0",
+    "\0",
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 unknown=1 choice=",
 ]
 
@@ -145,8 +156,12 @@ def test_a_session_of_good_and_broken_requests_is_clean_under_sanitizers(talk: T
     good.append(request(len(good) + 1, "nonsense", 8, 2))
     good.append(request(len(good) + 1, "reduce", 64, 2, "0", "root=1", "osu=1", "choice="))
     flat = "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE=0,MPIR_CVAR_BCAST_INTRA_ALGORITHM=1"
-    choices = ["choice=", f"choice={flat}", "choice=NO_SUCH=1", *["choice="] * 61]
+    choices = ["choice=", f"choice={flat}", "choice=NO_SUCH=1", *["choice="] * 297]
     good.append(request(len(good) + 1, "bcast", 64, 2, "0", *choices))
+    good.append(request(len(good) + 1, "bcast", 64, 2, "0", f"choice={','.join([flat] * 20)}", f"choice={'A' * 200}=1"))
+    names = "names=MPIR_CVAR_BCAST_DEVICE_COLLECTIVE,NO_SUCH,MPIR_CVAR_BCAST_INTRA_ALGORITHM"
+    good.append(request(len(good) + 1, "bcast", 64, 2, "0", names, "choice=0=0,2=1", "choice=1=1"))
+    good.append(request(len(good) + 1, "x" * 40, 64, 2))
     assert len(good) > 3 * len(BROKEN)
     lines = [line for pair in itertools.zip_longest(good, BROKEN) for line in pair if line is not None]
     answers = talk(sanitized_agent, 2, lines)
@@ -154,6 +169,10 @@ def test_a_session_of_good_and_broken_requests_is_clean_under_sanitizers(talk: T
     assert sum(line.startswith("error ") for line in answers) == len(BROKEN)
     bad = {line for line in answers if "status=wrong" in line}
     assert not bad
+    assert sum(line.startswith(f"result id={len(good) - 3} ") for line in answers) == 300
+    by_place = [line.split(" detail=")[-1] for line in answers if line.startswith(f"result id={len(good) - 1} ")]
+    assert " status=ok " in by_place[0]
+    assert by_place[1] == "no-control-variable:NO_SUCH"
 
 
 @settings(max_examples=4, deadline=None)
@@ -166,8 +185,19 @@ def test_garbage_is_refused_line_by_line(talk: Talk, sanitized_agent: Path, data
     assert done(answers) == [5]
 
 
-def test_a_line_longer_than_any_request_ends_the_agent_in_good_order(talk: Talk, sanitized_agent: Path) -> None:
-    assert talk(sanitized_agent, 2, [], b"x" * ((1 << 18) - 1)) == []
+def test_an_agent_hears_what_follows_a_zero_byte_or_a_long_line(talk: Talk, sanitized_agent: Path) -> None:
+    last = b"\0\0\nmeasure id=1 \0\n" + b"x" * (1 << 18) + b"\n" + request(9, "bcast", 8, 2).encode() + b"\n"
+    answers = talk(sanitized_agent, 2, [], last)
+    errors = [line for line in answers if line.startswith("error ")]
+    assert [line.split()[1] for line in errors] == ["id=-1", "id=1", "id=-1"]
+    assert ["zero byte" in line for line in errors] == [True, True, False]
+    assert done(answers) == [9]
+
+
+def test_an_input_that_ends_in_the_midst_of_a_line_ends_the_agent_in_good_order(
+    talk: Talk, sanitized_agent: Path
+) -> None:
+    assert talk(sanitized_agent, 2, [], b"x" * (1 << 18)) == []
     assert talk(sanitized_agent, 2, []) == []
     assert talk(sanitized_agent, 2, [], b"measure id=1 cut off") == []
 
@@ -196,7 +226,19 @@ def test_more_shapes_than_communicators_are_kept(talk: Talk, agent: Path) -> Non
 
 
 WORDS = st.sampled_from(
-    ["measure", "id=1", "ppn=2", "nodes=0", "nodes=0-3,9", "choice=", "choice=KNOWN_A=1", "collective=bcast", "bytes=8"]
+    [
+        "names=KNOWN_A,B",
+        "choice=0=3",
+        "measure",
+        "id=1",
+        "ppn=2",
+        "nodes=0",
+        "nodes=0-3,9",
+        "choice=",
+        "choice=KNOWN_A=1",
+        "collective=bcast",
+        "bytes=8",
+    ]
 )
 NOISE = st.text(st.sampled_from("=,-09 aKNOW_"), max_size=30)
 
@@ -244,6 +286,39 @@ def test_a_hundred_thousand_changed_requests_are_read_or_refused(reader: Path, s
     assert run.returncode == 0, run.stderr[-3000:]
     read_count = int(run.stdout.split()[0])
     assert 1000 < read_count < 99_000  # both ways are taken
+
+
+SHAPES = [(nodes, ppn) for nodes in (1, 2, 3, 4, 5, 64, 1024) for ppn in (1, 2, 3, 4, 128) if nodes * ppn > 1]
+
+
+@pytest.mark.parametrize(
+    ("library", "version"), [(name, v) for name in ("mpich", "openmpi") for v in known_versions(name)]
+)
+def test_the_largest_request_of_every_catalogue_is_read(reader: Path, library: str, version: str) -> None:
+    """A point of all choices of a collective is larger than those of any shape and size."""
+    catalogue = load(library, version)
+    levels = ("single", "multiple")
+    lines, expected = [], []
+
+    def settings(name: str, choice: Choice) -> Settings:
+        # The reader of the tests knows names that begin so; no value is longer than this one.
+        return tuple((f"KNOWN_{variable}", -(2**31)) for variable, _ in catalogue.settings(name, choice))
+
+    for number, name in enumerate(catalogue.entries):
+        choices = catalogue.choices(name)
+        sizes = message_sizes(name, 1, 1 << 26)
+        scenarios = [Scenario(name, nodes, ppn, size) for nodes, ppn in SHAPES for size in sizes]
+        assert all(set(catalogue.legal(s, level)) <= set(choices) for s in scenarios for level in levels)
+        scattered = tuple(range(0, 2048, 2))  # no two beside each other: the longest way to name 1,024 nodes
+        point = Point(Scenario(name, 1024, 128, 1 << 26), choices)
+        text = Request(number, 0, point, Effort(), scattered, 3600.0).text(settings, 2**31 - 1)
+        assert len(text) < UNREAD_BYTES / 2
+        lines.append(text)
+        known = [settings(name, choice) for choice in choices]
+        expected.append([",".join(f"{len(n)}:{value}" for n, value in some) + "/" for some in known])
+    answers = read(reader, lines)
+    assert all(answer.startswith("ok ") for answer in answers), answers
+    assert [answer.split(" choice=")[1:] for answer in answers] == expected
 
 
 def read(reader: Path, lines: Sequence[str]) -> list[str]:

@@ -12,11 +12,11 @@
 /* Names that begin with KNOWN_ are there; the number of a variable is its name's length. */
 int ct_control_find(const char *name) { return strncmp(name, "KNOWN_", 6) == 0 ? (int)strlen(name) : -1; }
 
-static void show(const char *line)
+static void show(const char *line, size_t length)
 {
     ct_request r;
     char why[160];
-    if (!ct_request_parse(line, &r, why, sizeof why)) {
+    if (!ct_request_parse(line, length, &r, why, sizeof why)) {
         printf("no %s\n", why);
         return;
     }
@@ -28,7 +28,7 @@ static void show(const char *line)
         printf(" choice=");
         for (int s = 0; s < r.choices[i].setting_count; s++)
             printf("%s%d:%d", s == 0 ? "" : ",", r.choices[i].settings[s].variable, r.choices[i].settings[s].value);
-        printf("/%s", r.choices[i].missing);
+        printf("/%s", r.choices[i].missing == NULL ? "" : r.choices[i].missing);
     }
     printf("\n");
     ct_request_free(&r);
@@ -83,19 +83,20 @@ static int fuzz(long count)
         "measure id=77 collective=reduce_scatter bytes=4096 ppn=1 nodes=0 root=3 osu=1 seed=12 width_ppm=50000 limit_s=9 "
         "choice= choice=KNOWN_A=1,KNOWN_LONGER=-3 choice=MISSING=2,KNOWN_B=1",
         "measure id=0 collective=barrier choice= ppn=1 nodes=0",
+        "measure id=8 collective=bcast ppn=1 nodes=0 names=KNOWN_A,GONE,KNOWN_B choice=0=3,2=-1 choice=1=4 names=KNOWN_C choice=3=1",
     };
     long read = 0;
     for (long i = 0; i < count; i++) {
         char line[4096], why[160];
-        strcpy(line, SEEDS[draw(3)]);
+        strcpy(line, SEEDS[draw(sizeof SEEDS / sizeof *SEEDS)]);
         size_t length = strlen(line);
         for (unsigned rounds = 1 + draw(3); rounds > 0; rounds--)
             length = mutate(line, length, sizeof line);
         char *exact = strdup(line); /* so that a read behind the end is seen */
         ct_request request;
-        if (ct_request_parse(exact, &request, why, sizeof why)) {
-            if (request.node_count < 1 || request.choice_count < 1 || request.choice_count > CT_MAX_CHOICES ||
-                request.fewest > request.most || request.ppn < 1 || request.id < 0)
+        if (ct_request_parse(exact, length, &request, why, sizeof why)) {
+            if (request.node_count < 1 || request.choice_count < 1 || request.fewest > request.most ||
+                request.ppn < 1 || request.id < 0)
                 abort();
             ct_request_free(&request);
             read++;
@@ -110,14 +111,17 @@ static int fuzz(long count)
 
 int main(int argc, char **argv)
 {
-    static char line[1 << 20];
+    char *line = NULL;
+    size_t capacity = 0;
     if (argc == 3) {
         state = strtoul(argv[1], NULL, 10) * 2 + 1;
         return fuzz(strtol(argv[2], NULL, 10));
     }
-    while (fgets(line, sizeof line, stdin) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        show(line);
+    for (ssize_t length; (length = getline(&line, &capacity, stdin)) > 0;) {
+        length -= line[length - 1] == '\n';
+        line[length] = '\0';
+        show(line, (size_t)length);
     }
+    free(line);
     return 0;
 }

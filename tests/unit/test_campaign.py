@@ -241,6 +241,26 @@ def test_an_inapplicable_choice_is_tried_at_every_scenario_but_once(budget_s: fl
     assert {s.status for s in bench.journal if s.choice == TREE and s.scenario.nodes == 1} == {Status.OK}
 
 
+@pytest.mark.parametrize("budget_s", [AMPLE_S, 0.05])
+@pytest.mark.parametrize("all_of_them", [False, True])
+def test_a_refused_point_is_recorded_once_and_the_campaign_goes_on(budget_s: float, *, all_of_them: bool) -> None:
+    def refused(scenario: Scenario, choice: Choice) -> float | Status:
+        gone = all_of_them or scenario.nodes == 3
+        return Status.UNMEASURED if gone else true_time_s(scenario, choice)
+
+    bench = Bench(["bcast", "allreduce"], truth=refused, budget_s=budget_s)
+    outcome = bench.run()
+    assert set(bench.measured.values()) == {1}
+    assert broken_choices(bench.journal) == set()
+    assert not outcome.interrupted
+    statuses = {sample.scenario.nodes == 3: sample.status for sample in bench.journal}
+    assert statuses.get(True, Status.UNMEASURED) is Status.UNMEASURED
+    assert statuses[False] is (Status.UNMEASURED if all_of_them else Status.OK)
+    again = Bench(["bcast", "allreduce"], truth=refused, known=outcome.samples, budget_s=budget_s)
+    again.run()
+    assert not set(again.measured) & set(bench.measured)
+
+
 @pytest.mark.parametrize("stop", [StopRequestedError, KeyboardInterrupt])
 @pytest.mark.parametrize("budget_s", [AMPLE_S, 0.05])
 def test_a_stop_from_outside_leaves_what_was_measured(stop: type[BaseException], budget_s: float) -> None:

@@ -116,6 +116,26 @@ def test_a_candidate_that_ends_the_job_is_refused_wherever_it_stands() -> None:
     assert len(launches.sources) == 1
 
 
+class Refuses(SimulatedSource):
+    """As a live source whose agent refuses the points of one size."""
+
+    def measure(self, points: object, effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point, samples in super().measure(points, effort):  # type: ignore[arg-type]
+            if point.scenario.size_bytes == 64:
+                why = "no memory for a request"
+                yield point, [Sample(s.scenario, s.choice, Status.UNMEASURED, detail=why) for s in samples]
+            else:
+                yield point, samples
+
+
+def test_a_point_that_the_agent_refuses_is_not_proven_and_the_others_are() -> None:
+    results = Launches(Refuses).confirmation().run(candidates(FAST), math.inf)
+    by_size = {result.scenario.size_bytes: result for result in results}
+    assert by_size[8].verdict is by_size[512].verdict is Verdict.KEPT
+    assert by_size[64].verdict is Verdict.REFUSED
+    assert by_size[64].reason.endswith("was unmeasured when measured again (no memory for a request)")
+
+
 class EndsTogether(SimulatedSource):
     """The job ends whenever the two are measured side by side, and neither alone is to blame."""
 

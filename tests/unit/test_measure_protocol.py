@@ -98,8 +98,6 @@ def test_words_of_others_are_passed_over() -> None:
         "done id=1",
         "done id=1 inside_us=nan",
         "done id=1 inside_us=1",
-        "error id=1 no such nodes or ppn in this job",
-        "error id=-1 cannot read the field",
     ],
 )
 def test_what_breaks_the_protocol_is_a_measurement_error_that_shows_it(line: str) -> None:
@@ -147,6 +145,64 @@ def test_any_words_give_samples_or_an_error_of_ours(lines: list[str], again: lis
         assert sample.choice in POINT.choices
         assert (sample.status is Status.OK) == bool(sample.times_s)
         assert all(0.0 <= time_s < math.inf for time_s in sample.times_s)
+
+
+OTHER = Point(Scenario("bcast", 1, 2, 128), (DEFAULT, TREE))
+
+
+@pytest.mark.parametrize("who", ["id=1", "id=-1"])
+def test_a_refused_request_costs_its_point_and_nothing_else(who: str) -> None:
+    refusal = f"error {who} cannot read the field choice=A"
+    samples, source = hear([refusal, *[line.replace("id=1", "id=2") for line in SAID]], points=[POINT, OTHER])
+    if who == "id=-1":  # two were at the agent: each is asked for again, alone
+        launches = [[refusal], [refusal, *[line.replace("id=1", "id=4") for line in SAID]]]
+        samples, source = hear(*launches, points=[POINT, OTHER])
+    found = {(s.scenario.size_bytes, s.choice): (s.status, s.detail) for s in samples}
+    assert len(found) == len(samples) == 4
+    assert found[64, DEFAULT] == found[64, TREE] == (Status.UNMEASURED, "cannot read the field choice=A")
+    assert found[128, DEFAULT] == (Status.OK, "")
+    assert source.launches == (1 if who == "id=1" else 2)
+
+
+def test_an_agent_that_refuses_everything_is_asked_once_for_each_point() -> None:
+    refusals = [f"error id={number} no such nodes or ppn in this job" for number in range(1, 5)]
+    samples, source = hear(refusals, points=[POINT, OTHER, POINT, OTHER])
+    assert [s.status for s in samples] == [Status.UNMEASURED] * 8
+    assert {s.times_s for s in samples} == {()}
+    assert source.launches == 1
+    samples, source = hear(["error id=-1 no memory for a request"], points=[POINT])
+    assert [s.status for s in samples] == [Status.UNMEASURED] * 2
+
+
+def test_requests_that_may_be_unread_are_less_than_a_launcher_passes_on() -> None:
+    """Hydra ends a job that leaves 64 KiB of its input unread."""
+    many = tuple(Choice(f"tree{number}") for number in range(400))
+    points = [Point(Scenario("bcast", 1, 2, size), many) for size in (8, 16, 32)]
+    agents: list[Scripted] = []
+    names = tuple((f"MPIR_CVAR_EXAMPLE_{'X' * 40}_{number}", 12345) for number in range(8))
+
+    def results(number: int) -> list[str]:
+        said = [f"trying id={number} choice={choice}" for choice in range(len(many))]
+        said += [f"result id={number} choice={c} status=ok cost_us=1 times_ns=5" for c in range(len(many))]
+        return [*said, f"done id={number} inside_us=1"]
+
+    def launch(*_: object) -> Scripted:
+        agents.append(Scripted(results(1) + results(2) + results(3)))
+        return agents[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "AgentProcess", launch)
+        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: names, seed=1), ENVIRONMENT)
+        answers = source.measure(points, Effort())
+        next(answers)
+        assert [len(line) < 1 << 15 for line in agents[0].sent] == [True] * len(agents[0].sent)
+        assert len(list(answers)) == 2
+        longer = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: names * 3, seed=1), ENVIRONMENT)
+        sent = [s for _, samples in longer.measure(points[:1], Effort()) for s in samples]
+    assert len(agents) == 1 + 1
+    assert agents[1].sent == []
+    assert {s.status for s in sent} == {Status.UNMEASURED}
+    assert "launchers pass on 32768 B" in sent[0].detail
 
 
 def test_a_job_that_ends_before_it_begins_is_started_once_more() -> None:

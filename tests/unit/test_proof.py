@@ -27,6 +27,7 @@ from colltune.measure.simulated import SimulatedSource
 from colltune.proof import Proof
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, Tuning
+from colltune.verification import verify
 from colltune.verify.gate import GateResult, Verdict
 from colltune.workbench import Workbench
 
@@ -303,3 +304,17 @@ def test_a_rule_of_the_test_is_what_is_in_force() -> None:
     assert rules.evaluate(BESIDE) == DEFAULT
     assert isinstance(rules.rules[0], Rule)
     assert rules.basis is SizeBasis.MESSAGE
+
+
+def test_a_verification_goes_on_without_what_the_agent_refuses_and_names_it() -> None:
+    def partly(scenario: Scenario, choice: Choice) -> float | Status:
+        return Status.UNMEASURED if scenario == MINE else usual(scenario, choice)
+
+    bench = Bench(cast("Times", partly))
+    tuning = bench.emit({"bcast": RuleSet.always("bcast", SizeBasis.TOTAL, FAST)})
+    notes: list[str] = []
+    found = verify(cast("Workbench", bench), tuning, Path("nowhere"), [MINE, BESIDE], 3, 1, note=notes.append)
+    assert [comparison.scenario for comparison in found] == [BESIDE]
+    assert len(notes) == 1
+    assert str(MINE) in notes[0]
+    assert "was not measured" in notes[0]

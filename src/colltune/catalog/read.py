@@ -40,6 +40,11 @@ def load(library: str, version: str) -> Catalogue:
     return _catalogue(library, used, warning)
 
 
+def known_versions(library: str) -> tuple[str, ...]:
+    """The versions that the catalogue of ``library`` tells apart, ascending."""
+    return tuple(_table(library)["versions"])
+
+
 @cache
 def _table(library: str) -> dict[str, Any]:
     return tomllib.loads(resources.files("colltune.catalog").joinpath(f"{library}.toml").read_text("utf-8"))

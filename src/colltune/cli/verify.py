@@ -51,6 +51,7 @@ def verify(
     bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)
     programs = None if osu is None else OsuBenchmarks.find(osu, list(tuning.rule_sets))
     scenarios = scenarios_to_verify(tuning, tuned_sizes(tuned), bench)
+    console = make_console()
     comparisons = run_verify(
         bench,
         tuning,
@@ -60,8 +61,8 @@ def verify(
         seed,
         osu=programs,
         effort=replace(EFFORT, convention=Convention(convention)),
+        note=lambda note: console.print(note),
     )
-    console = make_console()
     console.print(comparisons_table(comparisons))
     for line in _summary(comparisons, launches):
         console.print(line)

@@ -18,6 +18,7 @@ class Status(StrEnum):
     WRONG = "wrong"  # it ran, and the result was not the right one
     CRASHED = "crashed"  # it ended the job
     HUNG = "hung"  # it did not come back within the watchdog's time
+    UNMEASURED = "unmeasured"  # the agent refused the request; `Sample.detail` says why. Nothing is known of the choice
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError, MeasurementError
@@ -15,6 +14,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort
+from colltune.measure.request import Request, read_index, read_seconds
 from colltune.measure.resolve import Settings, resolve_settings
 
 __all__ = ["LivePlan", "LiveSource", "Settings", "resolve_settings"]
@@ -23,8 +23,9 @@ __all__ = ["LivePlan", "LiveSource", "Settings", "resolve_settings"]
 _QUEUED = 2
 # Launches in a row that may end before a request is begun: one can be bad luck, as a node that goes down.
 _BARREN_LAUNCHES = 2
-# Beyond the host's patience, after which ranks end themselves: nobody else would, if the host has died too.
-_LIMIT_MARGIN_S = 15
+# Bytes at the agent that it may not have read yet. Beyond 64 KiB MPICH's launcher ends the job: "process reading stdin
+# too slowly".
+UNREAD_BYTES = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -46,25 +47,6 @@ class LivePlan:
     on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None
 
 
-@dataclass
-class _Request:
-    id: int
-    ticket: int
-    point: Point
-    effort: Effort
-    nodes: tuple[int, ...]
-    deadline_s: float  # seconds of silence allowed
-    alone: bool = False  # a suspect: nothing else is measured beside it
-    tried: int = -1  # the last choice that the agent began
-    heard_s: float = 0.0  # when the agent was last heard on it
-    began_s: float = 0.0
-    samples: dict[Choice, Sample] = field(default_factory=dict)
-
-    @property
-    def place(self) -> tuple[tuple[int, ...], int]:
-        return self.nodes, self.point.scenario.ppn
-
-
 class LiveSource:
     """A Source on a running MPI job, and one that measures on disjoint nodes at once."""
 
@@ -76,8 +58,8 @@ class LiveSource:
         self._next_id = self._next_ticket = 0
         self._barren = 0
         self._ended: set[tuple[str, Choice]] = set()  # choices that ended a job of this source
-        self._held: deque[_Request] = deque()  # to be sent, in this order
-        self._flying: dict[int, _Request] = {}  # at the agent, in the order of sending
+        self._held: deque[Request] = deque()  # to be sent, in this order
+        self._flying: dict[int, Request] = {}  # at the agent, in the order of sending
         self._ready: deque[tuple[int, Point, list[Sample]]] = deque()
         self.launches = 0
         self.inside_s = 0.0  # first ranks' time inside calls of the collectives: trials, warm-up and timed ones
@@ -159,9 +141,9 @@ class LiveSource:
 
     def _request(
         self, ticket: int, point: Point, effort: Effort, nodes: tuple[int, ...], *, alone: bool = False
-    ) -> _Request:
+    ) -> Request:
         deadline_s = self._plan.silence_s + 5.0 * effort.box_s * len(point.choices)
-        return _Request(0, ticket, point, effort, nodes, deadline_s, alone)
+        return Request(0, ticket, point, effort, nodes, deadline_s, alone)
 
     def _send_held(self) -> None:
         while self._held and self._may_send(self._held[0]):
@@ -172,12 +154,25 @@ class LiveSource:
                 continue
             self.start()
             assert self._agent is not None
+            request.id, request.heard_s, request.began_s = self._next_id + 1, time.monotonic(), time.monotonic()
+            text = request.text(self._plan.settings, self._random.getrandbits(31))
+            request.size_bytes = len(text) + 1
+            if self._unread and request.size_bytes + sum(r.size_bytes for r in self._unread) > UNREAD_BYTES:
+                self._held.appendleft(request)
+                return
             self._next_id += 1
-            request.id, request.heard_s, request.began_s = self._next_id, time.monotonic(), time.monotonic()
+            if request.size_bytes > UNREAD_BYTES:
+                self._decline(request, f"a request of {request.size_bytes} B; launchers pass on {UNREAD_BYTES} B")
+                continue
             self._flying[request.id] = request
-            self._agent.send(self._format_request(request))
+            self._agent.send(text)
 
-    def _may_send(self, request: _Request) -> bool:
+    @property
+    def _unread(self) -> list[Request]:
+        """The requests that the agent may not have read yet."""
+        return [request for request in self._flying.values() if request.tried < 0]
+
+    def _may_send(self, request: Request) -> bool:
         """Whether all those are answered that share a node with it, but for one on the very same ranks."""
         if self._flying and (request.alone or any(other.alone for other in self._flying.values())):
             return False
@@ -185,9 +180,9 @@ class LiveSource:
         sharing = [other for other in self._flying.values() if not nodes.isdisjoint(other.nodes)]
         return len(sharing) < _QUEUED and all(other.place == request.place for other in sharing)
 
-    def _running(self) -> list[_Request]:
+    def _running(self) -> list[Request]:
         """The requests that the agent is at: of those on one place, the first."""
-        first: dict[tuple[tuple[int, ...], int], _Request] = {}
+        first: dict[tuple[tuple[int, ...], int], Request] = {}
         for request in self._flying.values():
             first.setdefault(request.place, request)
         return list(first.values())
@@ -199,20 +194,6 @@ class LiveSource:
         """
         ended = {choice for collective, choice in self._ended if collective == point.scenario.collective}
         return Point(point.scenario, tuple(c for c in point.choices if c == DEFAULT or c not in ended))
-
-    def _format_request(self, request: _Request) -> str:
-        scenario, effort = request.point.scenario, request.effort
-        words = [
-            f"measure id={request.id} collective={scenario.collective} bytes={scenario.size_bytes}",
-            f"ppn={scenario.ppn} nodes={_format_nodes(request.nodes)}",
-            f"warm_up={effort.warm_up} fewest={effort.fewest} most={effort.most}",
-            f"box_us={round(effort.box_s * 1e6)} width_ppm={round(effort.relative_width * 1e6)}",
-            f"seed={self._random.getrandbits(31)} limit_s={int(request.deadline_s) + _LIMIT_MARGIN_S}",
-        ]
-        for choice in request.point.choices:
-            settings = self._plan.settings(scenario.collective, choice)
-            words.append("choice=" + ",".join(f"{name}={value}" for name, value in settings))
-        return " ".join(words)
 
     def _listen(self) -> None:
         """One line of the agent. Raises _AgentEndedError if it ends, or falls silent on a request."""
@@ -226,51 +207,88 @@ class LiveSource:
         if line is None:
             raise _AgentEndedError(Status.CRASHED, self._agent.stderr_text(), None)
         fields = parse_fields(line)
-        request = self._flying.get(int(fields["id"])) if fields.get("id", "").isdigit() else None
-        if request is None and fields[""] != "error":
+        request = self._flying.get(int(fields["id"])) if fields.get("id", "").isdecimal() else None
+        if fields[""] == "error" and (request is not None or fields.get("id") == "-1"):
+            self._refused(request, line.split(" ", 2)[-1])
+        if request is None or fields[""] == "error":
             return
         try:
-            if request is None or fields[""] == "error":
-                raise ValueError("the agent refused the request")
             self._hear(request, fields)
         except (KeyError, ValueError) as error:
-            where = request.point.scenario if request is not None else "a request"
             raise MeasurementError(
-                f"cannot read the agent's answer on {where}: {line[:200]!r}: {error!r}",
+                f"cannot read the agent's answer on {request.point.scenario}: {line[:200]!r}: {error!r}",
                 "This is a fault of colltune; please report it",
             ) from error
 
-    def _hear(self, request: _Request, fields: Mapping[str, str]) -> None:
+    def _hear(self, request: Request, fields: Mapping[str, str]) -> None:
         request.heard_s = time.monotonic()
         if fields[""] == "trying":
-            request.tried = _index(fields["choice"], request.point)
+            request.tried = read_index(fields["choice"], request.point)
             self._barren = 0
         elif fields[""] == "result":
             sample = self._sample(request, fields)
             request.samples[sample.choice] = sample
         elif fields[""] == "done":
-            self.inside_s += _seconds(fields["inside_us"])
+            self.inside_s += read_seconds(fields["inside_us"])
             samples = [request.samples[choice] for choice in request.point.choices]
-            del self._flying[request.id]
-            for follower in self._running():
-                if follower.place == request.place:
-                    follower.heard_s = follower.began_s = time.monotonic()
-            self._ready.append((request.ticket, request.point, samples))
+            self._answered(request, samples)
 
-    def _sample(self, request: _Request, fields: Mapping[str, str]) -> Sample:
+    def _answered(self, request: Request, samples: list[Sample]) -> None:
+        self._flying.pop(request.id, None)
+        for follower in self._running():
+            if follower.place == request.place:
+                follower.heard_s = follower.began_s = time.monotonic()
+        self._ready.append((request.ticket, request.point, samples))
+
+    def _refused(self, request: Request | None, why: str) -> None:
+        """The agent refused ``request``, or one that it could not tell the number of."""
+        suspects = [request] if request is not None else self._unread
+        if len(suspects) == 1:
+            self._decline(suspects[0], why)
+        elif suspects:
+            # Each is asked for alone, so that the next refusal is known to be its own.
+            lost = list(self._flying.values())
+            self._flying.clear()
+            self.kill()
+            again = [self._again(other, other.point, alone=other.alone or other in suspects) for other in lost]
+            self._held.extendleft(reversed(again))
+
+    def _decline(self, request: Request, why: str) -> None:
+        """``request`` is not measured; that costs its point and nothing else."""
+        self._barren = 0
+        scenario = request.point.scenario
+        self._plan.on_event("refused", {"scenario": str(scenario), "detail": why})
+        now_s = self._plan.clock()
+        self._answered(
+            request,
+            [
+                Sample(
+                    scenario,
+                    choice,
+                    Status.UNMEASURED,
+                    launch=self.launches,
+                    group=request.id,
+                    started_s=now_s,
+                    detail=why[:400],
+                )
+                for choice in request.point.choices
+            ],
+        )
+
+    def _sample(self, request: Request, fields: Mapping[str, str]) -> Sample:
         """Raises KeyError or ValueError for what the agent does not say."""
         status = Status(fields["status"])
-        times_s = tuple(_seconds(text, 1e-9) for text in fields.get("times_ns", "").split(",") if text)
+        times_s = tuple(read_seconds(text, 1e-9) for text in fields.get("times_ns", "").split(",") if text)
         if (status is Status.OK) != bool(times_s):
             raise ValueError(f"{len(times_s)} times with the status {status}")
         return Sample(
             scenario=request.point.scenario,
-            choice=request.point.choices[_index(fields["choice"], request.point)],
+            choice=request.point.choices[read_index(fields["choice"], request.point)],
             status=status,
             times_s=times_s,
-            back_to_back_s=_seconds(fields["b2b_us"]) if "b2b_us" in fields else None,
-            osu_mean_s=_seconds(fields["osu_us"]) if "osu_us" in fields else None,
-            cost_s=_seconds(fields["cost_us"]),
+            back_to_back_s=read_seconds(fields["b2b_us"]) if "b2b_us" in fields else None,
+            osu_mean_s=read_seconds(fields["osu_us"]) if "osu_us" in fields else None,
+            cost_s=read_seconds(fields["cost_us"]),
             launch=self.launches,
             group=request.id,
             started_s=self._plan.clock() - (time.monotonic() - request.began_s),
@@ -291,7 +309,7 @@ class LiveSource:
         suspects = running if end.request is None else [end.request]
         if all(request.tried < 0 for request in suspects):
             self._nothing_begun(suspects[0], end)
-        again: list[_Request] = []
+        again: list[Request] = []
         for request in lost:
             if suspects == [request] and request.tried >= 0:
                 again += self._blame(request, end)
@@ -300,7 +318,7 @@ class LiveSource:
                 again.append(self._again(request, request.point, alone=alone))
         self._held.extendleft(reversed(again))
 
-    def _nothing_begun(self, request: _Request, end: _AgentEndedError) -> None:
+    def _nothing_begun(self, request: Request, end: _AgentEndedError) -> None:
         self._barren += 1
         scenario = request.point.scenario
         if self._barren >= _BARREN_LAUNCHES and request.alone:
@@ -314,7 +332,7 @@ class LiveSource:
         else:
             self._plan.on_event("lost", {"scenario": str(scenario), "detail": end.detail})
 
-    def _blame(self, request: _Request, end: _AgentEndedError) -> list[_Request]:
+    def _blame(self, request: Request, end: _AgentEndedError) -> list[Request]:
         """What is still to be measured of the request that ended the job."""
         point = request.point
         choices = point.choices
@@ -339,14 +357,14 @@ class LiveSource:
         rest = tuple(choice for choice in choices if choice != culprit)
         return [self._again(request, replace(point, choices=rest), alone=request.alone)] if rest else []
 
-    def _again(self, request: _Request, point: Point, *, alone: bool) -> _Request:
+    def _again(self, request: Request, point: Point, *, alone: bool) -> Request:
         return self._request(request.ticket, point, request.effort, request.nodes, alone=alone)
 
 
 class _AgentEndedError(Exception):
     """``request``: the one that is known to have done it, or None."""
 
-    def __init__(self, status: Status, detail: str, request: _Request | None) -> None:
+    def __init__(self, status: Status, detail: str, request: Request | None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
@@ -355,29 +373,3 @@ class _AgentEndedError(Exception):
 
 def _shape(point: Point) -> tuple[int, int]:
     return point.scenario.nodes, point.scenario.ppn
-
-
-def _format_nodes(nodes: Sequence[int]) -> str:
-    """(0, 1, 2, 5) -> "0-2,5"."""
-    runs: list[list[int]] = []
-    for node in nodes:
-        if runs and node == runs[-1][1] + 1:
-            runs[-1][1] = node
-        else:
-            runs.append([node, node])
-    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
-
-
-def _index(text: str, point: Point) -> int:
-    index = int(text)
-    if not 0 <= index < len(point.choices):
-        raise ValueError(f"there is no choice {index}")
-    return index
-
-
-def _seconds(text: str, unit_s: float = 1e-6) -> float:
-    """A time as the agent writes it, in ``unit_s``. Raises ValueError for what is no duration."""
-    value = float(text) * unit_s
-    if not 0.0 <= value < math.inf:
-        raise ValueError(f"{text} is not a time")
-    return value
