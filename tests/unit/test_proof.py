@@ -33,7 +33,7 @@ from colltune.workbench import Workbench
 
 FAST, RING, TREE = Choice("nb"), Choice("ring"), parse_choice("alpha+tree(k=3)")
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 4, 4, "single")
-Times = Callable[[Scenario, Choice], float]
+Times = Callable[[Scenario, Choice], float | Status]
 # How many times as slow a scenario is under rules as the choice that they make there.
 Slowdown = Callable[[Mapping[str, RuleSet], Scenario], float]
 
@@ -63,11 +63,12 @@ class Bench:
     def live_source(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
         self.launches += 1
 
-        def truth(scenario: Scenario, choice: Choice) -> float:
-            if not variables:
-                return self.times(scenario, choice)
-            made = self.in_force[scenario.collective].evaluate(scenario)
-            return self.times(scenario, made) * self.slowed(self.in_force, scenario)
+        def truth(scenario: Scenario, choice: Choice) -> float | Status:
+            made = self.in_force[scenario.collective].evaluate(scenario) if variables else choice
+            time_s = self.times(scenario, made)
+            if isinstance(time_s, Status) or not variables:
+                return time_s
+            return time_s * self.slowed(self.in_force, scenario)
 
         return SimulatedSource(self.environment, truth, seed, self.launches)
 
@@ -310,7 +311,7 @@ def test_a_verification_goes_on_without_what_the_agent_refuses_and_names_it() ->
     def partly(scenario: Scenario, choice: Choice) -> float | Status:
         return Status.UNMEASURED if scenario == MINE else usual(scenario, choice)
 
-    bench = Bench(cast("Times", partly))
+    bench = Bench(partly)
     tuning = bench.emit({"bcast": RuleSet.always("bcast", SizeBasis.TOTAL, FAST)})
     notes: list[str] = []
     found = verify(cast("Workbench", bench), tuning, Path("nowhere"), [MINE, BESIDE], 3, 1, note=notes.append)
