@@ -5,6 +5,10 @@
 Tables: CSV, CSV.GZ or Parquet with the columns that ``colltune evaluate`` takes; those of benchmarks/data if none is
 given. Seed by seed over all tables, so that after every seed it leaves what it has in bench/learning.json (a flat
 object of named figures), learning_reach.csv, learning_stop.csv and learning_steps.csv; prints the figures at the end.
+Ours takes first looks of few repetitions, the published methods 20 at every pair. ``cost_ratio_OTHER`` compares them
+so, ``cost_ratio_OTHER_equal`` with 20 for both, and ``cost_ratio_OTHER_equal_few`` with 3 for the others (where
+--strategies names OTHER@3). random-log samples as random does; its forests learn the logarithm of the time.
+Tables that are left out are named, and counted as ``tables_left_out``.
 A tuning depends on its table, strategy and seed alone, so those of a strategy that did not change can be taken from an
 earlier learning_steps.csv (--reuse).
 """
@@ -21,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from colltune.core.errors import InputError
 from colltune.evaluate.compare import (
     cost_ratio,
     nonp2_ratio,
@@ -30,30 +35,47 @@ from colltune.evaluate.compare import (
     write_steps,
     write_table,
 )
+from colltune.evaluate.grid import Grid
 from colltune.evaluate.simulate import Run
 from colltune.evaluate.summary import Axis, by_strategy, curve, write_stops
 from colltune.evaluation import Plan, evaluate, load
-from colltune.strategies import NAMES, OURS, contestants, shown_as
+from colltune.strategies import NAMES, OURS, RANDOM_LOG, contestants, shown_as
 
 Figures = dict[str, float | int]
 DATA = Path(__file__).parent / "data"
 # Shares of what measuring everything costs, at which no other strategy may be ahead beyond the interval.
 BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+# Ours with as many repetitions at every pair as the published methods take, and these with as few as ours begins with.
+OURS_EQUAL = f"{OURS}@20"
+FEW = "@3"
+OTHERS = (*(name for name in NAMES if name != OURS), RANDOM_LOG)
 
 
-def figures(runs: Sequence[Run], ours: str = OURS) -> Figures:
+def figures(runs: Sequence[Run], left_out: int = 0) -> Figures:
+    """``left_out``: how many tables were not replayed."""
     reach = reach_by_grid(runs)
-    others = [name for name in NAMES if name != ours and any(strategy == name for _, strategy in reach)]
-    if not any(strategy == ours for _, strategy in reach):
-        return {"seeds": min(estimate.seeds for estimate in reach.values())}
-    found: Figures = {f"cost_ratio_{other}": round(cost_ratio(reach, ours, other), 4) for other in others}
-    found["stop_share"] = round(stop_share(runs, ours), 4)
-    found["nonp2_ratio"] = round(nonp2_ratio(runs, ours), 4)
-    for other in others:
-        found[f"behind_{other}"] = round(behind(runs, ours, other), 4)
+    there = {strategy for _, strategy in reach}
+    others = [name for name in OTHERS if name in there]
+    found: Figures = {}
+    if OURS in there:
+        found |= {f"cost_ratio_{key(other)}": round(cost_ratio(reach, OURS, other), 4) for other in others}
+        found["stop_share"] = round(stop_share(runs, OURS), 4)
+        found["nonp2_ratio"] = round(nonp2_ratio(runs, OURS), 4)
+        found |= {f"behind_{key(other)}": round(behind(runs, OURS, other), 4) for other in others}
+        for other in (name for name in OTHERS if name + FEW in there):
+            found[f"cost_ratio_{key(other)}_equal_few"] = round(cost_ratio(reach, OURS, other + FEW), 4)
+    if OURS_EQUAL in there:
+        found |= {f"cost_ratio_{key(other)}_equal": round(cost_ratio(reach, OURS_EQUAL, other), 4) for other in others}
+        found["stop_share_equal"] = round(stop_share(runs, OURS_EQUAL), 4)
     found["tables"] = len({grid for grid, _ in reach})
+    found["tables_left_out"] = left_out
     found["seeds"] = min(estimate.seeds for estimate in reach.values())
     return found
+
+
+def key(strategy: str) -> str:
+    """As it is written in the name of a figure."""
+    return strategy.replace("-", "_")
 
 
 def behind(runs: Sequence[Run], ours: str, other: str) -> float:
@@ -71,12 +93,12 @@ def behind(runs: Sequence[Run], ours: str, other: str) -> float:
     return float(np.mean(found)) if found else float("nan")
 
 
-def write(folder: Path, runs: Sequence[Run]) -> Figures:
+def write(folder: Path, runs: Sequence[Run], left_out: int) -> Figures:
     folder.mkdir(parents=True, exist_ok=True)
     write_steps(folder / "learning_steps.csv", runs)
     write_table(folder / "learning_reach.csv", reach_by_grid(runs))
     write_stops(folder / "learning_stop.csv", runs)
-    found = figures(runs)
+    found = figures(runs, left_out)
     (folder / "learning.json").write_text(json.dumps(found, indent=2) + "\n")
     return found
 
@@ -87,17 +109,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=25.0, help="end after this time with what there is; 0: never")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
-    parser.add_argument("--most-choices", type=int, default=60, help="leave out tables with more choices than this")
-    parser.add_argument("--strategies", default=",".join(NAMES))
+    parser.add_argument("--most-choices", type=int, default=0, help="leave out tables with more; 0: none is left out")
+    parser.add_argument("--strategies", default=",".join((OURS, *OTHERS, OURS_EQUAL)))
     parser.add_argument("--reuse", type=Path, default=None, help="learning_steps.csv with runs of other strategies")
     parser.add_argument("--out", type=Path, default=Path("bench"))
     options = parser.parse_args()
     tables = options.tables or [p for p in sorted(DATA.glob("*")) if is_timed(p)]
-    grids = [grid for grid in load(tables) if len(grid.choices) <= options.most_choices]
+    grids, left_out = replayed(load(tables), options.most_choices)
+    for grid in left_out:
+        print(f"left out: {grid.name} has {len(grid.choices)} choices; --most-choices 0 takes it in", file=sys.stderr)
     limit_s = 60.0 * options.minutes if options.minutes else float("inf")
     # Only our own stop is judged here.
     entrants = [
-        one if one.name == OURS else shown_as(one, one.name, replace(one.pace, to_stop=False))
+        one if one.name in (OURS, OURS_EQUAL) else shown_as(one, one.name, replace(one.pace, to_stop=False))
         for one in contestants(options.strategies.split(","))
     ]
     plan = Plan(entrants, options.seeds, limit_s, options.jobs)
@@ -109,12 +133,20 @@ def main() -> None:
     ]
 
     def keep(runs: Sequence[Run]) -> None:
-        print(write(options.out, [*earlier, *runs]), file=sys.stderr, flush=True)
+        print(write(options.out, [*earlier, *runs], len(left_out)), file=sys.stderr, flush=True)
 
     comparison = evaluate(grids, plan, keep=keep)
-    print(json.dumps(write(options.out, [*earlier, *comparison.runs]), indent=2))
+    print(json.dumps(write(options.out, [*earlier, *comparison.runs], len(left_out)), indent=2))
     if comparison.cut:
         print(f"cut off after {options.minutes} minutes: not every table has all seeds", file=sys.stderr)
+
+
+def replayed(grids: Sequence[Grid], most_choices: int) -> tuple[list[Grid], list[Grid]]:
+    """The tables that are compared on, and those left out for their number of choices. Raises InputError."""
+    kept = [grid for grid in grids if not most_choices or len(grid.choices) <= most_choices]
+    if not kept:
+        raise InputError(f"no table has at most {most_choices} choices", "Give a greater --most-choices")
+    return kept, [grid for grid in grids if grid not in kept]
 
 
 def is_timed(path: Path) -> bool:

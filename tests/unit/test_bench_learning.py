@@ -29,11 +29,15 @@ def table(path: Path) -> Path:
     return path
 
 
-def bench(*arguments: object) -> dict[str, float]:
-    command = [sys.executable, str(SCRIPT), *map(str, arguments), "--seeds", "2", "--minutes", "0", "--jobs", "1"]
+def ran(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *map(str, arguments), "--minutes", "0", "--jobs", "1"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+    return ended
+
+
+def bench(*arguments: object) -> dict[str, float]:
+    return json.loads(ran(*arguments, "--seeds", "2").stdout)
 
 
 def test_a_strategy_can_be_run_alone_and_compared_with_the_others_of_an_earlier_run(tmp_path: Path) -> None:
@@ -62,3 +66,32 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert seconds[0] == pytest.approx(seconds[1], rel=1e-4)
     with pytest.raises(InputError, match="no table of steps"):
         read_steps(data)
+
+
+def test_ours_is_compared_at_equal_repetitions_too_and_with_random_sampling_on_log_times(tmp_path: Path) -> None:
+    strategies = "ours,random,random-log,ours@20,random@3"
+    ran(table(tmp_path / "t.csv"), "--seeds", 1, "--strategies", strategies, "--out", tmp_path)
+    found = json.loads((tmp_path / "learning.json").read_text())
+    with (tmp_path / "learning_reach.csv").open(newline="") as file:
+        reach = {row["strategy"]: float(row["cost"]) for row in csv.DictReader(file)}
+    for figure, ours, other in (
+        ("cost_ratio_random", "ours", "random"),
+        ("cost_ratio_random_log", "ours", "random-log"),
+        ("cost_ratio_random_equal", "ours@20", "random"),
+        ("cost_ratio_random_log_equal", "ours@20", "random-log"),
+        ("cost_ratio_random_equal_few", "ours", "random@3"),
+    ):
+        assert found[figure] == pytest.approx(reach[ours] / reach[other], abs=1e-3), figure
+
+
+def test_tables_that_are_left_out_are_named_and_counted(tmp_path: Path) -> None:
+    tables = table(tmp_path / "t.csv"), table(tmp_path / "many.csv")
+    with tables[1].open("a") as file:
+        file.writelines(f"bcast,c{n},2,1,{size},9.0\n" for n in range(61) for size in (1, 2, 4))
+    options = ("--seeds", 1, "--strategies", "random", "--out", tmp_path)
+    done = ran(*tables, *options, "--most-choices", 60)
+    assert "left out: many/bcast has 63 choices" in done.stderr
+    assert json.loads(done.stdout) == {"tables": 1, "tables_left_out": 1, "seeds": 1}
+    done = ran(*tables, *options)
+    assert "left out" not in done.stderr
+    assert json.loads(done.stdout) == {"tables": 2, "tables_left_out": 0, "seeds": 1}

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from colltune.core.space import Point
 from colltune.evaluate.dataset import read_table
 from colltune.evaluate.grid import Grid
 from colltune.evaluate.metrics import Metrics
-from colltune.evaluate.simulate import Cost, Pace, Run, Step, simulate
+from colltune.evaluate.simulate import Cost, Pace, Pair, Run, Step, look_up, simulate
 from colltune.evaluate.summary import (
     Axis,
     at_place,
@@ -274,12 +275,47 @@ def test_strategies_are_found_by_name_once_each_and_with_the_scaling_asked_for()
         ("oracle", "there is no strategy"),
         ("no_such:x", "cannot load"),
         ("os:sep", "cannot be called"),
+        ("acclaim@none", "'none' is no number of repetitions"),
+        ("ours@21", "Give 1 to 20"),
     ):
         with pytest.raises(InputError, match=words):
             contestants([name])
 
 
-@pytest.mark.parametrize("name", ["ours", "acclaim", "fact", "random"])
+@pytest.mark.parametrize(("name", "repetitions"), [("ours@20", 20), ("ours@5", 5), ("random@3", 3), ("acclaim@3", 3)])
+def test_a_strategy_takes_the_repetitions_that_its_name_says(name: str, repetitions: int, tmp_path: Path) -> None:
+    [grid] = load([table(tmp_path / "t.csv")])
+    [contestant] = contestants([name])
+    assert contestant.name == name
+    learner = contestant(grid.space, 0)
+    looks: Counter[Pair] = Counter()
+    for group in range(12):
+        [point] = learner.ask(1)
+        samples = look_up(grid, point, Cost(), group, 0, looks)
+        assert {len(sample.times_s) for sample in samples} == {repetitions}
+        learner.tell(samples)
+    assert set(looks.values()) == {1}
+    assert learner.should_stop() is None
+    assert learner.model() is not None
+
+
+def test_random_sampling_on_log_times_asks_for_the_same_points_and_learns_their_logarithm(tmp_path: Path) -> None:
+    [grid] = load([table(tmp_path / "t.csv")])
+    plain, log = (made(grid.space, 3) for made in contestants(["random", "random-log"]))
+    looks: Counter[Pair] = Counter()
+    for group in range(5):
+        [point] = plain.ask(1)
+        assert log.ask(1) == [point]
+        samples = look_up(grid, point, Cost(), group, 3, looks)
+        plain.tell(samples)
+        log.tell(samples)
+    times_s, logarithms = (learner.observed()[1] for learner in (plain, log))
+    assert logarithms == pytest.approx(np.log(times_s))
+    pairs = list(looks)
+    assert log.model().predict(pairs).log_time == pytest.approx(plain.model().predict(pairs).log_time, abs=0.3)
+
+
+@pytest.mark.parametrize("name", ["ours", "acclaim", "fact", "random", "random-log", "ours@20"])
 def test_every_strategy_learns_a_small_table(name: str, tmp_path: Path) -> None:
     [grid] = load([table(tmp_path / "t.csv")])
     [contestant] = contestants([name])

@@ -33,8 +33,8 @@ def evaluate(
     scaling: Annotated[
         str,
         typer.Option(
-            help="Output scaling of the published methods: none, standardised, normalised, algorithm, log-algorithm."
-            " Default: each method's own."
+            help="Output scaling of the published methods: none, log, standardised, normalised, algorithm, "
+            "log-algorithm. Default: each method's own."
         ),
     ] = "",
     good: Annotated[float, typer.Option(min=1.0, help="Average slowdown that is good enough.")] = 1.03,

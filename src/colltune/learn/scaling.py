@@ -16,6 +16,7 @@ class Scaling(StrEnum):
     """None of them changes which choice of a scenario comes first, except by what the model makes of it."""
 
     NONE = "none"  # seconds
+    LOG = "log"  # the logarithm of the seconds
     STANDARDISED = "standardised"  # mean 0 and standard deviation 1 over all observations
     NORMALISED = "normalised"  # 0 to 1 over all observations
     ALGORITHM = "algorithm"  # time over the best one of the scenario
@@ -24,6 +25,8 @@ class Scaling(StrEnum):
 
 def scale(time_s: Floats, best_s: Floats, scaling: Scaling) -> Floats:
     """(n,): the output to learn."""
+    if scaling is Scaling.LOG:
+        return np.asarray(np.log(time_s))
     if scaling is Scaling.STANDARDISED:
         return np.asarray((time_s - time_s.mean()) / max(float(time_s.std()), 1e-30))
     if scaling is Scaling.NORMALISED:
