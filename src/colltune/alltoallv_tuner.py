@@ -124,9 +124,6 @@ def _sources(workbench: Workbench, seed: int) -> Callable[[], AlltoallvSource]:
 
     def source() -> AlltoallvSource:
         command = workbench.command([str(program)])
-        if command.host_file is not None:
-            path, content = command.host_file
-            Path(path).write_text(content, encoding="utf-8")
         variables = {**workbench.process_environment, **command.environment}
         number = next(launches)
         return AlltoallvSource(workbench.environment, command.argv, variables, seed + number, launch=number)

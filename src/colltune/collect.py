@@ -15,7 +15,7 @@ from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import REDUCTIONS, Scenario
-from colltune.core.space import Point, Space, message_sizes, powers_of_two
+from colltune.core.space import Point, Space, counts, message_sizes, powers_of_two
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.evaluate.table import require_format, rows_of, save_rows
 from colltune.measure.contract import Effort, Source
@@ -115,11 +115,11 @@ def journal_of(out: Path) -> Path:
 
 def scenarios_of(collective: str, subject: Subject, options: CollectOptions) -> list[Scenario]:
     """The grid of one collective: shapes from small to large, each with all sizes."""
-    node_counts = options.node_counts or _with_some_between(subject.nodes)
+    node_counts = options.node_counts or counts(subject.nodes)
     ppn_counts = options.ppn_counts or powers_of_two(subject.ppn)
-    for name, counts, most in (("nodes", node_counts, subject.nodes), ("ppn", ppn_counts, subject.ppn)):
-        if not all(1 <= count <= most for count in counts):
-            raise InputError(f"cannot collect {name} {', '.join(map(str, counts))}: there are 1 to {most}")
+    for name, given, most in (("nodes", node_counts, subject.nodes), ("ppn", ppn_counts, subject.ppn)):
+        if not all(1 <= count <= most for count in given):
+            raise InputError(f"cannot collect {name} {', '.join(map(str, given))}: there are 1 to {most}")
     sizes = sizes_of(collective, options)
     shapes = sorted({(n, p) for n in node_counts for p in ppn_counts if n * p > 1}, key=lambda s: (s[0] * s[1], s))
     return [Scenario(collective, n, p, size) for n, p in shapes for size in sizes]
@@ -135,12 +135,6 @@ def sizes_of(collective: str, options: CollectOptions) -> list[int]:
         draw = random.Random(f"{options.seed} {collective} {low}")
         sizes |= set(draw.sample(inside, min(options.between, len(inside))))
     return sorted(sizes)
-
-
-def _with_some_between(most: int) -> list[int]:
-    return sorted(
-        {*powers_of_two(most), *(3 * count for count in powers_of_two(max(1, most // 3)) if 3 * count <= most)}
-    )
 
 
 def collect(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.backends import Backend, open_backend
@@ -20,6 +20,7 @@ from colltune.core.space import Space, message_sizes, shapes
 from colltune.emit.contract import Emitter, variables_for
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
+from colltune.mpi.host_files import write_host_file
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, find_job
 from colltune.mpi.launch import Command, Request, launch
@@ -122,9 +123,16 @@ class Workbench:
     def command(
         self, program: Sequence[str], variables: Mapping[str, str] | None = None, nodes: int = 0, ppn: int = 0
     ) -> Command:
-        """How to start ``program`` on the whole job, or on its first ``nodes`` with ``ppn`` ranks each."""
+        """How to start ``program`` on the whole job, or on its first ``nodes`` with ``ppn`` ranks each.
+
+        Whoever is given a command can start it: the file that names the nodes of a large job is there.
+        """
         request = Request(program, nodes or self.nodes, ppn or self.ppn, environment=dict(variables or {}))
-        return launch(self.installation, self.job, request)
+        command = launch(self.installation, self.job, request)
+        if command.host_file is None:
+            return command
+        place = write_host_file(command.host_file[1])
+        return launch(self.installation, self.job, replace(request, host_file=str(place)))
 
     def live_source(
         self,
@@ -133,7 +141,7 @@ class Workbench:
         on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None,
     ) -> LiveSource:
         """A source of samples on a fresh launch, with ``variables`` set for every rank."""
-        command = self._agent_command(variables)
+        command = self.command(self._agent_program, variables)
 
         def settings(collective: str, choice: Choice) -> Settings:
             found = self.settings(collective, choice)
@@ -150,17 +158,13 @@ class Workbench:
         )
         return LiveSource(plan, self.environment)
 
-    def _agent_command(self, variables: Mapping[str, str] | None) -> Command:
-        """How to start the agent on the whole job; the file that names the nodes is there."""
-        command = self.command([str(self.agent), "--thread-level", self.thread_level], variables)
-        if command.host_file is not None:
-            path, content = command.host_file
-            Path(path).write_text(content, encoding="utf-8")
-        return command
+    @property
+    def _agent_program(self) -> list[str]:
+        return [str(self.agent), "--thread-level", self.thread_level]
 
     def said_under(self, variables: Mapping[str, str]) -> str:
         """What a launch on the whole job writes under ``variables``, from its start to its end. Raises LaunchError."""
-        command = self._agent_command(variables)
+        command = self.command(self._agent_program, variables)
         environment = {**self.process_environment, **command.environment}
         try:
             done = subprocess.run(

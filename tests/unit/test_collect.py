@@ -23,7 +23,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import Space
+from colltune.core.space import Space, counts
 from colltune.evaluate.dataset import load_grids, parse_algorithm
 from colltune.evaluate.table import COLUMNS, rows_of, save_rows
 from colltune.measure.simulated import SimulatedSource
@@ -83,6 +83,14 @@ def test_the_grid_has_counts_and_sizes_that_are_no_powers_of_two() -> None:
     # One between each two neighbours from 2 on: there is none between 1 and 2.
     assert len(sizes) == 9 + 7
     assert [s.size_bytes for s in scenarios if (s.nodes, s.ppn) == (3, 2)] == sizes
+
+
+@pytest.mark.parametrize("nodes", [1, 4, 5, 12, 16, 20, 24, 127])
+def test_nodes_are_counted_as_tuning_counts_them(nodes: int) -> None:
+    subject = replace(Fake().subject(), nodes=nodes)
+    found = {scenario.nodes for scenario in scenarios_of("bcast", subject, OPTIONS)}
+    assert sorted(found) == counts(nodes)
+    assert not {15, 18} & found
 
 
 def test_sizes_of_reductions_are_whole_elements_and_do_not_depend_on_the_bounds() -> None:

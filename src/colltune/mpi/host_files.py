@@ -1,0 +1,29 @@
+"""Files that name the nodes of a job whose list is too long for a command line. Only the launcher reads them, here."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from colltune.core.errors import LaunchError
+
+
+def write_host_file(content: str) -> Path:
+    """A file with ``content`` that stays as it is until this process ends. Raises LaunchError."""
+    try:
+        path = Path(_directory().name) / hashlib.sha256(content.encode()).hexdigest()[:16]
+        if not path.exists():
+            path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise LaunchError(
+            f"cannot write the list of nodes to {tempfile.gettempdir()}: {error.strerror}", "Make room, or set TMPDIR"
+        ) from error
+    return path
+
+
+@cache
+def _directory() -> tempfile.TemporaryDirectory[str]:
+    """Of this process, so that two at work in one place do not write over each other's files."""
+    return tempfile.TemporaryDirectory(prefix="colltune-hosts-")
