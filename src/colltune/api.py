@@ -29,6 +29,7 @@ from colltune.core.units import parse_duration, parse_size
 from colltune.explanation import explain_call, load_findings, scenario_of
 from colltune.exporting import export
 from colltune.native_build import cache_directory
+from colltune.store.lock import locked
 from colltune.store.tuning import Tuning, load_tuning, write_files
 
 if TYPE_CHECKING:
@@ -195,8 +196,9 @@ def tune(
     options = TuneOptions(collectives, parse_size(min_size), parse_size(max_size), parse_duration(budget), resume, seed)
     require_writable(directory)
     host_file = Path(hostfile) if hostfile is not None else None
-    bench = open_workbench(MachineOptions(mpiexec, host_file, nodes, ppn, thread_level), os.environ)
-    run_tune(bench, options, directory, listener)
+    with locked(directory):
+        bench = open_workbench(MachineOptions(mpiexec, host_file, nodes, ppn, thread_level), os.environ)
+        run_tune(bench, options, directory, listener)
     return load(directory)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 def tune(
+    context: typer.Context,
     collectives: Annotated[
         list[str] | None, typer.Argument(help="Collectives to tune: bcast allreduce ..., or all.", show_default=False)
     ] = None,
@@ -101,11 +102,13 @@ def tune(
     budget_s, smallest, largest = parse_duration(budget), parse_size(min_size), parse_size(max_size)
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
     from colltune.cli.display import Display
+    from colltune.store.lock import locked
     from colltune.tune_contract import TuneOptions, require_writable
     from colltune.tuner import tune as run_tune
     from colltune.workbench import MachineOptions, open_workbench
 
     require_writable(out)
+    context.with_resource(locked(out))
     machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level or "single")
     if alltoallv:
         from colltune.cli.tune_alltoallv import tune_alltoallv_here

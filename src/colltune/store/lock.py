@@ -1,0 +1,151 @@
+"""One campaign at a time in a tuning directory, also on file systems without locks and across nodes.
+
+The lock is a file that names its owner, made in one step by a hard link. An owner of this very system is looked up by
+its process; of one elsewhere it is seen whether it still touches the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from colltune.core.errors import InputError
+
+LOCK = "tuning.lock"
+_TOUCH_EVERY_S = 10.0
+# A file that was not touched for so long, by the file system's own clock, has no owner any more.
+_STALE_AFTER_S = 90.0
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who holds a lock.
+
+    ``system``: of the processes that can see each other. ``began``: a number that is given out again is no owner.
+    """
+
+    host: str
+    system: str
+    pid: int
+    began: str
+
+    @classmethod
+    def here(cls) -> Owner:
+        return cls(socket.gethostname(), _system(), os.getpid(), _began(os.getpid()) or "")
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Raises InputError where another process is tuning into ``directory``, which must be there."""
+    path, owner = directory / LOCK, Owner.here()
+    _take(path, owner, directory)
+    done = threading.Event()
+    toucher = threading.Thread(target=_touch, args=(path, done), daemon=True)
+    toucher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        toucher.join()
+        with contextlib.suppress(OSError):
+            if _read(path) == owner:
+                path.unlink()
+
+
+def _take(path: Path, owner: Owner, directory: Path) -> None:
+    for _ in range(_ATTEMPTS):
+        if _make(path, owner):
+            return
+        held = _read(path)
+        if held is not None and _is_alive(path, held):
+            raise InputError(
+                f"{directory} is being tuned by process {held.pid} on {held.host}",
+                f"Wait for it to end, or give another directory by --out (if it is gone, delete {path})",
+            )
+        _remove_stale(path, held)
+    raise InputError(f"{path} cannot be taken over from a process that is gone", "Delete that file")
+
+
+def _make(path: Path, owner: Owner) -> bool:
+    """False where the file is already there."""
+    beside = path.with_name(f"{path.name}.{owner.host}.{owner.pid}")
+    beside.write_text(json.dumps(asdict(owner)), encoding="utf-8")
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            return False
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(owner)))
+    finally:
+        beside.unlink(missing_ok=True)
+    return True
+
+
+def _read(path: Path) -> Owner | None:
+    """None for a file that is gone, or that says nothing."""
+    try:
+        return Owner(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _remove_stale(path: Path, held: Owner | None) -> None:
+    """Takes the file away, unless another one has taken its place meanwhile."""
+    aside = path.with_name(f"{path.name}.stale.{os.getpid()}")
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return
+    if _read(aside) != held:
+        with contextlib.suppress(OSError):
+            os.link(aside, path)
+    aside.unlink(missing_ok=True)
+
+
+def _is_alive(path: Path, held: Owner) -> bool:
+    if held.system == _system():
+        return _began(held.pid) == held.began
+    try:
+        probe = path.with_name(f"{path.name}.probe.{os.getpid()}")
+        probe.write_bytes(b"")
+        now_s = probe.stat().st_mtime
+        probe.unlink()
+        return now_s - path.stat().st_mtime < _STALE_AFTER_S
+    except OSError:
+        return True
+
+
+def _touch(path: Path, done: threading.Event) -> None:
+    while not done.wait(_TOUCH_EVERY_S):
+        with contextlib.suppress(OSError):
+            os.utime(path)
+
+
+def _system() -> str:
+    """The boot and the process namespace, within which a process number means one process."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
+
+
+def _began(pid: int) -> str | None:
+    """When a process began, in the kernel's ticks; None where it is gone, or ended and not yet collected."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
