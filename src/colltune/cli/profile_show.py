@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.markup import escape
-from rich.table import Table
-
 from colltune.cli.console import make_console
+from colltune.core.text_table import TextTable
 from colltune.core.units import format_duration
 from colltune.profile.application import Calls, Profile
 from colltune.profile.benefit import benefit_of
@@ -42,17 +40,16 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
         console.print(f"Tune for it with: colltune tune --profile {path} --runtime 2h", markup=False)
 
 
-def _table(profile: Profile, rows: Sequence[Calls]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("collective", "nodes x ppn", "size", "calls", "bytes/rank", "mean", "share", "waiting", ""):
-        table.add_column(name, justify="left" if name in ("collective", "") else "right", no_wrap=True)
+def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
+    headers = "collective", "nodes x ppn>", "size>", "calls>", "bytes/rank>", "mean>", "share>", "waiting>", "?"
+    table = TextTable(headers)
     longest = max(one.time_s for one in rows) or 1.0
     for one in rows:
         waiting = "-" if one.waiting_s is None else f"{one.waiting_s / max(one.time_s, 1e-12):.0%}"
         own = round(_BAR * one.own_time_s / longest)
         late = round(_BAR * one.time_s / longest) - own
         table.add_row(
-            escape(_name(one)),
+            _name(one),
             str(one.communicator),
             _size(one),
             f"{one.calls:.6g}",

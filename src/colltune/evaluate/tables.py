@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
-
+from colltune.core.text_table import TextTable
 from colltune.core.units import format_duration
 from colltune.evaluate.compare import Estimate, reach_by_grid
 from colltune.evaluate.simulate import Run
@@ -15,18 +14,13 @@ _HEADERS = {"slowdown": "slowdown", "accuracy": "accuracy", "worst": "worst", "r
 _AXES = {Axis.TIME: "collection time", Axis.PAIRS: "training set"}
 
 
-def reach_table(runs: Sequence[Run], strategies: Sequence[str], good: float) -> Table:
+def reach_table(runs: Sequence[Run], strategies: Sequence[str], good: float) -> TextTable:
     """Per table and strategy, what it costs until the average slowdown stays good enough."""
     reach = reach_by_grid(runs, good)
-    table = Table(
-        title=f"Collection time until the average slowdown stays at {good:g}, in % of measuring every pair",
-        title_justify="left",
-        box=None,
+    table = TextTable(
+        ("table", "all of it>", *(f"{name}>" for name in strategies)),
+        f"Collection time until the average slowdown stays at {good:g}, in % of measuring every pair",
     )
-    table.add_column("table")
-    table.add_column("all of it", justify="right")
-    for name in strategies:
-        table.add_column(name, justify="right")
     total_s = {run.grid: run.total_s for run in runs}
     for grid in dict.fromkeys(run.grid for run in runs):
         cells = [_share(reach.get((grid, name))) for name in strategies]
@@ -34,18 +28,16 @@ def reach_table(runs: Sequence[Run], strategies: Sequence[str], good: float) -> 
     return table
 
 
-def means_table(runs: Sequence[Run], strategies: Sequence[str], places: Sequence[float], significant: float) -> Table:
+def means_table(
+    runs: Sequence[Run], strategies: Sequence[str], places: Sequence[float], significant: float
+) -> TextTable:
     """Means over the tables at some places of both axes, and at each strategy's own stop."""
     tables = len({run.grid for run in runs})
-    table = Table(
-        title=f"Mean over {tables} table{'s' if tables > 1 else ''}, median of the seeds",
-        title_justify="left",
-        box=None,
+    measures = [_HEADERS.get(metric, f"mistakes > {significant:.0%}") for metric in METRICS]
+    table = TextTable(
+        ("after", "strategy", *(f"{measure}>" for measure in measures)),
+        f"Mean over {tables} table{'s' if tables > 1 else ''}, median of the seeds",
     )
-    for header in ("after", "strategy"):
-        table.add_column(header)
-    for metric in METRICS:
-        table.add_column(_HEADERS.get(metric, f"mistakes > {significant:.0%}"), justify="right")
     for axis in Axis:
         for place in places:
             for name in strategies:
@@ -69,7 +61,7 @@ def _cells(found: Sequence[Estimate | None]) -> list[str]:
         if value is None:
             cells.append("-")
         elif metric == "slowdown":
-            cells.append(f"{value.median:.3f} [{value.low:.3f}, {value.high:.3f}]".replace("[", "\\["))
+            cells.append(f"{value.median:.3f} [{value.low:.3f}, {value.high:.3f}]")
         elif metric in ("mistakes", "accuracy", "regret"):
             cells.append(f"{value.median:.1%}")
         else:
@@ -82,4 +74,4 @@ def _share(value: Estimate | None) -> str:
         return "-"
     if value.median >= 1.0:
         return "all"
-    return f"{100 * value.median:.1f} \\[{100 * value.low:.1f}, {100 * value.high:.1f}]"
+    return f"{100 * value.median:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}]"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from rich.table import Table
-
 from colltune.core.decision_table import DecisionTable, Difference
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
+from colltune.core.text_table import TextTable
 from colltune.report.regions import format_ppn, format_ranks, format_sizes
 
 _NAMES = {
@@ -79,21 +78,17 @@ def compare_decisions(
     return decisions, apart, untuned
 
 
-def environments_table(rows: Sequence[tuple[str, str, str]], names: tuple[str, str]) -> Table:
+def environments_table(rows: Sequence[tuple[str, str, str]], names: tuple[str, str]) -> TextTable:
     """One row per difference; ``names`` are the two tunings."""
-    table = _table()
-    for header in ("environment", *names):
-        table.add_column(header, overflow="fold")
+    table = TextTable(("environment", *names))
     for row in rows:
         table.add_row(*row)
     return table
 
 
-def decisions_table(rows: Sequence[Difference], names: tuple[str, str]) -> Table:
+def decisions_table(rows: Sequence[Difference], names: tuple[str, str]) -> TextTable:
     """One row per region; what is not in it is decided alike."""
-    table = _table()
-    for header in ("collective", "ranks per node", "ranks", "message size", *names):
-        table.add_column(header, overflow="fold")
+    table = TextTable(("collective", "ranks per node", "ranks", "message size", *names))
     for row in rows:
         table.add_row(
             row.collective,
@@ -104,7 +99,3 @@ def decisions_table(rows: Sequence[Difference], names: tuple[str, str]) -> Table
             str(row.other),
         )
     return table
-
-
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, header_style="bold")

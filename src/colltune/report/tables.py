@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rich.table import Table
-
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
+from colltune.core.text_table import TextTable
 from colltune.core.units import format_duration, format_size
 
 
@@ -71,19 +70,31 @@ class Gain:
     high: float
 
 
-def gains_table(gains: Sequence[Gain]) -> Table:
+def gains_table(gains: Sequence[Gain]) -> TextTable:
     """One row per run of neighbouring sizes with one choice; the worst lower bound of the run is shown."""
-    table = _table("collective", "nodes x ppn>", "message size>", "in place of the default", "speed-up>", "at least>")
+    table = TextTable(
+        ("collective", "nodes x ppn>", "message size>", "in place of the default", "speed-up>", "at least>")
+    )
     for run in neighbouring(gains):
         scenario = run[0].scenario
         table.add_row(scenario.collective, f"{scenario.nodes} x {scenario.ppn}", format_sizes(run), *format_run(run))
     return table
 
 
-def comparisons_table(comparisons: Iterable[Comparison]) -> Table:
+def comparisons_table(comparisons: Iterable[Comparison]) -> TextTable:
     """One row per scenario: times with and without the file, the ratio with its interval, and the verdict."""
-    table = _table(
-        "collective", "nodes x ppn>", "message size>", "choice", "default>", "tuned>", "ratio>", "interval>", "verdict"
+    table = TextTable(
+        (
+            "collective",
+            "nodes x ppn>",
+            "message size>",
+            "choice",
+            "default>",
+            "tuned>",
+            "ratio>",
+            "interval>",
+            "verdict",
+        )
     )
     for row in comparisons:
         scenario = row.scenario
@@ -101,9 +112,9 @@ def comparisons_table(comparisons: Iterable[Comparison]) -> Table:
     return table
 
 
-def drift_table(rechecks: Iterable[Recheck]) -> Table:
+def drift_table(rechecks: Iterable[Recheck]) -> TextTable:
     """One row per sentinel: the speed-up of its choice over the default then and now, and what to think of it."""
-    table = _table("collective", "nodes x ppn>", "message size>", "choice", "then>", "now>", "default's time>", "")
+    table = TextTable(("collective", "nodes x ppn>", "message size>", "choice", "then>", "now>", "default's time>", ""))
     for row in rechecks:
         scenario = row.sentinel.scenario
         table.add_row(
@@ -116,14 +127,6 @@ def drift_table(rechecks: Iterable[Recheck]) -> Table:
             f"x {row.pace:.2f}" if row.pairs else "",
             row.finding,
         )
-    return table
-
-
-def _table(*headers: str) -> Table:
-    """Columns by header; a trailing ``>`` aligns to the right."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        table.add_column(header.removesuffix(">"), justify="right" if header.endswith(">") else "left", no_wrap=True)
     return table
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from rich.console import Console
-from rich.table import Table
 
 from colltune.core.choice import DEFAULT
+from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
 from colltune.report.findings import Findings
 from colltune.report.story import environment_rows, summary_sentences, where
 from colltune.report.tables import gains_table
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SIZE_WIDTH = 9  # of "1023 KiB" and the like
 
 
 def print_findings(findings: Findings, console: Console) -> None:
@@ -34,6 +37,14 @@ def print_findings(findings: Findings, console: Console) -> None:
         console.print(f"  {label}: {value}", markup=False)
 
 
+def _fitting(shapes: Sequence[tuple[int, int]], width: int) -> Iterator[Sequence[tuple[int, int]]]:
+    """``shapes`` in as many tables as they need, each beside a column of sizes."""
+    column = 2 + max(len(f"{nodes}x{ppn}") for nodes, ppn in shapes)
+    most = max(1, (width - _SIZE_WIDTH) // column)
+    for start in range(0, len(shapes), most):
+        yield shapes[start : start + most]
+
+
 def _print_map(findings: Findings, collective: str, console: Console) -> None:
     """Sizes down, shapes across: terminals are taller than wide, and jobs have fewer shapes than sizes."""
     cells = {(c.scenario.size_bytes, c.scenario.nodes, c.scenario.ppn): c.chosen for c in findings.cells(collective)}
@@ -42,14 +53,14 @@ def _print_map(findings: Findings, collective: str, console: Console) -> None:
         return
     letter = {DEFAULT: "."} | dict(zip(names, _LETTERS, strict=False))
     shapes = sorted({(n, p) for _, n, p in cells})
-    table = Table(box=None, pad_edge=False, title=f"{collective}: nodes x ppn across", title_justify="left")
-    table.add_column("size", justify="right")
-    for nodes, ppn in shapes:
-        table.add_column(f"{nodes}x{ppn}", justify="center")
-    for size in sorted({s for s, _, _ in cells}):
-        marks = [letter.get(cells[size, n, p], "*") if (size, n, p) in cells else "" for n, p in shapes]
-        table.add_row(format_size(size), *marks)
+    sizes = sorted({s for s, _, _ in cells})
     console.print()
-    console.print(table)
+    for first, shown in enumerate(_fitting(shapes, console.width)):
+        title = f"{collective}: nodes x ppn across" if first == 0 else f"{collective}, continued"
+        table = TextTable(("size>", *(f"{nodes}x{ppn}>" for nodes, ppn in shown)), title)
+        for size in sizes:
+            marks = [letter.get(cells[size, n, p], "*") if (size, n, p) in cells else "" for n, p in shown]
+            table.add_row(format_size(size), *marks)
+        console.print(table)
     legend = ", ".join(f"{letter.get(choice, '*')} {choice}" for choice in names)
     console.print(f". the library's own choice, {legend}", markup=False)

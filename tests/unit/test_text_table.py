@@ -1,0 +1,144 @@
+"""Every table of every command at the widths of real terminals: names are folded, and no number is cut."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from test_evaluation import run_of
+from test_report import findings, sample
+
+from colltune.cli.profile_show import _table as calls_table
+from colltune.core.choice import DEFAULT, parse_choice
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.text_table import TextTable
+from colltune.evaluate.tables import means_table, reach_table
+from colltune.profile.application import Calls, Communicator, Profile
+from colltune.report.diff import compare_decisions, decisions_table, environments_table
+from colltune.report.tables import Gain, comparisons_table, drift_table, gains_table
+from colltune.report.text import _print_map
+from colltune.verify.drift import Recheck, Sentinel
+from colltune.verify.verdict import Comparison
+
+_LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
+_SCENARIOS = [Scenario("reduce_scatter_block", 128, 112, 1 << 10), Scenario("bcast", 1, 2, 1 << 20)]
+
+
+def gains() -> TextTable:
+    return gains_table([Gain(s, _LONG, 12.34, 10.56, 14.78) for s in _SCENARIOS])
+
+
+def comparisons() -> TextTable:
+    return comparisons_table([Comparison(s, _LONG, 1.234e-4, 5.678e-5, 2.17, 2.01, 2.34) for s in _SCENARIOS])
+
+
+def drift() -> TextTable:
+    pair = (3.0e-4, 2.0e-4)
+    return drift_table([Recheck(Sentinel(s, _LONG, 3.0e-4, 2.4e-4), (pair, pair, pair)) for s in _SCENARIOS])
+
+
+def environments() -> TextTable:
+    return environments_table([("MPI version", "5.0.2", "4.3.1")], ("/scratch/somebody/tuned", "/home/somebody/tuned"))
+
+
+def decisions() -> TextTable:
+    one = {"reduce_scatter_block": RuleSet.always("reduce_scatter_block", SizeBasis.MESSAGE, _LONG)}
+    other = {"reduce_scatter_block": RuleSet.always("reduce_scatter_block", SizeBasis.MESSAGE)}
+    found, _, _ = compare_decisions(one, other)
+    return decisions_table(found, ("/scratch/somebody/tuned", "/home/somebody/tuned"))
+
+
+def calls() -> TextTable:
+    where = Communicator(16384, 128, 128)
+    some = tuple(
+        Calls(where, name, "nonblocking", "sum", 16384 * 12345, 98765432100, 1234.5, 65536, 7e4, 131071, 100.0, 40)
+        for name in ("reduce_scatter_block", "allreduce")
+    )
+    return calls_table(Profile(some, (), 16384, 128, 3600.0, 16384), some)
+
+
+def reach() -> TextTable:
+    runs = [run_of("a-cluster-of-some-name:allreduce", name, seed, 3.0, 1.0) for name in _NAMES for seed in (0, 1)]
+    return reach_table(runs, _NAMES, 1.03)
+
+
+def means() -> TextTable:
+    runs = [run_of("a-cluster-of-some-name:allreduce", name, seed, 3.0, 1.0) for name in _NAMES for seed in (0, 1)]
+    return means_table(runs, _NAMES, [0.01, 0.2], 0.1)
+
+
+_NAMES = ["ours", "acclaim", "fact", "random"]
+_TABLES = [gains, comparisons, drift, environments, decisions, calls, reach, means]
+
+
+@pytest.mark.parametrize("width", [140, 80, 60, 40])
+@pytest.mark.parametrize("make", _TABLES)
+def test_no_table_cuts_a_number(make: Callable[[], TextTable], width: int) -> None:
+    table = make()
+    text = rendered(table, width)
+    assert "…" not in text
+    assert all(len(line) <= width for line in text.splitlines()), text
+    flat = " ".join(text.split())
+    for row in table.rows:
+        for header, cell in zip(table.headers, row, strict=bool(row)):
+            if header.endswith(">"):
+                assert cell in flat, (header, cell, text)
+    told = re.findall(r"\d+(?:\.\d+)?", flat)
+    for row in table.rows:
+        for cell in row:
+            for number in re.findall(r"\d+(?:\.\d+)?", cell):
+                assert number in told, (number, text)
+
+
+def test_a_wide_terminal_shows_a_table_with_its_bars_and_a_narrow_one_drops_these() -> None:
+    wide, narrow = rendered(calls(), 200), rendered(calls(), 60)
+    assert "█" in wide
+    assert "█" not in narrow
+    assert "waiting 8%" in " ".join(narrow.split())
+
+
+def test_the_map_of_a_job_of_many_shapes_goes_on_in_further_tables() -> None:
+    shapes = [(nodes, ppn) for nodes in (1, 2, 4, 8, 16, 128) for ppn in (1, 2, 4, 8, 16, 112)]
+    samples = [
+        replace(sample(64, choice, 1.0, 0.0), scenario=Scenario("bcast", nodes, ppn, 64))
+        for nodes, ppn in shapes
+        for choice in (DEFAULT, _LONG)
+    ]
+    found = replace(findings(*samples), rule_sets={"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, _LONG)})
+    console = Console(width=60, file=io.StringIO(), highlight=False, soft_wrap=True)
+    _print_map(found, "bcast", console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    for nodes, ppn in shapes:
+        assert f"{nodes}x{ppn}" in text.split()
+    assert "bcast, continued" in text
+    assert max(map(len, text.splitlines()[:-1])) <= 60
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    rows=st.lists(st.tuples(st.from_regex(r"[a-z_]{0,20}(\(k=\d{1,6}\))?", fullmatch=True), st.integers()), max_size=5),
+    width=st.integers(12, 100),
+)
+def test_whatever_the_width_every_number_is_there(rows: list[tuple[str, int]], width: int) -> None:
+    table = TextTable(("name", "value>"))
+    for name, value in rows:
+        table.add_row(name, str(value))
+    text = "\n".join(table.lines(width))
+    for name, value in rows:
+        assert str(value) in text
+        assert all(number in text for number in re.findall(r"\d+", name))
+
+
+def rendered(table: object, width: int) -> str:
+    console = Console(width=width, file=io.StringIO(), highlight=False, soft_wrap=True)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
