@@ -127,7 +127,7 @@ typedef struct {
 
 void ct_text_add(ct_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- measure.c, repeat.c ---- */
+/* ---- measure.c, repeat.c, point.c ---- */
 
 /* Called on the group's first rank just before a choice runs for the first time, and then with choice -1 now and then
  * while all are repeated. */

@@ -7,59 +7,7 @@
 
 /* MPICH's shared-memory collectives start only after 5 calls on a communicator. */
 enum { CT__FRESH_WARM_UP = 8 };
-/* Seconds after which the host, which takes long silence for a hang, hears that slow calls are still under way. */
-static double const CT__ALIVE_S = 1.0;
 static const char *const CT__STATUS[] = {"ok", "inapplicable", "wrong"};
-
-int ct_synchronise(MPI_Comm comm)
-{
-    int rank, size, code = MPI_SUCCESS;
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &size);
-    for (int distance = 1; distance < size && code == MPI_SUCCESS; distance *= 2)
-        code = MPI_Sendrecv(NULL, 0, MPI_BYTE, (rank + distance) % size, CT_TAG_SYNC, NULL, 0, MPI_BYTE,
-                            (rank - distance + size) % size, CT_TAG_SYNC, comm, MPI_STATUS_IGNORE);
-    return code;
-}
-
-/* Makes the next calls on the choice's communicator run as it says; `on` false: no more. */
-static int ct__steer(const ct_choice *choice, bool on)
-{
-    if (ct_control_by_communicator())
-        return MPI_SUCCESS;
-    return on ? ct_control_write(choice->settings, choice->setting_count)
-              : ct_control_restore(choice->settings, choice->setting_count);
-}
-
-int ct_point_run(ct_point *point, int index, double *elapsed_s)
-{
-    const ct_choice *choice = &point->request->choices[index];
-    int code = point->request->osu ? MPI_Barrier(point->group->comm) : ct_synchronise(point->group->comm);
-    if (code == MPI_SUCCESS)
-        code = ct__steer(choice, true);
-    double start = MPI_Wtime();
-    if (code == MPI_SUCCESS)
-        code = ct_call_run(point->call, point->states[index].comm);
-    *elapsed_s = MPI_Wtime() - start;
-    point->inside_s += *elapsed_s;
-    int restored = ct__steer(choice, false);
-    return code == MPI_SUCCESS ? restored : code;
-}
-
-/* An alarm ends a rank that is stuck: should the host have died too, nobody else would. */
-static void ct__tell(ct_point *point, int choice)
-{
-    if (point->rank == 0)
-        point->notice(point->context, point->request->id, choice);
-    point->noticed_s = MPI_Wtime();
-    alarm((unsigned)point->request->limit_s);
-}
-
-void ct_point_alive(ct_point *point)
-{
-    if (MPI_Wtime() - point->noticed_s >= CT__ALIVE_S)
-        ct__tell(point, -1);
-}
 
 /* First call of a choice: is it what was asked for, and is its result right? */
 static ct_status ct__try(ct_point *point, int index, double *elapsed_s)
@@ -138,13 +86,13 @@ static int ct__back_to_back(ct_point *point, int index)
     int calls = state->estimate_s > point->request->box_s ? 1 : fitting < 3 ? 3 : fitting > 50 ? 50 : (int)fitting;
     int code = ct_synchronise(point->group->comm);
     if (code == MPI_SUCCESS)
-        code = ct__steer(choice, true);
+        code = ct_point_steer(choice, true);
     double start = MPI_Wtime();
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++)
         code = ct_call_run(point->call, state->comm);
     double own = (MPI_Wtime() - start) / calls;
     point->inside_s += own * calls;
-    int restored = ct__steer(choice, false);
+    int restored = ct_point_steer(choice, false);
     state->cost_s += own * calls;
     if (code == MPI_SUCCESS)
         code = MPI_Allreduce(&own, &state->back_to_back_s, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
@@ -178,7 +126,7 @@ static int ct__measure_all(ct_point *point, double *scratch)
     int code = MPI_SUCCESS;
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
         double start = MPI_Wtime();
-        ct__tell(point, i);
+        ct_point_tell(point, i);
         code = ct_point_attend(point);
         if (code == MPI_SUCCESS)
             code = ct__start(point, i);

@@ -1,4 +1,4 @@
-/* A point while it is measured: what measure.c and repeat.c share. */
+/* A point while it is measured: what measure.c, repeat.c and point.c share. */
 #ifndef CT_POINT_H
 #define CT_POINT_H
 
@@ -40,6 +40,11 @@ typedef struct {
 
 /* One timed call of a choice on all ranks, after a synchronisation. Returns an MPI error code. */
 int ct_point_run(ct_point *point, int index, double *elapsed_s);
+/* Makes the next calls on the choice's communicator run as it says; `on` false: no more. Returns an MPI error code. */
+int ct_point_steer(const ct_choice *choice, bool on);
+/* Tells the host which choice comes next; -1: the same ones go on. An alarm ends a rank that is stuck: should the host
+ * have died too, nobody else would. */
+void ct_point_tell(ct_point *point, int choice);
 /* Between timed calls: looks after those who want something of rank 0. Returns an MPI error code. */
 int ct_point_attend(ct_point *point);
 /* Between timed calls: tells the host that the ranks are at work, and puts off the alarm that ends one that is stuck. */

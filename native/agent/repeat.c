@@ -13,8 +13,6 @@ static double const CT__PATIENCE = 20.0;
 /* A call that takes longer than this many time boxes is dear, and one that was this many times slower than the best in
  * its trial is hopeless, sooner so where calls are long: what is both is timed once. */
 static double const CT__DEAR = 4.0, CT__HOPELESS = 3.0, CT__HOPELESS_LONG = 2.0;
-/* Seconds between two looks at what others want of rank 0. */
-static double const CT__ATTEND_S = 1e-3;
 
 /* xorshift64*: all ranks draw the same numbers, so all shuffle alike. */
 static unsigned ct__draw(uint64_t *state, unsigned below)
@@ -57,16 +55,6 @@ void ct_point_give_up(ct_point *point)
         double estimate_s = point->states[i].estimate_s;
         point->states[i].hopeless = estimate_s > dear_s && ct__cannot_win(point, estimate_s, best_s);
     }
-}
-
-/* Between timed calls, and not often: all ranks of this group wait meanwhile. */
-int ct_point_attend(ct_point *point)
-{
-    double now_s = MPI_Wtime();
-    if (point->attend == NULL || now_s - point->attended_s < CT__ATTEND_S)
-        return MPI_SUCCESS;
-    point->attended_s = now_s;
-    return point->attend(point->context);
 }
 
 /* One burst of every live choice, in an order drawn anew. */
