@@ -109,14 +109,14 @@ int ct_group_variant(ct_group *group, const ct_choice *choice, MPI_Comm *comm);
 
 /* ---- collective.c: the calls that are timed, their data, and the check of their results ---- */
 
-typedef struct ct_call ct_call;
+typedef struct ct_timed_call ct_timed_call;
 
 /* NULL where the collective is unknown or the buffers cannot be had; `why` says so, in one word. */
-ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size);
-void ct_call_free(ct_call *call);
-int ct_call_run(ct_call *call, MPI_Comm comm); /* on one of the same ranks in the same order; MPI error code */
-void ct_call_poison(ct_call *call);  /* makes sure that an old result cannot pass for a new one */
-bool ct_call_correct(ct_call *call); /* whether this rank's result is right, byte for byte */
+ct_timed_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size);
+void ct_call_free(ct_timed_call *call);
+int ct_call_run(ct_timed_call *call, MPI_Comm comm); /* on one of the same ranks in the same order; MPI error code */
+void ct_call_poison(ct_timed_call *call);  /* makes sure that an old result cannot pass for a new one */
+bool ct_call_correct(ct_timed_call *call); /* whether this rank's result is right, byte for byte */
 
 /* ---- text.c ---- */
 

@@ -16,7 +16,7 @@ static const char *const CT__NAMES[CT__KINDS] = {
     "allgather", "allgatherv", "allreduce", "alltoall", "barrier", "bcast",
     "gather", "reduce", "reduce_scatter", "reduce_scatter_block", "scatter"};
 
-struct ct_call {
+struct ct_timed_call {
     ct__kind kind;
     int rank, size, root;
     int count;        /* elements of one block, or of the whole vector */
@@ -56,7 +56,7 @@ static void *ct__buffer(int which, size_t bytes)
 static unsigned char ct__byte(int rank, size_t i) { return (unsigned char)((size_t)rank * 31 + i * 7 + (i >> 8) + 1); }
 static int ct__element(int rank, size_t i) { return (int)(((size_t)rank + i) & 63); }
 
-static void ct__fill(ct_call *call)
+static void ct__fill(ct_timed_call *call)
 {
     if (ct__reduces(call->kind)) {
         float *send = call->send;
@@ -76,7 +76,7 @@ static size_t ct__most_memory(int ppn)
     return pages <= 0 || page_bytes <= 0 ? SIZE_MAX : (size_t)pages * (size_t)page_bytes / 4 / (size_t)ppn;
 }
 
-static bool ct__size_buffers(ct_call *call, size_t size_bytes, int ppn)
+static bool ct__size_buffers(ct_timed_call *call, size_t size_bytes, int ppn)
 {
     size_t ranks = (size_t)call->size, all = size_bytes * ranks;
     switch (call->kind) {
@@ -96,7 +96,7 @@ static bool ct__size_buffers(ct_call *call, size_t size_bytes, int ppn)
            call->send_bytes + call->receive_bytes <= ct__most_memory(ppn);
 }
 
-static bool ct__set_counts(ct_call *call, size_t elements)
+static bool ct__set_counts(ct_timed_call *call, size_t elements)
 {
     size_t ranks = (size_t)call->size;
     call->count = (int)elements;
@@ -118,12 +118,12 @@ static bool ct__set_counts(ct_call *call, size_t elements)
     return true;
 }
 
-ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size)
+ct_timed_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size)
 {
     int kind = 0;
     while (kind < CT__KINDS && strcmp(request->collective, CT__NAMES[kind]) != 0)
         kind++;
-    ct_call *call = calloc(1, sizeof *call);
+    ct_timed_call *call = calloc(1, sizeof *call);
     if (kind == CT__KINDS || call == NULL) {
         snprintf(why, why_size, "unknown-collective");
         free(call);
@@ -156,14 +156,14 @@ ct_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_
     return call;
 }
 
-void ct_call_free(ct_call *call)
+void ct_call_free(ct_timed_call *call)
 {
     free(call->counts);
     free(call->displacements);
     free(call);
 }
 
-int ct_call_run(ct_call *c, MPI_Comm comm)
+int ct_call_run(ct_timed_call *c, MPI_Comm comm)
 {
     switch (c->kind) {
     case CT__ALLGATHER:
@@ -194,7 +194,7 @@ int ct_call_run(ct_call *c, MPI_Comm comm)
     return MPI_ERR_OTHER;
 }
 
-void ct_call_poison(ct_call *call) { memset(call->receive, 0xA5, call->receive_bytes); }
+void ct_call_poison(ct_timed_call *call) { memset(call->receive, 0xA5, call->receive_bytes); }
 
 static bool ct__bytes_from(const unsigned char *got, size_t bytes, int rank, size_t first)
 {
@@ -204,7 +204,7 @@ static bool ct__bytes_from(const unsigned char *got, size_t bytes, int rank, siz
     return true;
 }
 
-static bool ct__sums(const ct_call *call, size_t elements, size_t first)
+static bool ct__sums(const ct_timed_call *call, size_t elements, size_t first)
 {
     float sums[64], *got = call->receive;
     for (size_t i = 0; i < 64; i++) {
@@ -219,7 +219,7 @@ static bool ct__sums(const ct_call *call, size_t elements, size_t first)
     return true;
 }
 
-bool ct_call_correct(ct_call *call)
+bool ct_call_correct(ct_timed_call *call)
 {
     const unsigned char *got = call->receive;
     size_t count = (size_t)call->count;

@@ -25,7 +25,7 @@ static ct_status ct__try(ct_point *point, int index, double *elapsed_s)
 /* All ranks learn how a choice fared on the worst of them, and its longest time. */
 static int ct__agree(ct_point *point, int index, ct_status own_status, double own_s, double *longest_s)
 {
-    ct_state *state = &point->states[index];
+    ct_choice_state *state = &point->states[index];
     const char *missing = point->request->choices[index].missing;
     double own[3] = {own_status, own_status == CT_WRONG ? point->rank : -1, own_s}, worst[3];
     int code = MPI_Allreduce(own, worst, 3, MPI_DOUBLE, MPI_MAX, point->group->comm);
@@ -45,7 +45,7 @@ static int ct__agree(ct_point *point, int index, ct_status own_status, double ow
 /* All ranks must make the same calls, so every number of calls follows from values that all ranks agreed on. */
 static int ct__start(ct_point *point, int index)
 {
-    ct_state *state = &point->states[index];
+    ct_choice_state *state = &point->states[index];
     const ct_request *request = point->request;
     double shortest_s, elapsed_s;
     int code = ct_group_variant(point->group, &request->choices[index], &state->comm);
@@ -80,7 +80,7 @@ static int ct__start(ct_point *point, int index)
 /* Calls one after another with no synchronisation between them, as a loop in an application makes them. */
 static int ct__back_to_back(ct_point *point, int index)
 {
-    ct_state *state = &point->states[index];
+    ct_choice_state *state = &point->states[index];
     const ct_choice *choice = &point->request->choices[index];
     double fitting = 0.1 * point->request->box_s / (state->estimate_s + 1e-9);
     int calls = state->estimate_s > point->request->box_s ? 1 : fitting < 3 ? 3 : fitting > 50 ? 50 : (int)fitting;
@@ -103,7 +103,7 @@ static void ct__answer(const ct_point *point, const double *mean_s, ct_text *ans
 {
     const ct_request *request = point->request;
     for (int i = 0; i < request->choice_count; i++) {
-        const ct_state *state = &point->states[i];
+        const ct_choice_state *state = &point->states[i];
         ct_text_add(answer, "result id=%ld choice=%d status=%s cost_us=%.1f", request->id, i, CT__STATUS[state->status],
                     state->cost_s * 1e6);
         if (state->detail[0] != '\0')
@@ -136,7 +136,7 @@ static int ct__measure_all(ct_point *point, double *scratch)
     if (code == MPI_SUCCESS)
         code = ct_point_repeat(point, scratch);
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
-        const ct_state *state = &point->states[i];
+        const ct_choice_state *state = &point->states[i];
         if (state->status == CT_OK && !state->dominated && !state->hopeless && !ct_point_long(point, state->estimate_s)) {
             ct_point_alive(point);
             code = ct__back_to_back(point, i);

@@ -21,13 +21,13 @@ typedef struct {
     double own_sum_s; /* over this rank's repetitions */
     double back_to_back_s; /* < 0: not taken */
     double cost_s;
-} ct_state;
+} ct_choice_state;
 
 typedef struct {
     const ct_request *request;
     ct_group *group;
-    ct_call *call;
-    ct_state *states;
+    ct_timed_call *call;
+    ct_choice_state *states;
     int *order; /* [choices] scratch */
     int rank, size;
     uint64_t random;

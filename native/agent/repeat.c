@@ -35,7 +35,7 @@ static bool ct__cannot_win(const ct_point *point, double time_s, double best_s)
 
 /* Repetitions that a choice gets at least, however long they take: fewer than asked only where they would take many
  * times its time box, as on ranks that share cores. */
-static int ct__fewest(const ct_point *point, const ct_state *state)
+static int ct__fewest(const ct_point *point, const ct_choice_state *state)
 {
     if (state->hopeless)
         return 1;
@@ -70,7 +70,7 @@ static int ct__round(ct_point *point)
         order[other] = kept;
     }
     for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
-        ct_state *state = &point->states[order[i]];
+        ct_choice_state *state = &point->states[order[i]];
         ct_point_alive(point);
         code = ct_point_attend(point);
         double start = MPI_Wtime();
@@ -104,7 +104,7 @@ static int ct__reduce(ct_point *point, double *scratch)
 static void ct__forgive(ct_point *point, double best_s)
 {
     for (int i = 0; i < point->request->choice_count; i++) {
-        ct_state *state = &point->states[i];
+        ct_choice_state *state = &point->states[i];
         if (state->live && state->count > 0 && !ct__cannot_win(point, state->times[0], best_s))
             state->hopeless = false;
     }
@@ -116,7 +116,7 @@ static void ct__judge(ct_point *point, double *scratch)
     const ct_request *request = point->request;
     double best_high = INFINITY, best_s = INFINITY;
     for (int i = 0; i < request->choice_count; i++) {
-        ct_state *state = &point->states[i];
+        ct_choice_state *state = &point->states[i];
         if (state->status != CT_OK || state->count == 0)
             continue;
         memcpy(scratch, state->times, sizeof(double) * (size_t)state->count);
@@ -126,7 +126,7 @@ static void ct__judge(ct_point *point, double *scratch)
     }
     ct__forgive(point, best_s);
     for (int i = 0; i < request->choice_count; i++) {
-        ct_state *state = &point->states[i];
+        ct_choice_state *state = &point->states[i];
         if (!state->live || state->count < ct__fewest(point, state))
             continue;
         double spent = 0.0;
@@ -147,7 +147,7 @@ int ct_point_repeat(ct_point *point, double *scratch)
         bool any = false;
         int rounds = 0;
         for (int i = 0; i < request->choice_count; i++) {
-            ct_state *state = &point->states[i];
+            ct_choice_state *state = &point->states[i];
             state->reduced = state->quota = state->count;
             if (!state->live)
                 continue;

@@ -5,7 +5,7 @@
 
 void ct_alltoall_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_view from = ct_case_view(c, CT_SIDE_SEND), to = ct_case_view(c, CT_SIDE_RECEIVE);
     const struct ct_junk junk = ct_case_junk(c);
     const int sent = c->count * from.per, got = c->count * to.per;
@@ -34,7 +34,7 @@ void ct_alltoall_run(const struct ct_case *c, struct ct_verdict *verdict)
 /* The block between two ranks is as large one way as the other, as the in-place form needs it. */
 static size_t ct__lay_out(const struct ct_case *c, int per, int *counts, int *displacements)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const int blocks = comm->peers > comm->size ? comm->peers : comm->size;
 
     for (int p = 0; p < comm->peers; p++)
@@ -44,7 +44,7 @@ static size_t ct__lay_out(const struct ct_case *c, int per, int *counts, int *di
 
 void ct_alltoallv_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_view from = ct_case_view(c, CT_SIDE_SEND), to = ct_case_view(c, CT_SIDE_RECEIVE);
     const unsigned me = ct_comm_identity(comm->side, comm->rank);
     const size_t peers = (size_t)comm->peers;

@@ -10,7 +10,7 @@
 #define CT__LATE_NS 2000000
 
 /* Time for a rank that should have waited to be caught. */
-static void ct__be_late(const struct ct_comm *comm, struct ct_verdict *verdict)
+static void ct__be_late(const struct ct_case_comm *comm, struct ct_verdict *verdict)
 {
     const struct timespec nap = {0, CT__LATE_NS / 4};
     MPI_Status status;
@@ -30,7 +30,7 @@ static void ct__be_late(const struct ct_comm *comm, struct ct_verdict *verdict)
  * point-to-point messages on it go there anyway. */
 void ct_barrier_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_role role = ct_case_role(c);
     char token = 0;
 

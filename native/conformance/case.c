@@ -32,7 +32,7 @@ void ct_case_format(const struct ct_case *c, int ranks, char text[CT_CASE_TEXT])
     }
 }
 
-struct ct_view ct_case_view(const struct ct_case *c, enum ct_side side)
+struct ct_view ct_case_view(const struct ct_case *c, enum ct_case_side side)
 {
     if (c->type == CT_TYPE_MIXED && (c->number + side) % 2 != 0)
         return (struct ct_view){ct_type_get(CT_TYPE_INT), 2};
@@ -41,7 +41,7 @@ struct ct_view ct_case_view(const struct ct_case *c, enum ct_side side)
 
 struct ct_role ct_case_role(const struct ct_case *c)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     bool on_root_side = !comm->inter || comm->side == c->root_side;
     int size = on_root_side ? comm->size : comm->peers;
     struct ct_role role = {.root_rank = ct__root_rank(c->root, size), .root_side = comm->inter ? c->root_side : 0};
@@ -66,7 +66,7 @@ struct ct_junk ct_case_junk(const struct ct_case *c)
     }
 }
 
-int ct_shape_count(enum ct_shape shape, int count, int index, int blocks)
+int ct_shape_count(enum ct_case_shape shape, int count, int index, int blocks)
 {
     switch (shape) {
     case CT_SHAPE_RAMP:
@@ -80,7 +80,7 @@ int ct_shape_count(enum ct_shape shape, int count, int index, int blocks)
     }
 }
 
-size_t ct_shape_displace(enum ct_shape shape, const int *counts, int blocks, int *displacements)
+size_t ct_shape_displace(enum ct_case_shape shape, const int *counts, int blocks, int *displacements)
 {
     const int hole = shape == CT_SHAPE_RAMP;
     int at = 0;

@@ -11,7 +11,7 @@
 #include "report.h"
 #include "type.h"
 
-enum ct_shape { CT_SHAPE_EVEN, CT_SHAPE_RAMP, CT_SHAPE_HOLES, CT_SHAPE_SINGLE, CT_SHAPE_COUNT };
+enum ct_case_shape { CT_SHAPE_EVEN, CT_SHAPE_RAMP, CT_SHAPE_HOLES, CT_SHAPE_SINGLE, CT_SHAPE_COUNT };
 enum ct_root { CT_ROOT_FIRST, CT_ROOT_MIDDLE, CT_ROOT_LAST, CT_ROOT_COUNT };
 
 struct ct_case;
@@ -30,11 +30,11 @@ struct ct_collective {
 struct ct_case {
     long number;
     const struct ct_collective *collective;
-    const struct ct_comm *comm;
+    const struct ct_case_comm *comm;
     enum ct_type_name type;
     enum ct_op op;
     enum ct_root root;
-    enum ct_shape shape;
+    enum ct_case_shape shape;
     int count, root_side;
     bool in_place;
 };
@@ -51,8 +51,8 @@ struct ct_view {
 /* The sides differ for CT_TYPE_MIXED only, and change places from case to case. Every rank receives the same type:
  * with different ones, as the standard allows too, allgatherv of MPICH 4 and 5 ends in a truncated message whatever
  * file it has loaded (its ring cuts blocks by the number of elements). */
-enum ct_side { CT_SIDE_SEND, CT_SIDE_RECEIVE };
-struct ct_view ct_case_view(const struct ct_case *c, enum ct_side side);
+enum ct_case_side { CT_SIDE_SEND, CT_SIDE_RECEIVE };
+struct ct_view ct_case_view(const struct ct_case *c, enum ct_case_side side);
 
 /* Who is what in a collective with a root. root: as MPI wants it, MPI_ROOT and MPI_PROC_NULL included. A leaf is at
  * the other end of the root's data; in an intra-communicator the root is one of its own leaves. */
@@ -74,7 +74,7 @@ struct ct_junk ct_case_junk(const struct ct_case *c);
 
 /* Elements of block `index` of `blocks`, and the displacements that go with the shape: one after the other, with
  * holes between, or in reverse order. Both in elements of the case's type. Returns elements the buffer needs. */
-int ct_shape_count(enum ct_shape shape, int count, int index, int blocks);
-size_t ct_shape_displace(enum ct_shape shape, const int *counts, int blocks, int *displacements);
+int ct_shape_count(enum ct_case_shape shape, int count, int index, int blocks);
+size_t ct_shape_displace(enum ct_case_shape shape, const int *counts, int blocks, int *displacements);
 
 #endif

@@ -78,12 +78,12 @@ static int ct__make_handle(enum ct_comm_kind kind, int ranks, int rank, MPI_Comm
     }
 }
 
-int ct_comm_make(enum ct_comm_kind kind, int ranks, MPI_Comm base, struct ct_comm *comm)
+int ct_comm_make(enum ct_comm_kind kind, int ranks, MPI_Comm base, struct ct_case_comm *comm)
 {
     int rank, low = (ranks + 1) / 2;
 
     MPI_Comm_rank(kind == CT_COMM_DIRECT ? MPI_COMM_WORLD : base, &rank);
-    *comm = (struct ct_comm){.handle = MPI_COMM_NULL, .name = ct_comm_kind_name(kind), .plan_ranks = ranks};
+    *comm = (struct ct_case_comm){.handle = MPI_COMM_NULL, .name = ct_comm_kind_name(kind), .plan_ranks = ranks};
     int rc = ct__make_handle(kind, ranks, rank, base, &comm->handle);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -106,7 +106,7 @@ int ct_comm_make(enum ct_comm_kind kind, int ranks, MPI_Comm base, struct ct_com
     return MPI_SUCCESS;
 }
 
-void ct_comm_free(struct ct_comm *comm)
+void ct_comm_free(struct ct_case_comm *comm)
 {
     if (comm->handle != MPI_COMM_NULL && comm->handle != MPI_COMM_WORLD)
         MPI_Comm_free(&comm->handle);

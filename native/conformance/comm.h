@@ -19,7 +19,7 @@ enum ct_comm_kind {
  * size: of the local group; peers: of the group that data comes from; side: 1 on the second side of an
  * inter-communicator, else 0; peer_side: the side of the peers; plan_ranks: a size that is the same for all ranks
  * that run a case together, for choosing counts. */
-struct ct_comm {
+struct ct_case_comm {
     MPI_Comm handle;
     const char *name;
     int rank, size, peers, side, peer_side, plan_ranks;
@@ -33,8 +33,8 @@ bool ct_comm_is_possible(enum ct_comm_kind kind, int ranks);
 
 /* Collective over the first `ranks` ranks of MPI_COMM_WORLD. CT_COMM_DIRECT needs no base; the others are made
  * from it. Returns an MPI error code. Errors of calls on the new communicator are returned, not fatal. */
-int ct_comm_make(enum ct_comm_kind kind, int ranks, MPI_Comm base, struct ct_comm *comm);
-void ct_comm_free(struct ct_comm *comm);
+int ct_comm_make(enum ct_comm_kind kind, int ranks, MPI_Comm base, struct ct_case_comm *comm);
+void ct_comm_free(struct ct_case_comm *comm);
 
 /* The number of a rank in the pattern: different for all ranks of both sides, consecutive within one. */
 unsigned ct_comm_identity(int side, int rank);

@@ -5,7 +5,7 @@
 
 void ct_allgather_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_view from = ct_case_view(c, CT_SIDE_SEND), to = ct_case_view(c, CT_SIDE_RECEIVE);
     const struct ct_junk junk = ct_case_junk(c);
     const int sent = c->count * from.per, got = c->count * to.per;
@@ -38,7 +38,7 @@ static size_t ct__lay_out(const struct ct_case *c, int blocks, int per, int *cou
 
 void ct_allgatherv_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_view from = ct_case_view(c, CT_SIDE_SEND), to = ct_case_view(c, CT_SIDE_RECEIVE);
     const struct ct_junk junk = ct_case_junk(c);
     const int sent = ct_shape_count(c->shape, c->count, comm->rank, comm->size) * from.per;
@@ -65,7 +65,7 @@ void ct_allgatherv_run(const struct ct_case *c, struct ct_verdict *verdict)
 
 void ct_gather_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_view from = ct_case_view(c, CT_SIDE_SEND), to = ct_case_view(c, CT_SIDE_RECEIVE);
     const struct ct_role role = ct_case_role(c);
     const struct ct_junk junk = ct_case_junk(c);

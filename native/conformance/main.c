@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "control.h"
+#include "meet.h"
 #include "plan.h"
 
 struct ct__making {
     enum ct_comm_kind kind;
     int ranks;
     MPI_Comm base;
-    struct ct_comm *comm;
+    struct ct_case_comm *comm;
 };
 
 static void ct__make(void *context, struct ct_verdict *verdict)
@@ -23,8 +23,8 @@ static void ct__make(void *context, struct ct_verdict *verdict)
 }
 
 /* Making a communicator calls collectives inside the library, so it is a case of its own. */
-static void ct__make_comm(struct ct_run *run, enum ct_comm_kind kind, const struct ct_comm *base,
-                          struct ct_comm *comm)
+static void ct__make_comm(struct ct_case_run *run, enum ct_comm_kind kind, const struct ct_case_comm *base,
+                          struct ct_case_comm *comm)
 {
     char text[CT_CASE_TEXT];
     struct ct__making making = {kind, run->ranks, base->handle, comm};
@@ -35,16 +35,16 @@ static void ct__make_comm(struct ct_run *run, enum ct_comm_kind kind, const stru
         MPI_Abort(MPI_COMM_WORLD, 1); /* the verdict has said why, and without it nothing can follow */
 }
 
-static void ct__replay(struct ct_run *run)
+static void ct__replay(struct ct_case_run *run)
 {
     const bool is_short = run->options->is_short;
     const int last = is_short ? CT_COMM_INTER : CT_COMM_INTER_ONE;
-    struct ct_comm direct = {.handle = MPI_COMM_NULL};
+    struct ct_case_comm direct = {.handle = MPI_COMM_NULL};
 
     ct__make_comm(run, CT_COMM_DIRECT, &direct, &direct);
     ct_plan_run(run, &direct, is_short ? CT_DEPTH_SHORT : CT_DEPTH_FULL);
     for (int kind = CT_COMM_DUP; kind <= last; kind++) {
-        struct ct_comm comm = {.handle = MPI_COMM_NULL};
+        struct ct_case_comm comm = {.handle = MPI_COMM_NULL};
         if (!ct_comm_is_possible((enum ct_comm_kind)kind, run->ranks))
             continue;
         ct__make_comm(run, (enum ct_comm_kind)kind, &direct, &comm);
@@ -56,7 +56,7 @@ static void ct__replay(struct ct_run *run)
 
 static int ct__run_all(struct ct_options *options)
 {
-    struct ct_run run = {.options = options};
+    struct ct_case_run run = {.options = options};
     int world;
 
     MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
@@ -80,10 +80,10 @@ static int ct__run_all(struct ct_options *options)
         if (run.rank >= run.ranks)
             continue;
         /* With the number of cases so far, which a rank that had no part in them cannot know. */
-        ct_control_release(run.rank, run.ranks, true, &run.number);
+        ct_meet_release(run.rank, run.ranks, true, &run.number);
         ct__replay(&run);
     }
-    ct_control_release(run.rank, world, true, &run.number);
+    ct_meet_release(run.rank, world, true, &run.number);
     ct_types_free();
     ct_ops_free();
     return ct_report_close();

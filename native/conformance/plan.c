@@ -1,6 +1,6 @@
 #include "plan.h"
 
-#include "control.h"
+#include "meet.h"
 #include "pattern.h"
 
 #define CT__MOST_COUNTS (CT_MOST_SIZES * 2 + 16)
@@ -43,8 +43,8 @@ struct ct__count {
 
 /* One collective on one communicator. turn: what takes turns is drawn from it. */
 struct ct__plan {
-    struct ct_run *run;
-    const struct ct_comm *comm;
+    struct ct_case_run *run;
+    const struct ct_case_comm *comm;
     const struct ct_collective *collective;
     enum ct_depth depth;
     unsigned turn;
@@ -71,7 +71,7 @@ static void ct__run_case(struct ct__plan *plan, struct ct_case *c)
     ct_run_step(plan->run, text, false, ct__work, c);
 }
 
-void ct_run_step(struct ct_run *run, const char *text, bool always,
+void ct_run_step(struct ct_case_run *run, const char *text, bool always,
                  void (*work)(void *context, struct ct_verdict *verdict), void *context)
 {
     struct ct_verdict verdict = {0, 0, ""};
@@ -81,9 +81,9 @@ void ct_run_step(struct ct_run *run, const char *text, bool always,
         return;
     if (run->rank == 0)
         ct_report_start(run->number, text);
-    ct_control_release(run->rank, run->ranks, false, &run->number);
+    ct_meet_release(run->rank, run->ranks, false, &run->number);
     work(context, &verdict);
-    ct_control_collect(run->rank, run->ranks, &verdict);
+    ct_meet_collect(run->rank, run->ranks, &verdict);
     if (run->rank == 0)
         ct_report_finish(run->number, text, &verdict);
 }
@@ -91,7 +91,7 @@ void ct_run_step(struct ct_run *run, const char *text, bool always,
 /* Bytes of the largest buffer of a call. */
 static long long ct__footprint(const struct ct__plan *plan, long long count, enum ct_type_name type)
 {
-    const struct ct_comm *comm = plan->comm;
+    const struct ct_case_comm *comm = plan->comm;
     long long blocks = plan->collective->count_is_block ? comm->plan_ranks : 1;
 
     if (plan->collective->count_is_block && plan->collective->reduces && comm->inter)
@@ -226,7 +226,7 @@ static void ct__cross(struct ct__plan *plan, struct ct__count count, struct ct__
             const struct ct__range roots =
                 ct__axis(plan, k->has_root, full && !count.at_bound && !k->reduces, CT_ROOT_COUNT);
             for (int root = roots.first; root <= roots.last; root++) {
-                c.shape = (enum ct_shape)shape;
+                c.shape = (enum ct_case_shape)shape;
                 c.in_place = in_place;
                 c.root = (enum ct_root)root;
                 c.root_side = inter && k->has_root ? ct__draw(plan, 2) : 0;
@@ -236,7 +236,7 @@ static void ct__cross(struct ct__plan *plan, struct ct__count count, struct ct__
     }
 }
 
-void ct_plan_run(struct ct_run *run, const struct ct_comm *comm, enum ct_depth depth)
+void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum ct_depth depth)
 {
     static struct ct__count counts[CT__MOST_COUNTS];
     struct ct__item items[CT__MOST_ITEMS];

@@ -6,7 +6,7 @@
 #include "options.h"
 
 /* The state of a replay; the same on all ranks that take part. number: of the last case that was numbered. */
-struct ct_run {
+struct ct_case_run {
     const struct ct_options *options;
     int rank, ranks;
     long number;
@@ -17,11 +17,11 @@ struct ct_run {
 enum ct_depth { CT_DEPTH_FULL, CT_DEPTH_SHORT, CT_DEPTH_THIN };
 
 /* Runs every case of every selected collective on `comm`. All ranks of run->ranks call it together. */
-void ct_plan_run(struct ct_run *run, const struct ct_comm *comm, enum ct_depth depth);
+void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum ct_depth depth);
 
 /* Numbers, announces, runs and reports one case; `work` makes it. Skips it if another was asked for by number and
  * `always` is false. */
-void ct_run_step(struct ct_run *run, const char *text, bool always,
+void ct_run_step(struct ct_case_run *run, const char *text, bool always,
                  void (*work)(void *context, struct ct_verdict *verdict), void *context);
 
 #endif

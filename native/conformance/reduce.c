@@ -3,7 +3,7 @@
 
 void ct_allreduce_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_type *type = ct_type_get(c->type);
     const size_t count = (size_t)c->count;
     const unsigned me = ct_comm_identity(comm->side, comm->rank), first = ct_comm_identity(comm->peer_side, 0);
@@ -24,7 +24,7 @@ void ct_allreduce_run(const struct ct_case *c, struct ct_verdict *verdict)
 
 void ct_reduce_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_type *type = ct_type_get(c->type);
     const struct ct_role role = ct_case_role(c);
     const struct ct_junk junk = ct_case_junk(c);

@@ -10,7 +10,7 @@ struct ct__part {
 static void ct__open(const struct ct_case *c, const struct ct__part *part, struct ct_buffer *send,
                      struct ct_buffer *recv)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const unsigned me = ct_comm_identity(comm->side, comm->rank), first = ct_comm_identity(comm->peer_side, 0);
 
     ct_buffer_open(send, ct_type_get(c->type), part->total, (unsigned)c->number);
@@ -41,7 +41,7 @@ static int ct__block(const struct ct_case *c, int index)
 
 void ct_reduce_scatter_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     struct ct__part part = {0, 0, (size_t)ct__block(c, comm->rank)};
     int *counts = malloc((size_t)comm->size * sizeof *counts);
     struct ct_buffer send, recv;
@@ -62,7 +62,7 @@ void ct_reduce_scatter_run(const struct ct_case *c, struct ct_verdict *verdict)
 
 void ct_reduce_scatter_block_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const int count = ct__block(c, comm->rank);
     const struct ct__part part = {(size_t)count * (size_t)comm->size, (size_t)count * (size_t)comm->rank,
                                   (size_t)count};

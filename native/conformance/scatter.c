@@ -3,7 +3,7 @@
 
 void ct_bcast_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_role role = ct_case_role(c);
     const struct ct_view view = ct_case_view(c, role.is_root ? CT_SIDE_SEND : CT_SIDE_RECEIVE);
     const int count = c->count * view.per;
@@ -22,7 +22,7 @@ void ct_bcast_run(const struct ct_case *c, struct ct_verdict *verdict)
 
 void ct_scatter_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
-    const struct ct_comm *comm = c->comm;
+    const struct ct_case_comm *comm = c->comm;
     const struct ct_view from = ct_case_view(c, CT_SIDE_SEND), to = ct_case_view(c, CT_SIDE_RECEIVE);
     const struct ct_role role = ct_case_role(c);
     const struct ct_junk junk = ct_case_junk(c);

@@ -3,30 +3,30 @@
 
 #include <algorithm>
 
-static std::size_t all_of(const ct_call &call)
+static std::size_t all_of(const ct_simulated_call &call)
 {
     return call.bytes * static_cast<std::size_t>(call.ranks);
 }
 
-static char *block(const ct_call &call, char *data, int i)
+static char *block(const ct_simulated_call &call, char *data, int i)
 {
     return data + call.bytes * static_cast<std::size_t>(i);
 }
 
-static void ring(ct_call &call)
+static void ring(ct_simulated_call &call)
 {
     ct_copy(call, block(call, call.out, call.rank), call.in, call.bytes);
     ct_allgather_ring(call, call.out, all_of(call), call.bytes, 0);
 }
 
-static void doubling(ct_call &call)
+static void doubling(ct_simulated_call &call)
 {
     ct_copy(call, block(call, call.out, call.rank), call.in, call.bytes);
     ct_allgather_doubling(call, call.out, all_of(call), call.bytes);
 }
 
 /* Radix k: in each round a rank sends what it has to k - 1 others, and gets as much. */
-static void bruck(ct_call &call)
+static void bruck(ct_simulated_call &call)
 {
     int n = call.ranks;
     char *data = call.scratch;
@@ -48,13 +48,13 @@ static void bruck(ct_call &call)
 }
 
 /* Neighbours by turns, two blocks at a time; an even number of ranks. */
-static void neighbor_exchange(ct_call &call)
+static void neighbor_exchange(ct_simulated_call &call)
 {
     int n = call.ranks, rank = call.rank;
     bool even = rank % 2 == 0;
     int peers[2] = {even ? (rank + 1) % n : (rank + n - 1) % n, even ? (rank + n - 1) % n : (rank + 1) % n};
     ct_copy(call, block(call, call.out, rank), call.in, call.bytes);
-    ct_exchange(call, peers[0], block(call, call.out, rank), call.bytes, peers[0], block(call, call.out, peers[0]),
+    ct_send_and_receive(call, peers[0], block(call, call.out, rank), call.bytes, peers[0], block(call, call.out, peers[0]),
                 call.bytes);
     /* The pair whose blocks came last, by its even member: at first one's own. */
     int last = rank / 2 * 2, direction = even ? -1 : 1;
@@ -64,14 +64,14 @@ static void neighbor_exchange(ct_call &call)
         int side = j % 2 == 0 ? direction : -direction;
         int next = ((rank / 2 * 2 + side * 2 * (j / 2 + 1)) % n + n) % n;
         int peer = peers[(j + 1) % 2];
-        ct_exchange(call, peer, block(call, call.out, last), 2 * call.bytes, peer, block(call, call.out, next),
+        ct_send_and_receive(call, peer, block(call, call.out, last), 2 * call.bytes, peer, block(call, call.out, next),
                     2 * call.bytes);
         last = next;
         steps.done(j);
     }
 }
 
-static void gather_bcast(ct_call &call)
+static void gather_bcast(ct_simulated_call &call)
 {
     int n = call.ranks;
     char *data = call.out;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-static char *block(const ct_call &call, char *data, int i)
+static char *block(const ct_simulated_call &call, char *data, int i)
 {
     return data + call.bytes * static_cast<std::size_t>(i);
 }
 
 /* Radix k: blocks travel by the digits of their distance, gathered for each digit into one message. */
-static void bruck(ct_call &call)
+static void bruck(ct_simulated_call &call)
 {
     int n = call.ranks;
     char *data = call.out, *packed = call.scratch, *arrived = block(call, call.scratch, n);
@@ -36,7 +36,7 @@ static void bruck(ct_call &call)
         }
         begins[std::min(call.k, (n + step - 1) / step)] = packed_blocks;
         /* Packed and unpacked in one go, as far as time is concerned. */
-        ct_call clock = call;
+        ct_simulated_call clock = call;
         clock.real = false;
         ct_copy(clock, packed, data, call.bytes * static_cast<std::size_t>(packed_blocks));
         for (int digit = 1; digit < call.k && digit * step < n; digit++) {
@@ -63,7 +63,7 @@ static void bruck(ct_call &call)
             std::copy_n(block(call, packed, i), call.bytes, block(call, call.out, (call.rank - i + n) % n));
 }
 
-static void pairwise(ct_call &call)
+static void pairwise(ct_simulated_call &call)
 {
     int n = call.ranks;
     bool power = (n & (n - 1)) == 0;
@@ -73,13 +73,13 @@ static void pairwise(ct_call &call)
         int distance = steps.at(j) + 1;
         int to = power ? call.rank ^ distance : (call.rank + distance) % n;
         int from = power ? to : (call.rank + n - distance) % n;
-        ct_exchange(call, to, block(call, call.in, to), call.bytes, from, block(call, call.out, from), call.bytes);
+        ct_send_and_receive(call, to, block(call, call.in, to), call.bytes, from, block(call, call.out, from), call.bytes);
         steps.done(j);
     }
 }
 
 /* All messages at once, or `k` in each direction at a time. */
-static void post(ct_call &call, int window)
+static void post(ct_simulated_call &call, int window)
 {
     int n = call.ranks;
     ct_copy(call, block(call, call.out, call.rank), block(call, call.in, call.rank), call.bytes);
@@ -100,12 +100,12 @@ static void post(ct_call &call, int window)
     }
 }
 
-static void batched(ct_call &call)
+static void batched(ct_simulated_call &call)
 {
     post(call, call.k);
 }
 
-static void linear(ct_call &call)
+static void linear(ct_simulated_call &call)
 {
     post(call, call.ranks);
 }

@@ -1,7 +1,7 @@
 /* barrier: nobody leaves before the last has come. */
 #include "call.h"
 
-static void dissemination(ct_call &call)
+static void dissemination(ct_simulated_call &call)
 {
     int n = call.ranks;
     for (int step = 1; step < n; step *= call.k) {
@@ -15,12 +15,12 @@ static void dissemination(ct_call &call)
     }
 }
 
-static void doubling(ct_call &call)
+static void doubling(ct_simulated_call &call)
 {
     ct_allreduce_doubling(call, call.scratch, 0);
 }
 
-static void tree(ct_call &call)
+static void tree(ct_simulated_call &call)
 {
     ct_tree tree = ct_tree_knomial(call.rank, call.ranks, call.k);
     ct_tree_reduce(call, tree, call.scratch, call.scratch, 0, 0);

@@ -10,31 +10,31 @@
 
 enum { TAG = 7 };
 
-void ct_send(const ct_call &call, int to, const char *from, std::size_t bytes)
+void ct_send(const ct_simulated_call &call, int to, const char *from, std::size_t bytes)
 {
     MPI_Send(from, static_cast<int>(bytes), MPI_BYTE, to, TAG, call.comm);
 }
 
-void ct_receive(const ct_call &call, int from, char *into, std::size_t bytes)
+void ct_receive(const ct_simulated_call &call, int from, char *into, std::size_t bytes)
 {
     MPI_Recv(into, static_cast<int>(bytes), MPI_BYTE, from, TAG, call.comm, MPI_STATUS_IGNORE);
 }
 
-void ct_exchange(const ct_call &call, int to, const char *out, std::size_t out_bytes, int from, char *in,
+void ct_send_and_receive(const ct_simulated_call &call, int to, const char *out, std::size_t out_bytes, int from, char *in,
                  std::size_t in_bytes)
 {
     MPI_Sendrecv(out, static_cast<int>(out_bytes), MPI_BYTE, to, TAG, in, static_cast<int>(in_bytes), MPI_BYTE, from,
                  TAG, call.comm, MPI_STATUS_IGNORE);
 }
 
-MPI_Request ct_start_send(const ct_call &call, int to, const char *from, std::size_t bytes)
+MPI_Request ct_start_send(const ct_simulated_call &call, int to, const char *from, std::size_t bytes)
 {
     MPI_Request request;
     MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, to, TAG, call.comm, &request);
     return request;
 }
 
-MPI_Request ct_start_receive(const ct_call &call, int from, char *into, std::size_t bytes)
+MPI_Request ct_start_receive(const ct_simulated_call &call, int from, char *into, std::size_t bytes)
 {
     MPI_Request request;
     MPI_Irecv(into, static_cast<int>(bytes), MPI_BYTE, from, TAG, call.comm, &request);
@@ -48,7 +48,7 @@ void ct_wait_all(std::vector<MPI_Request> &requests)
     requests.clear();
 }
 
-void ct_combine(const ct_call &call, char *into, const char *from, std::size_t bytes)
+void ct_combine(const ct_simulated_call &call, char *into, const char *from, std::size_t bytes)
 {
     if (call.real) {
         for (std::size_t i = 0; i + 4 <= bytes; i += 4) {
@@ -63,7 +63,7 @@ void ct_combine(const ct_call &call, char *into, const char *from, std::size_t b
         sg_actor_sleep_for(static_cast<double>(bytes) * call.reduce_s_per_byte);
 }
 
-void ct_copy(const ct_call &call, char *into, const char *from, std::size_t bytes)
+void ct_copy(const ct_simulated_call &call, char *into, const char *from, std::size_t bytes)
 {
     if (call.real && bytes > 0)
         std::memmove(into, from, bytes);
@@ -77,16 +77,16 @@ std::size_t ct_part(std::size_t bytes, int parts, int i, std::size_t element)
     return elements * static_cast<std::size_t>(i) / static_cast<std::size_t>(parts) * element;
 }
 
-ct_call ct_call_on(const ct_call &call, MPI_Comm comm)
+ct_simulated_call ct_call_on(const ct_simulated_call &call, MPI_Comm comm)
 {
-    ct_call other = call;
+    ct_simulated_call other = call;
     other.comm = comm;
     MPI_Comm_rank(comm, &other.rank);
     MPI_Comm_size(comm, &other.ranks);
     return other;
 }
 
-ct_stepper::ct_stepper(ct_call &call, int total, ct_loop loop)
+ct_stepper::ct_stepper(ct_simulated_call &call, int total, ct_loop loop)
     : steps_(call.steps), index_(call.loops++), total_(total), count_(total), loop_(loop)
 {
     int most = loop == CT_CYCLIC ? steps_->most : 2 * steps_->most;
@@ -120,12 +120,12 @@ void ct_stepper::done(int j)
         record.end_s = std::max(record.end_s, simgrid_get_clock());
 }
 
-bool ct_steps::sampled() const
+bool ct_loop_steps::sampled() const
 {
     return !loops.empty();
 }
 
-double ct_steps::extra_s() const
+double ct_loop_steps::extra_s() const
 {
     double extra_s = 0.0;
     for (const ct_loop_record &record : loops) {

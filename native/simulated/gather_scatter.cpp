@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-static char *block(const ct_call &call, char *data, int i)
+static char *block(const ct_simulated_call &call, char *data, int i)
 {
     return data + call.bytes * static_cast<std::size_t>(i);
 }
 
 /* Of a tree of radix k in which a rank answers for the ranks from its own up to those of its last child. */
-static int reach_of(const ct_call &call)
+static int reach_of(const ct_simulated_call &call)
 {
     int reach = 1;
     while (reach < call.ranks && call.rank / reach % call.k == 0)
@@ -17,7 +17,7 @@ static int reach_of(const ct_call &call)
     return reach;
 }
 
-static void gather_knomial(ct_call &call)
+static void gather_knomial(ct_simulated_call &call)
 {
     int n = call.ranks, reach = reach_of(call);
     char *data = call.rank == 0 ? call.out : call.scratch;
@@ -37,7 +37,7 @@ static void gather_knomial(ct_call &call)
                 call.bytes * static_cast<std::size_t>(std::min(reach, n - call.rank)));
 }
 
-static void gather_linear(ct_call &call)
+static void gather_linear(ct_simulated_call &call)
 {
     if (call.rank > 0) {
         ct_send(call, 0, call.in, call.bytes);
@@ -50,7 +50,7 @@ static void gather_linear(ct_call &call)
     ct_wait_all(requests);
 }
 
-static void scatter_knomial(ct_call &call)
+static void scatter_knomial(ct_simulated_call &call)
 {
     int n = call.ranks, reach = reach_of(call);
     char *data = call.rank == 0 ? call.in : call.scratch;
@@ -70,7 +70,7 @@ static void scatter_knomial(ct_call &call)
     ct_copy(call, call.out, data, call.bytes);
 }
 
-static void scatter_linear(ct_call &call)
+static void scatter_linear(ct_simulated_call &call)
 {
     if (call.rank > 0) {
         ct_receive(call, 0, call.out, call.bytes);

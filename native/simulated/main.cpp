@@ -33,7 +33,7 @@ struct Request {
 struct Shared {
     sg_bar_t barrier;
     Request request;
-    ct_steps steps;
+    ct_loop_steps steps;
     int wrong = 0;
     char *memory = nullptr;
     std::size_t room = 0;
@@ -88,7 +88,7 @@ void next_request(Shared &shared, int ranks)
         std::printf("E %s\n", why);
         std::fflush(stdout);
     }
-    shared.steps = ct_steps();
+    shared.steps = ct_loop_steps();
     shared.steps.most = shared.request.steps;
     shared.wrong = 0;
     std::size_t n = static_cast<std::size_t>(ranks);
@@ -105,7 +105,7 @@ void answer(const Shared &shared, double time_s)
     std::fflush(stdout);
 }
 
-void run(Shared &shared, ct_call call)
+void run(Shared &shared, ct_simulated_call call)
 {
     const Request &request = shared.request;
     std::size_t n = static_cast<std::size_t>(call.ranks);
@@ -141,7 +141,7 @@ void run(Shared &shared, ct_call call)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    ct_call call;
+    ct_simulated_call call;
     call.comm = MPI_COMM_WORLD;
     MPI_Comm_rank(call.comm, &call.rank);
     MPI_Comm_size(call.comm, &call.ranks);

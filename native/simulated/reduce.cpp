@@ -3,23 +3,23 @@
 
 #include <algorithm>
 
-static void knomial(ct_call &call)
+static void knomial(ct_simulated_call &call)
 {
     ct_tree_reduce(call, ct_tree_knomial(call.rank, call.ranks, call.k), call.in, call.out, call.bytes, 0);
 }
 
-static void binary(ct_call &call)
+static void binary(ct_simulated_call &call)
 {
     ct_tree_reduce(call, ct_tree_binary(call.rank, call.ranks), call.in, call.out, call.bytes, call.segment);
 }
 
-static void chain(ct_call &call)
+static void chain(ct_simulated_call &call)
 {
     ct_tree_reduce(call, ct_tree_chain(call.rank, call.ranks), call.in, call.out, call.bytes, call.segment);
 }
 
 /* Halving leaves each rank of the power of two with one part of the sum; a binomial tree gathers the parts. */
-static void halving_gather(ct_call &call)
+static void halving_gather(ct_simulated_call &call)
 {
     char *data = call.out;
     ct_copy(call, data, call.in, call.bytes);
@@ -45,16 +45,16 @@ static void halving_gather(ct_call &call)
         ct_receive(call, 1, data, call.bytes);
 }
 
-static void two_level(ct_call &call)
+static void two_level(ct_simulated_call &call)
 {
-    ct_call node = ct_call_on(call, call.node);
+    ct_simulated_call node = ct_call_on(call, call.node);
     char *partial = call.scratch;
     node.scratch = call.scratch + call.bytes;
     node.k = 2;
     ct_tree_reduce(node, ct_tree_knomial(node.rank, node.ranks, 2), call.in, partial, call.bytes, 0);
     if (call.leaders == MPI_COMM_NULL)
         return;
-    ct_call top = ct_call_on(call, call.leaders);
+    ct_simulated_call top = ct_call_on(call, call.leaders);
     top.in = partial;
     top.scratch = node.scratch;
     if (call.bytes < 16384)

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-static void ring(ct_call &call)
+static void ring(ct_simulated_call &call)
 {
     int n = call.ranks;
     auto at = [&](int part) { return ct_part(call.bytes, n, part, 4); };
     char *data = call.scratch;
     ct_copy(call, data, call.in, call.bytes);
-    ct_call inner = call;
+    ct_simulated_call inner = call;
     inner.scratch = call.scratch + call.bytes;
     /* Part r goes around the ring from rank r + 1, and ends at r. */
     int right = (call.rank + 1) % n, left = (call.rank + n - 1) % n;
@@ -17,14 +17,14 @@ static void ring(ct_call &call)
     for (int j = 0; j < steps.count(); j++) {
         int mine = (call.rank + 2 * n - 1 - j) % n, next = (mine + n - 1) % n;
         std::size_t in = at(next + 1) - at(next);
-        ct_exchange(call, right, data + at(mine), at(mine + 1) - at(mine), left, inner.scratch, in);
+        ct_send_and_receive(call, right, data + at(mine), at(mine + 1) - at(mine), left, inner.scratch, in);
         ct_combine(call, data + at(next), inner.scratch, in);
         steps.done(j);
     }
     ct_copy(call, call.out, data + at(call.rank), at(call.rank + 1) - at(call.rank));
 }
 
-static void pairwise(ct_call &call)
+static void pairwise(ct_simulated_call &call)
 {
     int n = call.ranks;
     auto at = [&](int part) { return ct_part(call.bytes, n, part, 4); };
@@ -33,18 +33,18 @@ static void pairwise(ct_call &call)
     ct_stepper steps(call, n - 1, CT_SPREAD);
     for (int j = 0; j < steps.count(); j++) {
         int distance = steps.at(j) + 1, to = (call.rank + distance) % n, from = (call.rank + n - distance) % n;
-        ct_exchange(call, to, call.in + at(to), at(to + 1) - at(to), from, call.scratch, own);
+        ct_send_and_receive(call, to, call.in + at(to), at(to + 1) - at(to), from, call.scratch, own);
         ct_combine(call, call.out, call.scratch, own);
         steps.done(j);
     }
 }
 
 /* Halving over the power of two, whose parts are those of one or two ranks each. */
-static void halving(ct_call &call)
+static void halving(ct_simulated_call &call)
 {
     ct_fold fold = ct_fold_of(call.rank, call.ranks);
     char *data = call.scratch;
-    ct_call inner = call;
+    ct_simulated_call inner = call;
     inner.scratch = call.scratch + call.bytes;
     ct_copy(call, data, call.in, call.bytes);
     ct_fold_in(inner, fold, data, call.bytes);
@@ -64,10 +64,10 @@ static void halving(ct_call &call)
     ct_copy(call, call.out, data + part(call.rank), own);
 }
 
-static void reduce_scatter_tree(ct_call &call)
+static void reduce_scatter_tree(ct_simulated_call &call)
 {
     char *data = call.scratch;
-    ct_call inner = call;
+    ct_simulated_call inner = call;
     inner.scratch = call.scratch + call.bytes;
     ct_tree_reduce(inner, ct_tree_knomial(call.rank, call.ranks, 2), call.in, data, call.bytes, 0);
     ct_scatter_binomial(inner, data, call.bytes, 4);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 /* Down a binomial tree; rank r ends with part r of `data`, and whoever hands parts on with those as well. */
-void ct_scatter_binomial(const ct_call &call, char *data, std::size_t bytes, std::size_t element)
+void ct_scatter_binomial(const ct_simulated_call &call, char *data, std::size_t bytes, std::size_t element)
 {
     auto at = [&](int part) { return ct_part(bytes, call.ranks, std::min(part, call.ranks), element); };
     int reach = 1;
@@ -20,21 +20,21 @@ void ct_scatter_binomial(const ct_call &call, char *data, std::size_t bytes, std
 }
 
 /* Rank r begins with part (r + first) % ranks of `data`, and all end with all. */
-void ct_allgather_ring(ct_call &call, char *data, std::size_t bytes, std::size_t element, int first)
+void ct_allgather_ring(ct_simulated_call &call, char *data, std::size_t bytes, std::size_t element, int first)
 {
     int n = call.ranks, right = (call.rank + 1) % n, left = (call.rank + n - 1) % n;
     auto at = [&](int part) { return ct_part(bytes, n, part, element); };
     ct_stepper steps(call, n - 1, CT_CYCLIC);
     for (int j = 0; j < steps.count(); j++) {
         int mine = (call.rank + first - j + n + n) % n, next = (mine + n - 1) % n;
-        ct_exchange(call, right, data + at(mine), at(mine + 1) - at(mine), left, data + at(next),
+        ct_send_and_receive(call, right, data + at(mine), at(mine + 1) - at(mine), left, data + at(next),
                     at(next + 1) - at(next));
         steps.done(j);
     }
 }
 
 /* Any number of ranks: ranks beyond the power of two get the whole at the end, and hand theirs over first. */
-void ct_allgather_doubling(const ct_call &call, char *data, std::size_t bytes, std::size_t element)
+void ct_allgather_doubling(const ct_simulated_call &call, char *data, std::size_t bytes, std::size_t element)
 {
     int n = call.ranks, power = 1;
     while (power * 2 <= n)
@@ -51,28 +51,28 @@ void ct_allgather_doubling(const ct_call &call, char *data, std::size_t bytes, s
                    at(call.rank + power + 1) - at(call.rank + power));
     for (int step = 1; step < power; step *= 2) {
         int peer = call.rank ^ step, mine = call.rank / step * step, theirs = peer / step * step;
-        ct_exchange(call, peer, data + at(mine), at(mine + step) - at(mine), peer, data + at(theirs),
+        ct_send_and_receive(call, peer, data + at(mine), at(mine + step) - at(mine), peer, data + at(theirs),
                     at(theirs + step) - at(theirs));
         /* The parts of the ranks beyond the power stand apart from the others. */
         int mine_last = std::min(mine + step, rest), theirs_last = std::min(theirs + step, rest);
         std::size_t out = mine < mine_last ? at(mine_last + power) - at(mine + power) : 0;
         std::size_t in = theirs < theirs_last ? at(theirs_last + power) - at(theirs + power) : 0;
         if (out > 0 || in > 0)
-            ct_exchange(call, peer, data + at(std::min(mine, rest) + power), out, peer,
+            ct_send_and_receive(call, peer, data + at(std::min(mine, rest) + power), out, peer,
                         data + at(std::min(theirs, rest) + power), in);
     }
     if (call.rank < rest)
         ct_send(call, call.rank + power, data, bytes);
 }
 
-void ct_reduce_scatter_ring(ct_call &call, char *data, std::size_t bytes)
+void ct_reduce_scatter_ring(ct_simulated_call &call, char *data, std::size_t bytes)
 {
     int n = call.ranks, right = (call.rank + 1) % n, left = (call.rank + n - 1) % n;
     auto at = [&](int part) { return ct_part(bytes, n, part, 4); };
     ct_stepper steps(call, n - 1, CT_CYCLIC);
     for (int j = 0; j < steps.count(); j++) {
         int mine = (call.rank - j + n) % n, next = (mine + n - 1) % n;
-        ct_exchange(call, right, data + at(mine), at(mine + 1) - at(mine), left, call.scratch,
+        ct_send_and_receive(call, right, data + at(mine), at(mine + 1) - at(mine), left, call.scratch,
                     at(next + 1) - at(next));
         ct_combine(call, data + at(next), call.scratch, at(next + 1) - at(next));
         steps.done(j);
@@ -92,7 +92,7 @@ ct_fold ct_fold_of(int rank, int ranks)
     return fold;
 }
 
-void ct_fold_in(const ct_call &call, const ct_fold &fold, char *data, std::size_t bytes)
+void ct_fold_in(const ct_simulated_call &call, const ct_fold &fold, char *data, std::size_t bytes)
 {
     if (call.rank >= 2 * fold.rest)
         return;
@@ -104,7 +104,7 @@ void ct_fold_in(const ct_call &call, const ct_fold &fold, char *data, std::size_
     }
 }
 
-void ct_fold_out(const ct_call &call, const ct_fold &fold, char *data, std::size_t bytes)
+void ct_fold_out(const ct_simulated_call &call, const ct_fold &fold, char *data, std::size_t bytes)
 {
     if (call.rank >= 2 * fold.rest)
         return;
@@ -114,35 +114,35 @@ void ct_fold_out(const ct_call &call, const ct_fold &fold, char *data, std::size
         ct_send(call, call.rank - 1, data, bytes);
 }
 
-void ct_halve(const ct_call &call, const ct_fold &fold, char *data, const std::function<std::size_t(int)> &at)
+void ct_halve(const ct_simulated_call &call, const ct_fold &fold, char *data, const std::function<std::size_t(int)> &at)
 {
     int first = 0;
     for (int step = fold.power / 2; step >= 1; step /= 2) {
         int peer = fold.rank_of(fold.place ^ step);
         bool upper = (fold.place & step) != 0;
         int mine = upper ? first + step : first, theirs = upper ? first : first + step;
-        ct_exchange(call, peer, data + at(theirs), at(theirs + step) - at(theirs), peer, call.scratch,
+        ct_send_and_receive(call, peer, data + at(theirs), at(theirs + step) - at(theirs), peer, call.scratch,
                     at(mine + step) - at(mine));
         ct_combine(call, data + at(mine), call.scratch, at(mine + step) - at(mine));
         first = mine;
     }
 }
 
-void ct_allreduce_doubling(const ct_call &call, char *data, std::size_t bytes)
+void ct_allreduce_doubling(const ct_simulated_call &call, char *data, std::size_t bytes)
 {
     ct_fold fold = ct_fold_of(call.rank, call.ranks);
     ct_fold_in(call, fold, data, bytes);
     if (fold.place >= 0)
         for (int step = 1; step < fold.power; step *= 2) {
             int peer = fold.rank_of(fold.place ^ step);
-            ct_exchange(call, peer, data, bytes, peer, call.scratch, bytes);
+            ct_send_and_receive(call, peer, data, bytes, peer, call.scratch, bytes);
             ct_combine(call, data, call.scratch, bytes);
         }
     ct_fold_out(call, fold, data, bytes);
 }
 
 /* Halving down to one part per rank of the power of two, then doubling back. */
-void ct_allreduce_rabenseifner(const ct_call &call, char *data, std::size_t bytes)
+void ct_allreduce_rabenseifner(const ct_simulated_call &call, char *data, std::size_t bytes)
 {
     ct_fold fold = ct_fold_of(call.rank, call.ranks);
     auto at = [&](int part) { return ct_part(bytes, fold.power, part, 4); };
@@ -152,7 +152,7 @@ void ct_allreduce_rabenseifner(const ct_call &call, char *data, std::size_t byte
         for (int step = 1; step < fold.power; step *= 2) {
             int peer = fold.rank_of(fold.place ^ step);
             int mine = fold.place / step * step, theirs = (fold.place ^ step) / step * step;
-            ct_exchange(call, peer, data + at(mine), at(mine + step) - at(mine), peer, data + at(theirs),
+            ct_send_and_receive(call, peer, data + at(mine), at(mine + step) - at(mine), peer, data + at(theirs),
                         at(theirs + step) - at(theirs));
         }
     }

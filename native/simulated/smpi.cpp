@@ -49,7 +49,7 @@ typedef int block_call(const void *, int, MPI_Datatype, void *, int, MPI_Datatyp
 typedef int rooted_block_call(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm);
 typedef int barrier_call(MPI_Comm);
 
-static void call_own(const std::string &collective, void *own, ct_call &call)
+static void call_own(const std::string &collective, void *own, ct_simulated_call &call)
 {
     int bytes = static_cast<int>(call.bytes), elements = bytes / 4;
     if (collective == "bcast") {
@@ -78,7 +78,7 @@ static const std::vector<const std::vector<ct_entry> *> all_algorithms = {
     &ct_barrier_algorithms,   &ct_bcast_algorithms,     &ct_gather_algorithms,
     &ct_reduce_algorithms,    &ct_reduce_scatter_algorithms, &ct_scatter_algorithms};
 
-std::function<void(ct_call &)> ct_runner_find(const std::string &collective, const std::string &algorithm)
+std::function<void(ct_simulated_call &)> ct_runner_find(const std::string &collective, const std::string &algorithm)
 {
     for (const auto *list : all_algorithms)
         for (const ct_entry &entry : *list)
@@ -93,5 +93,5 @@ std::function<void(ct_call &)> ct_runner_find(const std::string &collective, con
     void *own = find_own(collective, algorithm.substr(5));
     if (own == nullptr)
         return nullptr;
-    return [collective, own](ct_call &call) { call_own(collective, own, call); };
+    return [collective, own](ct_simulated_call &call) { call_own(collective, own, call); };
 }

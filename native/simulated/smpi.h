@@ -8,7 +8,7 @@
 #include <string>
 
 /* Ours by their names, the simulator's own as "smpi.NAME"; empty where there is none of that name. */
-std::function<void(ct_call &)> ct_runner_find(const std::string &collective, const std::string &algorithm);
+std::function<void(ct_simulated_call &)> ct_runner_find(const std::string &collective, const std::string &algorithm);
 
 /* For the calling rank: messages copy nothing, and times stay as they are. */
 void ct_set_without_data(bool on);

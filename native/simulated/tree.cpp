@@ -49,7 +49,7 @@ static std::size_t segments_of(std::size_t bytes, std::size_t &segment)
     return segment == 0 ? 1 : (bytes + segment - 1) / segment;
 }
 
-void ct_tree_bcast(const ct_call &call, const ct_tree &tree, char *data, std::size_t bytes, std::size_t segment)
+void ct_tree_bcast(const ct_simulated_call &call, const ct_tree &tree, char *data, std::size_t bytes, std::size_t segment)
 {
     std::size_t segments = segments_of(bytes, segment);
     auto length = [&](std::size_t s) { return std::min(segment, bytes - s * segment); };
@@ -70,7 +70,7 @@ void ct_tree_bcast(const ct_call &call, const ct_tree &tree, char *data, std::si
     ct_wait_all(going);
 }
 
-void ct_tree_reduce(const ct_call &call, const ct_tree &tree, const char *own, char *into, std::size_t bytes,
+void ct_tree_reduce(const ct_simulated_call &call, const ct_tree &tree, const char *own, char *into, std::size_t bytes,
                     std::size_t segment)
 {
     if (tree.children.empty() && tree.parent < 0) {

@@ -41,7 +41,7 @@ static void fill(char *data, int from, int to, std::size_t bytes)
         data[i] = byte_of(from, to, i);
 }
 
-bool ct_verify(ct_call call, const std::string &collective, const std::function<void(ct_call &)> &run)
+bool ct_verify(ct_simulated_call call, const std::string &collective, const std::function<void(ct_simulated_call &)> &run)
 {
     std::size_t n = static_cast<std::size_t>(call.ranks), bytes = call.bytes;
     std::vector<char> in(n * bytes + 16, 'i'), out(n * bytes + 16, 'o'), scratch((2 * n + 64) * bytes + 16, 's');

@@ -7,6 +7,6 @@
 #include <string>
 
 /* Runs `run` with real data in buffers of this rank's own; whether the result of this rank is right. */
-bool ct_verify(ct_call call, const std::string &collective, const std::function<void(ct_call &)> &run);
+bool ct_verify(ct_simulated_call call, const std::string &collective, const std::function<void(ct_simulated_call &)> &run);
 
 #endif

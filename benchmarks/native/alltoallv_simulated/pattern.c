@@ -14,7 +14,7 @@ static uint64_t ct__mix(uint64_t v)
 }
 
 /* Bytes of the block from one rank to another: the same wherever it is asked. */
-int ct_pattern_bytes(const ct_request *r, uint64_t seed, int from, int to)
+int ct_pattern_bytes(const ct_sweep_request *r, uint64_t seed, int from, int to)
 {
     uint64_t draw = ct__mix(seed ^ ct__mix((uint64_t)from << 32 | (uint64_t)to));
     double unit = (double)(draw >> 11) * 0x1p-53;
@@ -36,10 +36,10 @@ int ct_pattern_bytes(const ct_request *r, uint64_t seed, int from, int to)
 static int ct__compare(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
 
 /* The shape of the distribution, from a sample of the pairs. */
-ct_shape ct_pattern_shape(const ct_request *r, uint64_t seed, int size)
+ct_sweep_shape ct_pattern_shape(const ct_sweep_request *r, uint64_t seed, int size)
 {
     int *sample = malloc(sizeof(int) * CT__SAMPLE);
-    ct_shape shape = {0};
+    ct_sweep_shape shape = {0};
     for (int i = 0; i < CT__SAMPLE; i++) {
         uint64_t pair = ct__mix((uint64_t)i + 17);
         sample[i] = ct_pattern_bytes(r, seed, (int)(pair % (unsigned)size), (int)(pair / (unsigned)size % (unsigned)size));

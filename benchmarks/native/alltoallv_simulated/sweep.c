@@ -13,7 +13,7 @@ static struct {
     char *send, *receive;
     size_t bytes;
     FILE *requests;
-    ct_request request;
+    ct_sweep_request request;
     bool more;
     double began_cpu_s;
 } ct__shared;
@@ -24,7 +24,7 @@ void ct_charge(int64_t blocks, int64_t bytes)
     ct_machine_sleep((double)blocks * CT__BLOCK_S + (double)bytes * CT__BYTE_S);
 }
 
-static bool ct__read(ct_request *r)
+static bool ct__read(ct_sweep_request *r)
 {
     ct_alltoallv_choice *c = &r->choice;
     int read = fscanf(ct__shared.requests, "%31s %d %d %d %15s %d", r->algorithm, &c->radix, &c->batch, &c->direct_above,
@@ -73,7 +73,7 @@ static int ct__library(ct_team *team, const ct_exchange *x)
     return MPI_SUCCESS;
 }
 
-static int ct__carry_out(ct_team *team, const ct_request *r, const ct_exchange *x)
+static int ct__carry_out(ct_team *team, const ct_sweep_request *r, const ct_exchange *x)
 {
     ct_alltoallv_choice normal = ct_choice_normal(&r->choice, team->size);
     ct_statistic statistic = ct_exchange_statistic(x, team->rank, team->size);
@@ -82,7 +82,7 @@ static int ct__carry_out(ct_team *team, const ct_request *r, const ct_exchange *
     return ct_run(team, x, &normal, &statistic);
 }
 
-static double ct__time(ct_team *team, const ct_request *r, int *counts[2], int *zeros)
+static double ct__time(ct_team *team, const ct_sweep_request *r, int *counts[2], int *zeros)
 {
     ct_exchange x;
     ct_side_set(&x.send, ct__shared.send, counts[0], zeros, MPI_BYTE, false);
@@ -101,7 +101,7 @@ static void ct__serve(ct_team *team, uint64_t seed)
     size_t bytes = sizeof(int) * (size_t)team->size;
     int *counts[2] = {malloc(bytes), malloc(bytes)}, *zeros = calloc(1, bytes);
     for (ct__next(team->rank); ct__shared.more; ct__next(team->rank)) {
-        ct_request r = ct__shared.request;
+        ct_sweep_request r = ct__shared.request;
         for (int peer = 0; peer < team->size; peer++) {
             counts[0][peer] = ct_pattern_bytes(&r, seed, team->rank, peer);
             counts[1][peer] = ct_pattern_bytes(&r, seed, peer, team->rank);
@@ -112,7 +112,7 @@ static void ct__serve(ct_team *team, uint64_t seed)
         int peers = 0;
         for (int peer = 0; peer < team->size; peer++)
             peers += counts[0][peer] > 0;
-        ct_shape s = ct_pattern_shape(&r, seed, team->size);
+        ct_sweep_shape s = ct_pattern_shape(&r, seed, team->size);
         printf("%s %d %d %d %s %d %.9g %.6g %.6g %d %.6g %.4g %.6g %.6g %.3f\n", r.algorithm, r.choice.radix, r.choice.batch,
                r.choice.direct_above, r.distribution, r.largest, time_s, s.mean, s.largest, peers, s.deviation, s.skewness,
                s.quartile_1, s.quartile_3, ct_machine_cpu_s() - ct__shared.began_cpu_s);

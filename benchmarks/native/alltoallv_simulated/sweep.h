@@ -23,16 +23,16 @@ typedef struct {
     char algorithm[32], distribution[16];
     ct_alltoallv_choice choice;
     int largest;
-} ct_request;
+} ct_sweep_request;
 
 typedef struct {
     double mean, largest, deviation, skewness, quartile_1, quartile_3;
-} ct_shape;
+} ct_sweep_shape;
 
 /* Bytes of the block from one rank to another: the same wherever it is asked. */
-int ct_pattern_bytes(const ct_request *r, uint64_t seed, int from, int to);
+int ct_pattern_bytes(const ct_sweep_request *r, uint64_t seed, int from, int to);
 /* The shape of the distribution, from a sample of the pairs. */
-ct_shape ct_pattern_shape(const ct_request *r, uint64_t seed, int size);
+ct_sweep_shape ct_pattern_shape(const ct_sweep_request *r, uint64_t seed, int size);
 
 /* Run by every rank, after ct_sweep_open. */
 int ct_sweep(MPI_Comm comm, int ppn, uint64_t seed);

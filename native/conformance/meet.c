@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "control.h"
+#include "meet.h"
 
 #include <mpi.h>
 #include <sched.h>
@@ -42,7 +42,7 @@ static void ct__send(const void *data, int bytes, int to, int tag)
     ct__wait(&request, false);
 }
 
-void ct_control_release(int rank, int ranks, bool patient, long *word)
+void ct_meet_release(int rank, int ranks, bool patient, long *word)
 {
     int bit = 1;
 
@@ -55,7 +55,7 @@ void ct_control_release(int rank, int ranks, bool patient, long *word)
             ct__send(word, (int)sizeof *word, rank + bit, CT__TAG_RELEASE);
 }
 
-void ct_control_collect(int rank, int ranks, struct ct_verdict *verdict)
+void ct_meet_collect(int rank, int ranks, struct ct_verdict *verdict)
 {
     verdict->rank = rank;
     for (int bit = 1; bit < ranks; bit <<= 1) {
