@@ -152,8 +152,17 @@ class Tuned:
         return [directory / name for name in exported.files]
 
     def run(self, command: Sequence[str]) -> int:
-        """Runs ``command`` with the tuning in force, and returns its exit code."""
-        return subprocess.run(list(command), env={**os.environ, **self.variables}, check=False).returncode
+        """Runs ``command`` with the tuning in force, and returns its exit code.
+
+        Raises InputError where it would use another build of the MPI than the one that was tuned.
+        """
+        from colltune.mpi.application import tuned_command
+        from colltune.mpi.same import TunedMpi
+
+        made, variables = self.environment, self.variables
+        arguments = tuned_command(command, made.facts, made.mpi, variables, os.environ.get("PATH"))
+        TunedMpi(str(self.directory), made, variables, os.environ).require_of(arguments)
+        return subprocess.run(arguments, env={**os.environ, **variables}, check=False).returncode
 
 
 def load(directory: str | os.PathLike[str], *, provisional: bool = False) -> Tuned:

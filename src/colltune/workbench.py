@@ -206,6 +206,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
                 "launcher": str(installation.launcher),
                 "mpiexec": str(installation.mpiexec),
                 "mpicc": str(installation.mpicc),
+                "libmpi": str(installation.libmpi),
             },
         ),
         # A selection file that is in force would be measured in the place of the library's own choice.

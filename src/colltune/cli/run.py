@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -12,7 +11,7 @@ import typer
 
 from colltune.cli.options import Tuned, Via, say_left_out
 from colltune.core.errors import InputError
-from colltune.mpi.application import LAUNCHERS, tuned_command
+from colltune.mpi.application import is_launcher, tuned_command
 
 if TYPE_CHECKING:
     from colltune.core.sample import Environment
@@ -78,7 +77,11 @@ def run(
         record, environment = begin_profile(tuned, made.facts["mpicc"], environment)
         told = {**variables, "LD_PRELOAD": environment["LD_PRELOAD"], VARIABLE: environment[VARIABLE]}
     arguments = tuned_command(command, made.facts, made.mpi, told, environment.get("PATH"))
-    _require_same_mpi(arguments[0], made.mpi, made.mpi_version, tuned)
+    from colltune.mpi.same import TunedMpi
+
+    unsure = TunedMpi(str(tuned), made, variables, os.environ).require_of(arguments)
+    if unsure:
+        typer.echo(f"colltune: warning: {unsure}", err=True)
     obstacles = [] if via == "live" else _obstacles(tuning.environment, environment, command)
     for text in obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
@@ -118,7 +121,7 @@ def with_alltoallv(
     from colltune.native_build import build_library, cache_directory
 
     load_table(table)
-    launcher = command[0] if Path(command[0]).name in LAUNCHERS else None
+    launcher = command[0] if is_launcher(command[0]) else None
     installation = find_mpi(launcher, environment)
     library = str(build_library(installation.mpicc, cache_directory(environment)))
     loaded = ":".join(filter(None, (library, environment.get("LD_PRELOAD", ""))))
@@ -158,18 +161,3 @@ def _obstacles(tuned: Environment, environment: Mapping[str, str], command: Sequ
             "a file of Open MPI cannot tell them apart"
         )
     return found
-
-
-def _require_same_mpi(program: str, library: str, version: str, tuned: Path) -> None:
-    """A selection file of another version can abort the job, so it is never handed to one."""
-    if Path(program).name not in LAUNCHERS:
-        return  # srun and scripts do not tell which MPI they start
-    from colltune.mpi.detect import identify_launcher
-
-    found, found_version = identify_launcher(program, os.environ)
-    if (found, found_version) != (library, version):
-        raise InputError(
-            f"{tuned} was tuned for {library} {version}, and {shutil.which(program) or program} starts "
-            f"{found} {found_version}",
-            "Use the mpiexec of the MPI that was tuned, or tune this one",
-        )

@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-LAUNCHERS = frozenset({"mpiexec", "mpiexec.hydra", "mpirun"})
+# As Debian and others name them, too: mpiexec.mpich, mpirun.openmpi.
+_LAUNCHER = re.compile(r"(?:mpiexec|mpirun|orterun|prterun)(?:[.-][\w.-]+)?")
+# Programs that run the rest of their command line as it stands.
+_WRAPPERS = frozenset(
+    {"env", "nice", "ionice", "nohup", "setsid", "timeout", "stdbuf", "time", "taskset", "numactl", "chrt", "strace"}
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+def is_launcher(program: str) -> bool:
+    """Whether ``program`` is, by its name, the launcher of an MPI; those of schedulers are not."""
+    return _LAUNCHER.fullmatch(Path(program).name) is not None
+
+
+def launcher_place(command: Sequence[str]) -> int | None:
+    """Where the launcher stands in ``command``: first, or behind `env X=1` and the like; None where there is none."""
+    if not command or is_launcher(command[0]):
+        return 0 if command else None
+    if Path(command[0]).name not in _WRAPPERS:
+        return None
+    return next((at for at, word in enumerate(command) if is_launcher(word)), None)
+
+
+def given_by_wrapper(command: Sequence[str]) -> dict[str, str]:
+    """The variables that `env X=1 ...` at the head of ``command`` sets."""
+    if not command or Path(command[0]).name != "env":
+        return {}
+    end = launcher_place(command) or len(command)
+    assigned = [word for word in command[1:end] if _ASSIGNMENT.match(word)]
+    return dict(word.split("=", 1) for word in assigned)
 
 
 def tuned_command(
     command: Sequence[str], facts: Mapping[str, str], mpi: str, variables: Mapping[str, str], path: str | None
 ) -> list[str]:
     """``command`` such that its ranks see ``variables``. ``facts`` and ``mpi``: of the tuning's environment."""
-    program = launcher_of(command, facts, path)
-    return [program, *forwarded(program, mpi, variables), *command[1:]]
+    place = launcher_place(command)
+    if place is None:
+        return list(command)
+    path = given_by_wrapper(command).get("PATH", path)
+    program = launcher_of(command[place:], facts, path)
+    return [*command[:place], program, *forwarded(program, mpi, variables), *command[place + 1 :]]
 
 
 def forwarded(program: str, mpi: str, variables: Mapping[str, str]) -> list[str]:
     """Open MPI's launchers hand on their own variables to other nodes, and what they are told to."""
-    if mpi != "openmpi" or Path(program).name not in LAUNCHERS:
+    if mpi != "openmpi" or not is_launcher(program):
         return []
     return [word for name in variables if not name.startswith("OMPI_") for word in ("-x", name)]
 
@@ -27,7 +61,7 @@ def forwarded(program: str, mpi: str, variables: Mapping[str, str]) -> list[str]
 def launcher_of(command: Sequence[str], facts: Mapping[str, str], path: str | None) -> str:
     """The launcher of the MPI that was tuned stands in for a bare ``mpiexec`` that PATH does not have."""
     name = command[0]
-    if name in LAUNCHERS and shutil.which(name, path=path) is None:
+    if is_launcher(name) and shutil.which(name, path=path) is None:
         beside = Path(facts.get("mpiexec", "")).parent / name
         if beside.is_file():
             return str(beside)

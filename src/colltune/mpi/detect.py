@@ -153,6 +153,29 @@ def identify_launcher(
     return library, version
 
 
+def find_library(
+    mpiexec: Path,
+    mpicc: Path | None,
+    library: Library,
+    environment: Mapping[str, str],
+    *,
+    run: Runner = run_command,
+) -> Path | None:
+    """The library file of the MPI ``library`` of ``mpiexec``; None where it cannot be told. Needs no compiler.
+
+    ``mpicc``: its compiler wrapper, where that is known.
+    """
+    try:
+        mpicc = mpicc or _find_mpicc(mpiexec, environment)
+        command = shlex.split(run([str(mpicc), "-show"], environment).text.strip().split("\n")[0])
+        found = _find_libmpi(mpicc, command or ["cc"], environment, run)
+        content = found.read_bytes()
+    except (InputError, OSError, ValueError):
+        return None
+    its_own = next((one for mark, one in _MARKS if mark in content), Library.UNKNOWN)
+    return found if library in (its_own, Library.UNKNOWN) else None
+
+
 def _ask_launcher(mpiexec: Path, environment: Mapping[str, str], run: Runner) -> tuple[Launcher, Library, str]:
     """Which family of launchers this is, of which MPI, of which version ("" where it does not say)."""
     if mpiexec.name in _SCHEDULERS:
@@ -175,10 +198,12 @@ def _ask_launcher(mpiexec: Path, environment: Mapping[str, str], run: Runner) ->
 def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
     # What lies beside a scheduler's launcher is the system's; the MPI of a module is on PATH.
     beside = [] if mpiexec.name in _SCHEDULERS else [str(mpiexec.parent), str(mpiexec.resolve().parent)]
-    for place in (*beside, environment.get("PATH", "")):
-        found = shutil.which("mpicc", path=place)
-        if found is not None:
-            return Path(found).absolute()
+    # Where several MPIs share a directory, each has its own ending: mpiexec.mpich and mpicc.mpich.
+    for name in dict.fromkeys((f"mpicc{mpiexec.suffix}", "mpicc")):
+        for place in (*beside, environment.get("PATH", "")):
+            found = shutil.which(name, path=place)
+            if found is not None:
+                return Path(found).absolute()
     raise InputError(
         f"there is no mpicc beside {mpiexec}, nor on PATH",
         "Install the development files of this MPI, or run pip install 'colltune[mpich]'",

@@ -1,0 +1,210 @@
+"""Whether a command will use the very MPI that was tuned, and whether that MPI reads the tuning's files.
+
+A selection file of another build can end the job, and one that is named by a variable which the library does not know
+is silently without effect. So the library is looked at that the program will load: the one that it is linked with, else
+the one of the launcher, else the one that was tuned.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import NoReturn
+
+from colltune.core.errors import InputError
+from colltune.core.sample import Environment
+from colltune.mpi.application import given_by_wrapper, launcher_place
+from colltune.mpi.detect import Runner, find_library, identify_launcher, run_command
+from colltune.mpi.installation import Library
+from colltune.native_build import cache_directory
+
+_LINKED = re.compile(r"\s*libmpi(?:ch)?(?:_(?:abi|cray|gnu|intel|amd|nvidia)\w*)?\.so\S* => (/\S+)")
+# Of the words behind a launcher, so many programs are asked what they load.
+_PROGRAMS = 3
+_PREFIXES = ("MPIR_CVAR_", "OMPI_MCA_")
+_PATIENCE_S = 60.0
+# Asks a library through MPI_T, which needs neither MPI_Init nor a launcher. Prints the names that it does not know.
+_ASK = """
+import ctypes, json, sys
+library, provided, index = ctypes.CDLL(sys.argv[1]), ctypes.c_int(), ctypes.c_int()
+if library.MPI_T_init_thread(0, ctypes.byref(provided)) != 0:
+    sys.exit("MPI_T_init_thread fails")
+known = [library.MPI_T_cvar_get_index(name.encode(), ctypes.byref(index)) == 0 for name in sys.argv[2:]]
+print("unknown:" + json.dumps([name for name, there in zip(sys.argv[2:], known) if not there]))
+"""
+
+
+@dataclass(frozen=True)
+class TunedMpi:
+    """The MPI that was tuned, as a command is held against it. ``name``: of the tuning, for messages."""
+
+    name: str
+    tuned: Environment
+    variables: Mapping[str, str]
+    environ: Mapping[str, str]
+    run: Runner = run_command
+
+    def require_of(self, command: Sequence[str]) -> str:
+        """Raises InputError where ``command`` would use another MPI, or one that does not read the files.
+
+        Returns what could not be found out, "" for nothing.
+        """
+        environ = {**self.environ, **given_by_wrapper(command)}
+        place = launcher_place(command)
+        launcher = command[place] if place is not None else None
+        kind = self._require_launcher(launcher, environ)
+        library: Path | None
+        loaded = _linked_mpi(command[0 if place is None else place + 1 :], environ, self.run)
+        if loaded is not None:
+            program, library = loaded
+            self._require_build(library, f"{program} loads {library}")
+        else:
+            library = self._library_of(launcher, kind, environ)
+        return self._require_read(library)
+
+    def require_here(self) -> str:
+        """The same of whatever program will be started in this environment: by the mpiexec on PATH, if there is one."""
+        launcher = next((name for name in ("mpiexec", "mpirun") if self._on_path(name)), None)
+        kind = self._require_launcher(launcher, self.environ)
+        return self._require_read(self._library_of(launcher, kind, self.environ))
+
+    def _on_path(self, name: str) -> bool:
+        return shutil.which(name, path=self.environ.get("PATH", "")) is not None
+
+    def _require_launcher(self, launcher: str | None, environ: Mapping[str, str]) -> Library:
+        """The MPI that ``launcher`` is of; UNKNOWN for one of the site's own, or of a scheduler."""
+        if launcher is None:
+            return Library.UNKNOWN
+        found, version = identify_launcher(launcher, environ, run=self.run)
+        here = self.tuned
+        if found is Library.UNKNOWN:
+            return found
+        if str(found) != here.mpi or version not in ("", here.mpi_version):
+            path = shutil.which(launcher, path=environ.get("PATH", "")) or launcher
+            self._refuse(f"{path} starts {found} {version}")
+        return found
+
+    def _library_of(self, launcher: str | None, kind: Library, environ: Mapping[str, str]) -> Path | None:
+        """The library that belongs to ``launcher``, else that of the tuning; of the build that was tuned."""
+        mpicc, mpiexec = (self.tuned.facts.get(name, "") for name in ("mpicc", "mpiexec"))
+        path = shutil.which(launcher, path=environ.get("PATH", "")) if launcher is not None else None
+        if path is not None and Path(path).resolve() != Path(mpiexec).resolve():
+            library = find_library(Path(path).absolute(), None, kind, environ, run=self.run)
+            if library is not None:
+                self._require_build(library, f"{path} belongs to {library}")
+                return library
+        if not mpiexec and "libmpi" not in self.tuned.facts:
+            return None  # made by hand: it does not say where its MPI is
+        named = Path(self.tuned.facts["libmpi"]) if "libmpi" in self.tuned.facts else None
+        compiler = Path(mpicc) if mpicc else None
+        library = named or find_library(Path(mpiexec), compiler, Library(self.tuned.mpi), environ, run=self.run)
+        if library is None or not library.is_file():
+            self._refuse(f"its library {library or f'behind {mpiexec}'} is not here any more")
+        self._require_build(library, f"{library} was put in its place")
+        return library
+
+    def _require_build(self, library: Path, what: str) -> None:
+        # The library of the standard ABI stands beside the one that was tuned, and reads the same files.
+        of_abi = sorted(library.parent.glob("libmpi.so.*[0-9]")) if library.name.startswith("libmpi_abi.") else []
+        builds = [_build_of(one) for one in (library, *of_abi)]
+        if self.tuned.mpi_build not in builds:
+            self._refuse(f"{what} (build {builds[0][:12]})")
+
+    def _refuse(self, found: str) -> NoReturn:
+        here = self.tuned
+        raise InputError(
+            f"{self.name} was tuned for {here.mpi} {here.mpi_version} (build {here.mpi_build[:12]}), and {found}",
+            f"Use the MPI that was tuned ({here.facts.get('mpiexec', here.mpi)}), or tune this one",
+        )
+
+    def _require_read(self, library: Path | None) -> str:
+        names = [name.removeprefix("OMPI_MCA_") for name in self.variables if name.startswith(_PREFIXES)]
+        if library is None or not names:
+            return ""
+        unknown, failure = _unknown_to(library, self.tuned.mpi_build, names, self.environ)
+        if unknown:
+            raise InputError(
+                f"{library} does not know {', '.join(unknown)}, by which the files of {self.name} are named, "
+                "so it would not read them",
+                "Tune this MPI again, or use another build of it",
+            )
+        return failure
+
+
+def _build_of(library: Path) -> str:
+    try:
+        return sha256(library.read_bytes()).hexdigest()
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
+
+
+def _linked_mpi(words: Sequence[str], environ: Mapping[str, str], run: Runner) -> tuple[str, Path] | None:
+    """The first program among ``words`` that says which MPI it loads, and that library; options come before it."""
+    asked = 0
+    for word in words:
+        if asked == _PROGRAMS:
+            break
+        # Behind the first program are its own arguments, of which a bare word is no program.
+        path = None if word.startswith("-") or (asked and "/" not in word) else shutil.which(
+            word, path=environ.get("PATH", "")
+        )  # fmt: skip
+        if path is None or not _is_elf(Path(path)):
+            continue
+        asked += 1
+        quiet = {name: value for name, value in environ.items() if name != "LD_PRELOAD"}
+        try:
+            answer = run(["ldd", str(Path(path).absolute())], quiet)
+        except OSError:
+            return None
+        for line in answer.text.splitlines():
+            if match := _LINKED.match(line):
+                return word, Path(match.group(1)).resolve()
+    return None
+
+
+def _is_elf(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
+
+
+def _unknown_to(
+    library: Path, build: str, names: Sequence[str], environ: Mapping[str, str]
+) -> tuple[list[str], str]:  # fmt: skip
+    """Those of the control variables ``names`` that ``library`` does not know; and why it could not be asked, or "".
+
+    What a build knows is asked once: a cached answer names it by ``build``.
+    """
+    digest = sha256("\n".join([build, *sorted(names)]).encode()).hexdigest()
+    cached = cache_directory(environ) / f"known-{digest[:20]}"
+    if cached.exists():
+        return [], ""
+    kept = {name: environ[name] for name in ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH") if name in environ}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _ASK, str(library), *names], env=kept, capture_output=True, text=True,
+            errors="replace", timeout=_PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [], f"{library} could not be asked whether it reads the files: {error}"
+    said = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE)
+    if said is None:
+        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return [], f"{library} could not be asked whether it reads the files: {why}"
+    unknown = [str(name) for name in json.loads(said.group(1))]
+    if not unknown:
+        try:
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            cached.write_text("\n".join(names) + "\n", encoding="utf-8")
+        except OSError:
+            pass  # it is asked again the next time
+    return unknown, ""

@@ -1,0 +1,214 @@
+"""`run`, `env` and the API under another MPI, another build, or one that does not read the files: one line, no job."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from colltune import api
+from colltune.backends import open_backend
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.emit.contract import variables_for
+from colltune.mpi.detect import find_mpi
+from colltune.mpi.installation import Installation
+from colltune.store.tuning import Tuning, save_tuning
+
+pytestmark = pytest.mark.mpi
+
+NATIVE = Path(__file__).parents[1] / "native"
+COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
+_CHOICE = {"mpich": "recursive_doubling", "openmpi": "recursive_doubling"}
+_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@dataclass(frozen=True)
+class Kit:
+    mpi: Installation
+    program: Path  # linked with it
+
+    def tuned(self, directory: Path) -> Path:
+        """A tuning for this MPI, with one rule."""
+        backend = open_backend(self.mpi)
+        rule = Rule(2, 2, 4096, Choice(_CHOICE[self.mpi.library]))
+        rules = (rule, Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT), Rule(None, None, None, DEFAULT))
+        rule_set = backend.expressible(RuleSet("allreduce", SizeBasis.MESSAGE, rules), [(1, 2)])
+        assert rule_set.departs
+        written = backend.emitter.emit([rule_set])
+        folder = backend.emitter.name
+        facts = {"mpiexec": str(self.mpi.mpiexec), "mpicc": str(self.mpi.mpicc), "libmpi": str(self.mpi.libmpi)}
+        made = Environment(str(self.mpi.library), self.mpi.version, self.mpi.build, "here", 1, 2, "single", facts)
+        variables = variables_for(backend.emitter, Path(f"{{directory}}/{folder}"), written)
+        files = {f"{folder}/{name}": data for name, data in written.items()}
+        save_tuning(directory, Tuning(made, {"allreduce": rule_set}, files, variables))
+        return directory
+
+    def job(self) -> list[str]:
+        return [str(self.mpi.mpiexec), "-n", "2", str(self.program)]
+
+
+def compiled(mpi: Installation, place: Path) -> Path:
+    program = place / "one_sum"
+    subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
+    return program
+
+
+@pytest.fixture(scope="module", params=["mpi", "openmpi"])
+def kit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    mpi: Installation = request.getfixturevalue(request.param)
+    return Kit(mpi, compiled(mpi, tmp_path_factory.mktemp("program")))
+
+
+@pytest.fixture(scope="module")
+def other(request: pytest.FixtureRequest, kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    """The other of the two MPIs of these tests."""
+    mpi: Installation = request.getfixturevalue("openmpi" if kit.mpi.library == "mpich" else "mpi")
+    return Kit(mpi, compiled(mpi, tmp_path_factory.mktemp("other")))
+
+
+def colltune(*arguments: object, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **_ROOT, "PATH": path, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    command = [*COLLTUNE, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    for word in words:
+        assert word in line
+
+
+def upgraded(tuned: Path) -> None:
+    """As if the library were another one since."""
+    manifest = json.loads((tuned / "tuning.json").read_text())
+    manifest["environment"]["mpi_build"] = "0123456789ab" + "0" * 52
+    (tuned / "tuning.json").write_text(json.dumps(manifest))
+
+
+def bin_of(mpi: Installation) -> str:
+    return f"{mpi.mpiexec.parent}:/usr/bin:/bin"
+
+
+def test_the_mpi_that_was_tuned_is_started(kit: Kit, tmp_path: Path) -> None:
+    tuned = kit.tuned(tmp_path)
+    done = colltune("run", tuned, "--", *kit.job())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "sum 1\nsum 1\n", "")
+    done = colltune("run", tuned, "--", "env", "ONE=1", *kit.job())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "sum 1\nsum 1\n", "")
+    done = colltune("env", tuned, path=bin_of(kit.mpi))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "export " in done.stdout
+
+
+def test_another_build_is_refused_everywhere(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = kit.tuned(tmp_path)
+    upgraded(tuned)
+    told = ("build 0123456789ab", f"build {kit.mpi.build[:12]}", "tune this one")
+    refused(colltune("run", tuned, "--", *kit.job()), *told, "loads")
+    refused(colltune("run", tuned, "--", "env", "ONE=1", *kit.job()), *told)
+    refused(colltune("run", tuned, "--", kit.mpi.mpiexec, "-n", "2", "sh", "-c", "echo started"), *told)
+    refused(colltune("run", tuned, "--", kit.program), *told, "loads")  # as srun would start it
+    refused(colltune("run", tuned, "--", "sh", "-c", "echo started"), *told)
+    refused(colltune("env", tuned, path=bin_of(kit.mpi)), *told)
+    refused(colltune("env", tuned, path=""), *told)
+    monkeypatch.setenv("PATH", bin_of(kit.mpi))
+    with pytest.raises(InputError, match="build 0123456789ab"):
+        api.load(tuned).run(kit.job())
+
+
+def test_the_launcher_of_another_mpi_is_refused(kit: Kit, other: Kit, tmp_path: Path) -> None:
+    tuned = kit.tuned(tmp_path / "tuned")
+    told = (f"was tuned for {kit.mpi.library} {kit.mpi.version}", f"starts {other.mpi.library} {other.mpi.version}")
+    for name in ("mpiexec.openmpi", "mpiexec.hydra", "mpirun", "orterun", "prterun", "mpiexec.mpich"):
+        link = tmp_path / "bin" / name
+        link.parent.mkdir(exist_ok=True)
+        link.write_text(f'#!/bin/sh\nexec {other.mpi.mpiexec} "$@"\n')
+        link.chmod(0o755)
+        refused(colltune("run", tuned, "--", link, "-n", "2", kit.program), *told)
+    refused(colltune("run", tuned, "--", "env", f"PATH={other.mpi.mpiexec.parent}", "mpiexec", kit.program), *told)
+    refused(colltune("env", tuned, path=bin_of(other.mpi)), *told)
+
+
+def test_a_program_of_another_mpi_is_refused(kit: Kit, other: Kit, tmp_path: Path) -> None:
+    tuned = kit.tuned(tmp_path)
+    refused(colltune("run", tuned, "--", kit.mpi.mpiexec, "-n", "2", other.program), "loads", other.mpi.build[:12])
+
+
+def test_a_variable_that_the_library_does_not_know_is_refused(kit: Kit, tmp_path: Path) -> None:
+    tuned = kit.tuned(tmp_path)
+    text = (tuned / "tuning.json").read_text()
+    known = next(name for name in json.loads(text)["variables"] if name.lower().endswith(("filename", "json_file")))
+    (tuned / "tuning.json").write_text(text.replace(known, known + "X"))
+    wrong = known.removeprefix("OMPI_MCA_") + "X"
+    refused(colltune("run", tuned, "--", *kit.job()), f"does not know {wrong}", "Tune this MPI again")
+    refused(colltune("env", tuned, path=bin_of(kit.mpi)), f"does not know {wrong}")
+
+
+def test_the_question_is_asked_once_for_each_build(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLTUNE_CACHE", str(tmp_path / "cache"))
+    tuned = kit.tuned(tmp_path / "tuned")
+    for _ in range(2):
+        assert colltune("env", tuned, path=bin_of(kit.mpi)).returncode == 0
+        assert len(list((tmp_path / "cache").glob("known-*"))) == 1
+
+
+def test_the_example_module_is_not_loaded_after_an_upgrade(mpi: Installation, tmp_path: Path) -> None:
+    """The check of the module file, by the shell command that it runs."""
+    tuned = Kit(mpi, tmp_path).tuned(tmp_path / "a tuning")
+    script = tmp_path / "colltune"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{os.pathsep.join(sys.path)}" exec {sys.executable} -m colltune "$@"\n')
+    script.chmod(0o755)
+    module = (Path(__file__).parents[2] / "packaging" / "modulefiles" / "colltune-tuned.lua").read_text()
+    (check,) = re.findall(r"^local check = (.*)$", module, re.MULTILINE)
+    names = {"mpi": str(mpi.mpiexec.parent.parent), "colltune": str(script), "tuned": str(tuned)}
+    words = [names[word] if word in names else word.strip('"') for word in check.split(" .. ")]
+
+    def said() -> str:
+        return subprocess.run(["sh", "-c", "".join(words)], capture_output=True, text=True, timeout=60).stdout
+
+    assert said() == ""
+    upgraded(tuned)
+    assert "build 0123456789ab" in said()
+    assert said().endswith("refused\n")
+
+
+@pytest.fixture(scope="module", params=["mpich", "openmpi"])
+def debian(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    launcher = shutil.which(f"mpiexec.{request.param}", path="/usr/bin")
+    if launcher is None or shutil.which(f"mpicc.{request.param}", path="/usr/bin") is None:
+        pytest.skip(f"no {request.param} of the system (Debian: {request.param}, lib{request.param}-dev)")
+    mpi = find_mpi(launcher, os.environ)
+    return Kit(mpi, compiled(mpi, tmp_path_factory.mktemp("debian")))
+
+
+def test_an_older_mpi_of_the_system_is_refused_under_a_newer_ones_tuning(
+    mpi: Installation, openmpi: Installation, debian: Kit, tmp_path: Path
+) -> None:
+    newer = Kit(mpi if debian.mpi.library == "mpich" else openmpi, debian.program)
+    tuned = newer.tuned(tmp_path)
+    if debian.mpi.build == newer.mpi.build:
+        pytest.skip("the MPI of the tests is that of the system")
+    refused(colltune("run", tuned, "--", *debian.job()), newer.mpi.version, debian.mpi.version)
+    # The right launcher, and a program that loads another library.
+    refused(colltune("run", tuned, "--", newer.mpi.mpiexec, "-n", "2", debian.program), "loads", debian.mpi.build[:12])
+
+
+def test_an_mpi_of_the_system_is_run_under_its_own_tuning(debian: Kit, tmp_path: Path) -> None:
+    tuned = debian.tuned(tmp_path)
+    done = colltune("run", tuned, "--", *debian.job())
+    assert (done.returncode, done.stdout) == (0, "sum 1\nsum 1\n"), done.stderr
+    upgraded(tuned)
+    refused(colltune("run", tuned, "--", *debian.job()), "build 0123456789ab")
