@@ -45,7 +45,7 @@ _OPTIONS = (
 
 _ADVICE = ("Install SimGrid 3.32 (Debian: libsimgrid-dev)", "Install a C compiler (Debian: gcc)")
 # Of the algorithms' sources, those that hang state on real communicators; and the other simulator.
-_OF_MPI = ("alltoallv.c", "state.c", "smpi.c")
+_OF_MPI = ("alltoallv.c", "sound.c", "state.c", "smpi.c")
 
 
 @dataclass(frozen=True, slots=True)

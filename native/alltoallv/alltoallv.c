@@ -47,19 +47,32 @@ static int ct__agree(MPI_Comm comm, ct_statistic *statistic)
     return PMPI_Allreduce(&mine, statistic, 2, MPI_INT64_T, MPI_MAX, comm);
 }
 
+/* The library calls the error handler by itself. */
 static int ct__run(ct_state *state, const ct_a2av_call *c, const ct_exchange *x, int choice, ct_statistic *statistic)
 {
     state->last = state->table.choices[choice];
-    return choice == CT_POLICY_LIBRARY ? ct_call_library(c) : ct_run(state->team, x, &state->last, statistic);
+    return choice == CT_POLICY_LIBRARY ? ct_call_library(c)
+                                       : ct_state_raise(c->comm, ct_run(state->team, x, &state->last, statistic));
 }
 
-/* The statistic of this call for the calls after it, in the messages of an algorithm that has room for it. */
+/* The statistic of this call for the calls after it, in the messages of an algorithm that has room for it. An exchange that
+ * failed has told it all the same, and every rank has to come to the same choice. */
 static int ct__run_telling(ct_state *state, const ct_a2av_call *c, const ct_exchange *x, int choice)
 {
     ct_statistic agreed = ct_exchange_statistic(x, state->team->rank, state->team->size);
-    CT_TRY(ct__run(state, c, x, choice, &agreed));
+    int code = ct__run(state, c, x, choice, &agreed);
     ct_policy_agreed(&state->policy, ct_table_find(&state->table, &agreed, state->team->size));
-    return MPI_SUCCESS;
+    return code;
+}
+
+static int ct__run_agreeing(ct_state *state, const ct_a2av_call *c, const ct_exchange *x)
+{
+    ct_statistic agreed = ct_exchange_statistic(x, state->team->rank, state->team->size);
+    state->agreements++;
+    CT_TRY(ct_state_raise(c->comm, ct__agree(state->team->comm, &agreed)));
+    int choice = ct_table_find(&state->table, &agreed, state->team->size);
+    ct_policy_agreed(&state->policy, choice);
+    return ct__run(state, c, x, choice, &agreed);
 }
 
 static int ct__run_chosen(ct_state *state, const ct_a2av_call *c)
@@ -71,64 +84,48 @@ static int ct__run_chosen(ct_state *state, const ct_a2av_call *c)
         return ct_call_library(c);
     }
     ct_exchange x;
-    int code = ct_call_exchange(c, state->team->size, &x);
+    ct_statistic none = {0};
+    int code = ct_state_raise(c->comm, ct_call_exchange(c, state->team->size, &x));
     /* Where the algorithm tells everybody the statistic anyway, no reduction is needed, and it is used in every call. */
     bool told = choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice]);
-    if (code == MPI_SUCCESS && !told && agreement != CT_AGREE_NOT) {
-        ct_statistic agreed = ct_exchange_statistic(&x, state->team->rank, state->team->size);
-        code = ct__agree(state->team->comm, &agreed);
-        state->agreements++;
-        if (code == MPI_SUCCESS) {
-            choice = ct_table_find(&state->table, &agreed, state->team->size);
-            ct_policy_agreed(&state->policy, choice);
-            code = ct__run(state, c, &x, choice, &agreed);
-        }
-    } else if (code == MPI_SUCCESS) {
-        ct_statistic none = {0};
-        code = told ? ct__run_telling(state, c, &x, choice) : ct__run(state, c, &x, choice, &none);
-    }
+    if (code == MPI_SUCCESS && told)
+        code = ct__run_telling(state, c, &x, choice);
+    else if (code == MPI_SUCCESS)
+        code = agreement != CT_AGREE_NOT ? ct__run_agreeing(state, c, &x) : ct__run(state, c, &x, choice, &none);
     ct_exchange_free(&x);
     return code;
 }
 
-/* In place, or between two groups: equal on all ranks, so all go to the library. */
-static int ct__is_plain_call(const ct_a2av_call *c, bool *plain)
+/* The state for a call that may be ours: not in place or between two groups, which is equal on all ranks; and not one that the
+ * library will refuse, which may be this rank's alone. Such a call is made by the library, which reports it, and is
+ * counted nowhere: where the program goes on and makes it again as it should be, it meets the others' call. */
+static int ct__look_at(const ct_a2av_call *c, bool by_table, ct_state **state)
 {
-    int inter;
-    *plain = false;
-    if (c->send == MPI_IN_PLACE)
+    *state = NULL;
+    if (c->send == MPI_IN_PLACE || c->comm == MPI_COMM_NULL)
         return MPI_SUCCESS;
-    CT_TRY(PMPI_Comm_test_inter(c->comm, &inter));
-    *plain = !inter;
+    CT_TRY(ct_state_need(c->comm, state));
+    bool ours = !(*state)->inter && !(by_table && (*state)->off);
+    if (!ours || !ct_call_is_sound(c, (*state)->size, ct_state_own_comm()))
+        *state = NULL;
     return MPI_SUCCESS;
-}
-
-static int ct__reported(MPI_Comm comm, int code)
-{
-    if (code != MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(comm, code);
-    return code;
 }
 
 int ct_call_tuned(const ct_a2av_call *c)
 {
     ct_state *state;
-    if (c->send == MPI_IN_PLACE)
+    CT_TRY(ct__look_at(c, true, &state));
+    if (state == NULL)
         return ct_call_library(c);
-    int code = ct_state_for_table(c->comm, &state);
-    if (code != MPI_SUCCESS)
-        return ct__reported(c->comm, code);
-    if (state == NULL) /* nothing to choose on this communicator */
-        return ct_call_library(c);
-    code = ct__run_chosen(state, c);
-    return state->last.algorithm == CT_ALLTOALLV_LIBRARY ? code : ct__reported(c->comm, code); /* the library reports its own */
+    CT_TRY(ct_state_count(state));
+    return state->ready ? ct__run_chosen(state, c) : ct_call_library(c);
 }
 
-static int ct__call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *c)
+static int ct__call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *c, ct_state *state)
 {
     ct_team *team;
     ct_exchange x;
-    CT_TRY(ct_state_team(c->comm, &team));
+    CT_TRY(ct_state_team(state, &team));
     ct_alltoallv_choice normal = ct_choice_normal(choice, team->size);
     int code = ct_call_exchange(c, team->size, &x);
     if (code == MPI_SUCCESS) {
@@ -136,16 +133,14 @@ static int ct__call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *c)
         code = ct_run(team, &x, &normal, &statistic);
     }
     ct_exchange_free(&x);
-    return code;
+    return ct_state_raise(c->comm, code);
 }
 
 int ct_call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *c)
 {
-    bool plain;
-    int code = ct__is_plain_call(c, &plain);
-    if (code == MPI_SUCCESS && (!plain || choice->algorithm == CT_ALLTOALLV_LIBRARY))
-        return ct_call_library(c);
-    return ct__reported(c->comm, code == MPI_SUCCESS ? ct__call_by(choice, c) : code);
+    ct_state *state;
+    CT_TRY(ct__look_at(c, false, &state));
+    return state == NULL || choice->algorithm == CT_ALLTOALLV_LIBRARY ? ct_call_library(c) : ct__call_by(choice, c, state);
 }
 
 #define CT__CALL                                                                                              \

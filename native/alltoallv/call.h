@@ -17,6 +17,10 @@ typedef struct {
     bool wide; /* the forms with large counts */
 } ct_a2av_call;
 
+/* Whether the library would take the call: counts, types and buffers that can be. `own_comm`: of this rank alone, with errors as
+ * codes. Says nothing of other ranks, so a call that is not sound must not be counted. */
+bool ct_call_is_sound(const ct_a2av_call *call, int size, MPI_Comm own_comm);
+
 /* The blocks of a call; for ct_exchange_free, whatever it returns. */
 int ct_call_exchange(const ct_a2av_call *call, int size, ct_exchange *x);
 void ct_exchange_free(ct_exchange *x);

@@ -1,17 +1,21 @@
 /* States as attributes, freed with their communicators, and at the latest in MPI_Finalize. */
 #include "state.h"
 #include "algorithms.h"
+#include "private_comm.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static struct {
     pthread_mutex_t lock;
-    int keyval;      /* of states */
-    int self_keyval; /* of the mark on MPI_COMM_SELF, whose deletion begins MPI_Finalize */
+    atomic_int keyval; /* of states; made under the lock, read without it */
+    int self_keyval;   /* of the mark on MPI_COMM_SELF, whose deletion begins MPI_Finalize */
+    MPI_Comm own_comm; /* of this rank alone */
     ct_state *states;
-} ct__all = {.lock = PTHREAD_MUTEX_INITIALIZER, .keyval = MPI_KEYVAL_INVALID, .self_keyval = MPI_KEYVAL_INVALID};
+} ct__all = {.lock = PTHREAD_MUTEX_INITIALIZER, .keyval = MPI_KEYVAL_INVALID, .self_keyval = MPI_KEYVAL_INVALID,
+            .own_comm = MPI_COMM_NULL};
 
 static void ct__link(ct_state *state)
 {
@@ -49,28 +53,58 @@ static int ct__delete_state(MPI_Comm comm, int keyval, void *value, void *extra)
 static int ct__finalize(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     (void)comm, (void)keyval, (void)value, (void)extra;
+    int states = atomic_load(&ct__all.keyval);
     while (ct__all.states != NULL)
-        CT_TRY(PMPI_Comm_delete_attr(ct__all.states->comm, ct__all.keyval));
-    CT_TRY(PMPI_Comm_free_keyval(&ct__all.keyval));
+        CT_TRY(PMPI_Comm_delete_attr(ct__all.states->comm, states));
+    atomic_store(&ct__all.keyval, MPI_KEYVAL_INVALID);
+    CT_TRY(PMPI_Comm_free(&ct__all.own_comm));
+    CT_TRY(PMPI_Comm_free_keyval(&states));
     return PMPI_Comm_free_keyval(&ct__all.self_keyval);
 }
 
 static int ct__make_keyvals(void)
 {
-    if (ct__all.keyval != MPI_KEYVAL_INVALID)
+    int keyval;
+    if (atomic_load(&ct__all.keyval) != MPI_KEYVAL_INVALID)
         return MPI_SUCCESS;
+    CT_TRY(ct_private_comm(MPI_COMM_SELF, &ct__all.own_comm));
     CT_TRY(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ct__finalize, &ct__all.self_keyval, NULL));
     CT_TRY(PMPI_Comm_set_attr(MPI_COMM_SELF, ct__all.self_keyval, &ct__all));
-    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ct__delete_state, &ct__all.keyval, NULL);
+    CT_TRY(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ct__delete_state, &keyval, NULL));
+    atomic_store(&ct__all.keyval, keyval);
+    return MPI_SUCCESS;
+}
+
+MPI_Comm ct_state_own_comm(void) { return ct__all.own_comm; }
+
+int ct_state_raise(MPI_Comm comm, int code)
+{
+    if (code != MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(comm, code);
+    return code;
 }
 
 int ct_state_find(MPI_Comm comm, ct_state **state)
 {
-    int found = 0;
+    int found = 0, keyval = atomic_load(&ct__all.keyval);
     *state = NULL;
-    if (ct__all.keyval == MPI_KEYVAL_INVALID)
+    if (keyval == MPI_KEYVAL_INVALID)
         return MPI_SUCCESS;
-    return PMPI_Comm_get_attr(comm, ct__all.keyval, state, &found);
+    CT_TRY(PMPI_Comm_get_attr(comm, keyval, state, &found));
+    if (!found)
+        *state = NULL;
+    return MPI_SUCCESS;
+}
+
+/* What needs no word of another rank: the same on all of them. */
+static int ct__describe(ct_state *state)
+{
+    int inter;
+    CT_TRY(PMPI_Comm_test_inter(state->comm, &inter));
+    CT_TRY(PMPI_Comm_size(state->comm, &state->size));
+    state->inter = inter;
+    state->off = inter || state->size < 3;
+    return MPI_SUCCESS;
 }
 
 static int ct__make(MPI_Comm comm, ct_state **made)
@@ -81,9 +115,11 @@ static int ct__make(MPI_Comm comm, ct_state **made)
     CT_TRY(code);
     ct_state *state = calloc(1, sizeof *state);
     if (state == NULL)
-        return MPI_ERR_NO_MEM;
+        return ct_state_raise(comm, MPI_ERR_NO_MEM);
     state->comm = comm;
-    code = PMPI_Comm_set_attr(comm, ct__all.keyval, state);
+    code = ct__describe(state);
+    if (code == MPI_SUCCESS)
+        code = PMPI_Comm_set_attr(comm, atomic_load(&ct__all.keyval), state);
     if (code != MPI_SUCCESS) {
         free(state);
         return code;
@@ -93,7 +129,7 @@ static int ct__make(MPI_Comm comm, ct_state **made)
     return MPI_SUCCESS;
 }
 
-static int ct__find_or_make(MPI_Comm comm, ct_state **state)
+int ct_state_need(MPI_Comm comm, ct_state **state)
 {
     CT_TRY(ct_state_find(comm, state));
     return *state == NULL ? ct__make(comm, state) : MPI_SUCCESS;
@@ -107,22 +143,26 @@ static int ct__pretended(MPI_Comm comm, int *every)
     return PMPI_Bcast(every, 1, MPI_INT, 0, comm);
 }
 
+/* MPI_ERR_NO_MEM is known to all ranks, and not raised: all may go on without a team. */
 static int ct__need_team(ct_state *state)
 {
     int every;
+    MPI_Comm private_comm;
     if (state->team != NULL)
         return MPI_SUCCESS;
     CT_TRY(ct__pretended(state->comm, &every));
-    return ct_team_make(state->comm, every, &state->team);
+    CT_TRY(ct_private_comm(state->comm, &private_comm));
+    int code = ct_team_adopt(private_comm, every, &state->team);
+    if (code != MPI_SUCCESS)
+        PMPI_Comm_free(&private_comm);
+    return code == MPI_ERR_NO_MEM ? code : ct_state_raise(state->comm, code);
 }
 
-int ct_state_team(MPI_Comm comm, ct_team **team)
+int ct_state_team(ct_state *state, ct_team **team)
 {
-    ct_state *state;
-    CT_TRY(ct__find_or_make(comm, &state));
-    CT_TRY(ct__need_team(state));
+    int code = ct__need_team(state);
     *team = state->team;
-    return MPI_SUCCESS;
+    return code == MPI_ERR_NO_MEM ? ct_state_raise(state->comm, code) : code;
 }
 
 /* The first rank reads the file and tells all: none can differ. */
@@ -132,7 +172,7 @@ static int ct__share_table(ct_state *state, const char *path)
     const ct_team *team = state->team;
     if (team->rank == 0 && !ct_table_load(path, team->size, team->widest, &state->table, why, sizeof why))
         fprintf(stderr, "colltune: %s; the library's own alltoallv is used\n", why);
-    CT_TRY(PMPI_Bcast(&state->table, (int)sizeof state->table, MPI_BYTE, 0, team->comm));
+    CT_TRY(ct_state_raise(state->comm, PMPI_Bcast(&state->table, (int)sizeof state->table, MPI_BYTE, 0, team->comm)));
     for (int i = 1; i < state->table.choice_count; i++)
         state->table.choices[i] = ct_choice_normal(&state->table.choices[i], team->size);
     state->ready = state->table.choice_count > 1;
@@ -144,18 +184,12 @@ static int ct__share_table(ct_state *state, const char *path)
 /* Whether the table has something for this communicator, and from which call on: the first rank's word counts. */
 static int ct__look(ct_state *state)
 {
-    int inter, rank, size;
-    CT_TRY(PMPI_Comm_test_inter(state->comm, &inter));
+    int rank;
     state->off = true;
-    if (inter)
-        return MPI_SUCCESS;
     CT_TRY(PMPI_Comm_rank(state->comm, &rank));
-    CT_TRY(PMPI_Comm_size(state->comm, &size));
-    if (size < 3)
-        return MPI_SUCCESS;
     const char *path = getenv("COLLTUNE_ALLTOALLV");
     if (rank == 0)
-        state->first_call = path != NULL ? ct_table_first_call(path, size) : 0;
+        state->first_call = path != NULL ? ct_table_first_call(path, state->size) : 0;
     CT_TRY(PMPI_Bcast(&state->first_call, 1, MPI_INT, 0, state->comm));
     state->off = state->first_call == 0;
     return MPI_SUCCESS;
@@ -171,20 +205,11 @@ static int ct__set_up(ct_state *state)
     return ct__share_table(state, getenv("COLLTUNE_ALLTOALLV"));
 }
 
-int ct_state_for_table(MPI_Comm comm, ct_state **found)
+int ct_state_count(ct_state *state)
 {
-    ct_state *state;
-    *found = NULL;
-    CT_TRY(ct__find_or_make(comm, &state));
-    if (!state->ready && !state->off) {
-        if (++state->calls == 1)
-            return MPI_SUCCESS;
-        if (state->first_call == 0)
-            CT_TRY(ct__look(state));
-        if (!state->off && state->calls >= state->first_call)
-            CT_TRY(ct__set_up(state));
-    }
-    if (state->ready)
-        *found = state;
-    return MPI_SUCCESS;
+    if (state->ready || state->off || ++state->calls == 1)
+        return MPI_SUCCESS;
+    if (state->first_call == 0)
+        CT_TRY(ct__look(state));
+    return !state->off && state->calls >= state->first_call ? ct__set_up(state) : MPI_SUCCESS;
 }

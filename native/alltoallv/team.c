@@ -116,20 +116,6 @@ int ct_team_adopt(MPI_Comm comm, int every, ct_team **made)
     return MPI_SUCCESS;
 }
 
-int ct_team_make(MPI_Comm comm, int every, ct_team **team)
-{
-    MPI_Comm private_comm;
-    *team = NULL;
-    CT_TRY(PMPI_Comm_dup(comm, &private_comm));
-    /* Errors come back as codes; the caller reports them on the application's communicator, once. */
-    int code = PMPI_Comm_set_errhandler(private_comm, MPI_ERRORS_RETURN);
-    if (code == MPI_SUCCESS)
-        code = ct_team_adopt(private_comm, every, team);
-    if (code != MPI_SUCCESS)
-        PMPI_Comm_free(&private_comm);
-    return code;
-}
-
 int ct_team_free(ct_team *team)
 {
     int code = team->comm == MPI_COMM_NULL ? MPI_SUCCESS : PMPI_Comm_free(&team->comm);

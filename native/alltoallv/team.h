@@ -1,4 +1,4 @@
-/* What the algorithms keep for a communicator: a private duplicate of it, its nodes, and buffers that are used again. */
+/* What the algorithms keep for a communicator: a private one of the same ranks, its nodes, and buffers that are used again. */
 #ifndef CT_TEAM_H
 #define CT_TEAM_H
 
@@ -34,12 +34,10 @@ typedef struct {
     void *plan; /* hieata_plan.c's lists of destinations, made at first use */
 } ct_team;
 
-/* `every`: ranks of a pretended node, for tests; 0: the nodes as they are. Collective; *team is NULL on failure, on all
- * ranks alike where it was memory that lacked. */
-int ct_team_make(MPI_Comm comm, int every, ct_team **team);
-int ct_team_free(ct_team *team);
-/* The same on a communicator that is already private; it is freed with the team. */
+/* The team of a private communicator (private_comm.h), which is freed with it. `every`: ranks of a pretended node, for tests; 0: the nodes as
+ * they are. Collective; *team is NULL on failure, on all ranks alike where it was memory that lacked. */
 int ct_team_adopt(MPI_Comm private_comm, int every, ct_team **team);
+int ct_team_free(ct_team *team);
 
 static inline int ct_team_node_size(const ct_team *team, int node) { return team->first[node + 1] - team->first[node]; }
 

@@ -1,4 +1,5 @@
 /* The module: which rule holds for a call, and how the library is made to do as it says. */
+#include "private_comm.h"
 #include "select.h"
 
 #include <limits.h>
@@ -118,38 +119,24 @@ static const ct_select_choice *ct__choose(const ct_call *call)
 
 #ifdef OPEN_MPI
 
-/* The same ranks in the same order, under the settings of `choice`. Made by all of them, in the call that needs it
- * first. Not a duplicate: that would call the copy functions of the program's attributes. */
+/* The same ranks in the same order, under the settings of `choice`. Made by all of them, in the call that needs it first. */
 static MPI_Comm ct__variant(const ct_call *call, const ct_select_choice *choice)
 {
     ct__shape *shape = call->known->data[CT_MODULE_SELECT];
     MPI_Comm *variant = &shape->variants[choice - ct_select_choices];
     if (*variant != MPI_COMM_NULL)
         return *variant;
-    MPI_Group group;
-    MPI_Errhandler handler;
-    int fine = PMPI_Comm_group(call->comm, &group) == MPI_SUCCESS;
-    fine = fine && ct_select_write(choice) == MPI_SUCCESS;
-    if (fine) {
-        if (PMPI_Comm_create(call->comm, group, variant) != MPI_SUCCESS)
+    if (ct_select_write(choice) == MPI_SUCCESS) {
+        if (ct_private_comm(call->comm, variant) != MPI_SUCCESS)
             *variant = MPI_COMM_NULL;
         ct_select_restore(choice);
-        PMPI_Group_free(&group);
-    }
-    if (*variant != MPI_COMM_NULL && PMPI_Comm_get_errhandler(call->comm, &handler) == MPI_SUCCESS) {
-        PMPI_Comm_set_errhandler(*variant, handler);
-        PMPI_Errhandler_free(&handler);
     }
     return *variant;
 }
 
-static bool ct__carry_out(ct_call *c, int *code)
+static bool ct__call_on(MPI_Comm comm, const ct_call *c, int *code)
 {
-    const ct_select_choice *choice = c->large ? NULL : ct__choose(c);
-    MPI_Comm comm = choice == NULL ? MPI_COMM_NULL : ct__variant(c, choice);
     int sent = (int)c->send_count, got = (int)c->recv_count;
-    if (comm == MPI_COMM_NULL)
-        return false;
     switch (c->function) {
     case CT_BARRIER:
         *code = ct_real.Barrier(comm);
@@ -184,6 +171,18 @@ static bool ct__carry_out(ct_call *c, int *code)
     default:
         return false;
     }
+}
+
+/* The variant's errors come back as codes: they are raised where the program made the call. */
+static bool ct__carry_out(ct_call *c, int *code)
+{
+    const ct_select_choice *choice = c->large ? NULL : ct__choose(c);
+    MPI_Comm comm = choice == NULL ? MPI_COMM_NULL : ct__variant(c, choice);
+    if (comm == MPI_COMM_NULL || !ct__call_on(comm, c, code))
+        return false;
+    if (*code != MPI_SUCCESS)
+        PMPI_Comm_call_errhandler(c->comm, *code);
+    return true;
 }
 
 static void ct__comm_freed(ct_comm *comm)

@@ -16,11 +16,12 @@ static MPI_Count ct__count_at(const ct_call *call, const void *counts, int i)
     return call->large ? ((const MPI_Count *)counts)[i] : (MPI_Count)((const int *)counts)[i];
 }
 
+/* -1: no counts, or one that cannot be. */
 static MPI_Count ct__sum(const ct_call *call, const void *counts)
 {
     MPI_Count sum = 0;
-    for (int i = 0; i < call->known->size; i++)
-        sum += ct__count_at(call, counts, i);
+    for (int i = 0; i < call->known->size && sum >= 0; i++)
+        sum = counts == NULL || ct__count_at(call, counts, i) < 0 ? -1 : sum + ct__count_at(call, counts, i);
     return sum;
 }
 
@@ -61,7 +62,12 @@ bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI
     if (!ct__block(call, count, &type))
         return false;
     *size = 0;
-    if (basis == CT_BASIS_NONE || call->function == CT_BARRIER)
+    if (call->function == CT_BARRIER)
+        return true;
+    /* What the library will refuse, it gets as it is: asking for the size of no type would call another error handler. */
+    if (*count < 0 || type == MPI_DATATYPE_NULL)
+        return false;
+    if (basis == CT_BASIS_NONE)
         return true;
     MPI_Count bytes = ct__type_bytes(type);
     if (bytes < 0)
@@ -113,6 +119,8 @@ bool ct_select_fits(const ct_call *call, unsigned needs, MPI_Count count)
     MPI_Count power = 1;
     while (power * 2 <= ranks)
         power *= 2;
+    if (needs & CT_NEED_COMMUTATIVE && call->op == MPI_OP_NULL)
+        return false;
     if (needs & CT_NEED_COMMUTATIVE && (PMPI_Op_commutative(call->op, &commutes) != MPI_SUCCESS || !commutes))
         return false;
     bool in_place = call->send == MPI_IN_PLACE;

@@ -94,7 +94,7 @@ typedef struct {
     int rank, size;
     int nodes;
     const int *node_of;         /* [size] node of each rank of MPI_COMM_WORLD, numbered in the order of ranks */
-    MPI_Comm comm;              /* a duplicate of MPI_COMM_WORLD for colltune's own messages */
+    MPI_Comm comm;              /* the ranks of MPI_COMM_WORLD, for colltune's own messages */
     MPI_Group group;            /* of MPI_COMM_WORLD */
     bool threads_multiple;
     uint64_t started_ns;

@@ -1,5 +1,6 @@
 /* Beginning and end of the program's use of MPI. */
 #define _GNU_SOURCE
+#include "private_comm.h"
 #include "shim.h"
 
 #include <dlfcn.h>
@@ -108,7 +109,7 @@ static bool ct__find_world(void)
     int level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);
     ct_job.threads_multiple = level == MPI_THREAD_MULTIPLE;
-    return PMPI_Comm_dup(MPI_COMM_WORLD, &ct_job.comm) == MPI_SUCCESS &&
+    return ct_private_comm(MPI_COMM_WORLD, &ct_job.comm) == MPI_SUCCESS &&
            PMPI_Comm_rank(ct_job.comm, &ct_job.rank) == MPI_SUCCESS &&
            PMPI_Comm_size(ct_job.comm, &ct_job.size) == MPI_SUCCESS &&
            PMPI_Comm_group(ct_job.comm, &ct_job.group) == MPI_SUCCESS && ct__find_nodes();

@@ -13,7 +13,7 @@ from colltune.mpi.installation import Installation, Library
 _ROOT = Path(__file__).parents[2]
 _SOURCES = [*sorted((_ROOT / "native/alltoallv").glob("*.c")), _ROOT / "tests/native/alltoallv_property.c"]
 _INCLUDES = [f"-I{_ROOT / path}" for path in ("native/alltoallv", "native/include")]
-_WRAPPED = [f"-Wl,--wrap=PMPI_Comm_{name}" for name in ("dup", "split_type", "free")]
+_WRAPPED = [f"-Wl,--wrap=PMPI_Comm_{name}" for name in ("create", "split_type", "free")]
 _SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 # Ranks and cases: 10,000 in all, fewer where ranks share the cores.

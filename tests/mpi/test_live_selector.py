@@ -223,6 +223,14 @@ def test_rules_that_cannot_be_read_turn_it_off(on_openmpi: Live, rules: bytes, w
     assert why in done.stderr
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_errors_come_to_the_handler_of_the_day_on_the_programs_communicator(either: Live, number: int) -> None:
+    ranks, faulty_calls = 4, 12
+    done = either.run(ranks, [program(either, "live_guest.c")], either.emit(*prefer(either, number)))
+    assert done.returncode == 0, done.stderr
+    assert list(map(int, done.stdout.split())) == [ranks * faulty_calls, 0, 0, 0]
+
+
 def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path) -> None:
     bench = either.bench
     choice = bench.catalogue.choices("bcast")[1]

@@ -8,7 +8,7 @@
  * gaps, overlapping send regions, pretended nodes of any size, sub-communicators, batches that differ between ranks, and
  * large-count arguments. Messages of the application with any tag are in flight meanwhile. Prints a line, and returns 1
  * for a mismatch, or for a communicator that was not freed. Built with the sources in native/alltoallv, and with the linker's
- * --wrap for PMPI_Comm_dup, PMPI_Comm_split_type and PMPI_Comm_free. */
+ * --wrap for PMPI_Comm_create, PMPI_Comm_split_type and PMPI_Comm_free. */
 #define _GNU_SOURCE /* setenv */
 #include "algorithms.h"
 #include "call.h"
@@ -246,14 +246,18 @@ static bool run_case(const test_case *c, MPI_Comm comm)
 
 /* Communicators that native/alltoallv has made and not freed. A sanitizer does not see them: their memory is the library's. */
 static int alive;
-int __real_PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made);
+int __real_PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made);
 int __real_PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *made);
 int __real_PMPI_Comm_free(MPI_Comm *comm);
-int __wrap_PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made);
+int __wrap_PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made);
 int __wrap_PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *made);
 int __wrap_PMPI_Comm_free(MPI_Comm *comm);
 
-int __wrap_PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made) { return alive++, __real_PMPI_Comm_dup(comm, made); }
+int __wrap_PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made)
+{
+    alive += comm != MPI_COMM_SELF; /* that one is kept until MPI_Finalize */
+    return __real_PMPI_Comm_create(comm, group, made);
+}
 int __wrap_PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *made)
 {
     return alive++, __real_PMPI_Comm_split_type(comm, type, key, info, made);

@@ -6,7 +6,7 @@
 
 #define MPI_VERSION 3 /* no large counts: blocks are small here */
 
-typedef int MPI_Comm, MPI_Datatype, MPI_Op, MPI_Errhandler;
+typedef int MPI_Comm, MPI_Datatype, MPI_Op;
 typedef intptr_t MPI_Aint;
 typedef long long MPI_Count;
 typedef struct ct_message *MPI_Request;
@@ -17,7 +17,7 @@ typedef struct {
 enum { MPI_SUCCESS = 0, MPI_ERR_ARG = 12, MPI_ERR_NO_MEM = 34 };
 enum { MPI_COMM_NULL, MPI_COMM_WORLD };
 enum { MPI_BYTE, MPI_PACKED, MPI_INT };
-enum { MPI_COMBINER_NAMED = 1, MPI_MAX_PROCESSOR_NAME = 128, MPI_MIN = 1, MPI_ERRORS_RETURN = 1 };
+enum { MPI_COMBINER_NAMED = 1, MPI_MAX_PROCESSOR_NAME = 128, MPI_MIN = 1 };
 #define MPI_REQUEST_NULL ((MPI_Request)0)
 #define MPI_STATUS_IGNORE ((MPI_Status *)0)
 #define MPI_STATUSES_IGNORE ((MPI_Status *)0)
@@ -43,8 +43,6 @@ int PMPI_Allreduce(const void *mine, void *all, int count, MPI_Datatype type, MP
 int PMPI_Allgather(const void *mine, int n, MPI_Datatype type, void *all, int m, MPI_Datatype other, MPI_Comm comm);
 int PMPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);
 int PMPI_Get_processor_name(char *name, int *length);
-int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made);
 int PMPI_Comm_free(MPI_Comm *comm);
-int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler);
 
 #endif

@@ -93,21 +93,8 @@ int PMPI_Get_processor_name(char *name, int *length)
     return MPI_ERR_ARG;
 }
 
-int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made)
-{
-    (void)comm;
-    *made = MPI_COMM_NULL;
-    return MPI_ERR_ARG;
-}
-
 int PMPI_Comm_free(MPI_Comm *comm)
 {
     *comm = MPI_COMM_NULL;
     return MPI_SUCCESS;
-}
-
-int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
-{
-    (void)comm, (void)handler;
-    return MPI_ERR_ARG;
 }
