@@ -7,16 +7,35 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from colltune.core.errors import InputError
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
 from colltune.native_build import build
+from leftovers import MARK, Session
+
+# For what was asked to end to be gone.
+_PATIENCE_S = 20.0
+# No test depends on how fast time passes.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No process and no network namespace of this session outlives it. Set up first, so taken down last."""
+    session = Session(tmp_path_factory.getbasetemp())
+    os.environ[MARK] = session.name
+    yield
+    left = session.left_after(_PATIENCE_S)
+    session.clean()
+    assert not left, "\n".join(["these outlived the tests:", *left])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, nothing_is_left: None) -> Iterator[Path]:
     """Where this session's compiled programs are; never the user's own cache."""
     directory = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:

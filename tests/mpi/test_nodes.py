@@ -13,6 +13,7 @@ from colltune.core.choice import DEFAULT
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from leftovers import Session
 
 pytestmark = pytest.mark.mpi
 
@@ -65,6 +66,8 @@ def test_a_node_that_goes_between_two_launches_costs_no_measurement(mpi: Install
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert not (two_nodes / "tuned" / "tuning.json").exists()
+    # The launcher has given what it started on the other node a session of its own, and leaves it there.
+    assert not Session(two_nodes).left_after(10.0)
 
     (two_nodes / "gone").unlink()
     again = tune(mpi, two_nodes, "--resume")

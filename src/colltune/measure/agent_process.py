@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from colltune.core.errors import LaunchError
+from colltune.launched import end_rest, marked
 
 _ENDED = None
 
@@ -21,11 +22,13 @@ _ENDED = None
 class AgentProcess:
     """One launch of the agent under an MPI launcher.
 
-    The launcher is given a session of its own, so that ending it ends what it started and nothing else.
+    The launcher is given a session of its own, so that ending it ends what it started and nothing else. What it started
+    in further sessions is ended after it.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], start_timeout_s: float) -> None:
         self.command = list(command)
+        self._environment = marked(environment)
         self._stderr_tail: deque[str] = deque(maxlen=40)
         self._lines: queue.Queue[str | None] = queue.Queue()
         try:
@@ -34,7 +37,7 @@ class AgentProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=dict(environment),
+                env=self._environment,
                 text=True,
                 errors="replace",
                 bufsize=1,
@@ -121,6 +124,8 @@ class AgentProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             code = self._process.wait()
+        if code != 0:
+            end_rest(self._environment)
         for reader in self._readers:
             reader.join(timeout=2.0)
         return code
@@ -137,6 +142,7 @@ class AgentProcess:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self._process.pid, signal.SIGKILL)
                 break
+        end_rest(self._environment)
         with contextlib.suppress(OSError):
             self._input.close()
 

@@ -23,6 +23,7 @@ from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.core.units import format_duration
+from colltune.launched import end_rest, marked
 
 PROGRAM = "conformance"  # the directory under native/
 BEFORE_FIRST_CASE = "start-up, before the first case"
@@ -170,10 +171,11 @@ def run_conformance(command: Sequence[str], environment: Mapping[str, str], time
 
 def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> tuple[str, str, int | None]:
     """Both streams and the exit code; None as the code where the time was up."""
+    environment = marked(environment)
     try:
         process = subprocess.Popen(
             command,
-            env=dict(environment),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -201,6 +203,8 @@ def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: floa
         finally:
             if process.poll() is None:
                 _signal_group(process, signal.SIGKILL)
+            if process.returncode != 0:
+                end_rest(environment)
 
 
 def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.scenario import Scenario
+from colltune.launched import end_rest, marked
 
 _TIMEOUT_S = 600.0
 
@@ -54,12 +55,13 @@ class OsuBenchmarks:
             start = command(
                 [str(self.programs[scenario.collective]), *sizes], variables, nodes=scenario.nodes, ppn=scenario.ppn
             )
-            merged = {**environment, **start.environment, **variables}
+            merged = marked({**environment, **start.environment, **variables})
             try:
                 run = subprocess.run(
                     start.argv, env=merged, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
                 )
             except (OSError, subprocess.SubprocessError) as error:
+                end_rest(merged)
                 raise LaunchError(f"{' '.join(start.argv)} failed: {error}", "Try it by hand") from error
             found[scenario] = parse_latency(run.stdout, scenario)
         return found
