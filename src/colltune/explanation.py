@@ -10,19 +10,24 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Sample
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.units import parse_size
-from colltune.report.explain import Explanation, format_explanation
+from colltune.report.explain import WIDTH, Explanation, format_explanation
 from colltune.report.findings import Findings
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, load_tuning
 
 
 def explain_call(
-    directory: Path, collective: str, size: str | None = None, nodes: int | None = None, ppn: int | None = None
+    directory: Path,
+    collective: str,
+    size: str | int | None = None,
+    nodes: int | None = None,
+    ppn: int | None = None,
+    width: int = WIDTH,
 ) -> str:
-    """One screenful of text about a call under the tuning in ``directory``.
+    """One screenful of text, ``width`` columns wide, about a call under the tuning in ``directory``.
 
-    ``size`` as people write it; None is right for a barrier alone. ``nodes``, ``ppn``: None is the tuned ones.
-    Raises InputError for what was not tuned, and for calls that cannot be.
+    ``size`` in bytes or as people write it; None is right for a barrier alone. ``nodes``, ``ppn``: None is those
+    of the tuning. Raises InputError for what was not tuned, and for calls that cannot be.
     """
     tuning = load_tuning(directory)
     environment = tuning.environment
@@ -38,7 +43,8 @@ def explain_call(
             _samples(directory / JOURNAL),
             _samples(directory / CONFIRMATION),
             tuning.summary.get("gate", []) if tuning.summary.get("gated", True) else None,
-        )
+        ),
+        width,
     )
 
 
@@ -49,7 +55,7 @@ def load_findings(directory: Path) -> Findings:
     return Findings(tuning.environment, tuning.rule_sets, tuning.summary, samples, proofs)
 
 
-def scenario_of(tuning: Tuning, collective: str, size: str | None, nodes: int, ppn: int) -> Scenario:
+def scenario_of(tuning: Tuning, collective: str, size: str | int | None, nodes: int, ppn: int) -> Scenario:
     """Raises InputError for what was not tuned, and for calls that cannot be."""
     collective = parse_collective(collective)
     if collective not in tuning.rule_sets:

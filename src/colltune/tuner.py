@@ -20,6 +20,7 @@ from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.topology import Topology
+from colltune.core.units import format_count
 from colltune.decide import (
     candidates_of,
     decide,
@@ -349,7 +350,7 @@ def _tell_refused(samples: Sequence[Sample], listener: Listener) -> None:
     refused = {sample.scenario: sample.detail for sample in samples if sample.status is Status.UNMEASURED}
     if refused:
         scenario, why = next(iter(refused.items()))
-        count = "1 point" if len(refused) == 1 else f"{len(refused)} points"
+        count = format_count(len(refused), "point")
         listener.note(f"the agent refused {count}, left to the library's default, as {scenario}: {why}")
 
 

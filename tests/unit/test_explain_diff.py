@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.explanation import explain_call
 from colltune.report.explain import nearest_scenarios
 from colltune.report.interval import median_interval
 from colltune.store.journal import Journal
@@ -90,8 +92,30 @@ def test_explain_shows_the_measurements_and_the_proof(tuned: Path) -> None:
     assert ring.split() == ["ring", "2", "us", "2", "us", "to", "2", "us", "10", "1.50", "<-", "chosen"]
     assert any(line.split() == ["tree", "crashed"] for line in lines)
     assert any("ring kept: at least 1.25 times" in line for line in lines)
-    assert any("per fresh group: 1.25, 1.50" in line for line in lines)
+    assert any("in 2 fresh comparisons: 1.25, 1.50" in line for line in lines)
     assert len(lines) < 24
+
+
+def test_a_comparison_below_the_bound_is_explained(tmp_path: Path) -> None:
+    ratios = [0.73, 1.08, *[1.3] * 10]
+    entry = {"scenario": ["allreduce", 1, 2, 4096], "choice": "ring", "verdict": "kept", "ratios": ratios, "low": 1.08}
+    write(tmp_path, {"allreduce": RULES}, gated=True, gate=[entry | {"reason": "at least 1.08 times as fast"}])
+    with Journal.create(tmp_path / JOURNAL, HERE) as journal:
+        journal.append([sample(4096, DEFAULT, *[1.9] * 10), sample(4096, RING, *[2.0] * 10)])
+    text = " ".join(explain(tmp_path, "allreduce", "--size", "4KiB").split())
+    assert "in 12 fresh comparisons: 0.73, 1.08, 1.30," in text
+    assert "at least 1.08, the second least of the 12 (so 0.73 below it is no contradiction)" in text
+    assert "times of the campaign alone" in text
+    assert "there ring was slower" in text
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_explain_fits_a_narrow_terminal_and_cuts_no_number(tuned: Path, width: int) -> None:
+    wide, narrow = (explain_call(tuned, "allreduce", 4096, width=columns) for columns in (200, width))
+    assert max(map(len, narrow.splitlines())) <= width
+    numbers = re.findall(r"\d+\.\d+", wide)
+    assert numbers
+    assert all(number in re.findall(r"\d+\.\d+", narrow) for number in numbers)
 
 
 def test_explain_turns_to_the_neighbours_of_a_size_that_was_not_measured(tuned: Path) -> None:

@@ -14,6 +14,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.units import format_count
 from colltune.explanation import load_findings
 from colltune.report.findings import Findings, knowledge, spreads, timeline
 from colltune.report.story import summary_sentences
@@ -133,11 +134,22 @@ def test_drift_is_told_only_where_something_was_measured_again() -> None:
     assert all(0.0 <= s.relative_iqr < 0.3 for s in found)
 
 
+def test_one_is_not_called_many_and_a_mean_has_its_bound() -> None:
+    text = " ".join(summary_sentences(findings(*SAMPLES)))
+    assert (
+        "1 decision makes collectives 2.00 times as fast on average where it holds (geometric mean, at least 1.90)"
+        in text
+    )
+    assert "allreduce 2.00 times (at least 1.90; 1 decision)" in text
+    assert "1 further candidate looked faster and could not prove it; it was refused." in text
+    assert (format_count(1, "launch", "launches"), format_count(3, "launch", "launches")) == ("1 launch", "3 launches")
+
+
 def test_the_summary_says_what_was_gained_what_was_refused_and_what_it_cost() -> None:
     text = " ".join(summary_sentences(findings(*SAMPLES)))
-    assert "1 decisions make collectives 2.00 times as fast" in text
+    assert "1 decision makes collectives 2.00 times as fast" in text
     assert "allreduce 2 x 2 4 KiB by ring: 2.00 times" in text
-    assert "1 further candidates looked faster" in text
+    assert "1 further candidate looked faster" in text
     assert "1 core-hours" in text
 
 
@@ -153,7 +165,7 @@ def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, re
     found = Findings(HERE, {"allreduce": RULES}, {**SUMMARY, "gate": [*GATE, late], "budget_for_all_s": 700.0}, SAMPLES)
     assert [decision.verdict for decision in found.decisions] == ["kept", "refused", "not tried"]
     text = " ".join(summary_sentences(found))
-    assert "1 further candidates looked faster and could not prove it" in text
+    assert "1 further candidate looked faster and could not prove it" in text
     assert "1 promising choice was not tried, since the budget ended first; about --budget 12m would try all." in text
 
 

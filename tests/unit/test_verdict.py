@@ -7,13 +7,22 @@ from collections.abc import Callable
 
 import pytest
 
+from colltune.cli.verify import _summary
 from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.verification import held_out
 from colltune.verify.osu import parse_latency
-from colltune.verify.verdict import Verdict, compare, compare_all, fewest_launches, typical_reach
+from colltune.verify.verdict import (
+    MeanSpeedup,
+    Verdict,
+    compare,
+    compare_all,
+    fewest_launches,
+    mean_speedup,
+    typical_reach,
+)
 
 SCENARIO = Scenario("bcast", 1, 4, 1024)
 RING = Choice("ring")
@@ -73,6 +82,46 @@ def test_one_launch_of_each_kind_tells_nothing() -> None:
 
 
 Factors = Callable[[random.Random, int], list[float]]
+
+
+def test_a_mean_speedup_of_nothing_is_hardly_ever_significant_and_a_true_one_is() -> None:
+    draw = random.Random(7)
+
+    def mean(speedup: float) -> MeanSpeedup:
+        sides = {
+            (Scenario("bcast", 1, 4, 1 << size), RING): (launches(draw, speedup), launches(draw, 1.0))
+            for size in range(12)
+        }
+        found = mean_speedup(compare_all(sides))
+        assert found is not None
+        assert found.low <= found.ratio <= found.high
+        assert found.points == 12
+        return found
+
+    assert sum(mean(1.0).significant for _ in range(200)) <= 8  # 1 in 100, and what chance allows
+    assert sum(mean(1.5).significant for _ in range(50)) >= 48
+
+
+def test_points_that_a_launch_lost_are_not_in_the_mean() -> None:
+    sides = {
+        (Scenario("bcast", 1, 4, 8), RING): ([2.0] * 6, [1.0] * 6),
+        (Scenario("reduce", 1, 4, 16), RING): ([9.0] * 5, [1.0] * 6),
+    }
+    found = mean_speedup(compare_all(sides))
+    assert found is not None
+    assert (found.points, found.ratio) == (1, pytest.approx(2.0))
+    assert mean_speedup([]) is None
+
+
+def test_the_summary_of_verify_says_what_its_ratio_is_and_whether_the_mean_is_significant() -> None:
+    noise = [0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.2, 0.85]
+    sides = {(Scenario("bcast", 1, 4, 8), RING): (noise, noise[::-1])}
+    text = list(_summary(compare_all(sides), 8))
+    assert text[0].startswith("ratio: the median of default over tuned of all pairs of launches.")
+    assert "geometric mean over 1 point: 1.000 (99% interval" in text[1]
+    assert "so it is not significant" in text[1]
+    faster = {key: ([2.0 * one for one in both[0]], both[1]) for key, both in sides.items()}
+    assert "not significant" not in list(_summary(compare_all(faster), 8))[1]
 
 
 def steady(draw: random.Random, points: int) -> list[float]:

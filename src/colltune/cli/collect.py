@@ -49,7 +49,7 @@ def collect(
     from colltune.cli.display import Display
     from colltune.collect import CollectOptions, live_subject, simulated_subject
     from colltune.collect import collect as run_collect
-    from colltune.core.units import format_duration
+    from colltune.core.units import format_count, format_duration
     from colltune.evaluate.table import require_format
     from colltune.measure.contract import Effort
     from colltune.simulation import Simulation, open_simulation
@@ -76,11 +76,11 @@ def collect(
             display.listener().note(f"{name}: {reason}")
         done = run_collect(subject, options, out, display.listener().progress, stop=stop)
     say = display.console.print
-    say(f"{done.rows} rows in {out}, {format_duration(done.elapsed_s)}.", markup=False)
+    say(f"{format_count(done.rows, 'row')} in {out}, {format_duration(done.elapsed_s)}.", markup=False)
     if done.failed:
-        say(f"{done.failed} measurements gave no time; the journal beside the table says why.")
+        say(f"{format_count(done.failed, 'measurement')} gave no time; the journal beside the table says why.")
     if done.missing:
-        say(f"{done.missing} pairs are still missing: go on with the same command and --resume.")
+        say(f"{format_count(done.missing, 'pair')} still missing: go on with the same command and --resume.")
 
 
 def _parse_counts(option: str, text: str) -> list[int] | None:

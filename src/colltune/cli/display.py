@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from colltune.campaign import Progress as Step
 from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
-from colltune.core.units import format_duration, format_size
+from colltune.core.units import format_count, format_duration, format_size
 from colltune.report.story import provisional_text, untried_text
 from colltune.report.tables import Gain, gains_table
 from colltune.simulation import Simulation
@@ -51,7 +51,8 @@ class Display:
         return Listener(progress=self._progress, proof=self._proof, stage=self._stage, note=self._note)
 
     def machine(self, bench: Workbench) -> None:
-        shape = f"{bench.nodes} nodes x {bench.ppn} ranks" if bench.nodes > 1 else f"{bench.ppn} ranks on this machine"
+        ranks = format_count(bench.ppn, "rank")
+        shape = f"{bench.nodes} nodes x {ranks}" if bench.nodes > 1 else f"{ranks} on this machine"
         self.console.print(f"{bench.installation.library} {bench.installation.version}, {shape}")
         if bench.catalogue.warning:
             self._note(bench.catalogue.warning)
@@ -61,7 +62,9 @@ class Display:
     def simulated(self, simulation: Simulation) -> None:
         cluster = simulation.cluster
         about = f"{cluster.text}, simulated by {simulation.environment.facts['simulator']}"
-        self.console.print(f"{about}: {cluster.nodes} nodes x {cluster.ppn} ranks", markup=False)
+        self.console.print(
+            f"{about}: {format_count(cluster.nodes, 'node')} x {format_count(cluster.ppn, 'rank')}", markup=False
+        )
 
     def _note(self, text: str) -> None:
         self.console.print(f"note: {text}", markup=False)
@@ -91,7 +94,7 @@ class Display:
     def _proof(self, results: Sequence[GateResult]) -> None:
         kept = sum(1 for result in results if result.verdict is Verdict.KEPT)
         groups = sum(len(result.ratios) for result in results)
-        state = f"{groups} comparisons, {kept} of {len(results)} proven"
+        state = f"{format_count(groups, 'comparison')}, {kept} of {len(results)} proven"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=kept, total=len(results), state=state)
         elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
@@ -120,8 +123,9 @@ class Display:
             say(f"{', '.join(summary['reproducible'])}: one algorithm for all sizes of a shape, for equal bits.")
         if kept:
             say(
-                f"{len(kept)} decisions proven: {summary['speedup']:.2f} times as fast on average there"
-                f" (at least {summary['speedup_low']:.2f}), the worst at least {summary['speedup_worst']:.2f}."
+                f"{format_count(len(kept), 'decision')} proven: {summary['speedup']:.2f} times as fast on average there"
+                f" (geometric mean, at least {summary['speedup_low']:.2f}),"
+                f" the worst at least {summary['speedup_worst']:.2f}."
             )
         if uncertain := [r for r in result.gate if r.verdict is Verdict.PROVISIONAL]:
             first = uncertain[0]
@@ -138,9 +142,10 @@ class Display:
         share = summary["share"]
         if share["inside_collectives_s"] > 0:
             outside = 1.0 - share["inside_collectives_s"] / max(share["wall_s"], share["inside_collectives_s"])
-            launches = "1 launch" if share["launches"] == 1 else f"{share['launches']} launches"
+            launches = format_count(share["launches"], "launch", "launches")
+            taken = format_count(summary["samples"], "measurement")
             say(
-                f"{summary['samples']} measurements in {format_duration(share['wall_s'])} and {launches},"
+                f"{taken} in {format_duration(share['wall_s'])} and {launches},"
                 f" {outside:.0%} of it outside the measured collectives;"
                 f" {format_duration(summary['total_s'])} with the proof."
             )

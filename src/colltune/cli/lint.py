@@ -37,6 +37,7 @@ def lint(
 ) -> None:
     """Find what would abort, hang or be ignored in files of MPICH or Open MPI. Exit code 1 where there are errors."""
     from colltune.catalog import load
+    from colltune.core.units import format_count
     from colltune.emit.lint_check import Severity, format_check
 
     contents = {str(path): _read(path) for path in files}
@@ -52,8 +53,8 @@ def lint(
     for check in findings:
         typer.echo(format_check(check))
     errors = sum(check.severity is Severity.ERROR for check in findings)
-    names = "1 file" if len(contents) == 1 else f"{len(contents)} files"
-    typer.echo(f"{names} for {_NAMES[library]} {version}: {errors} errors, {len(findings) - errors} warnings")
+    counted = f"{format_count(errors, 'error')}, {format_count(len(findings) - errors, 'warning')}"
+    typer.echo(f"{format_count(len(contents), 'file')} for {_NAMES[library]} {version}: {counted}")
     if fix:
         at_fault = {name: contents[name] for name in dict.fromkeys(check.file for check in findings)}
         if library == "openmpi":

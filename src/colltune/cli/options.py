@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.core.units import format_count
+
 if TYPE_CHECKING:
     from colltune.workbench import MachineOptions
 
@@ -34,7 +36,7 @@ Simulate = Annotated[
 def say_left_out(count: int) -> None:
     """One line on standard error about ``count`` decisions that are provisional, if there are any."""
     if count:
-        what = "1 provisional decision is" if count == 1 else f"{count} provisional decisions are"
+        what = f"{format_count(count, 'provisional decision')} {'is' if count == 1 else 'are'}"
         typer.echo(
             f"colltune: {what} left out: faster, and not proven before the job was ended; --provisional uses them, "
             "`colltune tune ... --resume` proves them",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from colltune.cli.console import make_console
 from colltune.core.text_table import TextTable
-from colltune.core.units import format_duration
+from colltune.core.units import format_count, format_duration
 from colltune.profile.application import Calls, Profile
 from colltune.profile.benefit import benefit_of
 
@@ -20,7 +20,7 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     console = make_console()
     ended = f", ended by {profile.ended}: {profile.reporting} ranks left their part" if profile.ended else ""
     console.print(
-        f"{profile.ranks} ranks on {profile.nodes} node{'s' * (profile.nodes != 1)}, "
+        f"{format_count(profile.ranks, 'rank')} on {format_count(profile.nodes, 'node')}, "
         f"{format_duration(profile.elapsed_s)}{ended}; {profile.collective_s / max(profile.core_s, 1e-12):.1%} "
         "of the time in collectives",
         markup=False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from colltune.core.units import format_duration, format_size
+from colltune.core.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
     from colltune.alltoallv_tuner import AlltoallvResult
@@ -44,8 +44,9 @@ def _show(result: AlltoallvResult) -> None:
         what = f"{found.scenario.collective}, {format_size(found.scenario.size_bytes)}"
         typer.echo(f"  {what}: {found.choice} {found.speedup:.2f} x, at least {found.low:.2f}")
     typer.echo(
-        f"{len(result.rules)} rules; everywhere else the library's own stands. {len(result.gate)} comparisons with it, "
-        f"{len(result.outcome.samples)} measurements in {format_duration(result.outcome.elapsed_s)}"
+        f"{format_count(len(result.rules), 'rule')}; everywhere else the library's own stands."
+        f" {format_count(len(result.gate), 'comparison')} with it, "
+        f"{format_count(len(result.outcome.samples), 'measurement')} in {format_duration(result.outcome.elapsed_s)}"
     )
     if result.rules:
         typer.echo(f"Run your application with: colltune run --alltoallv {result.table} -- mpiexec ./app")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,9 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
+from colltune.core.units import format_count
 
 if TYPE_CHECKING:
-    from colltune.verify.verdict import Comparison
+    from colltune.verify.verdict import Comparison, MeanSpeedup
+
+RATIO_TEXT = (
+    "ratio: the median of default over tuned of all pairs of launches. It may differ from the ratio of the two columns,"
+    " which are medians each."
+)
 
 
 def verify(
@@ -73,21 +80,33 @@ def verify(
 
 def _summary(comparisons: Sequence[Comparison], launches: int) -> Iterator[str]:
     """How much faster it is, and what so few launches could not tell."""
-    from statistics import geometric_mean
-
     from colltune.core.choice import DEFAULT
-    from colltune.verify.verdict import fewest_launches, typical_reach
+    from colltune.verify.verdict import fewest_launches, mean_speedup, typical_reach
 
     if not comparisons:
         return
-    ruled = [c.ratio for c in comparisons if c.choice != DEFAULT]
-    with_rules = f", {geometric_mean(ruled):.3f} where a rule holds" if ruled else ""
-    mean = geometric_mean([c.ratio for c in comparisons])
-    yield f"Speed-up, geometric mean: {mean:.3f} over {len(comparisons)} points{with_rules}."
+    yield RATIO_TEXT
+    ruled = [c for c in comparisons if c.choice != DEFAULT]
+    for points, where in ((comparisons, ""), (ruled, " where a rule holds")):
+        mean = mean_speedup(points)
+        if mean is not None:
+            yield format_mean(mean, where)
     if launches < fewest_launches(len(comparisons)):
         reach = typical_reach(comparisons)
-        sees = "no difference" if reach > 10.0 else f"at a typical point only a difference of a factor of {reach:.2f}"
+        sees = "no difference" if reach > 10.0 else f"only a difference of a factor of {reach:.2f} at a typical point"
         yield (
-            f"{launches} launches of each kind are too few for exact intervals of {len(comparisons)} points"
-            f" ({fewest_launches(len(comparisons))} would do): they are Student's, and tell {sees} from noise."
+            f"With {launches} launches of each kind {sees} can be told from noise;"
+            f" use --launches {fewest_launches(len(comparisons))} for exact intervals of {len(comparisons)} points."
         )
+
+
+def format_mean(mean: MeanSpeedup, where: str) -> str:
+    """``"Speed-up, geometric mean over 40 points: 1.052 (0.990 to 1.113, so not significant)."``"""
+    doubt = "" if mean.significant else ", so it is not significant"
+    over = format_count(mean.points, "point")
+    if math.isinf(mean.high):
+        return f"Speed-up, geometric mean over {over}{where}: {mean.ratio:.3f} (launches too few for an interval)."
+    return (
+        f"Speed-up, geometric mean over {over}{where}: {mean.ratio:.3f}"
+        f" (99% interval {mean.low:.3f} to {mean.high:.3f}{doubt})."
+    )

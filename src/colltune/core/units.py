@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them."""
+"""Sizes, durations and counts as people write them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _DURATION_FACTOR_S = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "min
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*")
 
 
-def parse_size(text: str) -> int:
-    """``"64KiB"`` -> 65536 bytes; kB, KB and KiB all mean 1,024.
+def parse_size(text: str | int) -> int:
+    """``"64KiB"`` -> 65536 bytes; kB, KB and KiB all mean 1,024. A number is bytes.
 
     Raises InputError for anything that is not a whole number of bytes >= 0.
     """
+    text = str(text)
     match = _NUMBER_AND_UNIT.fullmatch(text)
     factor = _SIZE_FACTOR.get(match.group(2).lower()) if match else None
     if match is None or factor is None:
@@ -39,11 +40,13 @@ def format_size(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
-def parse_duration(text: str) -> float:
-    """``"5m"`` -> 300.0 seconds; ``"1h30m"`` and ``"90"`` (seconds) work too.
+def parse_duration(text: str | float) -> float:
+    """``"5m"`` -> 300.0 seconds; ``"1h30m"``, ``"90"`` and a number (both seconds) work too.
 
     Raises InputError for anything else, and for a duration that is not above zero.
     """
+    if isinstance(text, int | float):
+        text = f"{float(text):f}"
     total_s, position = 0.0, 0
     while position < len(text):
         match = _NUMBER_AND_UNIT.match(text, position)
@@ -78,3 +81,8 @@ def format_duration(duration_s: float) -> str:
     if minutes < 60:
         return f"{minutes} min {seconds} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def format_count(count: int, noun: str, plural: str = "") -> str:
+    """``"1 decision"``, ``"2 decisions"``; ``plural`` where it is not the noun with an s."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from colltune.core.text_table import TextTable
-from colltune.core.units import format_duration
+from colltune.core.units import format_count, format_duration
 from colltune.evaluate.compare import Estimate, reach_by_grid
 from colltune.evaluate.simulate import Run
 from colltune.evaluate.summary import METRICS, Axis, at_place, at_stop, mean_over_tables
@@ -36,7 +36,7 @@ def means_table(
     measures = [_HEADERS.get(metric, f"mistakes > {significant:.0%}") for metric in METRICS]
     table = TextTable(
         ("after", "strategy", *(f"{measure}>" for measure in measures)),
-        f"Mean over {tables} table{'s' if tables > 1 else ''}, median of the seeds",
+        f"Mean over {format_count(tables, 'table')}, median of the seeds",
     )
     for axis in Axis:
         for place in places:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,15 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.units import format_duration, format_size
+from colltune.core.text_table import TextTable
+from colltune.core.units import format_count, format_duration, format_size
 from colltune.report.interval import median_interval
 from colltune.report.regions import format_region
 
 # Rows per measured scenario: with two scenarios and the rest of the page, what a terminal of 40 lines shows.
 _MOST_CHOICES = 7
 _LABEL = 10
+WIDTH = 110
 
 
 @dataclass(frozen=True)
@@ -40,25 +43,35 @@ class Explanation:
     gate: Sequence[Mapping[str, Any]] | None
 
 
-def format_explanation(explanation: Explanation) -> str:
-    """One screenful of text."""
+def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
+    """One screenful of text, in lines of at most ``width`` as far as words and numbers allow."""
     scenario, rules = explanation.scenario, explanation.rule_set
     rule = rules.rule_for(scenario)
     region = format_region(rules.region_of(rule), scenario.collective, rules.basis)
     here = explanation.environment
-    lines = [
-        f"{_format_call(scenario)}; {here.mpi} {here.mpi_version}, thread level {here.thread_level}",
+    parts = [
         _line("rule", f"{rules.rules.index(rule) + 1} of {len(rules.rules)}: {region}: {rule.choice}"),
         _line("runs", explanation.runs),
         _line("default", explanation.default_runs),
     ]
     nearest = nearest_scenarios(scenario, explanation.samples)
     if not nearest:
-        return "\n".join([*lines, _line("measured", _nothing_measured(scenario, explanation.samples))])
+        parts.append(_line("measured", _nothing_measured(scenario, explanation.samples)))
+    call = f"{_format_call(scenario)}; {here.mpi} {here.mpi_version}, thread level {here.thread_level}"
+    lines = [line for part in [call, *parts] for line in _wrapped(part, width)]
     for measured in nearest:
-        lines += ["", *_measured_lines(measured, rule.choice, explanation.samples)]
-        lines += [_line("proof", text) for text in _proof_lines(measured, explanation)]
+        lines += ["", *_measured_lines(measured, rule.choice, explanation.samples, width)]
+        lines += [
+            line for text in _proof_lines(measured, explanation) for line in _wrapped(_line("proof", text), width)
+        ]
     return "\n".join(lines)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """``line``, going on beneath its text where it is longer than ``width``; no word and no number is broken."""
+    return textwrap.wrap(
+        line, width, subsequent_indent=" " * (_LABEL + 2), break_long_words=False, break_on_hyphens=False
+    )
 
 
 def nearest_scenarios(scenario: Scenario, samples: Sequence[Sample]) -> list[Scenario]:
@@ -78,8 +91,7 @@ def nearest_scenarios(scenario: Scenario, samples: Sequence[Sample]) -> list[Sce
 
 
 def _format_call(scenario: Scenario) -> str:
-    nodes = "1 node" if scenario.nodes == 1 else f"{scenario.nodes} nodes"
-    ppn = "1 rank" if scenario.ppn == 1 else f"{scenario.ppn} ranks"
+    nodes, ppn = format_count(scenario.nodes, "node"), format_count(scenario.ppn, "rank")
     size = "" if scenario.collective == "barrier" else f" of {format_size(scenario.size_bytes)}"
     return f"{scenario.collective}{size} on {nodes} x {ppn}"
 
@@ -98,7 +110,7 @@ def _nothing_measured(scenario: Scenario, samples: Sequence[Sample]) -> str:
     return f"nothing on {scenario.nodes} x {scenario.ppn}; measured were {shown} (nodes x ranks per node)"
 
 
-def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample]) -> Iterator[str]:
+def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample], width: int) -> Iterator[str]:
     """The default, what is chosen now and the fastest others, by their medians over all repetitions."""
     times: defaultdict[Choice, list[float]] = defaultdict(list)
     failed: Counter[tuple[Choice, Status]] = Counter()
@@ -112,20 +124,26 @@ def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample
     first = [choice for choice in ranked if choice in (DEFAULT, chosen)]
     shown = set(first + [choice for choice in ranked if choice not in first][: _MOST_CHOICES - len(first)])
     at = "" if scenario.collective == "barrier" else f" at {format_size(scenario.size_bytes)}"
-    yield f"  {'measured' + at:<44}{'median':>10}{'95% interval':>24}{'repetitions':>13}{'default/it':>12}"
+    table = TextTable((f"measured{at}", "median>", "95% interval>", "repetitions>", "default/it>", ""))
     default_s = median(times[DEFAULT]) if DEFAULT in times else None
     for choice in (c for c in ranked if c in shown):
-        mark = " <- chosen" if choice == chosen else ""
         middle = median(times[choice])
         ratio = f"{default_s / middle:.2f}" if default_s is not None else "?"
-        yield (
-            f"    {choice!s:<42}{format_duration(middle):>10}{_interval(times[choice]):>24}"
-            f"{len(times[choice]):>13}{ratio:>12}{mark}"
+        mark = "<- chosen" if choice == chosen else ""
+        table.add_row(
+            str(choice), format_duration(middle), _interval(times[choice]), str(len(times[choice])), ratio, mark
         )
-    if len(ranked) > len(shown):
-        yield f"    and {len(ranked) - len(shown)} that were slower than those"
     for (choice, status), _ in sorted(failed.items(), key=lambda item: str(item[0])):
-        yield f"    {choice!s:<42}{status.value:>10}"
+        table.add_row(str(choice), status.value, "", "", "", "")
+    yield from (f"  {line}" for line in table.lines(width - 2))
+    if len(ranked) > len(shown):
+        yield f"  and {len(ranked) - len(shown)} that were slower than those"
+    if chosen != DEFAULT and default_s is not None and chosen in times and default_s < median(times[chosen]):
+        yield from _wrapped(
+            f"  These are times of the campaign alone, one after the other in few launches: there {chosen} was slower."
+            " Its rule rests on the comparisons side by side that follow.",
+            width,
+        )
 
 
 def _interval(times_s: Sequence[float]) -> str:
@@ -143,21 +161,38 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
     if not entries:
         yield "none was tried: no choice had been measured to be enough faster than the default"
     for entry in entries:
-        ratios = sorted(entry["ratios"])
+        ratios = sorted(float(ratio) for ratio in entry["ratios"])
         yield f"{entry['choice']} {entry['verdict']}: {entry['reason']}"
         if entry["verdict"] == "provisional":
             yield "it is left out unless --provisional is given; `colltune tune ... --resume` proves it"
         if ratios:
-            group = "fresh group" if entry["verdict"] != "provisional" else "group"
-            shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-            yield f"default/{entry['choice']} per {group}: {shown}"
+            compared = "fresh comparison" if entry["verdict"] != "provisional" else "comparison"
+            yield f"default/{entry['choice']} in {format_count(len(ratios), compared)}: {_listed(ratios)}"
+            if text := _bound_text(ratios, float(entry.get("low", 0.0))):
+                yield text
         times = _proof_times(scenario, entry["choice"], explanation.proofs)
         if times:
             yield times
 
 
+def _listed(ratios: Sequence[float]) -> str:
+    return ", ".join(f"{ratio:.2f}" for ratio in ratios)
+
+
+def _bound_text(ratios: Sequence[float], low: float) -> str:
+    """What the bound is among ``ratios`` (ascending), so that a lesser one beside it is no riddle; "" without one."""
+    if low <= 0.0:
+        return ""
+    text = f"median {median(ratios):.2f}; with 99.5% confidence it is at least {low:.2f}, the "
+    below = [ratio for ratio in ratios if ratio < low]
+    if not below:
+        return text + f"least of the {len(ratios)}"
+    place = "second" if len(below) == 1 else "third" if len(below) == 2 else f"{len(below) + 1}th"
+    return text + f"{place} least of the {len(ratios)} (so {_listed(below)} below it is no contradiction)"
+
+
 def _proof_times(scenario: Scenario, choice: str, proofs: Sequence[Sample]) -> str:
-    """The medians over the fresh groups of both sides."""
+    """The medians over the fresh comparisons of both sides."""
     medians: defaultdict[str, list[float]] = defaultdict(list)
     for sample in proofs:
         if sample.scenario == scenario and sample.status is Status.OK:
@@ -165,6 +200,6 @@ def _proof_times(scenario: Scenario, choice: str, proofs: Sequence[Sample]) -> s
     sides = [(name, medians[name]) for name in (str(DEFAULT), choice) if medians[name]]
     return "; ".join(
         f"{name} {format_duration(median(some))} ({format_duration(min(some))} to {format_duration(max(some))})"
-        f" over {len(some)} {'group' if len(some) == 1 else 'groups'}"
+        f" over {format_count(len(some), 'comparison')}"
         for name, some in sides
     )

@@ -8,7 +8,7 @@ from statistics import geometric_mean, median
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.core.units import format_budget, format_duration, format_size
+from colltune.core.units import format_budget, format_count, format_duration, format_size
 from colltune.report.findings import Decision, Findings, spreads
 
 # Above these a reader should know that the machine was noisy, or moved while it was measured.
@@ -30,13 +30,19 @@ def _gain(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
     if not kept:
         yield f"Nothing was proven to be faster than the library's own choice, so it stands everywhere for {names}."
         return
-    by_name: defaultdict[str, list[float]] = defaultdict(list)
+    by_name: defaultdict[str, list[Decision]] = defaultdict(list)
     for decision in kept:
-        by_name[decision.scenario.collective].append(decision.speedup or 1.0)
-    best = ", ".join(f"{name} {geometric_mean(some):.2f} times ({len(some)})" for name, some in sorted(by_name.items()))
+        by_name[decision.scenario.collective].append(decision)
+    best = ", ".join(
+        f"{name} {geometric_mean([d.speedup or 1.0 for d in some]):.2f} times"
+        f" (at least {geometric_mean([d.low for d in some]):.2f}; {format_count(len(some), 'decision')})"
+        for name, some in sorted(by_name.items())
+    )
+    makes, hold = ("makes", "it holds") if len(kept) == 1 else ("make", "they hold")
     yield (
-        f"{len(kept)} decisions make collectives {findings.summary['speedup']:.2f} times as fast on average where they"
-        f" hold: {best}. Everywhere else the library's own choice stands."
+        f"{format_count(len(kept), 'decision')} {makes} collectives {findings.summary['speedup']:.2f} times as fast on"
+        f" average where {hold} (geometric mean, at least {findings.summary['speedup_low']:.2f}): {best}."
+        " Everywhere else the library's own choice stands."
     )
     top = max(kept, key=lambda decision: decision.speedup or 0.0)
     yield f"The most is gained at {where(top)} by {top.choice}: {top.speedup:.2f} times as fast."
@@ -53,7 +59,8 @@ def _certainty(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
         yield provisional_text(provisional)
     refused = sum(1 for decision in findings.decisions if decision.refused)
     if refused:
-        yield f"{refused} further candidates looked faster and could not prove it; they were refused."
+        they = "it was" if refused == 1 else "they were"
+        yield f"{format_count(refused, 'further candidate')} looked faster and could not prove it; {they} refused."
     untried = [decision for decision in findings.decisions if decision.not_tried]
     if untried:
         ended = bool(findings.summary.get("interrupted"))
@@ -95,7 +102,7 @@ def _over_launches(findings: Findings, kept: Sequence[Decision]) -> str:
 
 def provisional_text(count: int) -> str:
     """What is to be known of decisions that were not proven before the job was ended."""
-    what = "1 decision is provisional" if count == 1 else f"{count} decisions are provisional"
+    what = f"{format_count(count, 'decision')} {'is' if count == 1 else 'are'} provisional"
     return (
         f"{what}: faster when measured, and not proven, since the job was ended first."
         " `colltune run` and `colltune env` leave that out unless --provisional is given."
@@ -104,7 +111,7 @@ def provisional_text(count: int) -> str:
 
 def untried_text(count: int, budget_s: float | None, *, interrupted: bool = False) -> str:
     """How many promising choices were not tried, and which budget would do."""
-    choices = "1 promising choice was" if count == 1 else f"{count} promising choices were"
+    choices = f"{format_count(count, 'promising choice')} {'was' if count == 1 else 'were'}"
     if interrupted:
         return f"{choices} not tried, since the job was ended first."
     rest = "" if budget_s is None else f"; about --budget {format_budget(budget_s)} would try all"
@@ -113,11 +120,11 @@ def untried_text(count: int, budget_s: float | None, *, interrupted: bool = Fals
 
 def _cost(findings: Findings) -> str:
     share, total_s = findings.summary["share"], findings.summary["total_s"]
-    launches = "1 launch" if share["launches"] == 1 else f"{share['launches']} launches"
+    launches = format_count(share["launches"], "launch", "launches")
     ranks = findings.environment.nodes * findings.environment.ppn
     return (
-        f"It took {findings.summary['samples']} measurements in {format_duration(share['wall_s'])} and {launches},"
-        f" {format_duration(total_s)} with the proof: {total_s * ranks / 3600.0:.3g} core-hours."
+        f"It took {format_count(findings.summary['samples'], 'measurement')} in {format_duration(share['wall_s'])}"
+        f" and {launches}, {format_duration(total_s)} with the proof: {total_s * ranks / 3600.0:.3g} core-hours."
     )
 
 
