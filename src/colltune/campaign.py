@@ -88,6 +88,8 @@ class Campaign:
 
     def run(self) -> Outcome:
         self._started_s = self.clock()
+        self._costs_s = 0.0
+        self._waiting: set[tuple[Scenario, Choice]] = set()  # asked for, and not answered yet
         self._samples: list[Sample] = list(self.known)
         self._pairs_total = sum(1 for space in self.spaces.values() for _ in space.pairs())
         self._done = {(sample.scenario, sample.choice) for sample in self.known}
@@ -139,15 +141,29 @@ class Campaign:
         """``point`` without what is not trusted by now; it is not offered again."""
         collective = point.scenario.collective
         self._agendas[collective].begin(point)
-        return Point(point.scenario, tuple(c for c in point.choices if (collective, c) not in self._broken))
+        left = tuple(c for c in point.choices if (collective, c) not in self._broken)
+        self._waiting |= {(point.scenario, choice) for choice in left}
+        return Point(point.scenario, left)
+
+    def _awaits(self, collective: str) -> bool:
+        """Whether something was begun that has no answer: the source may still be at it, or have given it up."""
+        return any(s.collective == collective and (collective, c) not in self._broken for s, c in self._waiting)
+
+    @property
+    def _pace(self) -> float:
+        """What measuring takes over the sum of what its points take: requests, and ranks that wait for one another."""
+        if self.packer is not None or self._costs_s <= 0.0:
+            return 1.0
+        return max(1.0, (self.clock() - self._started_s) / self._costs_s)
 
     def _tasks(self, count: int) -> list[Task]:
         """The ``count`` points that come next, and what they are expected to take."""
-        left_s = self._started_s + self.budget_s - self.clock()
+        left_s = (self._started_s + self.budget_s - self.clock()) / self._pace
         active = [agenda for agenda in self._agendas.values() if agenda.reason is None]
         rest_s = {agenda.collective: agenda.rest_s() for agenda in active}
         for agenda in active:
-            if rest_s[agenda.collective] == 0.0 and not agenda.in_order(1):
+            done = rest_s[agenda.collective] == 0.0 and not agenda.in_order(1)
+            if done and not self._awaits(agenda.collective):
                 agenda.reason = WHOLE
         active = [agenda for agenda in active if agenda.reason is None]
         if left_s <= 0.0 or not active:
@@ -196,6 +212,8 @@ class Campaign:
         self._samples += samples
         collective = point.scenario.collective
         self._done |= {(s.scenario, s.choice) for s in samples}
+        self._waiting -= {(s.scenario, s.choice) for s in samples}
+        self._costs_s += sum(sample.cost_s for sample in samples)
         self._durations.tell(samples)
         self._agendas[collective].know(samples)
         if broken := broken_choices(samples) - self._broken:

@@ -12,7 +12,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.measure.contract import Effort, ParallelSource
+from colltune.measure.contract import Effort, ParallelSource, TimeIsUpError
 from colltune.schedule.contract import Packer, Placement, Task
 from colltune.schedule.filling import FillingPacker
 
@@ -37,7 +37,8 @@ def conduct(
     """Measures until ``tasks``, which is asked anew whenever something has ended, gives nothing more.
 
     ``begin`` says what of a point is measured, just before it is; ``take`` gets the samples. There is no barrier: what
-    finds room starts, whatever else is running. ``clock`` is that of the machine.
+    finds room starts, whatever else is running. ``clock`` is that of the machine. Ends early where the source's time is
+    over.
     """
     running: dict[int, Placement] = {}
     while True:
@@ -45,7 +46,10 @@ def conduct(
             running[source.begin(begin(placement.task.point), effort, placement.nodes)] = placement
         if not running:
             return
-        answer = source.next_answer()
+        try:
+            answer = source.next_answer()
+        except TimeIsUpError:
+            return
         if answer.last:
             packer.finish(running.pop(answer.ticket))
         take(answer.point, answer.samples)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from statistics import median
 
 from colltune.core.choice import DEFAULT, Choice
@@ -21,6 +20,8 @@ _HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
 _MOST_ALONE = 3
 # So many candidates have a first look at once: they tell how far the expected costs of the others are off.
 _NEWCOMERS = 16
+# A plan is made anew once so much of its time has gone by.
+_STALE_SHARE = 0.05
 # More candidates have a first look than could all be proven: some of them are refused after it.
 _OVERBOOKED = 1.3
 
@@ -33,7 +34,8 @@ class Confirmation:
     that an algorithm whose time differs from launch to launch is seen to. ``baseline`` gives what a candidate is
     compared with: the default, or the choice that is the same and set in the candidates' way. ``deadline_s`` is on
     ``clock``: candidates still open by then are not tried, and stay with the default as what is refused does.
-    ``launch_s``: what a launch takes. ``cost_s``: what a group is expected to take before it is known.
+    ``launch_s``: what a launch takes, corrected by those that are seen. ``cost_s``: what a group is expected to take
+    before it is known.
     """
 
     open_source: Callable[[], Source]
@@ -52,45 +54,93 @@ class Confirmation:
     _untrusted: dict[tuple[str, Choice], str] = field(default_factory=dict, init=False)
     _alone: dict[Scenario, int] = field(default_factory=dict, init=False)
     _cost_s: dict[Scenario, float] = field(default_factory=dict, init=False)
+    _expected_s: dict[Scenario, float] = field(default_factory=dict, init=False)
+    _closed: set[Scenario] = field(default_factory=set, init=False)  # no further group can change anything
     _measuring_s: float = field(default=0.0, init=False)
+    _launches_seen: int = field(default=0, init=False)
+    _began_s: float = field(default=0.0, init=False)  # when the launch at hand was asked for, or last answered
 
     def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
         """Judges ``candidates``, which come in the order of their promise: the first are proven first."""
         self._ratios |= {scenario: [] for scenario in candidates}
+        self._expected_s = {scenario: self.cost_s(scenario) for scenario in candidates}
         fewest = fewest_groups()
         quotas = [-(-fewest * (i + 1) // self.launches) for i in range(self.launches - 1)] + [self.most_groups]
         for number, quota in enumerate(quotas):
             # The launches that are still to come take their time, too.
             measured_by_s = deadline_s - self.launch_s * (self.launches - 1 - number)
-            if self.clock() >= deadline_s or not self._round(candidates, quota, measured_by_s - self.launch_s):
+            if not self._round(candidates, quota, measured_by_s - self.launch_s):
                 continue
+            self._began_s = self.clock()
             source = self.open_source()
             try:
-                while points := self._round(candidates, quota, measured_by_s):
-                    in_time = takewhile(lambda _point: self.clock() < deadline_s, points)
-                    began_s = self.clock()
-                    for point, samples in source.measure(in_time, self.effort):
-                        self._take(point, samples)
-                    self._measuring_s += self.clock() - began_s
-                    self.progress(self.results(candidates))
-                    if self.clock() >= deadline_s:
-                        break
+                self._measure(source, candidates, quota, measured_by_s)
             finally:
                 source.close()
         return self.results(candidates)
+
+    def _saw_launch(self, took_s: float) -> None:
+        """What a launch takes is the mean of what was said and of what was seen."""
+        self._launches_seen += 1
+        self.launch_s += (max(took_s, 0.0) - self.launch_s) / (1 + self._launches_seen)
+
+    def _measure(self, source: Source, candidates: Mapping[Scenario, Choice], quota: int, by_s: float) -> None:
+        """What one launch measures: rounds over all candidates that can be proven in time, until all have their quota.
+
+        Rounds keep two groups of one candidate well apart in time.
+        """
+        first, answered = True, True
+        while answered:
+            answered = False
+            for point, samples in source.measure(self._offers(candidates, quota, by_s), self.effort):
+                answered = True
+                took_s = self.clock() - self._began_s
+                self._began_s += took_s
+                if first:
+                    # The launch itself, as far as the first group does not account for it.
+                    self._saw_launch(took_s - sum(sample.cost_s for sample in samples))
+                else:
+                    self._measuring_s += took_s
+                first = False
+                self._take(point, samples)
+            self.progress(self.results(candidates))
+
+    def _offers(self, candidates: Mapping[Scenario, Choice], quota: int, by_s: float) -> Iterator[Point]:
+        """One round, planned anew as time goes: where groups take longer, the last candidates are left out."""
+        offered: set[Scenario] = set()
+        while points := [one for one in self._round(candidates, quota, by_s) if one.scenario not in offered]:
+            planned_s, informed = self.clock(), bool(self._cost_s)
+            for point in points:
+                offered.add(point.scenario)
+                yield point
+                stale = self.clock() - planned_s > _STALE_SHARE * (by_s - planned_s)
+                if stale or (self._cost_s and not informed):
+                    break
+
+    def rest_s(self, candidates: Mapping[Scenario, Choice]) -> float:
+        """What the comparisons would take that the open candidates still need, launches not counted."""
+        typical_s, off = self._typical_s, self._off
+        return self._lumps * sum(
+            max(1, fewest_groups() - len(self._ratios[scenario]))
+            * self._cost_s.get(scenario, off * self._expect_s(scenario, typical_s))
+            for scenario, choice in candidates.items()
+            if self._is_open(scenario, choice)
+        )
 
     def results(self, candidates: Mapping[Scenario, Choice]) -> list[GateResult]:
         """What is known of ``candidates`` by now, also after a run that was cut off."""
         return [self._result(scenario, choice) for scenario, choice in candidates.items()]
 
     def _round(self, candidates: Mapping[Scenario, Choice], quota: int, deadline_s: float) -> list[Point]:
-        """One further group of all candidates that need one and whose proof can be had in time.
+        """One further group of all candidates that need one and whose proof can be had in time, best candidates first.
 
-        Rounds go over all of these, so that two groups of one candidate are well apart in time. The first look goes to
-        more than can be proven, since many are refused after it. Points of one shape stand together: the agent can
-        queue these.
+        The first look goes to more than can be proven, since many are refused after it. Points of one shape stand
+        together: the agent can queue these.
         """
         left_s = (deadline_s - self.clock()) / self._lumps
+        if left_s <= 0.0:
+            return []
+        typical_s = self._typical_s
         off = self._off
         points: list[Point] = []
         newcomers = 0
@@ -105,7 +155,7 @@ class Confirmation:
                 break
             missing = max(1, fewest_groups() - len(self._ratios[scenario]))
             groups = missing if self._ratios[scenario] else missing / _OVERBOOKED
-            needed_s = groups * self._cost_s.get(scenario, off * self._expect_s(scenario))
+            needed_s = groups * self._cost_s.get(scenario, off * self._expect_s(scenario, typical_s))
             if needed_s > left_s and (points or self._cost_s):
                 continue
             # Also who has had the groups of this launch will need time in those to come.
@@ -123,11 +173,17 @@ class Confirmation:
     @property
     def _off(self) -> float:
         """What groups took over what they were expected to take."""
-        return sum(self._cost_s.values()) / sum(map(self._expect_s, self._cost_s)) if self._cost_s else 1.0
+        typical_s = self._typical_s
+        expected_s = sum(self._expect_s(scenario, typical_s) for scenario in self._cost_s)
+        return sum(self._cost_s.values()) / expected_s if self._cost_s else 1.0
 
-    def _expect_s(self, scenario: Scenario) -> float:
-        typical_s = median(self._cost_s.values()) if self._cost_s else 0.0
-        return self.cost_s(scenario) or typical_s or 1e-9
+    @property
+    def _typical_s(self) -> float:
+        return median(self._cost_s.values()) if self._cost_s else 0.0
+
+    def _expect_s(self, scenario: Scenario, typical_s: float) -> float:
+        """What a group is expected to take, ``typical_s`` where nobody knows."""
+        return self._expected_s.get(scenario, 0.0) or typical_s or 1e-9
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         if not samples:
@@ -156,10 +212,12 @@ class Confirmation:
         return self._untrusted.get((scenario.collective, choice), self._failed.get(scenario))
 
     def _is_open(self, scenario: Scenario, choice: Choice) -> bool:
-        ratios = self._ratios[scenario]
-        if self._failure(scenario, choice) is not None or len(ratios) >= self.most_groups:
+        if scenario in self._closed or self._failure(scenario, choice) is not None:
             return False
-        return judge(scenario, choice, ratios, self.most_groups, self.threshold).verdict is Verdict.OPEN
+        ratios = self._ratios[scenario]
+        if ratios and judge(scenario, choice, ratios, self.most_groups, self.threshold).verdict is not Verdict.OPEN:
+            self._closed.add(scenario)
+        return scenario not in self._closed
 
     def _result(self, scenario: Scenario, choice: Choice) -> GateResult:
         ratios = tuple(self._ratios.get(scenario, ()))

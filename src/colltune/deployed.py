@@ -6,6 +6,7 @@ every call, which on a few ranks and bytes can take as long as the better algori
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -39,7 +40,7 @@ class InForce:
 
     ``emit`` makes the tuning of rules, ``rules_of`` the rules of results. ``workplace``: a directory that all nodes
     see. ``grid``: every scenario that was looked at. ``launch_s``: what a launch takes; ``time_s``: what a call takes
-    by default, as far as known. ``deadline_s`` is on ``clock``.
+    by default, as far as known. ``deadline_s`` is on ``clock``; what outlasts it by ``grace_s`` is cut off.
     """
 
     bench: Workbench
@@ -52,6 +53,7 @@ class InForce:
     launch_s: float
     time_s: Callable[[Scenario], float]
     deadline_s: float
+    grace_s: float = math.inf
     clock: Callable[[], float] = time.monotonic
 
     def keep_what_pays(self, gate: Sequence[GateResult]) -> list[GateResult]:
@@ -78,7 +80,10 @@ class InForce:
                 self.seed + round_number,
                 effort=_EFFORT,
                 deadline_s=self.deadline_s,
+                until_s=self.deadline_s + self.grace_s,
             )
+            if not {c.scenario for c in found} & {result.scenario for result in kept}:
+                return [_uncompared(result) for result in results]
             touching = self._touching(kept)
             beside = {c.scenario for c in found if c.choice == DEFAULT and self._meets(c.scenario, touching)}
             refused = _refused([c for c in found if c.scenario not in beside], self.threshold)
@@ -92,10 +97,19 @@ class InForce:
         return results
 
     def _affordable(self, kept: Sequence[GateResult], tuning: Tuning) -> tuple[list[Scenario], int]:
-        """What is compared in the time that is left, and over how many launches with the file and without."""
+        """What is compared in the time that is left, and over how many launches with the file and without.
+
+        Of the scenarios without a rule those with short calls stay longest, one of each collective always.
+        """
         collectives = sorted({result.scenario.collective for result in kept})
-        controls = [s for name in collectives for s in _controls(tuning.rule_sets[name], self.grid)]
-        controls += [s for s in self._touched(kept, tuning) if s not in set(controls)]
+        shortest: list[Scenario] = []
+        controls: list[Scenario] = []
+        for name in collectives:
+            found = sorted(_controls(tuning.rule_sets[name], self.grid), key=self.time_s)
+            shortest += found[:1]
+            controls += found[1:]
+        controls += [s for s in self._touched(kept, tuning) if s not in {*controls, *shortest}]
+        controls.sort(key=self.time_s)
         # Of each choice in each shape the shortest call comes first, then all others by what they take.
         by_time = sorted(kept, key=lambda result: self.time_s(result.scenario))
         firsts = {(r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.choice): r for r in reversed(by_time)}
@@ -103,12 +117,16 @@ class InForce:
         ordered += [r.scenario for r in by_time if r.scenario not in set(ordered)]
         left_s = self.deadline_s - self.clock()
         launches = _LAUNCHES
-        while launches > FEWEST_LAUNCHES and self._round_s([*ordered, *controls], launches) > left_s:
+        while launches > FEWEST_LAUNCHES and self._round_s([*shortest, *controls, *ordered], launches) > left_s:
             launches -= 1
-        scenarios = [*controls, *ordered]
-        while len(scenarios) > len(controls) + 1 and self._round_s(scenarios, launches) > left_s:
-            scenarios.pop()
-        return scenarios, launches
+        while self._round_s([*shortest, *controls, *ordered], launches) > left_s:
+            if len(ordered) > 1:
+                ordered.pop()
+            elif controls:
+                controls.pop()
+            else:
+                break
+        return [*shortest, *controls, *ordered], launches
 
     def _touched(self, kept: Sequence[GateResult], tuning: Tuning) -> list[Scenario]:
         """Scenarios without a rule in which part of what runs is decided by the rule of another one."""
@@ -181,6 +199,12 @@ def _refused(found: Sequence[Comparison], threshold: float) -> dict[Scenario, st
         elif comparison.ratio <= threshold or comparison.verdict is Speed.SLOWER:
             refused[comparison.scenario] = f"in force, the file is only {comparison.ratio:.2f} times as fast"
     return refused
+
+
+def _uncompared(result: GateResult) -> GateResult:
+    if result.verdict is not Verdict.KEPT:
+        return result
+    return replace(result, verdict=Verdict.NOT_TRIED, reason="the budget ended before the files were compared in force")
 
 
 def _after(result: GateResult, refused: Mapping[Scenario, str]) -> GateResult:

@@ -23,19 +23,19 @@ from colltune.core.space import is_usual
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.decide import provisional
 from colltune.deployed import InForce
-from colltune.measure.contract import Effort
+from colltune.measure.contract import Effort, Source
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
-from colltune.verify.gate import GateResult, fewest_groups
+from colltune.timeplan import FEWEST_FILE_LAUNCHES, FEWEST_PROOF_LAUNCHES, PROOF_LAUNCHES
+from colltune.verify.gate import GateResult, Verdict, fewest_groups
 from colltune.workbench import Workbench
 
 EFFORT = Effort(relative_width=0.02, box_s=0.01, fewest=20, most=200)
 # Of the time for the proof, what is kept for the comparison of the files, and what launches may take before there are
 # fewer of them.
 _IN_FORCE_SHARE, _LAUNCH_SHARE = 0.3, 0.3
-_LAUNCHES, _FEW_LAUNCHES = 5, 3
-# The conformance replay at the end is a launch of its own, with calls that take several times as long as that.
-_REPLAY_LAUNCHES = 4.0
+# The comparison of the files has so many launches with the file and as many without, and a little to measure in each.
+_FILES_LAUNCHES = 2 * FEWEST_FILE_LAUNCHES * 1.2
 _LEAST_GAIN = 0.02
 # Of the time for fresh launches, what is kept for the edge of the space, the whole job with its greatest sizes. Its
 # calls take longest, so by gain for the time they would come last, and models are at their worst there.
@@ -44,6 +44,14 @@ _UNCOMPARED = "the files were not compared with none"
 
 Rules = Callable[[Sequence[GateResult]], Mapping[str, RuleSet]]
 Emit = Callable[[Mapping[str, RuleSet]], Tuning]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Verdicts. ``rest_s``: what the comparisons would take that those need for which there was no time."""
+
+    gate: Sequence[GateResult]
+    rest_s: float
 
 
 @contextmanager
@@ -57,9 +65,9 @@ def workplace(out: Path) -> Iterator[Path]:
 class Proof:
     """Puts candidates to the proof until ``deadline_s`` (of time.monotonic), the most gain for their time first.
 
-    ``samples``: what the campaign measured, with ``effort``; ``medians``: seconds by pair, of these. ``launch_s``: what
-    its launch took. ``grid``: every scenario that was looked at. ``stage``, ``note`` and ``progress`` hear of what goes
-    on; ``stop`` cuts it off.
+    What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``;
+    ``medians``: seconds by pair, of these. ``launch_s``: what a launch takes. ``grid``: every scenario that was looked
+    at. ``stage``, ``note`` and ``progress`` hear of what goes on; ``stop`` cuts it off.
     """
 
     bench: Workbench
@@ -67,6 +75,7 @@ class Proof:
     seed: int
     threshold: float
     deadline_s: float
+    grace_s: float
     launch_s: float
     medians: Mapping[tuple[Scenario, Choice], float]
     samples: Sequence[Sample]
@@ -79,23 +88,33 @@ class Proof:
 
     def run(self, candidates: Mapping[Scenario, Choice], rules_of: Rules, emit: Emit) -> list[GateResult]:
         """The verdict on each candidate."""
+        return list(self.judge(candidates, rules_of, emit).gate)
+
+    def judge(self, candidates: Mapping[Scenario, Choice], rules_of: Rules, emit: Emit) -> Judged:
+        """The verdicts, and what it would have taken to reach one on every candidate."""
         if not candidates:
-            return []
-        files_by_s = self.deadline_s - _REPLAY_LAUNCHES * self.launch_s
-        left_s = max(files_by_s - time.monotonic(), 0.0)
-        candidates = self._in_order(candidates, (1.0 - _IN_FORCE_SHARE) * left_s)
-        gate = self._in_fresh_launches(candidates, files_by_s - _IN_FORCE_SHARE * left_s)
+            return Judged([], 0.0)
+        left_s = max(self.deadline_s - time.monotonic(), 0.0)
+        files_s = max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
+        candidates = self._in_order(candidates, left_s - files_s)
+        gate, rest_s = self._in_fresh_launches(candidates, self.deadline_s - files_s)
+        return Judged(self._compared(gate, rules_of, emit), rest_s)
+
+    def _compared(self, gate: Sequence[GateResult], rules_of: Rules, emit: Emit) -> list[GateResult]:
+        """``gate`` after the comparison of the files, where there is anything to compare."""
         if self.stop.made:
             return provisional(gate, _UNCOMPARED)
+        if not any(result.verdict is Verdict.KEPT for result in gate):
+            return list(gate)
         self.stage("comparing the file in force with the default")
         try:
             with self.stop.cuts(), workplace(self.out) as place:
-                return self._in_force(place, rules_of, emit, files_by_s).keep_what_pays(gate)
+                return self._in_force(place, rules_of, emit).keep_what_pays(gate)
         except INTERRUPTIONS:
             self.note("the comparison of the files was cut off, so nothing is proven")
             return provisional(gate, _UNCOMPARED)
 
-    def _in_force(self, place: Path, rules_of: Rules, emit: Emit, deadline_s: float) -> InForce:
+    def _in_force(self, place: Path, rules_of: Rules, emit: Emit) -> InForce:
         return InForce(
             bench=self.bench,
             rules_of=rules_of,
@@ -106,23 +125,37 @@ class Proof:
             seed=self.seed,
             launch_s=self.launch_s,
             time_s=lambda scenario: self._overhead * self._default_s(scenario),
-            deadline_s=deadline_s,
+            deadline_s=self.deadline_s,
+            grace_s=self.grace_s,
         )
 
-    def _in_fresh_launches(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
+    def _fresh_launches(self, deadline_s: float) -> int:
+        if PROOF_LAUNCHES * self.launch_s <= _LAUNCH_SHARE * (deadline_s - time.monotonic()):
+            return PROOF_LAUNCHES
+        self.note(
+            f"a launch takes {self.launch_s:.1f} s, so the proof has {FEWEST_PROOF_LAUNCHES} of them in place of "
+            f"{PROOF_LAUNCHES}"
+        )
+        return FEWEST_PROOF_LAUNCHES
+
+    def _in_fresh_launches(
+        self, candidates: Mapping[Scenario, Choice], deadline_s: float
+    ) -> tuple[list[GateResult], float]:
+        """The verdicts, and what the comparisons would take that are still missing."""
         self.stage(f"proving {len(candidates)} choices against the default in fresh launches")
-        launches = _LAUNCHES
-        if launches * self.launch_s > _LAUNCH_SHARE * (deadline_s - time.monotonic()):
-            launches = _FEW_LAUNCHES
-            self.note(
-                f"a launch takes {self.launch_s:.1f} s, so the proof has {launches} of them in place of {_LAUNCHES}"
-            )
+        launches = self._fresh_launches(deadline_s)
         path = self.out / CONFIRMATION
         path.unlink(missing_ok=True)
         seeds = iter(range(self.seed + 1, self.seed + 1000))
+
+        def open_source() -> Source:
+            source = self.bench.live_source(next(seeds))
+            source.until_s = deadline_s + self.grace_s
+            return source
+
         with Journal.create(path, self.bench.environment) as journal:
             confirmation = Confirmation(
-                open_source=lambda: self.bench.live_source(next(seeds)),
+                open_source=open_source,
                 record=journal.append,
                 baseline=self.bench.baseline,
                 threshold=self.threshold,
@@ -134,12 +167,12 @@ class Proof:
             )
             try:
                 with self.stop.cuts():
-                    return confirmation.run(candidates, deadline_s)
+                    return confirmation.run(candidates, deadline_s), confirmation.rest_s(candidates)
             except (LaunchError, *INTERRUPTIONS) as error:
                 self.note(
                     f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
                 )
-                return confirmation.results(candidates)
+                return confirmation.results(candidates), confirmation.rest_s(candidates)
 
     def _in_order(self, candidates: Mapping[Scenario, Choice], left_s: float) -> dict[Scenario, Choice]:
         """First those at the edge of the space, as far as their share of the time goes; the most gain for the time."""

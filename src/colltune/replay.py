@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError
@@ -20,6 +21,8 @@ from colltune.verify.conformance import (
 from colltune.workbench import Workbench
 
 _SHORT_TIMEOUT_S = 180.0
+# Collectives of which a part of the replay consists, and about how many cases the short form has for a rank count.
+_SLICE, _CASES = ("bcast", "allreduce"), 350
 _FULL_TIMEOUT_S = 3600.0
 
 
@@ -46,15 +49,42 @@ def _run(
     return run_conformance(command.argv, environment, _SHORT_TIMEOUT_S if short else _FULL_TIMEOUT_S)
 
 
+@dataclass(frozen=True, slots=True)
+class ReplaySlice:
+    """A part of the replay without a tuning: its wall time, and how many cases it had."""
+
+    wall_s: float
+    cases: int
+    rank_counts: int
+
+    def whole_s(self, launch_s: float) -> float:
+        """What the whole replay takes, where a launch takes ``launch_s``."""
+        case_s = max(self.wall_s - launch_s, 0.0) / max(self.cases, 1)
+        return launch_s + self.rank_counts * _CASES * case_s
+
+
+def replay_slice(bench: Workbench) -> ReplaySlice:
+    """Runs a few cases on all ranks, which tells what the replay at the end will take. Compiles it, where need be."""
+    program = build(bench.installation.mpicc, PROGRAM, cache_directory(bench.process_environment))
+    counts = rank_counts(bench.nodes * bench.ppn)
+    arguments = replay_arguments(counts[-1:], short=True, collectives=_SLICE, thread_level=bench.thread_level)
+    command = bench.command([str(program), *arguments])
+    environment = {**bench.process_environment, **command.environment}
+    found = run_conformance(command.argv, environment, _SHORT_TIMEOUT_S)
+    return ReplaySlice(found.wall_s, found.cases, len(counts))
+
+
 def make_safe(
     bench: Workbench, tuning: Tuning, workplace: Path, emit: Callable[[Mapping[str, RuleSet]], Tuning]
 ) -> tuple[Tuning, list[str]]:
     """``tuning``, or what is left of it once every collective that fails the replay is back at the default.
 
-    ``emit`` makes a tuning of other rules. Also: what was found, a line each. Raises ColltuneError where even the
-    library's own choices fail.
+    Where no rule departs from the default nothing will be loaded, so nothing is replayed. ``emit`` makes a tuning of
+    other rules. Also: what was found, a line each. Raises ColltuneError where even the library's own choices fail.
     """
     notes: list[str] = []
+    if not departing(tuning.rule_sets):
+        return tuning, notes
     for _ in range(len(tuning.rule_sets) + 1):
         write_files(workplace, tuning.files)
         result = replay(bench, tuning.rule_sets, tuning.variables_at(workplace), short=True)

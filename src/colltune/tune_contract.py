@@ -14,6 +14,7 @@ from colltune.learn.stakes import Stakes
 from colltune.measure.contract import Effort
 from colltune.priors import PriorSources
 from colltune.store.tuning import Tuning
+from colltune.timeplan import TimePlan
 from colltune.verify.gate import THRESHOLD, GateResult, Verdict
 
 
@@ -80,6 +81,14 @@ def summarize(
         "interrupted": outcome.interrupted,
         "share": dict(share),
     } | gate_summary(gate)
+
+
+def budget_summary(plan: TimePlan, total_s: float, gate: Sequence[GateResult], rest_s: float) -> dict[str, float]:
+    """What the tuning took and what it takes at least; and which budget would do, where it was too short for all."""
+    found = {"budget_s": plan.budget_s, "fixed_cost_s": plan.fixed_cost_s, "total_s": total_s}
+    if any(result.verdict is Verdict.NOT_TRIED for result in gate):
+        found["budget_for_all_s"] = plan.budget_for(rest_s)
+    return found
 
 
 def gate_summary(gate: Sequence[GateResult]) -> dict[str, Any]:

@@ -38,20 +38,19 @@ from colltune.learn.decision import DecisionLearner
 from colltune.learn.forest import ForestLearner
 from colltune.liveselect import live_files, proven_live
 from colltune.mpi.job import Scheduler
-from colltune.proof import Proof, workplace
+from colltune.proof import Judged, Proof, workplace
 from colltune.recheck import begin_journal, reused
-from colltune.replay import departing, make_safe
+from colltune.replay import ReplaySlice, departing, make_safe, replay_slice
 from colltune.schedule.topology_files import load_topology, site_file
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Provisional, Tuning, save_tuning
-from colltune.tune_contract import Listener, TuneOptions, TuneResult, summarize
+from colltune.timeplan import TimePlan
+from colltune.tune_contract import Listener, TuneOptions, TuneResult, budget_summary, summarize
 from colltune.verify.gate import GateResult, Verdict
 from colltune.workbench import Workbench, check_collectives
 
-# Of the budget, what the first measuring may take; the rest is for proving what it found.
-_MEASURING_SHARE = 0.4
-# What was measured is of no use without a proof, so this long it may take even where the budget is spent.
-_SHORTEST_PROOF_S = 5.0
+# A launch with its end, over a launch until it is ready.
+_LAUNCH_AND_END = 1.3
 _KEPT = frozenset({Verdict.KEPT})
 _NOT_REFUSED = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
 
@@ -62,10 +61,12 @@ def tune(
     out: Path,
     listener: Listener | None = None,
     stop: StopRequest | None = None,
+    began_s: float | None = None,
 ) -> TuneResult:
     """Measures the collectives, and leaves in ``out`` the files that the library loads, and every measurement.
 
-    Raises ColltuneError; what was measured by then is in the journal, and ``options.resume`` goes on from it.
+    ``options.budget_s`` holds for all of it, from ``began_s`` (of time.monotonic; None: from now) on. Raises
+    ColltuneError; what was measured by then is in the journal, and ``options.resume`` goes on from it.
     """
     listener, stop = listener or Listener(), stop or StopRequest()
     options.require_something()
@@ -79,14 +80,15 @@ def tune(
             f"this job of {workbench.nodes} x {workbench.ppn} ranks can form none of the calls to tune",
             "Give --ppn, sizes or a profile that fit it",
         )
-    started_s, since_s = time.monotonic(), time.time()
+    began_s, since_s = time.monotonic() if began_s is None else began_s, time.time()
     with begin_journal(out / JOURNAL, workbench.environment, options.resume, listener.note) as journal:
-        outcome, models, share = _measure(workbench, options, spaces, journal, listener, stop)
+        outcome, models, share, plan = _measure(workbench, options, spaces, journal, listener, stop, began_s)
     decisions = _decided(workbench, options, spaces, models, outcome, listener)
-    gate: list[GateResult] = []
+    gate: Sequence[GateResult] = []
+    rest_s = 0.0
     if options.gate:
-        deadline_s = max(started_s + options.budget_s, time.monotonic() + _SHORTEST_PROOF_S)
-        gate = _gate(_proof(decisions, options, out, deadline_s, share["launch_s"], listener, stop), decisions)
+        judged = _gate(_proof(decisions, options, out, plan, listener, stop), decisions)
+        gate, rest_s = judged.gate, judged.rest_s
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
     replayed = None if stop.made else _replayed(decisions, options, gate, out, listener, stop)
@@ -98,10 +100,8 @@ def tune(
         gate = _after_replay(gate, unsafe)
     outcome = replace(outcome, interrupted=stop.made)
     summary = summarize(options, outcome, gate, share)
-    summary |= {
-        "reproducible": sorted(decisions.fixed.keys() & departing(tuning.rule_sets)),
-        "total_s": time.monotonic() - started_s,
-    }
+    summary |= {"reproducible": sorted(decisions.fixed.keys() & departing(tuning.rule_sets))}
+    summary |= budget_summary(plan, time.monotonic() - plan.began_s, gate, rest_s)
     if not options.resume:
         summary["since_s"] = since_s
     tuning = replace(tuning, summary=summary)
@@ -196,8 +196,7 @@ def _proof(
     decisions: _Decisions,
     options: TuneOptions,
     out: Path,
-    deadline_s: float,
-    launch_s: float,
+    plan: TimePlan,
     listener: Listener,
     stop: StopRequest,
 ) -> Proof:
@@ -206,8 +205,9 @@ def _proof(
         out=out,
         seed=options.seed,
         threshold=options.threshold,
-        deadline_s=deadline_s,
-        launch_s=launch_s,
+        deadline_s=plan.proven_by_s,
+        grace_s=plan.grace_s,
+        launch_s=plan.launch_s,
         medians=medians_of(decisions.samples),
         samples=decisions.samples,
         effort=options.effort,
@@ -219,16 +219,17 @@ def _proof(
     )
 
 
-def _gate(proof: Proof, decisions: _Decisions) -> list[GateResult]:
+def _gate(proof: Proof, decisions: _Decisions) -> Judged:
     """The verdicts on what was decided; from the one launch there was, where the job is being ended."""
     bench = proof.bench
     candidates = candidates_of(bench, decisions.choices, proof.medians)
     if proof.stop.made:
-        return [
+        seen = [
             judge_one_launch(scenario, choice, proof.samples, bench.baseline, proof.threshold)
             for scenario, choice in candidates.items()
         ]
-    return proof.run(candidates, decisions.proven, decisions.tuning)
+        return Judged(seen, 0.0)
+    return proof.judge(candidates, decisions.proven, decisions.tuning)
 
 
 def _replayed(
@@ -246,7 +247,8 @@ def _replayed(
     rule_sets = decisions.rule_sets(gate, options)
     tuning = decisions.tuning(rule_sets)
     before = departing(tuning.rule_sets)
-    listener.stage("replaying every collective under the new file")
+    if before:
+        listener.stage("replaying every collective under the new file")
     try:
         with stop.cuts(), workplace(out) as place:
             tuning, found = make_safe(decisions.bench, tuning, place, decisions.tuning)
@@ -300,8 +302,11 @@ def _measure(
     journal: Journal,
     listener: Listener,
     stop: StopRequest,
-) -> tuple[Outcome, dict[str, Model], dict[str, float]]:
-    """The one launch of the campaign. Also: models by collective, and how the launch's time was spent."""
+    began_s: float,
+) -> tuple[Outcome, dict[str, Model], dict[str, float], TimePlan]:
+    """The one launch of the campaign. Also: models by collective, how the launch's time was spent, the time plan."""
+    listener.stage("looking at what the conformance replay takes")
+    slice_ = replay_slice(workbench)
     source = workbench.live_source(options.seed, on_event=lambda kind, facts: journal.note(kind, _plain(facts)))
     learners = {name: _learner(space, options, listener) for name, space in spaces.items()}
     topology = _topology(workbench, options, listener)
@@ -310,7 +315,7 @@ def _measure(
         spaces=spaces,
         learners=learners,
         record=journal.append,
-        budget_s=options.budget_s * _MEASURING_SHARE,
+        budget_s=options.budget_s,
         effort=options.effort,
         known=journal.samples,
         progress=listener.progress,
@@ -322,12 +327,15 @@ def _measure(
         before_s = time.monotonic()
         source.start()
         launch_s = time.monotonic() - before_s
+        plan = _time_plan(options, began_s, launch_s, slice_, listener)
+        source.until_s = plan.measured_by_s + plan.grace_s
         if not journal.samples:
             with suppress(*INTERRUPTIONS), stop.cuts():
                 campaign.known = reused(workbench, source, spaces, journal, options.effort, listener.note)
         listener.stage("measuring")
         if spaces:
             campaign.packer = packer_of(source, topology, next(iter(spaces)), workbench.ppn, listener.note)
+        campaign.budget_s = plan.measured_by_s - time.monotonic()
         outcome = campaign.run()
         _tell_refused(outcome.samples, listener)
         if outcome.interrupted:
@@ -343,7 +351,19 @@ def _measure(
         "wall_s": outcome.elapsed_s,
         "inside_collectives_s": source.inside_s,
     }
-    return outcome, models, share
+    return outcome, models, share, plan
+
+
+def _time_plan(
+    options: TuneOptions, began_s: float, launch_s: float, slice_: ReplaySlice, listener: Listener
+) -> TimePlan:
+    """What is known once the first launch is ready; says so where the budget is too short for anything."""
+    launch_s *= _LAUNCH_AND_END
+    set_up_s = time.monotonic() - began_s
+    plan = TimePlan(options.budget_s, began_s, set_up_s, launch_s, slice_.whole_s(launch_s), options.gate)
+    if plan.extension is not None:
+        listener.note(plan.extension)
+    return plan
 
 
 def _tell_refused(samples: Sequence[Sample], listener: Listener) -> None:

@@ -20,6 +20,7 @@ from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Point, shapes
 from colltune.measure.contract import REFUSED, Convention, Effort
 from colltune.store.tuning import Tuning
+from colltune.timeplan import FEWEST_FILE_LAUNCHES
 from colltune.verify.osu import OsuBenchmarks
 from colltune.verify.verdict import Comparison, compare_all
 from colltune.workbench import Workbench
@@ -28,8 +29,9 @@ EFFORT = Effort(relative_width=0.01, box_s=0.02, fewest=20, most=400)
 # Of each shape and collective, at most so many scenarios: verification is to be quick enough to be done.
 _MOST_SIZES = 16
 _CONTROLS = 3
+_FEWEST_COMPARED = 2
 # Fewer launches of each kind tell nothing of how launches differ.
-FEWEST_LAUNCHES = 3
+FEWEST_LAUNCHES = FEWEST_FILE_LAUNCHES
 
 
 def held_out(rules: RuleSet, sizes: Sequence[int], nodes: int, ppn: int) -> list[Scenario]:
@@ -73,14 +75,16 @@ def verify(
     effort: Effort = EFFORT,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     deadline_s: float = math.inf,
+    until_s: float = math.inf,
     note: Callable[[str], None] = lambda _note: None,
 ) -> list[Comparison]:
     """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
 
     With ``osu`` these programs measure in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
-    each kind, where more would not be over by ``deadline_s`` (of time.monotonic). ``note`` hears of the scenarios that
-    the agent refused to measure. Raises LaunchError where a launch fails: then the file is not in order, whatever its
-    speed.
+    each kind, where more would not be over by ``deadline_s`` (of time.monotonic). What is not measured by ``until_s``
+    is left out, and so are scenarios with fewer than two launches of each kind then. ``note`` hears of the scenarios
+    that the agent refused to measure. Raises LaunchError where a launch fails: then the file is not in order, whatever
+    its speed.
     """
     variables = tuning.variables_at(directory)
     order = random.Random(seed)
@@ -94,7 +98,7 @@ def verify(
         for position, tuned in enumerate(order.sample((True, False), 2)):
             setting = variables if tuned else {}
             if osu is None:
-                found = _medians_of_launch(bench, setting, scenarios, seed + launch, effort, refused)
+                found = _medians_of_launch(bench, setting, scenarios, seed + launch, effort, until_s, refused)
             else:
                 found = osu.medians(bench.command, setting, bench.process_environment, scenarios)
             for scenario, time_s in found.items():
@@ -102,12 +106,17 @@ def verify(
             progress(2 * launch + position + 1, 2 * launches)
     for scenario, why in refused.items():
         note(f"{scenario} was not measured: {why}")
-    sides = {
-        (s, tuning.rule_sets[s.collective].evaluate(s)): (times[False][s], times[True][s])
-        for s in scenarios
-        if times[False][s] and times[True][s]
-    }
-    return compare_all(sides)
+    both = {s: (times[False][s], times[True][s]) for s in scenarios}
+    fewest = min(_FEWEST_COMPARED, launches)
+    both = {s: sides for s, sides in both.items() if min(map(len, sides)) >= fewest}
+    # All by as many launches: the last one may have been cut off.
+    kept = [min(len(sides[kind]) for sides in both.values()) for kind in (0, 1)] if both else [0, 0]
+    return compare_all(
+        {
+            (s, tuning.rule_sets[s.collective].evaluate(s)): (default_s[: kept[0]], tuned_s[: kept[1]])
+            for s, (default_s, tuned_s) in both.items()
+        }
+    )
 
 
 def _medians_of_launch(
@@ -116,11 +125,15 @@ def _medians_of_launch(
     scenarios: Sequence[Scenario],
     seed: int,
     effort: Effort,
+    until_s: float,
     refused: dict[Scenario, str],
 ) -> dict[Scenario, float]:
     """``refused`` takes what the agent would not measure, and why."""
     found: dict[Scenario, float] = {}
+    if time.monotonic() >= until_s:
+        return found
     with closing(bench.live_source(seed, variables)) as source:
+        source.until_s = until_s
         for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
             if samples and samples[0].status is Status.INAPPLICABLE and samples[0].detail != REFUSED:
                 continue  # there is no such call, with or without a file: less than one element for each rank

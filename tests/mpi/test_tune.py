@@ -232,7 +232,7 @@ def test_the_manifest_tells_how_each_decision_was_come_by(tuned: Path) -> None:
     summary = json.loads((tuned / "tuning.json").read_text())["summary"]
     assert summary["share"]["launches"] == 1
     for decision in summary["gate"]:
-        assert decision["verdict"] in ("kept", "refused")
+        assert decision["verdict"] in ("kept", "refused", "not tried")
         assert decision["verdict"] == "refused" or min(decision["ratios"]) > 0
 
 

@@ -189,6 +189,26 @@ def test_large_messages_do_not_eat_the_budget_before_it_is_known_what_they_cost(
     assert {s for s in space.scenarios if s.size_bytes <= 512} <= before
 
 
+def test_a_grid_of_which_a_point_was_given_up_is_not_said_to_be_whole() -> None:
+    bench = Bench(budget_s=AMPLE_S)
+    measure = bench.source.measure
+
+    def cut_off(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        """As a source whose time is over when it is asked for the last point."""
+        last = min(bench.pairs, key=lambda pair: (pair[0].ranks, -pair[0].size_bytes))[0]
+        for point in points:
+            if point.scenario == last:
+                return
+            yield from measure([point], effort)
+
+    bench.source.measure = cut_off  # type: ignore[method-assign]
+    outcome = bench.run()
+    assert len(bench.measured) == len(bench.pairs) - len(
+        bench.spaces["bcast"].choices(next(iter(sorted(bench.pairs)))[0])
+    )
+    assert outcome.reasons == {"bcast": "the budget is spent"}
+
+
 def test_resume_of_a_learners_campaign_measures_nothing_twice() -> None:
     first = Bench(budget_s=0.05)
     first.run()

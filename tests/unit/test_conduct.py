@@ -167,6 +167,29 @@ def test_what_bytes_cost_is_learnt_from_other_collectives_too() -> None:
     assert durations.expect_s(Scenario("alltoall", 8, 1, 1 << 20)) == pytest.approx(0.84, rel=0.2)
 
 
+def test_durations_learn_the_messages_and_the_bytes_of_algorithms_that_are_linear_in_the_ranks() -> None:
+    """A message for each rank, and at larger sizes the bytes of each rank in turn: nothing of that is in log2 ranks."""
+    durations = Durations(first_s=7.0)
+
+    def cost_s(scenario: Scenario) -> float:
+        return 1e-4 + 2e-3 * scenario.ranks + 1e-8 * scenario.size_bytes * scenario.ranks
+
+    for size in (8, 4096, 1 << 16, 1 << 18):
+        for nodes in (2, 4, 8, 16):
+            scenario = Scenario("bcast", nodes, 1, size)
+            durations.tell([Sample(scenario, DEFAULT, Status.OK, (1e-6,), cost_s=cost_s(scenario))])
+    for unseen in (Scenario("bcast", 128, 1, 8), Scenario("bcast", 128, 1, 1 << 20)):
+        assert durations.expect_s(unseen) == pytest.approx(cost_s(unseen), rel=0.2)
+
+
+def test_more_ranks_than_were_measured_are_feared() -> None:
+    durations = Durations(first_s=7.0)
+    for size in (8, 64, 512):
+        durations.tell([Sample(Scenario("bcast", 4, 1, size), DEFAULT, Status.OK, (1e-6,), cost_s=1e-3)] * 9)
+    assert durations.expect_s(Scenario("bcast", 64, 1, 8)) == pytest.approx(1e-3, rel=0.1)
+    assert durations.fear_s(Scenario("bcast", 64, 1, 8)) >= 0.9 * 16e-3
+
+
 def test_an_agenda_prefers_the_gain_for_the_time() -> None:
     durations = Durations(1.0)
     agenda = Agenda(space("bcast"), ForestLearner(space("bcast"), 1), durations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import runpy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -178,6 +178,79 @@ def test_a_proof_that_takes_longer_than_expected_is_planned_anew_before_all_have
     results = confirmation.run(many, deadline_s=20 * fewest_groups() * group_s)
     assert sum(1 for result in results if result.ratios) <= 40
     assert sum(1 for result in results if result.verdict is Verdict.KEPT) >= 15
+
+
+class Clock:
+    """A machine's clock, on which a launch takes 5 s, and what lies beyond ``until_s`` is cut off."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def launch(self, truth: Callable[[Scenario, Choice], float | Status], number: int) -> Source:
+        self.now_s += 5.0
+        return OnClock(self, truth, number)
+
+
+class OnClock(SimulatedSource):
+    def __init__(self, clock: Clock, truth: Callable[[Scenario, Choice], float | Status], number: int) -> None:
+        super().__init__(ENVIRONMENT, truth, 1, number)
+        self._clock = clock
+
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point, samples in super().measure(points, effort):
+            self._clock.now_s += sum(sample.cost_s for sample in samples)
+            yield point, samples
+
+
+def slower_by(times: float, of: Callable[[Scenario], bool] = lambda _s: True) -> Callable[[Scenario, Choice], float]:
+    """Groups of 20 + 20 calls that take 2 s, and ``times`` as long in some scenarios."""
+    return lambda scenario, choice: (0.0667 if choice == DEFAULT else 0.0333) * (times if of(scenario) else 1.0)
+
+
+@pytest.mark.parametrize("times", [1.0, 10.0])
+def test_with_little_time_a_few_candidates_are_finished_and_the_best_first(times: float) -> None:
+    """Five launches of 5 s and time for ten candidates, or for one, where all take ten times what is expected."""
+    clock, numbers = Clock(), count(1)
+    many = {Scenario("bcast", 1, 2, 4 * size): FAST for size in range(1, 101)}
+    confirmation = Confirmation(
+        lambda: clock.launch(slower_by(times), next(numbers)),
+        lambda _samples: None,
+        clock=lambda: clock.now_s,
+        launch_s=5.0,
+        cost_s=lambda _scenario: 2.0,
+        effort=Effort(fewest=20),
+    )
+    deadline_s = 25.0 + 10 * fewest_groups() * 2.0
+    results = confirmation.run(many, deadline_s)
+    kept = [number for number, result in enumerate(results) if result.verdict is Verdict.KEPT]
+    assert kept == list(range(len(kept)))
+    assert len(kept) >= (8 if times == 1.0 else 1)
+    assert {result.verdict for result in results} == {Verdict.KEPT, Verdict.NOT_TRIED}
+    spent_on_them = sum(len(results[number].ratios) for number in kept)
+    assert spent_on_them >= 0.7 * sum(len(result.ratios) for result in results)
+    assert clock.now_s <= deadline_s + 2.0 * times
+    assert confirmation.rest_s(many) >= 0.9 * (100 - len(kept) - 14) * fewest_groups() * 2.0 * times
+
+
+def test_one_candidate_that_takes_far_longer_than_expected_does_not_eat_the_time_of_the_others() -> None:
+    clock, numbers = Clock(), count(1)
+    slow = Scenario("bcast", 1, 2, 8)
+    many = {Scenario("bcast", 1, 2, 4 * size): FAST for size in range(1, 11)}
+    confirmation = Confirmation(
+        lambda: clock.launch(slower_by(10.0, lambda scenario: scenario == slow), next(numbers)),
+        lambda _samples: None,
+        clock=lambda: clock.now_s,
+        launch_s=5.0,
+        cost_s=lambda _scenario: 2.0,
+        effort=Effort(fewest=20),
+    )
+    deadline_s = 25.0 + 10 * fewest_groups() * 2.0
+    results = confirmation.run(many, deadline_s)
+    found = {result.scenario: result for result in results}
+    assert len(found[slow].ratios) <= 2
+    assert found[slow].verdict is Verdict.NOT_TRIED
+    assert sum(1 for result in results if result.verdict is Verdict.KEPT) >= 6
+    assert clock.now_s <= deadline_s + 2.0
 
 
 class Stalls(SimulatedSource):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -70,6 +71,31 @@ def test_a_plain_answer_is_read() -> None:
     assert (default.osu_mean_s, default.back_to_back_s) == (pytest.approx(1.25e-6), pytest.approx(1.5e-6))
     assert (tree.status, tree.times_s, tree.detail) == (Status.INAPPLICABLE, (), "refused-by-the-library")
     assert source.inside_s == pytest.approx(50e-6)
+
+
+def test_what_is_not_answered_in_time_is_given_up_and_its_job_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first point has its answer; the second takes longer than all the time there is."""
+    killed: list[bool] = []
+
+    class Slow(Scripted):
+        def read(self, timeout_s: float) -> str | None:
+            line = next(self.lines, None)
+            if line is None:
+                assert timeout_s < 60.0
+                time.sleep(timeout_s)
+                raise TimeoutError
+            return line
+
+        def kill(self) -> None:
+            killed.append(True)
+
+    monkeypatch.setattr(live, "AgentProcess", lambda *_: Slow([*SAID, "trying id=2 choice=0"]))
+    source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1, silence_s=3600.0), ENVIRONMENT)
+    source.until_s = time.monotonic() + 0.5
+    other = Point(Scenario("bcast", 1, 2, 128), (DEFAULT,))
+    assert [point for point, _ in source.measure([POINT, other], Effort())] == [POINT]
+    assert killed
+    assert list(source.measure([other], Effort())) == []
 
 
 def test_words_of_others_are_passed_over() -> None:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -102,7 +103,14 @@ def kept(scenario: Scenario, choice: Choice) -> GateResult:
     return GateResult(scenario, choice, Verdict.KEPT, (2.0,) * 8, "twice as fast in fresh launches")
 
 
-def keep_what_pays(bench: Bench, place: Path, *results: GateResult, left_s: float = math.inf) -> dict[Scenario, str]:
+def keep_what_pays(
+    bench: Bench,
+    place: Path,
+    *results: GateResult,
+    left_s: float = math.inf,
+    grace_s: float = math.inf,
+    time_s: Callable[[Scenario], float] = lambda _scenario: 2e-5,
+) -> dict[Scenario, str]:
     """The verdict on each scenario, with the reason of a refusal."""
     in_force = InForce(
         bench=cast("Workbench", bench),
@@ -113,8 +121,9 @@ def keep_what_pays(bench: Bench, place: Path, *results: GateResult, left_s: floa
         threshold=1.03,
         seed=1,
         launch_s=1.0,
-        time_s=lambda _scenario: 2e-5,
+        time_s=time_s,
         deadline_s=time.monotonic() + left_s,
+        grace_s=grace_s,
     )
     found = in_force.keep_what_pays(list(results))
     return {r.scenario: "kept" if r.verdict is Verdict.KEPT else r.reason for r in found}
@@ -168,6 +177,44 @@ def test_where_time_is_short_there_are_fewer_launches_but_three_of_each_kind(tmp
     assert bench.launches == 2 * 3
 
 
+def test_files_for_which_there_is_no_time_at_all_are_not_tried_and_not_refused(tmp_path: Path) -> None:
+    bench = Bench(usual)
+    found = keep_what_pays(bench, tmp_path, kept(MINE, FAST), left_s=0.0, grace_s=0.0)
+    assert found == {MINE: "the budget ended before the files were compared in force"}
+    assert bench.launches == 0
+
+
+def test_a_launch_that_is_cut_off_takes_nothing_from_those_before_it(tmp_path: Path) -> None:
+    """The sixth launch answers on its first scenario only: the two before are compared, as many of each kind."""
+
+    class CutOff(Bench):
+        def live_source(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
+            source = super().live_source(seed, variables)
+            if self.launches >= 6:
+                measure = source.measure
+                source.measure = lambda points, effort: islice(measure(points, effort), 1)  # type: ignore[method-assign]
+            return source
+
+    bench = CutOff(usual)
+    assert keep_what_pays(bench, tmp_path, kept(MINE, FAST), left_s=0.0) == {MINE: "kept"}
+    assert bench.launches == 6
+
+
+def test_long_calls_without_a_rule_are_left_out_where_time_is_short(tmp_path: Path) -> None:
+    """The default of 4 KiB takes a minute: what the search of the file costs, the short calls feel most."""
+    seen: set[Scenario] = set()
+
+    def slow(scenario: Scenario, choice: Choice) -> float:
+        seen.add(scenario)
+        return usual(scenario, choice)
+
+    times = {s: 60.0 if s.size_bytes == 4096 else 2e-5 for s in GRID["bcast"]}
+    found = keep_what_pays(Bench(slow), tmp_path, kept(MINE, FAST), left_s=60.0, time_s=times.__getitem__)
+    assert found == {MINE: "kept"}
+    assert 4096 not in {s.size_bytes for s in seen}
+    assert seen > {MINE}
+
+
 def prove(bench: Bench, out: Path, candidates: Mapping[Scenario, Choice], left_s: float = 60.0) -> Proof:
     samples = [
         Sample(s, choice, Status.OK, (time_s,) * 10, cost_s=Effort().expected_cost_s(time_s))
@@ -181,6 +228,7 @@ def prove(bench: Bench, out: Path, candidates: Mapping[Scenario, Choice], left_s
         seed=1,
         threshold=1.03,
         deadline_s=time.monotonic() + left_s,
+        grace_s=math.inf,
         launch_s=0.01,
         medians={(sample.scenario, sample.choice): sample.time_s for sample in samples},
         samples=samples,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,7 +44,13 @@ def tune(
         ),
     ] = False,
     out: Annotated[Path, typer.Option(help="Directory for the tuning.")] = Path("tuned"),
-    budget: Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")] = "5m",
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="Time for the whole command, such as 90s or 5m: launches, measuring, proof, replay. Where a tuning"
+            " takes longer at least, it says so at its start. --check comes on top."
+        ),
+    ] = "5m",
     min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
     max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a campaign that was cut off.")] = False,
@@ -90,6 +97,7 @@ def tune(
     alltoallv = only_alltoallv(collectives or []) and not simulate
     if not alltoallv:
         parse_collectives(collectives or [])  # a slip of the fingers is said before MPI starts
+    began_s = time.monotonic()
     if gate not in ("on", "off"):
         raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
     if profile is None and not collectives:
@@ -144,7 +152,7 @@ def tune(
             require_command(application.command, bench.environment.facts, bench.process_environment)
     with Display() as display:
         display.machine(bench)
-        result = run_tune(bench, options, out, display.listener(), stop)
+        result = run_tune(bench, options, out, display.listener(), stop, began_s)
         if check and application is not None and not result.outcome.interrupted:
             from colltune.cli.tune_check import check_with_application
 

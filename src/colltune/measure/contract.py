@@ -17,6 +17,10 @@ REFUSED = "refused-by-the-library"
 _PATIENCE = 20.0
 
 
+class TimeIsUpError(Exception):
+    """The time that a source was given is over; what it was at is given up."""
+
+
 class Convention(StrEnum):
     """What a time of a collective is.
 
@@ -102,5 +106,8 @@ class ParallelSource(Source, Protocol):
         ...
 
     def next_answer(self) -> Answer:
-        """Waits for the next answer. Raises LaunchError where nothing can be measured at all."""
+        """Waits for the next answer.
+
+        Raises LaunchError where nothing can be measured at all, and TimeIsUpError once the source's time is over.
+        """
         ...

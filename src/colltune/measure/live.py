@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import deque
@@ -13,7 +14,7 @@ from colltune.core.errors import LaunchError, MeasurementError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
-from colltune.measure.contract import Answer, Effort
+from colltune.measure.contract import Answer, Effort, TimeIsUpError
 from colltune.measure.request import Request, read_index, read_seconds
 from colltune.measure.resolve import Settings, resolve_settings
 
@@ -48,7 +49,11 @@ class LivePlan:
 
 
 class LiveSource:
-    """A Source on a running MPI job, and one that measures on disjoint nodes at once."""
+    """A Source on a running MPI job, and one that measures on disjoint nodes at once.
+
+    ``until_s`` (of time.monotonic): what is not answered by then is given up, and its job ended, so that one point that
+    takes far longer than it was expected to does not take all the time there is.
+    """
 
     def __init__(self, plan: LivePlan, environment: Environment) -> None:
         self._plan = plan
@@ -61,6 +66,7 @@ class LiveSource:
         self._held: deque[Request] = deque()  # to be sent, in this order
         self._flying: dict[int, Request] = {}  # at the agent, in the order of sending
         self._ready: deque[tuple[int, Point, list[Sample]]] = deque()
+        self.until_s = math.inf
         self.launches = 0
         self.inside_s = 0.0  # first ranks' time inside calls of the collectives: trials, warm-up and timed ones
 
@@ -105,7 +111,10 @@ class LiveSource:
                 upcoming = None
             if not begun:
                 return
-            answer = self.next_answer()
+            try:
+                answer = self.next_answer()
+            except TimeIsUpError:
+                return
             if answer.last:
                 del begun[answer.ticket]
             if answer.point.choices:
@@ -123,8 +132,16 @@ class LiveSource:
         return ticket
 
     def next_answer(self) -> Answer:
-        """Waits for the next samples of what was begun. Raises LaunchError where nothing can be measured at all."""
+        """Waits for the next samples of what was begun.
+
+        Raises LaunchError where nothing can be measured at all, and TimeIsUpError after ``until_s``.
+        """
         while not self._ready:
+            if time.monotonic() >= self.until_s:
+                self._held.clear()
+                self._flying.clear()
+                self.kill()
+                raise TimeIsUpError
             self._send_held()
             if self._ready:
                 break
@@ -199,9 +216,12 @@ class LiveSource:
         """One line of the agent. Raises _AgentEndedError if it ends, or falls silent on a request."""
         assert self._agent is not None
         overdue = min(self._running(), key=lambda request: request.heard_s + request.deadline_s)
+        silent_s = overdue.heard_s + overdue.deadline_s
         try:
-            line = self._agent.read(max(0.0, overdue.heard_s + overdue.deadline_s - time.monotonic()))
+            line = self._agent.read(max(0.0, min(silent_s, self.until_s) - time.monotonic()))
         except TimeoutError:
+            if self.until_s < silent_s:
+                return
             detail = f"silent for {overdue.deadline_s:.0f} s"
             raise _AgentEndedError(Status.HUNG, detail, overdue) from None
         if line is None:

@@ -19,18 +19,23 @@ _GROWTH = 1.2
 # Samples of one kind below which there is no line.
 _FEWEST = 3
 _LEAST_S = 1e-6
-_DOUBT = 1e-3
-_BYTES = 2  # the column of these
+# How much each column is doubted: what rounds or bytes explain as well is not put down to messages or relaying.
+_DOUBT = 1e-3 * np.array([0.0, 1.0, 10.0, 1.0, 10.0])
+# Columns: a constant, rounds of a tree, messages of a linear algorithm, bytes that move, bytes that each rank sends on.
+_MESSAGES, _BYTES, _RELAYED = 2, 3, 4
+_OF_BYTES = (_BYTES, _RELAYED)
 # F statistic from which the part of the bytes is believed: a line through noise on a few bytes would say anything of a
 # megabyte.
 _CLEAR = 10.0
 
 
 class Durations:
-    """Expected seconds per choice: a constant, a part per doubling of the ranks, and a part per byte that moves.
+    """Expected seconds per choice: a constant, parts per round and per message, and parts per byte that moves.
 
-    One line per collective, and one each for one node and for several: what crosses the network takes longer. Until
-    there are measurements everything takes ``first_s``. Coefficients are not negative, and relative errors count.
+    The constant is for what ranks do before and after; a tree has as many rounds as the ranks have doublings, and a
+    linear algorithm a message for each rank. One line per collective, and one each for one node and for several: what
+    crosses the network takes longer. Until there are measurements everything takes ``first_s``. Coefficients are not
+    negative, and relative errors count.
     """
 
     def __init__(self, first_s: float) -> None:
@@ -38,8 +43,9 @@ class Durations:
         self._seen: defaultdict[tuple[str, bool], list[tuple[Scenario, float]]] = defaultdict(list)
         self._lines: dict[tuple[str, bool], Floats] = {}
         self._fitted: dict[tuple[str, bool], int] = {}
-        # On one node, and on several: the most bytes that were moved, and what that took.
+        # On one node, and on several: the most bytes that were moved, and what that took; and the most ranks.
         self._widest: dict[bool, tuple[float, float]] = {}
+        self._most_ranks: dict[bool, int] = {}
         self.version = 0  # changes when expectations do
 
     def tell(self, samples: Sequence[Sample]) -> None:
@@ -49,6 +55,7 @@ class Durations:
                 several = sample.scenario.nodes > 1
                 moved = (float(_row(sample.scenario)[_BYTES]), sample.cost_s)
                 self._widest[several] = max(moved, self._widest.get(several, moved))
+                self._most_ranks[several] = max(sample.scenario.ranks, self._most_ranks.get(several, 0))
         for kind, seen in self._seen.items():
             if len(seen) >= max(_FEWEST, self._fitted.get(kind, 0) * _GROWTH):
                 self._lines[kind] = _line(seen)
@@ -61,23 +68,33 @@ class Durations:
         several = scenario.nodes > 1
         if line is not None:
             # Where only small messages were measured, what bytes cost is known from the other collectives.
-            borrowed_s = 0.0 if line[_BYTES] > 0.0 else float(row[_BYTES]) * self._per_byte_s(several)
+            borrowed_s = 0.0 if _tells_of_bytes(line) else self._for_bytes_s(row, several)
             return max(float(row @ line) + borrowed_s, _LEAST_S)
         akin = [other for kind, other in self._lines.items() if kind[1] == several] or list(self._lines.values())
         return max([float(row @ other) for other in akin] + [_LEAST_S]) if akin else self._first_s
 
     def fear_s(self, scenario: Scenario) -> float:
-        """As ``expect_s``, but where nothing tells what bytes cost, all that was seen is put down to them."""
-        several = scenario.nodes > 1
-        expected_s, widest = self.expect_s(scenario), self._widest.get(several)
-        if widest is None or self._per_byte_s(several) > 0.0:
-            return expected_s
-        return max(expected_s, widest[1] * float(_row(scenario)[_BYTES]) / max(widest[0], 1.0))
+        """As ``expect_s``, but where nothing tells what bytes cost, all that was seen is put down to them.
 
-    def _per_byte_s(self, several: bool) -> float:
-        """What a byte costs on one node, or on ``several``, by the collectives that tell; 0 where none does."""
-        slopes = [line[_BYTES] for kind, line in self._lines.items() if kind[1] == several and line[_BYTES] > 0.0]
-        return float(median(slopes)) if slopes else 0.0
+        On more ranks than were measured, all of it is taken to grow with these.
+        """
+        several, row = scenario.nodes > 1, _row(scenario)
+        expected_s, widest = self.expect_s(scenario), self._widest.get(several)
+        if widest is None:
+            return expected_s
+        expected_s *= max(1.0, scenario.ranks / self._most_ranks[several])
+        if self._for_bytes_s(row, several) > 0.0 or row[_BYTES] == 0.0:
+            return expected_s
+        return max(expected_s, widest[1] * float(row[_BYTES]) / max(widest[0], 1.0))
+
+    def _for_bytes_s(self, row: Floats, several: bool) -> float:
+        """What the bytes cost on one node, or on ``several``, by the collectives that tell; 0 where none does."""
+        parts = [
+            float(line[_BYTES:] @ row[_BYTES:])
+            for kind, line in self._lines.items()
+            if kind[1] == several and _tells_of_bytes(line)
+        ]
+        return float(median(parts)) if parts else 0.0
 
     @property
     def known(self) -> bool:
@@ -91,16 +108,23 @@ def _kind(scenario: Scenario) -> tuple[str, bool]:
 
 def _solve(rows: Floats, used: Sequence[int]) -> tuple[Floats, float]:
     """Coefficients of the columns ``used`` that come nearest to ones, and the sum of the squared errors."""
-    # Two rows more, of which each asks that the part of ranks or bytes be nothing.
-    doubt = _DOUBT * np.eye(rows.shape[1])[1:, used]
+    # Rows more, of which each asks that the part of a column be nothing.
+    doubt = np.diag(_DOUBT)[1:, used]
     table = np.vstack([rows[:, used], doubt])
     solved = np.linalg.lstsq(table, np.concatenate([np.ones(len(rows)), np.zeros(len(doubt))]), rcond=None)[0]
     return solved, float(np.square(rows[:, used] @ solved - 1.0).sum())
 
 
+def _tells_of_bytes(line: Floats) -> bool:
+    return bool(line[_BYTES:].max() > 0.0)
+
+
 def _row(scenario: Scenario) -> Floats:
-    peers = scenario.ranks if scenario.collective in PER_BLOCK else 1
-    return np.array([1.0, math.log2(scenario.ranks), float(scenario.size_bytes * peers)])
+    rounds, ranks = math.log2(scenario.ranks), float(scenario.ranks)
+    if scenario.collective in PER_BLOCK:
+        moved = scenario.size_bytes * ranks
+        return np.array([1.0, rounds, ranks, moved, moved * rounds])  # blocks of others are handed on in each round
+    return np.array([1.0, rounds, ranks, float(scenario.size_bytes), scenario.size_bytes * ranks])
 
 
 def _line(seen: Sequence[tuple[Scenario, float]]) -> Floats:
@@ -114,7 +138,7 @@ def _line(seen: Sequence[tuple[Scenario, float]]) -> Floats:
     used = [column for column in range(rows.shape[1]) if scale[column] > 0.0]
     rows = rows / np.where(scale > 0.0, scale, 1.0)
     if _BYTES in used:
-        without = [column for column in used if column != _BYTES]
+        without = [column for column in used if column not in _OF_BYTES]
         error, error_without = _solve(rows, used)[1], _solve(rows, without)[1]
         if (error_without - error) * max(len(costs) - len(used), 1) < _CLEAR * error:
             used = without

@@ -1,0 +1,86 @@
+"""How the time of one tuning is shared out, and what it takes at least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colltune.core.units import format_duration
+
+# Launches that a proof has, if there is time, and at least.
+PROOF_LAUNCHES, FEWEST_PROOF_LAUNCHES = 5, 3
+# The files are compared with none over so many launches of each kind at least.
+FEWEST_FILE_LAUNCHES = 3
+# Of the time that no fixed cost takes, the share of the first measuring; the rest is for proving what it found.
+_MEASURING_SHARE = 0.4
+# Of the time for the proof, what is kept for the comparison of the files.
+_FILES_SHARE = 0.3
+# Less measuring, or a shorter proof beside its launches, finds nothing.
+_LEAST_MEASURING_S, _LEAST_PROOF_S = 1.0, 2.0
+# Models, files and the page, after all that runs MPI.
+_CLOSING_S = 1.5
+# Of the whole, what a measurement may take beyond the end of its stage before it is cut off.
+_GRACE_SHARE = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class TimePlan:
+    """The budget of one run of `colltune tune`, on a clock that reads ``began_s`` when the command began.
+
+    ``set_up_s``: from then until the first launch is ready to measure. ``launch_s``: one launch of the agent, its end
+    included. ``replay_s``: the conformance replay at the end. ``proven`` False: no proof is asked for.
+    """
+
+    budget_s: float
+    began_s: float
+    set_up_s: float
+    launch_s: float
+    replay_s: float
+    proven: bool = True
+
+    @property
+    def launches(self) -> int:
+        """Launches at least, the first one and the replay not counted."""
+        return FEWEST_PROOF_LAUNCHES + 2 * FEWEST_FILE_LAUNCHES if self.proven else 0
+
+    @property
+    def fixed_cost_s(self) -> float:
+        """What a tuning takes here at least."""
+        proof_s = self.launches * self.launch_s + (_LEAST_PROOF_S if self.proven else 0.0)
+        return self.set_up_s + self.launch_s + _LEAST_MEASURING_S + proof_s + self.replay_s + _CLOSING_S
+
+    @property
+    def total_s(self) -> float:
+        return max(self.budget_s, self.fixed_cost_s)
+
+    @property
+    def grace_s(self) -> float:
+        """How long a measurement may outlast the end of its stage."""
+        return _GRACE_SHARE * self.total_s
+
+    @property
+    def measured_by_s(self) -> float:
+        """When the first measuring ends, on the clock."""
+        share = _MEASURING_SHARE if self.proven else 1.0
+        free_s = self.total_s - self.fixed_cost_s
+        return self.began_s + self.set_up_s + _LEAST_MEASURING_S + share * free_s
+
+    @property
+    def proven_by_s(self) -> float:
+        """When everything is proven, the files included: what is left is for the replay and the closing."""
+        return self.began_s + self.total_s - self.replay_s - _CLOSING_S
+
+    def budget_for(self, rest_s: float) -> float:
+        """The budget with which comparisons that take ``rest_s`` more would be made, about."""
+        return self.total_s + rest_s / (1.0 - _MEASURING_SHARE) / (1.0 - _FILES_SHARE)
+
+    @property
+    def extension(self) -> str | None:
+        """One line for the user where the budget cannot be kept; None where it can."""
+        if self.fixed_cost_s <= self.budget_s:
+            return None
+        what = "a tuning with proof" if self.proven else "a tuning"
+        return (
+            f"{what} takes at least {format_duration(self.fixed_cost_s)} here: {self.launches + 1} launches of "
+            f"{format_duration(self.launch_s)}, and {format_duration(self.replay_s)} for the conformance replay; the "
+            f"budget of {format_duration(self.budget_s)} is extended to that"
+        )
