@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
+from statistics import median
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
@@ -17,13 +21,20 @@ from colltune.measure.contract import Effort, Source
 from colltune.store.history import Earlier, archive, entries, read_history
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import JOURNAL, Tuning
-from colltune.verify.drift import Recheck, Sentinel, recheck, sentinels, verdicts
+from colltune.verify.drift import Recheck, Sentinel, recheck, sentinels, spread, verdicts
+from colltune.verify.gate import Verdict
+from colltune.verify.holding import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch
+from colltune.verify.holding import verdicts as holding_verdicts
 from colltune.workbench import Workbench
 
 # Sentinels of each collective: of a tuning that begins, and of the check by itself.
 _FEW, _MANY = 6, 12
-_EFFORT = Effort(relative_width=0.02, box_s=0.01, fewest=10, most=200)
+# Points of each collective without a rule that are looked at beside these.
+_OTHERS = 4
+_EFFORT = Effort(relative_width=0.02, box_s=0.01, fewest=40, most=200)
 _LAUNCHES = 3
+# Of the time for a check, what its first launches may measure for.
+_MEASURING_SHARE = 0.3
 # A sentinel with longer calls than this would take all the time there is.
 _LONGEST_SHARE = 0.05
 
@@ -106,43 +117,131 @@ def _measured(
     return found
 
 
-def drift(
-    bench: Workbench, tuning: Tuning, directory: Path, budget_s: float, seed: int
-) -> tuple[list[Recheck], Mapping[str, str]]:
-    """What became of the decisions and measurements of ``directory``: sentinels, and a verdict by collective.
+@dataclass(frozen=True)
+class Drift:
+    """What became of a tuning. ``rules``: those in force, judged. ``others``: points without a rule, which only inform.
 
-    Takes fewer sentinels and fewer launches where they would not be over within ``budget_s``. Raises InputError where
-    nothing of the tuning can be measured here.
+    ``verdicts``: why a collective does not hold, "" where it does. ``left_out``: rules whose calls take too long to be
+    measured in the time there was.
     """
-    started_s = time.monotonic()
 
-    def chosen(scenario: Scenario) -> Choice | None:
-        """What a rule runs there; where none does, what was the best beside the default."""
-        rules = tuning.rule_sets.get(scenario.collective)
-        choice = DEFAULT if rules is None else rules.evaluate(scenario)
-        return choice if choice != DEFAULT else None
+    rules: Sequence[Holding]
+    others: Sequence[Recheck]
+    verdicts: Mapping[str, str]
+    launches: int
+    left_out: int
 
-    samples = [
+
+def drift(bench: Workbench, tuning: Tuning, directory: Path, budget_s: float, seed: int) -> Drift:
+    """Measures rules in force again beside the default, in up to 30 fresh launches, as long as any looks lost.
+
+    Raises InputError where nothing of the tuning can be measured here.
+    """
+    deadline_s = time.monotonic() + budget_s
+    samples = _usable(_measurements(directory), bench, budget_s)
+    promises = _promises(tuning, samples, bench)
+    kept, left_out = _affordable(promises, budget_s)
+    ruled = {one.scenario for one in promises}
+    others = sentinels([s for s in samples if s.scenario not in ruled], _OTHERS, lambda s: _choice_of(tuning, s))
+    if not kept and not others:
+        raise InputError(f"{directory} holds nothing that could be measured again here", "Tune anew")
+    rules = [Holding(one, (), len(kept), legal=one.choice in bench.legal(one.scenario)) for one in kept]
+    rules, launches = look_again(
+        rules,
+        {one.scenario: bench.baseline(one.scenario) for one in kept},
+        lambda launch: bench.live_source(seed + launch),
+        deadline_s,
+        [Point(one.scenario, (DEFAULT, one.choice)) for one in others],
+    )
+    found = recheck(others, launches[:_LAUNCHES])
+    return Drift(rules, found, holding_verdicts(rules), len(launches), left_out)
+
+
+def look_again(
+    rules: Sequence[Holding],
+    baselines: Mapping[Scenario, Choice],
+    open_source: Callable[[int], Source],
+    deadline_s: float = math.inf,
+    beside: Sequence[Point] = (),
+) -> tuple[list[Holding], list[list[Sample]]]:
+    """``rules`` after as many launches as it takes to tell, and what was measured in each.
+
+    ``baselines``: what each is compared with. ``open_source``: begins the launch of a number. ``beside``: points that
+    the first launches measure too. ``deadline_s`` is that of time.monotonic.
+    """
+    rules, launches, longest_s = list(rules), list[list[Sample]](), 0.0
+    while len(launches) < MOST_LAUNCHES:
+        points = [Point(p.scenario, (baselines[p.scenario], p.choice)) for p in (r.promise for r in rules if r.open)]
+        points += beside if len(launches) < _LAUNCHES else ()
+        began_s = time.monotonic()
+        if not points or (launches and began_s + longest_s > deadline_s):
+            break
+        with closing(open_source(len(launches))) as source:
+            in_time = takewhile(lambda _point: time.monotonic() < deadline_s, points)
+            launches.append([sample for _, some in source.measure(in_time, _EFFORT) for sample in some])
+        longest_s = max(longest_s, time.monotonic() - began_s)
+        rules = add_launch(rules, launches[-1], baselines)
+    return rules, launches
+
+
+def _choice_of(tuning: Tuning, scenario: Scenario) -> Choice:
+    rules = tuning.rule_sets.get(scenario.collective)
+    return DEFAULT if rules is None else rules.evaluate(scenario)
+
+
+def _usable(samples: Sequence[Sample], bench: Workbench, budget_s: float) -> list[Sample]:
+    """Those with a time, of shapes that this job can form and calls that are short enough."""
+    return [
         sample
-        for sample in _measurements(directory)
+        for sample in samples
         if sample.status is Status.OK
-        and sample.scenario.nodes <= bench.nodes
-        and sample.scenario.ppn <= bench.ppn
+        and _fits(sample.scenario, bench)
         and _EFFORT.expected_cost_s(sample.time_s) < _LONGEST_SHARE * budget_s
         and sample.choice in bench.legal(sample.scenario)
     ]
-    wanted = sentinels(samples, _MANY, chosen)
-    if not wanted:
-        raise InputError(f"{directory} holds nothing that could be measured again here", "Tune anew")
-    launches: list[list[Sample]] = []
-    while len(launches) < _LAUNCHES:
-        spent_s = time.monotonic() - started_s
-        if launches and spent_s + spent_s / len(launches) > budget_s:
-            break
-        with closing(bench.live_source(seed + len(launches))) as source:
-            launches.append(_measured(source, wanted, _EFFORT, lambda _samples: None))
-    found = recheck(wanted, launches)
-    return found, verdicts(found)
+
+
+def _fits(scenario: Scenario, bench: Workbench) -> bool:
+    return scenario.nodes <= bench.nodes and scenario.ppn <= bench.ppn
+
+
+def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Workbench) -> list[Promise]:
+    """The rules in force at scenarios that were proven or measured, with the proof of each.
+
+    Without those that make equal bits: these need not pay.
+    """
+    proofs = {Scenario(*entry["scenario"]): entry for entry in tuning.summary.get("gate", [])}
+    default_s: defaultdict[Scenario, list[float]] = defaultdict(list)
+    for sample in samples:
+        if sample.choice == DEFAULT:
+            default_s[sample.scenario].append(sample.time_s)
+    found = []
+    for scenario in sorted({*proofs, *(sample.scenario for sample in samples)}):
+        choice = _choice_of(tuning, scenario)
+        equal_bits = scenario.collective in tuning.summary.get("reproducible", ())
+        if equal_bits or not _fits(scenario, bench) or choice in (DEFAULT, bench.baseline(scenario)):
+            continue
+        proof = proofs.get(scenario, {})
+        ratios = tuple(proof["ratios"]) if proof.get("verdict") == Verdict.KEPT else ()
+        low = float(proof.get("low", min(ratios, default=0.0)))
+        then_s = default_s[scenario]
+        found.append(Promise(scenario, choice, ratios, low, median(then_s) if then_s else None))
+    return found
+
+
+def _affordable(promises: Sequence[Promise], budget_s: float) -> tuple[list[Promise], int]:
+    """At most 12 of each collective, and so many that all launches fit into the time. Also: how many had no room."""
+    by_name: defaultdict[str, list[Promise]] = defaultdict(list)
+    for one in promises:
+        by_name[one.scenario.collective].append(one)
+    chosen = [one for mine in by_name.values() for one in spread(mine, _MANY)]
+    kept: list[Promise] = []
+    spent_s = 0.0
+    for one in sorted(chosen, key=lambda promise: promise.default_s or 0.0):
+        spent_s += 2.0 * _EFFORT.expected_cost_s(one.default_s or 0.0)
+        if not kept or spent_s * FEWEST_LAUNCHES < _MEASURING_SHARE * budget_s:
+            kept.append(one)
+    return sorted(kept, key=lambda promise: promise.scenario), len(chosen) - len(kept)
 
 
 def _measurements(directory: Path) -> list[Sample]:

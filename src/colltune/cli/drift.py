@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned
+
+if TYPE_CHECKING:
+    from colltune.recheck import Drift
+    from colltune.report.tables import Rechecked
 
 
 def drift(
@@ -19,8 +24,10 @@ def drift(
     nodes: Nodes = None,
     ppn: Ppn = None,
 ) -> None:
-    """Measure a few points of a tuning again, in under two minutes. Exit code 1 if it does not hold any more.
+    """Measure the rules of a tuning again, in under two minutes. Exit code 1 if one surely pays no longer.
 
+    Each rule is compared with the library's default in fresh launches, until one launch after the other says that it
+    pays, or so many say that it does not that chance is no explanation. All else that is shown informs.
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
     from dataclasses import fields
@@ -49,11 +56,58 @@ def drift(
         then, now = getattr(there, one.name), getattr(here, one.name)
         if one.compare and then != now:
             console.print(f"{one.name} was {str(then)[:40]} and is {str(now)[:40]}", markup=False)
-    rechecks, verdicts = look_again(bench, tuning, tuned, budget_s, seed)
-    console.print(drift_table(rechecks))
-    for name, why in verdicts.items():
-        console.print(f"{name}: {'does not hold: ' + why if why else 'holds'}.", markup=False)
-    gone = any(verdicts.values())
-    if gone:
-        console.print(f"Tune again: colltune tune {' '.join(verdicts)} --out {tuned}", markup=False)
-    raise typer.Exit(1 if gone else 0)
+    found = look_again(bench, tuning, tuned, budget_s, seed)
+    console.print(drift_table(_rows(found)))
+    for text in _sentences(found):
+        console.print(text, markup=False)
+    lost = [name for name, why in found.verdicts.items() if why]
+    if lost:
+        console.print(f"Tune again: colltune tune {' '.join(lost)} --out {tuned}", markup=False)
+    raise typer.Exit(1 if lost else 0)
+
+
+def _rows(found: Drift) -> Iterator[Rechecked]:
+    from statistics import median
+
+    from colltune.report.tables import Rechecked
+
+    for one in found.rules:
+        ratios, now = one.promise.ratios, [look.speedup for look in one.looks]
+        yield Rechecked(
+            one.promise.scenario,
+            one.promise.choice,
+            median(ratios) if ratios else None,
+            one.speedup if now else None,
+            min(now, default=None),
+            max(now, default=None),
+            one.pace,
+            one.finding,
+        )
+    for other in found.others:
+        sentinel, measured = other.sentinel, [default / choice for default, choice in other.pairs]
+        yield Rechecked(
+            sentinel.scenario,
+            sentinel.choice,
+            sentinel.gain,
+            other.gain if measured else None,
+            min(measured, default=None),
+            max(measured, default=None),
+            other.pace if measured else None,
+            "no rule",
+        )
+
+
+def _sentences(found: Drift) -> Iterator[str]:
+    from colltune.verify.holding import Finding
+
+    for name, why in found.verdicts.items():
+        mine = [one for one in found.rules if one.promise.scenario.collective == name]
+        unsure = sum(one.finding is Finding.UNSURE for one in mine)
+        yield f"{name}: does not hold: {why}." if why else f"{name}: holds; rules looked at: {len(mine)}."
+        if unsure and not why:
+            yield f"{name}: {unsure} of them looked slower, which may be chance; look again on a quiet node."
+    if not found.rules:
+        yield "The library's own choice stands everywhere: there is no rule that could be lost."
+    if found.left_out:
+        yield f"{found.left_out} rules were left out: their calls take too long for this --budget."
+    yield f"{found.launches} fresh launches. Points without a rule, and the default's own times, only inform."

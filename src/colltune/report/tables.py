@@ -33,30 +33,21 @@ class Comparison(Protocol):
     def verdict(self) -> str: ...
 
 
-class Sentinel(Protocol):
-    """A point that was measured again; ``colltune.verify.drift.Sentinel`` is one."""
+@dataclass(frozen=True, slots=True)
+class Rechecked:
+    """A point that was measured again: speed-ups of a choice over the default, as proven or measured and now.
 
-    @property
-    def scenario(self) -> Scenario: ...
-    @property
-    def choice(self) -> Choice: ...
-    @property
-    def gain(self) -> float: ...
+    ``least``, ``most``: of one launch. ``pace``: the default's time now over that of then. None: not known.
+    """
 
-
-class Recheck(Protocol):
-    """What measuring it again said; ``colltune.verify.drift.Recheck`` is one."""
-
-    @property
-    def sentinel(self) -> Sentinel: ...
-    @property
-    def pairs(self) -> Sequence[object]: ...
-    @property
-    def gain(self) -> float: ...
-    @property
-    def pace(self) -> float: ...
-    @property
-    def finding(self) -> str: ...
+    scenario: Scenario
+    choice: Choice
+    then: float | None
+    now: float | None
+    least: float | None
+    most: float | None
+    pace: float | None
+    finding: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +103,22 @@ def comparisons_table(comparisons: Iterable[Comparison]) -> TextTable:
     return table
 
 
-def drift_table(rechecks: Iterable[Recheck]) -> TextTable:
-    """One row per sentinel: the speed-up of its choice over the default then and now, and what to think of it."""
-    table = TextTable(("collective", "nodes x ppn>", "message size>", "choice", "then>", "now>", "default's time>", ""))
-    for row in rechecks:
-        scenario = row.sentinel.scenario
+def drift_table(rows: Iterable[Rechecked]) -> TextTable:
+    """One row per point: the speed-up of its choice over the default then and now, and what to think of it."""
+    table = TextTable(
+        ("collective", "nodes x ppn>", "message size>", "choice", "then>", "now>", "launches>", "default>", "")
+    )
+    for row in rows:
+        scenario = row.scenario
         table.add_row(
             scenario.collective,
             f"{scenario.nodes} x {scenario.ppn}",
             format_size(scenario.size_bytes) if scenario.collective != "barrier" else "",
-            str(row.sentinel.choice),
-            f"{row.sentinel.gain:.2f}",
-            f"{row.gain:.2f}" if row.pairs else "",
-            f"x {row.pace:.2f}" if row.pairs else "",
+            str(row.choice),
+            "" if row.then is None else f"{row.then:.2f}",
+            "" if row.now is None else f"{row.now:.2f}",
+            "" if row.least is None or row.most is None else f"{row.least:.2f} to {row.most:.2f}",
+            "" if row.pace is None else f"x {row.pace:.2f}",
             row.finding,
         )
     return table

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
+from typing import TypeVar
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
@@ -22,6 +23,9 @@ TOLERANCE = 1.25
 _SAME_SPEED = 2.0
 # The share of a collective's sentinels that may be off, and the gain at which a choice is taken for the better one.
 _STRAY, _GAIN = 0.25, 1.03
+
+
+Item = TypeVar("Item")
 
 
 class Finding(StrEnum):
@@ -104,7 +108,7 @@ def _chosen(mine: Sequence[Sentinel], most: int) -> list[Sentinel]:
     return sorted([*spread(gaining, most - few), *spread(rest, few)], key=lambda one: one.scenario)
 
 
-def spread(found: Sequence[Sentinel], most: int) -> list[Sentinel]:
+def spread(found: Sequence[Item], most: int) -> list[Item]:
     """At most ``most`` of them, evenly taken."""
     if len(found) <= most:
         return list(found)
