@@ -15,10 +15,12 @@ from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.measure.alltoallv import Blocks
 from colltune.measure.contract import Source
+from colltune.timeplan import FEWEST_PROOF_LAUNCHES, PROOF_LAUNCHES
 from colltune.verify.gate import THRESHOLD, GateResult, Verdict
 
 # On patterns other than the one that it was chosen on, a setting must be proven not to be slower.
 HOLDS = 0.98
+_LAUNCH_SHARE = 0.3  # of the time for one proof, what launches may take before there are fewer of them
 _SHARE = 0.45  # of the time that is left: for the usual pattern of a class; the rest for what looks like it
 
 
@@ -26,6 +28,7 @@ _SHARE = 0.45  # of the time that is left: for the usual pattern of a class; the
 class PatternProof:
     """Judges choices by average block in bytes, the greatest promise first, until ``deadline_s`` (monotonic).
 
+    ``launch_s``: what a launch takes. Where launches take too much of the time there are fewer of them.
     ``results``: all that was judged; the collective of a scenario names its pattern.
     """
 
@@ -33,6 +36,7 @@ class PatternProof:
     open_source: Callable[[], Source]
     record: Callable[[Sequence[Sample]], None]
     deadline_s: float
+    launch_s: float = 0.0
     results: list[GateResult] = field(default_factory=list)
 
     def run(self, chosen: Mapping[int, Choice]) -> dict[int, dict[int, Choice]]:
@@ -57,7 +61,14 @@ class PatternProof:
         if not points:
             return dict(candidates)
         left_s = max(self.deadline_s - time.monotonic(), 0.0)
-        gate = Confirmation(open_source=self.open_source, record=self.record, threshold=threshold)
+        few = PROOF_LAUNCHES * self.launch_s > _LAUNCH_SHARE * share * left_s
+        gate = Confirmation(
+            open_source=self.open_source,
+            record=self.record,
+            threshold=threshold,
+            launches=FEWEST_PROOF_LAUNCHES if few else PROOF_LAUNCHES,
+            launch_s=self.launch_s,
+        )
         found = gate.run(points, time.monotonic() + share * left_s)
         self.results += found
         refused = {result.scenario.size_bytes for result in found if result.verdict is not Verdict.KEPT}

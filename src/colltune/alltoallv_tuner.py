@@ -25,12 +25,14 @@ from colltune.measure.alltoallv import COLLECTIVE, AlltoallvSource, direct_above
 from colltune.measure.contract import Effort, Source
 from colltune.native_build import build_parts, cache_directory
 from colltune.store.journal import Journal
+from colltune.timeplan import FEWEST_PROOF_LAUNCHES
 from colltune.verify.gate import GateResult
 from colltune.workbench import Workbench
 
 TABLE = "alltoallv.json"
 _JOURNAL = "alltoallv.jsonl"
 _MEASURING_SHARE = 0.4  # of the budget; the rest is for the proof
+_LEAST_PROOF_S = 2.0  # beside its launches: less finds nothing
 _EXPLORING = 0  # the first launch; those after it are of the proof
 _PROMISING = 1.05  # default over best, measured once, from which a proof is tried
 # What setting up may cost a program, of the time that its calls took until then.
@@ -91,13 +93,16 @@ def tune_alltoallv(
         stage(f"measuring up to {len(settings)} settings at {len(sizes)} sizes on {shape} ranks")
         share_s = budget_s * _MEASURING_SHARE
         source = open_source()
+        launch_s = time.monotonic()
         set_up_s = source.set_up_s()
+        launch_s = time.monotonic() - launch_s
         known = [sample for sample in journal.samples if sample.launch == _EXPLORING]
         outcome = Exploration(source, journal.append, shape, settings, sizes, share_s, seed, known).run()
         promising = _promising(outcome)
         stage(f"proving settings against the library at {len(promising)} sizes, in fresh launches")
-        deadline_s = time.monotonic() + max(budget_s - (time.monotonic() - began_s), 5.0)
-        proof = PatternProof(shape, open_source, journal.append, deadline_s)
+        least_s = FEWEST_PROOF_LAUNCHES * launch_s + _LEAST_PROOF_S
+        deadline_s = max(began_s + budget_s, time.monotonic() + least_s)
+        proof = PatternProof(shape, open_source, journal.append, deadline_s, launch_s)
         kept = proof.run(promising)
     rules = [rule for fill in kept for rule in _rules(kept[fill], fill)]
     entry = Entry((shape.ranks,) * 2, (shape.ppn,) * 2, tuple(rules), _first_call(set_up_s, outcome))

@@ -23,6 +23,8 @@ from colltune.workbench import Workbench
 _SHORT_TIMEOUT_S = 180.0
 # Collectives of which a part of the replay consists, and about how many cases the short form has for a rank count.
 _SLICE, _CASES = ("bcast", "allreduce"), 350
+_LEAST_SHARE = 0.15  # of the time of the slice, for its cases
+_UNKNOWN_LAUNCHES = 4.0  # launches that a replay is taken to be as long as, where the slice failed
 _FULL_TIMEOUT_S = 3600.0
 
 
@@ -59,7 +61,10 @@ class ReplaySlice:
 
     def whole_s(self, launch_s: float) -> float:
         """What the whole replay takes, where a launch takes ``launch_s``."""
-        case_s = max(self.wall_s - launch_s, 0.0) / max(self.cases, 1)
+        if self.cases == 0:
+            return _UNKNOWN_LAUNCHES * launch_s
+        # Also where a launch of the agent takes as long as all of the slice, its cases took some of it.
+        case_s = max(self.wall_s - launch_s, _LEAST_SHARE * self.wall_s) / self.cases
         return launch_s + self.rank_counts * _CASES * case_s
 
 

@@ -39,4 +39,5 @@ def test_a_budget_below_the_fixed_cost_is_extended_and_the_line_says_why() -> No
 def test_a_slice_of_the_replay_tells_what_the_whole_takes() -> None:
     """100 cases in 1 s beside a launch of 2 s; eight rank counts of some hundred cases each."""
     assert ReplaySlice(wall_s=3.0, cases=100, rank_counts=8).whole_s(launch_s=2.0) == pytest.approx(30.0)
-    assert ReplaySlice(wall_s=1.0, cases=0, rank_counts=8).whole_s(launch_s=2.0) == 2.0
+    assert ReplaySlice(wall_s=2.0, cases=100, rank_counts=8).whole_s(launch_s=2.5) == pytest.approx(2.5 + 2800 * 0.003)
+    assert ReplaySlice(wall_s=1.0, cases=0, rank_counts=8).whole_s(launch_s=2.0) == 8.0
