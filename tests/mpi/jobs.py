@@ -104,8 +104,8 @@ class Jobs:
                     found.append(int(directory.name))
         return found
 
-    def all_end(self, limit_s: float) -> bool:
-        """Whether all processes are gone after ``limit_s`` seconds at most."""
+    def all_end(self, limit_s: float = 60.0) -> bool:
+        """Whether all processes are gone after ``limit_s`` seconds at most: what is left behind stays for ever."""
         end = time.monotonic() + limit_s
         while self.processes() and time.monotonic() < end:
             time.sleep(0.05)

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_PATIENCE_S = 20.0
+_PATIENCE_S = 100.0
 _REALTIME = Path(__file__).parents[1] / "native" / "realtime.c"
 _SHELL = """#!/bin/sh
 # What a launcher takes for ssh: options, a node's name, and what to run there.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "salloc", "srun", "sinfo")
 _SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
-_PATIENCE_S = 30.0
+_PATIENCE_S = 100.0
 
 
 def why_not() -> str | None:

@@ -131,7 +131,7 @@ def test_an_algorithm_that_ends_or_hangs_the_job_costs_one_relaunch_and_the_rest
     jobs: Jobs, faulty: str, what: str, status: Status | None, algorithm: str
 ) -> None:
     fault = f"bcast:64:{what}:{jobs.numbered('bcast', algorithm)}"
-    source = jobs.source(2, silence_s=2.0, LD_PRELOAD=faulty, COLLTUNE_TEST_FAULT=fault)
+    source = jobs.source(2, silence_s=6.0, LD_PRELOAD=faulty, COLLTUNE_TEST_FAULT=fault)
     points = [point("bcast", 2, size, "default", "binomial", "nb") for size in (32, 64, 128, 256)]
     found = statuses(measure(source, points))
     bad = {key: value for key, value in found.items() if value is not Status.OK}
@@ -206,7 +206,7 @@ def test_a_launcher_that_is_killed_costs_a_relaunch_and_one_choice_of_one_point_
     assert len(blamed) <= 1
     assert len({(size, name) for size in sizes for name in {"default", "binomial"} - set(blamed)} - measured) == 0
     assert 2 <= jobs.launches <= 3
-    assert jobs.all_end(5.0)
+    assert jobs.all_end()
 
 
 def test_a_job_that_ends_again_and_again_is_an_error_not_an_endless_loop(jobs: Jobs, tmp_path: Path) -> None:
@@ -225,8 +225,8 @@ def test_closed_input_ends_the_job(jobs: Jobs) -> None:
     assert len(jobs.processes()) >= 4
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(10) == 0
-    assert jobs.all_end(5.0)
+    assert process.wait(100) == 0
+    assert jobs.all_end()
 
 
 @pytest.mark.parametrize("hang", [False, True])
@@ -238,7 +238,7 @@ def test_killing_the_source_leaves_no_process_behind(jobs: Jobs, faulty: str, ha
         time.sleep(0.3)
     assert len(jobs.processes()) >= 4
     source.kill()
-    assert jobs.all_end(5.0)
+    assert jobs.all_end()
 
 
 def test_ranks_that_hang_end_themselves_if_the_host_has_died(jobs: Jobs, faulty: str) -> None:
@@ -251,4 +251,4 @@ def test_ranks_that_hang_end_themselves_if_the_host_has_died(jobs: Jobs, faulty:
     time.sleep(0.3)
     assert agent._process.stdin is not None
     agent._process.stdin.close()
-    assert jobs.all_end(8.0)
+    assert jobs.all_end()

@@ -34,12 +34,18 @@ def test_the_links_have_the_rate_that_was_asked_for(four_nodes: NamespaceCluster
         "import socket; s = socket.create_server(('', 5001)); print(flush=True); c, _ = s.accept();"
         "[None for _ in iter(lambda: c.recv(1 << 20), b'')]"
     )
-    with subprocess.Popen(four_nodes.inside(sys.executable, "-c", sink, node="node1"), stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        done = four_nodes.run(sys.executable, "-c", script)
-    assert done.returncode == 0, done.stderr
-    assert 0.09 < float(done.stdout) < 0.5  # 100 Mbit at 1 Gbit/s: 0.1 s, and what a busy machine adds
+    times_s = []
+    for _ in range(20):
+        with subprocess.Popen(four_nodes.inside(sys.executable, "-c", sink, node="node1"), stdout=-1) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            done = four_nodes.run(sys.executable, "-c", script)
+        assert done.returncode == 0, done.stderr
+        times_s.append(float(done.stdout))
+        if times_s[-1] < 0.5:
+            break
+    # 100 Mbit at 1 Gbit/s: 0.1 s. A busy machine adds to that, but not every time.
+    assert 0.09 < min(times_s) < 0.5, times_s
 
 
 def test_tune_works_across_nodes(

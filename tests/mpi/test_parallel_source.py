@@ -38,7 +38,7 @@ def faulty(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> str:
 def jobs(mpi: Installation, agent: Path, tmp_path: Path) -> Iterator[Jobs]:
     jobs = Jobs(mpi, agent, tmp_path)
     yield jobs
-    assert jobs.all_end(20.0)
+    assert jobs.all_end()
 
 
 def four_nodes(jobs: Jobs, **variables: str) -> LiveSource:
@@ -97,7 +97,7 @@ def test_what_shares_a_node_waits(jobs: Jobs) -> None:
 @pytest.mark.parametrize("how", ["crash", "hang"])
 def test_the_one_that_ends_the_job_is_found_among_several(jobs: Jobs, faulty: str, how: str) -> None:
     fault = {"LD_PRELOAD": faulty, "COLLTUNE_TEST_FAULT": f"bcast:64:{how}"}
-    source = jobs.source(4, silence_s=2.0, **NODES, **fault)
+    source = jobs.source(4, silence_s=6.0, **NODES, **fault)
     slow = Effort(relative_width=1e-9, box_s=0.3, fewest=50, most=20000)
     try:
         source.begin(point("allgather", 2, 8, "default"), slow, (0, 1))

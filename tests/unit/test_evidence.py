@@ -191,7 +191,7 @@ def test_signals_reach_the_application(tuned: Path, tmp_path: Path, number: sign
     script = f"trap 'echo got {name}; exit 9' {name}; touch {ready}; while :; do sleep 0.05; done"
     command = [*COLLTUNE, "run", "--prove", str(tuned), "--", "sh", "-c", script]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
-        for _ in range(600):
+        for _ in range(2000):
             if ready.exists():
                 break
             time.sleep(0.05)
