@@ -11,6 +11,7 @@ static const ct_module *const CT__ALL[CT_MODULES] = {
     [CT_MODULE_PROFILE] = &ct_profile_module,
     [CT_MODULE_SELECT] = &ct_select_module,
     [CT_MODULE_ALLTOALLV] = &ct_alltoallv_module,
+    [CT_MODULE_COUNT] = &ct_count_module,
 };
 static const ct_module *ct__active[CT_MODULES];
 static int ct__count;

@@ -117,6 +117,9 @@ static const ct_select_choice *ct__choose(const ct_call *call)
     return &ct_select_choices[rule->choice];
 }
 
+char *ct_select_read(const char *path) { return ct__read_rules(path); }
+const ct_select_choice *ct_select_choose(const ct_call *call) { return ct__choose(call); }
+
 #ifdef OPEN_MPI
 
 /* The same ranks in the same order, under the settings of `choice`. Made by all of them, in the call that needs it first. */
@@ -180,6 +183,7 @@ static bool ct__carry_out(ct_call *c, int *code)
     MPI_Comm comm = choice == NULL ? MPI_COMM_NULL : ct__variant(c, choice);
     if (comm == MPI_COMM_NULL || !ct__call_on(comm, c, code))
         return false;
+    c->note[CT_MODULE_SELECT] = (void *)choice; /* for the module that counts */
     if (*code != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(c->comm, *code);
     return true;

@@ -51,6 +51,10 @@ int ct_select_variable(const char *name);
 int ct_select_write(const ct_select_choice *choice);
 int ct_select_restore(const ct_select_choice *choice);
 
+/* For the module that counts: the text of rules, on all ranks, and the choice for a call; NULL: the library's own. */
+char *ct_select_read(const char *path);
+const ct_select_choice *ct_select_choose(const ct_call *call);
+
 /* The size of the call in bytes in a basis, and its elements; false: it cannot be told alike on all ranks. */
 bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI_Count *count);
 /* Whether the call meets `needs`; `count`: its elements. */

@@ -124,7 +124,8 @@ static bool ct__parse_choice(char *words[4], char *why, size_t why_size)
     if (!ct__parse_needs(words[1], &choice->needs))
         return snprintf(why, why_size, "choice %s has a need that is not known", words[0]), false;
     char *rest = NULL;
-    for (char *pair = strtok_r(words[2], ",", &rest); pair != NULL; pair = strtok_r(NULL, ",", &rest)) {
+    bool none = strcmp(words[2], "-") == 0;
+    for (char *pair = none ? NULL : strtok_r(words[2], ",", &rest); pair != NULL; pair = strtok_r(NULL, ",", &rest)) {
         char *equals = strchr(pair, '=');
         if (equals == NULL || choice->count == CT_SELECT_SETTINGS)
             return snprintf(why, why_size, "choice %s has settings that cannot be read", words[0]), false;

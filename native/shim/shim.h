@@ -30,7 +30,7 @@ typedef enum {
 
 typedef enum { CT_BLOCKING, CT_NONBLOCKING, CT_PERSISTENT, CT_FORMS } ct_form;
 /* Modules, in the order of `before`. */
-typedef enum { CT_MODULE_PROFILE, CT_MODULE_SELECT, CT_MODULE_ALLTOALLV, CT_MODULES } ct_module_id;
+typedef enum { CT_MODULE_PROFILE, CT_MODULE_SELECT, CT_MODULE_ALLTOALLV, CT_MODULE_COUNT, CT_MODULES } ct_module_id;
 
 /* What is known of a communicator, from its first collective call until it is freed. Never moves in memory. */
 typedef struct ct_comm {
@@ -87,7 +87,7 @@ typedef struct {
     void (*die)(const char *why);
 } ct_module;
 
-extern const ct_module ct_profile_module, ct_select_module, ct_alltoallv_module;
+extern const ct_module ct_profile_module, ct_select_module, ct_alltoallv_module, ct_count_module;
 
 /* The job, filled in when MPI is initialised. */
 typedef struct {

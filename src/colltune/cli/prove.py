@@ -11,6 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from colltune.core.errors import InputError
+from colltune.counting import Counting
+from colltune.emit.live import LIVE_VARIABLE
+from colltune.store.tuning import Tuning
+from colltune.verify.effect import Effect
 from colltune.verify.evidence import (
     SUMMARY_VARIABLE,
     FileWatch,
@@ -29,22 +33,38 @@ _SENT_BY_KERNEL = 0x80  # SI_KERNEL: a key on the terminal, which has sent it to
 
 
 def run_and_prove(
-    command: Sequence[str], environment: Mapping[str, str], variables: Mapping[str, str], mpi: tuple[str, str]
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    variables: Mapping[str, str],
+    tuning: Tuning,
+    count: Counting,
 ) -> tuple[int, Proof]:
     """Runs ``command`` to its end; its exit code (128 + the signal that ended it), and the proof.
 
-    ``variables``: those of ``environment`` that ask for the files; ``mpi``: name and version. Signals are handed on.
+    ``variables``: those of ``environment`` that put ``tuning`` in force. Signals are handed on.
     Where MPICH tells what it loaded, what it says is taken out of the standard output; a command that sends the
     output of MPI elsewhere finds it there.
     """
     if not variables:
         return run_child(command, environment), Proof(True, "it has no rule, so the library's own choice stands")
-    asks = has_summary(*mpi) and not environment.get(SUMMARY_VARIABLE)
+    if LIVE_VARIABLE in variables:
+        code = run_child(command, environment)
+        return code, _with_effect(None, count.finish(), tuning)
+    asks = has_summary(tuning.environment.mpi, tuning.environment.mpi_version) and not environment.get(SUMMARY_VARIABLE)
     summary = SummaryFilter()
     child_environment = {**environment, SUMMARY_VARIABLE: "1"} if asks else dict(environment)
     with FileWatch(map(Path, files_of(variables).values())) as watch:
         code = run_child(command, child_environment, summary if asks else None)
-        return code, judge(variables, summary.loaded, watch.opened(), watch.failure)
+        loaded = judge(variables, summary.loaded, watch.opened(), watch.failure)
+    return code, _with_effect(loaded, count.finish(), tuning)
+
+
+def _with_effect(loaded: Proof | None, effect: Effect, tuning: Tuning) -> Proof:
+    """The proof with what was counted. ``loaded``: that the library read the files; None with the live selector."""
+    text = effect.text(tuning.environment, tuning.rule_sets)
+    if loaded is None:
+        return Proof(effect.met > 0, f"the live selector counted: {text}")
+    return Proof(loaded.proven and (effect.met > 0 or bool(effect.failure)), f"{loaded.text}; {text}")
 
 
 def report(

@@ -28,7 +28,11 @@ def run(
     context: typer.Context,
     prove: Annotated[
         bool,
-        typer.Option(_PROVE, help="Say at the end whether the tuning was in force; exit code 3 if nothing proves it."),
+        typer.Option(
+            _PROVE,
+            help="Say at the end whether the tuning was in force, and how many calls met a rule, by collective;"
+            " exit code 3 if nothing proves it, or no call did.",
+        ),
     ] = False,
     profile: Annotated[
         bool,
@@ -69,6 +73,12 @@ def run(
         variables = tuning.variables_at(tuned)
         environment = preloaded_first(variables, os.environ)
     made = tuning.environment
+    from colltune.mpi.same import TunedMpi
+
+    bare = tuned_command(command, made.facts, made.mpi, {}, os.environ.get("PATH"))
+    unsure = TunedMpi(str(tuned), made, variables, os.environ).require_of(bare)
+    if unsure:
+        typer.echo(f"colltune: warning: {unsure}", err=True)
     record, told = None, variables
     if profile:
         from colltune.cli.profile import begin_profile
@@ -76,12 +86,12 @@ def run(
 
         record, environment = begin_profile(tuned, made.facts["mpicc"], environment)
         told = {**variables, "LD_PRELOAD": environment["LD_PRELOAD"], VARIABLE: environment[VARIABLE]}
-    arguments = tuned_command(command, made.facts, made.mpi, told, environment.get("PATH"))
-    from colltune.mpi.same import TunedMpi
+    if prove:
+        from colltune.counting import Counting, begin_counting
 
-    unsure = TunedMpi(str(tuned), made, variables, os.environ).require_of(arguments)
-    if unsure:
-        typer.echo(f"colltune: warning: {unsure}", err=True)
+        count = begin_counting(tuning, environment) if variables else Counting()
+        environment, told = {**environment, **count.variables}, {**told, **count.variables}
+    arguments = tuned_command(command, made.facts, made.mpi, told, environment.get("PATH"))
     obstacles = [] if via == "live" else _obstacles(tuning.environment, environment, command)
     for text in obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
@@ -92,7 +102,10 @@ def run(
     from colltune.cli.prove import report, run_and_prove, run_child
 
     if prove:
-        code, proof = run_and_prove(arguments, environment, variables, (made.mpi, made.mpi_version))
+        try:
+            code, proof = run_and_prove(arguments, environment, variables, tuning, count)
+        finally:
+            count.discard()
         code = report(code, proof, environment, tuning.rule_sets, obstacles)
     else:
         code = run_child(arguments, environment)

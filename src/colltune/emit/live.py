@@ -64,7 +64,7 @@ class LiveEmitter:
         if settings is None:
             raise InputError(f"this MPI does not know {collective} {choice}", "Tune again: the MPI has changed")
         written = ",".join(f"{name}={value}" for name, value in settings)
-        return f"choice {number} {needs or '-'} {written} # {collective} {format_choice(choice)}"
+        return f"choice {number} {needs or '-'} {written or '-'} # {collective} {format_choice(choice)}"
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         try:

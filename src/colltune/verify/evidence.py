@@ -170,6 +170,8 @@ def judge(
     if said:
         for job in said:
             for variable, path in variables.items():
+                if variable not in _NAMES:
+                    continue  # a file that is not MPICH's
                 there = job.get(_NAMES[variable], "nothing")
                 if there != path and os.path.realpath(there) != os.path.realpath(path):
                     return Proof(False, f"MPICH says that it loaded {there} where {path} was due")

@@ -1,0 +1,141 @@
+"""How many calls of a program met a rule of a tuning: what the ranks counted (native/shim/count.c), in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+
+_HEAD = "colltune-count 1"
+_MULTIPLE = "MPI_THREAD_MULTIPLE"
+_NO_COUNT = "no program left a count: it must use this MPI as a shared library, and come to MPI_Finalize"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Calls of one collective in one form on communicators of one shape, and those that met a rule.
+
+    ``least`` and ``most``: bytes, as the collective's rules count them. ``where``: 1 x 4, or 5 on 2.
+    """
+
+    collective: str
+    form: str
+    where: str
+    calls: float
+    met: float
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Effect:
+    """``ran``: the jobs that left a count, as 1 x 4. ``failure``: why nothing was counted, or ""."""
+
+    rows: tuple[Counted, ...] = ()
+    ran: tuple[str, ...] = ()
+    threads_multiple: bool = False
+    lost_calls: int = 0
+    failure: str = ""
+
+    @property
+    def met(self) -> float:
+        return sum(row.met for row in self.rows)
+
+    def text(self, tuned: Environment, rule_sets: Mapping[str, RuleSet]) -> str:
+        """Calls by collective that has a rule, and where none met one, what kept them."""
+        if self.failure:
+            return f"its calls were not counted: {self.failure}"
+        names = sorted(name for name, rules in rule_sets.items() if rules.departs)
+        counted = {name: [row for row in self.rows if row.collective == name] for name in names}
+        said = [_one(name, rows) for name, rows in counted.items() if rows]
+        never = [name for name, rows in counted.items() if not rows]
+        if never:
+            said.append(f"it never called {' or '.join(never)}")
+        if not self.met:
+            said.append(f"no call met a rule: rules for {_tuned(tuned)}; this program ran {self._ran()}")
+        elif self.threads_multiple != (tuned.thread_level == "multiple"):
+            said.append(f"the rules were proven on {_tuned(tuned)}, and this program ran {self._ran()}")
+        if self.lost_calls:
+            said.append(f"{self.lost_calls} calls found no room in the count")
+        return "; ".join(said)
+
+    def _ran(self) -> str:
+        return " and ".join(dict.fromkeys(self.ran)) + (f" with {_MULTIPLE}" if self.threads_multiple else "")
+
+
+def _tuned(tuned: Environment) -> str:
+    shape = f"{tuned.nodes} x {tuned.ppn}"
+    return f"{shape} with {_MULTIPLE}" if tuned.thread_level == "multiple" else shape
+
+
+def _one(name: str, rows: Iterable[Counted]) -> str:
+    blocking = [row for row in rows if row.form == "blocking"]
+    others = sum(row.calls for row in rows if row.form != "blocking")
+    calls, met = sum(row.calls for row in blocking), sum(row.met for row in blocking)
+    text = f"{met:.6g} of {calls:.6g} calls of {name} met a rule" if blocking else ""
+    if blocking and not met:
+        least, most = min(row.least for row in blocking), max(row.most for row in blocking)
+        sizes = f"{least} B" if least == most else f"{least} to {most} B"
+        where = ", ".join(dict.fromkeys(row.where for row in blocking))
+        text += f" (they were on {where} ranks, {sizes} as its rules count them)"
+    if others:
+        more = f"{others:.6g} calls of {name} were non-blocking or persistent, which no rule is for"
+        text = f"{text}; {more}" if text else more
+    return text
+
+
+@dataclass
+class _Sum:
+    calls: float = 0.0
+    met: float = 0.0
+    least: int = 0
+    most: int = 0
+
+
+@dataclass
+class _Reading:
+    sums: dict[tuple[str, str, str], _Sum] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+    multiple: bool = False
+    lost: int = 0
+
+    def add(self, fields: Mapping[str, str]) -> None:
+        size, remote, nodes = (int(fields[name]) for name in ("size", "remote_size", "nodes"))
+        where = f"{nodes} x {fields['ppn']}" if nodes and fields["even"] == "1" else f"{size} on {nodes or 'unknown'}"
+        key = fields["function"], fields["form"], where if not remote else f"{size} to {remote}"
+        there = self.sums.setdefault(key, _Sum(least=int(fields["least"])))
+        there.calls += int(fields["calls"]) / (size + remote)
+        there.met += int(fields["met"]) / (size + remote)
+        there.least = min(there.least, int(fields["least"]))
+        there.most = max(there.most, int(fields["most"]))
+
+
+def read_effect(files: Iterable[Path]) -> Effect:
+    """What the jobs of one command counted. Raises InputError for what is no count."""
+    reading = _Reading()
+    for path in sorted(files):
+        try:
+            lines = path.read_text(encoding="ascii").splitlines()
+            if lines[0] != _HEAD or lines[-1] != "end":
+                raise InputError(f"{path} is no count of this colltune", "Run it again")
+            for line in lines[1:-1]:
+                word, _, rest = line.partition(" ")
+                fields = dict(item.partition("=")[::2] for item in rest.split())
+                if word == "call":
+                    reading.add(fields)
+                    continue
+                ranks, nodes = int(fields["ranks"]), int(fields["nodes"])
+                even = f"{nodes} x {ranks // nodes}" if nodes and ranks % nodes == 0 else f"{ranks} ranks on {nodes}"
+                reading.ran.append(even)
+                reading.multiple = reading.multiple or fields["threads_multiple"] == "1"
+                reading.lost += int(fields["lost"])
+        except (OSError, IndexError, KeyError, ValueError) as error:
+            raise InputError(f"{path} is no count of this colltune: {error!r}", "Run it again") from error
+    if not reading.ran:
+        return Effect(failure=_NO_COUNT)
+    rows = tuple(Counted(*key, one.calls, one.met, one.least, one.most) for key, one in sorted(reading.sums.items()))
+    return Effect(rows, tuple(reading.ran), reading.multiple, reading.lost)

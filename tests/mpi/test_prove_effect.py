@@ -1,0 +1,84 @@
+"""`run --prove`: how many calls of a program met a rule, by the library's file and live, on both MPIs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+from colltune.liveselect import live_files
+from colltune.mpi.installation import Installation
+from colltune.store.tuning import save_tuning
+from colltune.workbench import MachineOptions, open_workbench
+
+pytestmark = pytest.mark.mpi
+
+SOURCE = Path(__file__).parents[1] / "native" / "some_sums.c"
+COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
+QUIET = {
+    "OMPI_MCA_btl": "^ofi",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+}
+Kit = tuple[Installation, Path, Path]
+
+
+@pytest.fixture(scope="module", params=["mpi", "openmpi"])
+def kit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    """An MPI, a program, and a tuning with one rule: allreduce of up to 4 KiB on 1 x 2 ranks."""
+    mpi: Installation = request.getfixturevalue(request.param)
+    place = tmp_path_factory.mktemp("effect")
+    subprocess.run([str(mpi.mpicc), str(SOURCE), "-o", str(place / "some_sums")], check=True, timeout=60)
+    bench = open_workbench(MachineOptions(mpiexec=str(mpi.mpiexec), nodes=1, ppn=2), os.environ)
+    rules = (Rule(2, 2, 4096, Choice("recursive_doubling")), Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT))
+    rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (*rules, Rule(None, None, None, DEFAULT)))
+    tuning = bench.tuning({"allreduce": bench.expressible(rule_set)})
+    tuning = replace(tuning, files={**tuning.files, **live_files(bench, {"allreduce": rule_set})})
+    save_tuning(place / "tuned", tuning)
+    return mpi, place / "some_sums", place / "tuned"
+
+
+def run(kit: Kit, flags: list[str], ranks: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    mpi, program, tuned = kit
+    command = [*COLLTUNE, "run", *flags, str(tuned), "--", str(mpi.mpiexec), "-n", str(ranks), str(program), *arguments]
+    environment = {**os.environ, **QUIET}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
+
+
+@pytest.mark.parametrize("way", ["file", "live"])
+def test_calls_that_met_a_rule_are_counted(kit: Kit, way: str) -> None:
+    done = run(kit, ["--prove", "--via", way], 2, "single")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert "colltune: the tuning was in force" in done.stderr
+    assert "10 of 15 calls of allreduce met a rule" in done.stderr
+    assert "2 calls of allreduce were non-blocking" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert run(kit, ["--prove", "--via", way], 2, "single", "7").returncode == 7
+
+
+@pytest.mark.parametrize("way", ["file", "live"])
+def test_a_program_whose_calls_met_none_is_told_why(kit: Kit, way: str) -> None:
+    done = run(kit, ["--prove", "--via", way], 4, "multiple")
+    assert (done.returncode, done.stdout) == (3, "done\n"), done.stderr
+    assert "0 of 15 calls of allreduce met a rule" in done.stderr
+    assert "rules for 1 x 2; this program ran 1 x 4 with MPI_THREAD_MULTIPLE" in done.stderr
+    assert "not proven" in done.stderr
+
+
+def test_a_program_that_counts_nothing_is_told(kit: Kit, cache: Path) -> None:
+    mpi, _, tuned = kit
+    done = subprocess.run(
+        [*COLLTUNE, "run", "--prove", str(tuned), "--", str(mpi.mpiexec), "-n", "1", "true"],
+        env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert "its calls were not counted: no program left a count" in done.stderr
+    assert not list(cache.glob("count-*"))
