@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import colltune as colltune_api
+from colltune.cli.hints import run_command
 from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
@@ -225,3 +227,52 @@ def test_a_manifest_of_another_schema_says_so(tmp_path: Path) -> None:
 def test_the_version_is_the_projects() -> None:
     shown = colltune("--version")
     assert (shown.returncode, shown.stdout) == (0, f"colltune {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--profile", "app.json"],
+        ["--runtime", "1h"],
+        ["--check"],
+        ["--min-size", "8"],
+        ["--gate", "off"],
+        ["--reproducible"],
+        ["--topology", "serial"],
+        ["--prior", "shipped"],
+    ],
+)
+def test_tune_alltoallv_refuses_what_it_would_ignore(option: list[str], tmp_path: Path) -> None:
+    done = colltune("tune", "alltoallv", *option, "--out", str(tmp_path), "--mpiexec", "/nowhere/mpiexec")
+    fails_with_one_line(done, f"{option[0]} cannot be used with `tune alltoallv`")
+
+
+def test_report_writes_its_text_to_a_file_as_asked(tmp_path: Path) -> None:
+    save_example(tmp_path / "tuned")
+    manifest = tmp_path / "tuned" / "tuning.json"
+    content = json.loads(manifest.read_text())
+    content["summary"] |= {"total_s": 1.0, "samples": 1, "share": {"launches": 1, "wall_s": 1.0}}
+    manifest.write_text(json.dumps(content))
+    done = colltune("report", str(tmp_path / "tuned"), "--text", "--out", str(tmp_path / "text"))
+    assert done.stdout == f"wrote {tmp_path / 'text'}\n", done.stderr
+    assert "MPI: mpich 5.0.2" in (tmp_path / "text").read_text()
+    done = colltune("report", str(tmp_path / "tuned"), "--text", "--out", str(tmp_path / "nowhere" / "text"))
+    fails_with_one_line(done, "cannot write")
+
+
+def test_printed_commands_are_quoted_and_start_what_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    here = shlex.split(run_command("a b/tuned", "/opt/mpi/bin/mpiexec", 4))
+    assert here[1:] == ["run", "a b/tuned", "--", "mpiexec", "-n", "4", "./app"]
+    if (Path(sys.executable).parent / "colltune").is_file():
+        assert Path(here[0]) == Path(sys.executable).parent / "colltune"
+    (tmp_path / "mpiexec").write_text("#!/bin/sh\n")
+    (tmp_path / "mpiexec").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert " -- mpiexec -n 4 " in run_command("tuned", str(tmp_path / "mpiexec"), 4)
+    assert " -- /opt/mpi/bin/mpiexec -n 4 " in run_command("tuned", "/opt/mpi/bin/mpiexec", 4)
+
+
+def test_run_looks_for_the_table_of_alltoallv_in_a_directory(tmp_path: Path) -> None:
+    done = colltune("run", "--alltoallv", str(tmp_path), "--", "true")
+    fails_with_one_line(done, str(tmp_path / "alltoallv.json"))

@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from colltune.catalog import load
 from colltune.cli.app import app
 from colltune.core.errors import InputError
+from colltune.core.sample import Environment
 from colltune.emit.mpich_tree import format_tree
+from colltune.store.tuning import Tuning, save_tuning
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:
@@ -38,7 +40,7 @@ def test_an_error_is_shown_with_its_place_and_ends_with_1(tmp_path: Path) -> Non
     assert output.startswith(
         f"{path}:{line}: error: MPIR_Allgather_intra_recursive_doubling can be reached on 3 ranks\n"
     )
-    assert output.endswith("1 file for MPICH 5.0.2: 1 errors, 0 warnings\n")
+    assert output.endswith("1 file for MPICH 5.0.2: 1 error, 0 warnings\n")
 
 
 def test_a_warning_alone_ends_with_0(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ def test_a_warning_alone_ends_with_0(tmp_path: Path) -> None:
     path.write_bytes(file_with("allgather", {"comm_size<=8": RING, "comm_size<=4": RING, "comm_size=any": RING}))
     code, output = run(path)
     assert code == 0
-    assert "0 errors, 1 warnings" in output
+    assert "0 errors, 1 warning" in output
 
 
 def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
@@ -58,3 +60,16 @@ def test_a_version_that_no_catalogue_has_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"{}")
     result = CliRunner().invoke(app, ["lint", str(tmp_path / "a.json"), "--mpi-version", "3.2"])
     assert isinstance(result.exception, InputError)
+
+
+def test_a_tuning_directory_is_linted_file_by_file(tmp_path: Path) -> None:
+    environment = Environment("mpich", "5.0.2", "abc", "a machine", 1, 4, "single")
+    files = {"mpich/a.json": file_with("allgather", DOUBLING), "mpich/b.json": file_with("allgather", RING)}
+    save_tuning(tmp_path / "tuned", Tuning(environment, {}, {**files, "live/rules": b"x"}, {}, {}))
+    code, output = run(tmp_path / "tuned")
+    assert code == 1
+    assert f"{tmp_path}/tuned/mpich/a.json:" in output
+    assert "2 files for MPICH 5.0.2" in output
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="is a directory and holds no tuning"):
+        run(tmp_path / "empty")

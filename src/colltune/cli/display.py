@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from colltune.campaign import Progress as Step
 from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
+from colltune.cli.hints import run_command
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.report.story import provisional_text, untried_text
 from colltune.report.tables import Gain, gains_table
@@ -157,7 +158,8 @@ class Display:
             )
             return
         if kept or not result.outcome.interrupted:
-            say(f"Run your application with: colltune run {out} -- mpiexec -n {_ranks(result)} ./app", markup=False)
+            mpiexec = result.tuning.environment.facts.get("mpiexec", "")
+            say(f"Run your application with: {run_command(out, mpiexec, _ranks(result))}", markup=False)
 
 
 def _ranks(result: TuneResult) -> int:

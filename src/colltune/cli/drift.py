@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.cli.hints import colltune_command
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def drift(
         console.print(text, markup=False)
     lost = [name for name, why in found.verdicts.items() if why]
     if lost:
-        console.print(f"Tune again: colltune tune {' '.join(lost)} --out {tuned}", markup=False)
+        console.print(f"Tune again: {colltune_command('tune', *lost, '--out', tuned)}", markup=False)
     raise typer.Exit(1 if lost else 0)
 
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from colltune.cli.hints import colltune_command
+
 _Machine = Annotated[
     Path | None, typer.Option("--machine", help="A record that `colltune gather` made. Default: this node.")
 ]
@@ -49,4 +51,5 @@ def gather(
 
     recorded = record(RunningMachine())
     save_record(recorded, out)
-    typer.echo(f"{len(recorded.files)} files of this node are in {out}; see them by: colltune features --machine {out}")
+    command = colltune_command("features", "--machine", out)
+    typer.echo(f"{len(recorded.files)} files of this node are in {out}; see them by: {command}")

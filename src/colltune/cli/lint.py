@@ -22,7 +22,8 @@ def lint(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Selection files of MPICH (JSON), or files of rules for Open MPI's coll/tuned, of any origin.",
+            help="Selection files of MPICH (JSON), or files of rules for Open MPI's coll/tuned, of any origin; or"
+            " directories that `colltune tune` wrote.",
             show_default=False,
         ),
     ],
@@ -40,7 +41,7 @@ def lint(
     from colltune.core.units import format_count
     from colltune.emit.lint_check import Severity, format_check
 
-    contents = {str(path): _read(path) for path in files}
+    contents = {str(path): _read(path) for given in files for path in _files_of(given)}
     library = _library_of(contents)
     installation = None
     if mpi_version is None or (fix and library == "mpich"):
@@ -63,6 +64,25 @@ def lint(
             _fix(at_fault, version, installation)
     if errors:
         raise typer.Exit(1)
+
+
+def _files_of(given: Path) -> list[Path]:
+    """``given``; of a tuning directory, the selection files in it. Raises InputError for any other directory."""
+    from colltune.core.errors import InputError
+
+    if not given.is_dir():
+        return [given]
+    from colltune.store.tuning import MANIFEST, load_tuning
+
+    if not (given / MANIFEST).is_file():
+        raise InputError(f"{given} is a directory and holds no tuning", "Name its selection files, or a tuning")
+    tuning = load_tuning(given)
+    found = [given / name for name in tuning.files if Path(name).parts[0] == tuning.environment.mpi]
+    if not found:
+        raise InputError(
+            f"{given} holds no selection file: the library's own choice stands everywhere", "There is nothing to lint"
+        )
+    return found
 
 
 def _library_of(contents: dict[str, bytes]) -> str:

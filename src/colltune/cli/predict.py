@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.cli.hints import run_command
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def predict(
     tuned = existing_tuning(out, bench.environment)
     if tuned is not None:
         typer.echo(f"{out} was tuned on this machine, which is better than any prediction: it stays as it is.")
-        typer.echo(f"Run your application with: colltune run {out} -- mpiexec ./app")
+        typer.echo(f"Run your application with: {run_command(out, str(bench.installation.mpiexec))}")
         return
     result = run_predict(bench, known, hardware, largest, collectives or ())
     save_tuning(out, result.tuning)
@@ -92,4 +93,5 @@ def _show(result: PredictResult, out: Path) -> None:
     typer.echo(
         "Nothing was measured or proven. `colltune verify` compares it with the default; `colltune tune` proves."
     )
-    typer.echo(f"Run your application with: colltune run {out} -- mpiexec ./app")
+    mpiexec = result.tuning.environment.facts.get("mpiexec", "")
+    typer.echo(f"Run your application with: {run_command(out, mpiexec)}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colltune.cli.console import make_console
+from colltune.cli.hints import colltune_command
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
 from colltune.profile.application import Calls, Profile
@@ -29,7 +30,7 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     if rows:
         console.print(_table(profile, rows[: _BRIEF if brief else len(rows)]))
     if brief and len(rows) > _BRIEF:
-        console.print(f"and {len(rows) - _BRIEF} more: colltune profile show {path}", markup=False)
+        console.print(f"and {len(rows) - _BRIEF} more: {colltune_command('profile', 'show', path)}", markup=False)
     if profile.lost_calls:
         console.print(f"{profile.lost_calls} calls of kinds that the table had no room for are not in it.")
     benefit = benefit_of(profile)
@@ -37,7 +38,9 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     if not brief:
         console.print(_notes(profile, benefit.waiting))
     if benefit.tunable >= 0.01:
-        console.print(f"Tune for it with: colltune tune --profile {path} --runtime 2h", markup=False)
+        console.print(
+            f"Tune for it with: {colltune_command('tune', '--profile', path, '--runtime', '2h')}", markup=False
+        )
 
 
 def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:

@@ -44,7 +44,9 @@ def run(
     via: Via = "file",
     alltoallv: Annotated[
         Path | None,
-        typer.Option(help="A table of `tune alltoallv` for MPI_Alltoallv; the directory may then be left out."),
+        typer.Option(
+            help="Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out."
+        ),
     ] = None,
 ) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
@@ -133,6 +135,7 @@ def with_alltoallv(
     from colltune.mpi.installation import Library
     from colltune.native_build import build_library, cache_directory
 
+    table = _table_in(table)
     load_table(table)
     launcher = command[0] if is_launcher(command[0]) else None
     installation = find_mpi(launcher, environment)
@@ -142,6 +145,13 @@ def with_alltoallv(
     if installation.library is Library.OPENMPI and launcher is not None:  # it hands on only what it is told to
         return [command[0], "-x", "LD_PRELOAD", "-x", "COLLTUNE_ALLTOALLV", *command[1:]], made
     return list(command), made
+
+
+def _table_in(given: Path) -> Path:
+    """``given``, or the table in it where that is a directory which `colltune tune alltoallv` wrote."""
+    from colltune.alltoallv_tuner import TABLE
+
+    return given / TABLE if given.is_dir() else given
 
 
 def _split(arguments: Sequence[str]) -> tuple[set[str], str, list[str]]:

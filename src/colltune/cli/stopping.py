@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 from collections.abc import Sequence
 
+from colltune.cli.hints import colltune_command
 from colltune.core.stop import StopRequest
 
 
 def go_on_command(arguments: Sequence[str]) -> str:
     """The command that goes on where `colltune` with ``arguments`` was cut off."""
     resumed = [] if "--resume" in arguments else ["--resume"]
-    return shlex.join(["colltune", *arguments, *resumed])
+    return colltune_command(*arguments, *resumed)
 
 
 def heed_scheduler() -> StopRequest:

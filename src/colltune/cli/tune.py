@@ -97,6 +97,10 @@ def tune(
     alltoallv = only_alltoallv(collectives or []) and not simulate
     if not alltoallv:
         parse_collectives(collectives or [])  # a slip of the fingers is said before MPI starts
+    else:
+        from colltune.cli.tune_alltoallv import refuse_other_options
+
+        refuse_other_options(context)
     began_s = time.monotonic()
     if gate not in ("on", "off"):
         raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from colltune.cli.hints import run_alltoallv_command
+from colltune.core.errors import InputError
 from colltune.core.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
@@ -15,6 +17,23 @@ if TYPE_CHECKING:
     from colltune.workbench import MachineOptions
 
 _LARGEST = 16384  # bytes: larger blocks go straight to their destinations by any algorithm
+
+
+# Options of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
+_OTHERS = ("profile", "runtime", "check", "min_size", "gate", "reproducible", "topology", "prior")
+
+
+def refuse_other_options(context: typer.Context) -> None:
+    """Raises InputError for options of `tune` that would be without effect here."""
+    given = [name for name in _OTHERS if _is_given(context, name)]
+    if given:
+        names = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise InputError(f"{names} cannot be used with `tune alltoallv`", "Leave it out; --help says what there is")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def tune_alltoallv_here(
@@ -28,10 +47,10 @@ def tune_alltoallv_here(
     typer.echo(f"{bench.environment.mpi} {bench.environment.mpi_version}, {bench.nodes} x {bench.ppn} ranks")
     largest = min(largest, _LARGEST)
     result = tune_alltoallv(bench, out, largest, budget_s, seed, lambda text: typer.echo(f"{text} ..."), resume=resume)
-    _show(result)
+    _show(result, str(bench.installation.mpiexec))
 
 
-def _show(result: AlltoallvResult) -> None:
+def _show(result: AlltoallvResult, mpiexec: str) -> None:
     from colltune.alltoallv.table import FILLS
     from colltune.verify.gate import THRESHOLD, Verdict
 
@@ -49,4 +68,4 @@ def _show(result: AlltoallvResult) -> None:
         f"{format_count(len(result.outcome.samples), 'measurement')} in {format_duration(result.outcome.elapsed_s)}"
     )
     if result.rules:
-        typer.echo(f"Run your application with: colltune run --alltoallv {result.table} -- mpiexec ./app")
+        typer.echo(f"Run your application with: {run_alltoallv_command(result.table, mpiexec)}")

@@ -1,0 +1,42 @@
+"""Commands that are printed for the reader to type: they work as they stand."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+
+def colltune_command(*words: object) -> str:
+    """``colltune WORDS``, quoted for a shell; with the place of colltune where it is not on PATH."""
+    return shlex.join([_program(), *map(str, words)])
+
+
+def run_command(tuned: object, mpiexec: str = "", ranks: int = 0) -> str:
+    """How to run an application with ``tuned``; ``mpiexec`` is that of the tuning, ``ranks`` 0 leaves them out."""
+    return colltune_command("run", tuned, "--", *_launcher(mpiexec, ranks), "./app")
+
+
+def run_alltoallv_command(table: object, mpiexec: str = "") -> str:
+    """The same with a table for MPI_Alltoallv."""
+    return colltune_command("run", "--alltoallv", table, "--", *_launcher(mpiexec, 0), "./app")
+
+
+def _launcher(mpiexec: str, ranks: int) -> list[str]:
+    return [_shortest(mpiexec), *(["-n", str(ranks)] if ranks else [])]
+
+
+def _shortest(mpiexec: str) -> str:
+    """Plain ``mpiexec`` where that starts the same: `colltune run` finds it where PATH has none."""
+    there = shutil.which("mpiexec")
+    if not mpiexec or there is None or Path(there).resolve() == Path(mpiexec).resolve():
+        return "mpiexec"
+    return mpiexec
+
+
+def _program() -> str:
+    there, beside = shutil.which("colltune"), Path(sys.executable).parent / "colltune"
+    return (
+        str(beside) if beside.is_file() and (there is None or Path(there).resolve() != beside.resolve()) else "colltune"
+    )
