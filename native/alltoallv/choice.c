@@ -40,9 +40,8 @@ bool ct_choice_agrees(const ct_alltoallv_choice *normal)
            normal->algorithm == CT_ALLTOALLV_HIEATA;
 }
 
-int ct_run(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *normal, ct_statistic *statistic)
+static int ct__run(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *normal, ct_statistic *statistic)
 {
-    CT_TRY(ct_block_copy_own(x, team->rank, team->comm));
     switch (normal->algorithm) {
     case CT_ALLTOALLV_LINEAR:
         return ct_linear(team, x, normal->batch);
@@ -57,4 +56,12 @@ int ct_run(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *norma
         return ct_hieata(team, x, normal, statistic);
     }
     return MPI_ERR_ARG;
+}
+
+/* A block that is too long for its room is this rank's error: the others get theirs all the same. */
+int ct_run(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *normal, ct_statistic *statistic)
+{
+    team->calls++;
+    int own = ct_block_copy_own(x, team->rank, team->comm), code = ct__run(team, x, normal, statistic);
+    return code == MPI_SUCCESS ? own : code;
 }

@@ -98,6 +98,8 @@ int ct_block_copy_own(const ct_exchange *x, int rank, MPI_Comm comm)
     if (bytes == 0)
         return MPI_SUCCESS;
     if (x->send.plain && x->receive.plain) {
+        if (bytes > ct_side_bytes(&x->receive, rank))
+            return MPI_ERR_TRUNCATE;
         ct_copy_data(ct_side_at(&x->receive, rank), ct_side_at(&x->send, rank), bytes);
         ct_charge(1, bytes);
         return MPI_SUCCESS;
@@ -105,7 +107,24 @@ int ct_block_copy_own(const ct_exchange *x, int rank, MPI_Comm comm)
     MPI_Request requests[2];
     CT_TRY(ct_block_receive(&x->receive, rank, rank, TAG, comm, &requests[0]));
     CT_TRY(ct_block_send(&x->send, rank, rank, TAG, comm, &requests[1]));
-    return PMPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    return ct_wait_all(2, requests, NULL);
+}
+
+int ct_wait_all(int count, MPI_Request *requests, MPI_Status *statuses)
+{
+#ifdef CT_SIMULATED
+    (void)statuses;
+    return PMPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+#else
+    int failed = MPI_SUCCESS;
+    for (int i = 0; i < count; i++) {
+        int code = PMPI_Wait(&requests[i], statuses == NULL ? MPI_STATUS_IGNORE : &statuses[i]);
+        ct_keep_first(&failed, code);
+        if (statuses != NULL)
+            statuses[i].MPI_ERROR = code;
+    }
+    return failed;
+#endif
 }
 
 int ct_block_pack(const ct_side *side, int peer, char *to, MPI_Comm comm)
@@ -121,17 +140,27 @@ int ct_block_pack(const ct_side *side, int peer, char *to, MPI_Comm comm)
     return PMPI_Pack(ct_side_at(side, peer), (int)ct_side_count(side, peer), ct_side_type(side, peer), to, (int)bytes, &position, comm);
 }
 
-int ct_block_unpack(const ct_side *side, int peer, const char *from, MPI_Comm comm)
+int ct_block_unpack(const ct_side *side, int peer, const char *from, int64_t bytes, int me, MPI_Comm comm)
 {
-    int64_t bytes = ct_side_bytes(side, peer);
+    enum { TAG = 2 };
+    int64_t room = ct_side_bytes(side, peer);
+    if (bytes > room)
+        return MPI_ERR_TRUNCATE;
     if (bytes == 0)
         return MPI_SUCCESS;
     if (side->plain) {
         ct_copy_data(ct_side_at(side, peer), from, bytes);
         return MPI_SUCCESS;
     }
-    int position = 0;
-    return PMPI_Unpack(from, (int)bytes, &position, ct_side_at(side, peer), (int)ct_side_count(side, peer), ct_side_type(side, peer), comm);
+    if (bytes == room) {
+        int position = 0;
+        return PMPI_Unpack(from, (int)bytes, &position, ct_side_at(side, peer), (int)ct_side_count(side, peer),
+                           ct_side_type(side, peer), comm);
+    }
+    MPI_Request requests[2]; /* it may end inside an element: a message knows how */
+    CT_TRY(ct_block_receive(side, peer, me, TAG, comm, &requests[0]));
+    CT_TRY(PMPI_Isend(from, (int)bytes, MPI_PACKED, me, TAG, comm, &requests[1]));
+    return ct_wait_all(2, requests, NULL);
 }
 
 /* Bytes to all ranks, or from them, and how many of the blocks are empty. */

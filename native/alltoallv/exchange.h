@@ -19,6 +19,13 @@
             return ct_code_;       \
     } while (0)
 
+/* Where one error must not keep the other ranks waiting. */
+static inline void ct_keep_first(int *kept, int code)
+{
+    if (*kept == MPI_SUCCESS)
+        *kept = code;
+}
+
 /* Blocks of one direction. */
 typedef struct {
     char *base;
@@ -73,9 +80,15 @@ int ct_block_send(const ct_side *side, int block, int peer, int tag, MPI_Comm co
 int ct_block_receive(const ct_side *side, int block, int peer, int tag, MPI_Comm comm, MPI_Request *request);
 int ct_block_copy_own(const ct_exchange *x, int rank, MPI_Comm comm);
 
-/* A block to and from its packed form of ct_side_bytes bytes; blocks of less than 2 GiB. */
+/* A block to its packed form of ct_side_bytes bytes; blocks of less than 2 GiB. */
 int ct_block_pack(const ct_side *side, int peer, char *to, MPI_Comm comm);
-int ct_block_unpack(const ct_side *side, int peer, const char *from, MPI_Comm comm);
+/* A block from the packed form that came. It may be shorter than there is room for; a longer one is an error, and nothing is
+ * written. `me`: this rank in `comm`. */
+int ct_block_unpack(const ct_side *side, int peer, const char *from, int64_t bytes, int me, MPI_Comm comm);
+
+/* Waits for all, and returns the first error of any. One by one: an error of MPI_Waitall may come to the handler of another
+ * communicator than that of the requests (MPICH). `statuses`: room for as many, each with its MPI_ERROR; or NULL. */
+int ct_wait_all(int count, MPI_Request *requests, MPI_Status *statuses);
 
 /* This rank's part of the statistic. */
 ct_statistic ct_exchange_statistic(const ct_exchange *x, int rank, int size);

@@ -4,33 +4,34 @@
 #include <stdlib.h>
 
 /* The first block of each parcel is for this rank. */
-static int ct__unpack_own(ct_hieata_call *c)
+static void ct__unpack_own(ct_hieata_call *c)
 {
     ct_steps *s = &c->steps;
     int64_t moved = 0;
     for (int source = 0; source < s->size; source++) {
         if (source == s->me)
             continue;
-        int64_t bytes = s->home[source].sizes[0];
-        if (bytes > 0)
-            CT_TRY(ct_block_unpack(&s->x->receive, ct_steps_rank(s, source), s->home[source].data, s->team->comm));
+        uint16_t told = s->home[source].sizes[0];
+        int64_t bytes = ct_told_bytes(told);
+        ct_keep_first(&s->failed, ct_steps_take(s, ct_steps_rank(s, source), told, s->home[source].data));
         c->eaten[source] = bytes;
         moved += bytes;
     }
     ct_charge(s->size, moved);
-    return MPI_SUCCESS;
 }
 
 static int ct__run(ct_hieata_call *c, const ct_alltoallv_choice *choice)
 {
     ct_direct direct;
+    c->steps.direct = &direct;
     CT_TRY(ct_direct_begin(c->steps.team, c->steps.x, c->steps.forwarded_most, &direct));
     CT_TRY(ct_steps_run(&c->steps));
-    CT_TRY(ct__unpack_own(c));
+    ct__unpack_own(c);
     CT_TRY(ct_hieata_between(c, choice->batch, choice->algorithm == CT_ALLTOALLV_HIEATA_STAGGERED));
     for (int source = 0; source < c->steps.size; source++)
         ct_parcel_drop(&c->steps.team->pool, &c->steps.home[source]);
-    return ct_direct_end(&direct);
+    CT_TRY(ct_direct_end(&direct));
+    return c->steps.failed;
 }
 
 ct_steps ct_hieata_steps(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice)

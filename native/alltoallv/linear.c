@@ -20,13 +20,15 @@ static int ct__post(ct_team *team, const ct_exchange *x, int offset, MPI_Request
 
 static int ct__window(ct_team *team, const ct_exchange *x, int batch, MPI_Request *requests)
 {
+    int failed = MPI_SUCCESS; /* of a block that is longer than its room: the others go on */
     for (int offset = 1; offset < team->size; offset++) {
         MPI_Request *pair = &requests[2 * ((offset - 1) % batch)];
         if (offset > batch && (pair[0] != MPI_REQUEST_NULL || pair[1] != MPI_REQUEST_NULL))
-            CT_TRY(PMPI_Waitall(2, pair, MPI_STATUSES_IGNORE));
+            ct_keep_first(&failed, ct_wait_all(2, pair, NULL));
         CT_TRY(ct__post(team, x, offset, pair));
     }
-    return PMPI_Waitall(2 * batch, requests, MPI_STATUSES_IGNORE);
+    ct_keep_first(&failed, ct_wait_all(2 * batch, requests, NULL));
+    return failed;
 }
 
 int ct_linear(ct_team *team, const ct_exchange *x, int batch)
@@ -36,9 +38,7 @@ int ct_linear(ct_team *team, const ct_exchange *x, int batch)
     if (batch <= 0 || batch > team->size - 1)
         batch = team->size - 1;
     MPI_Request *requests = malloc(sizeof *requests * 2 * (size_t)batch);
-    if (requests == NULL)
-        return MPI_ERR_NO_MEM;
-    int code = ct__window(team, x, batch, requests);
+    int code = requests ? ct__window(team, x, batch, requests) : MPI_ERR_NO_MEM;
     free(requests);
     return code;
 }

@@ -15,13 +15,14 @@ int ct_parata_flat(ct_team *team, const ct_exchange *x, const ct_alltoallv_choic
     if (steps.slots == NULL)
         return MPI_ERR_NO_MEM;
     ct_direct direct;
+    steps.direct = &direct;
     int code = ct_direct_begin(team, x, most, &direct);
     if (code == MPI_SUCCESS)
         code = ct_steps_run(&steps);
     if (code == MPI_SUCCESS)
         code = ct_direct_end(&direct);
     free(steps.slots);
-    return code;
+    return code == MPI_SUCCESS ? steps.failed : code;
 }
 
 int ct_parata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, ct_statistic *statistic)

@@ -92,7 +92,7 @@ static int ct__exchange(ct_steps *s, ct__set *set)
             CT_TRY(ct__receive_blocks(s, &set->moves[i]));
         }
     }
-    CT_TRY(PMPI_Waitall(2 * set->count, set->requests, MPI_STATUSES_IGNORE));
+    CT_TRY(ct_wait_all(2 * set->count, set->requests, NULL));
     for (int i = 0; i < set->count; i++) {
         ct__move *move = &set->moves[i];
         ct_pool_give(&s->team->pool, move->out);

@@ -5,8 +5,8 @@
  * position me + z d, and a slot keeps its number there. So before round x slot o of position q holds the parcel from
  * q - (o mod d) to q + (o - o mod d): it is untouched where o mod d = 0, and at home after a step where o < radix d.
  *
- * A message: the statistic, the sizes of its blocks (16 bits each), the blocks. Sizes of parcels that arrive at home are
- * left out where the receiver knows them. In two-phase form, the blocks are a message of their own. */
+ * A message: the statistic, the sizes of its blocks (16 bits each), the blocks. The receiver goes by these sizes alone, and not by
+ * its own counts: it may have room for more than it is sent. In two-phase form, the blocks are a message of their own. */
 #ifndef CT_STEPS_H
 #define CT_STEPS_H
 
@@ -32,7 +32,12 @@ typedef struct {
     ct_parcel *slots; /* [size] */
     ct_parcel *home;  /* [size] by source position, where lists are in use; else blocks go to the user's buffer */
     ct_statistic *statistic;
+    ct_direct *direct; /* the larger blocks */
+    int failed;        /* the first error of a block that came home; the blocks of others go on */
 } ct_steps;
+
+/* In place of a size: this block is larger than forwarded_most, and goes straight to its destination. */
+enum { CT_STRAIGHT = UINT16_MAX };
 
 int ct_steps_run(ct_steps *steps);
 
@@ -47,6 +52,16 @@ static inline int64_t ct_forwarded(const ct_side *side, int peer, int64_t most)
     int64_t bytes = ct_side_bytes(side, peer);
     return bytes > most ? 0 : bytes;
 }
+
+/* The same as it is told. */
+static inline uint16_t ct_told(const ct_side *side, int peer, int64_t most)
+{
+    int64_t bytes = ct_side_bytes(side, peer);
+    return bytes > most ? CT_STRAIGHT : (uint16_t)bytes;
+}
+static inline int64_t ct_told_bytes(uint16_t told) { return told == CT_STRAIGHT ? 0 : told; }
+/* A block from `source` (a rank) that is told of here, at home. */
+int ct_steps_take(ct_steps *s, int source, uint16_t told, const char *from);
 
 /* Lets go of a parcel; its message goes back when nothing else points into it. */
 void ct_parcel_drop(ct_pool *pool, ct_parcel *parcel);
@@ -70,10 +85,6 @@ static inline int64_t ct_step_next(const ct_steps *s, ct_step step, int64_t slot
 }
 /* Whether a slot of this step is at home once moved. */
 static inline bool ct_step_lands(const ct_steps *s, ct_step step, int64_t slot) { return slot < s->radix * step.distance; }
-static inline bool ct_step_has_sizes(const ct_steps *s, ct_step step, int64_t slot)
-{
-    return s->list_first != NULL || !ct_step_lands(s, step, slot);
-}
 /* Whether a slot that leaves in this step has never moved: it is in the user's buffer. */
 static inline bool ct_step_fresh(ct_step step, int64_t slot) { return slot % step.distance == 0; }
 /* Where a slot of this step goes in the end: seen from its sender (before the step), or its receiver (after it). */
@@ -88,7 +99,7 @@ static inline int64_t ct_sizes_sum(const uint16_t *sizes, int length)
 {
     int64_t bytes = 0;
     for (int i = 0; i < length; i++)
-        bytes += sizes[i];
+        bytes += ct_told_bytes(sizes[i]);
     return bytes;
 }
 /* Digits of a round that there are: positions beyond `size` are not. */

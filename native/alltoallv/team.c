@@ -137,7 +137,7 @@ int64_t ct_team_forwarded_most(const ct_team *team, const ct_alltoallv_choice *c
         blocks = team->size;
     int64_t most = CT_TEAM_MEMORY / (3 * blocks);
     int64_t asked = choice->direct_above > 0 ? choice->direct_above : CT_ALLTOALLV_DIRECT_ABOVE;
-    if (most > UINT16_MAX) /* sizes travel as 16-bit numbers */
-        most = UINT16_MAX;
+    if (most >= UINT16_MAX) /* sizes travel as 16-bit numbers, and the largest says something else */
+        most = UINT16_MAX - 1;
     return asked < most ? asked : most;
 }

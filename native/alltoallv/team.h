@@ -31,6 +31,7 @@ typedef struct {
     int *first;                   /* [node_count + 1] into member */
     int *member;                  /* [size] ranks node by node, ascending */
     ct_pool pool;
+    unsigned calls; /* exchanges so far, on all ranks alike */
     void *plan; /* hieata_plan.c's lists of destinations, made at first use */
 } ct_team;
 

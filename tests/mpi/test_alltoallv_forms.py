@@ -121,6 +121,16 @@ def test_a_rank_whose_call_is_faulty_alone_may_make_it_again(kit: Kit, tmp_path:
     assert list(map(int, lines[0][1:])) == [_CALLS, 0, _CALLS, 0]
 
 
+@pytest.mark.parametrize("size", ["24", "6000"])  # forwarded, and straight
+@pytest.mark.parametrize("algorithm", ["linear", "pairwise", "bruck", "parata", "hieata", "hieata_staggered"])
+def test_a_block_that_is_cut_off_is_an_error_of_its_receiver_alone(
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, size: str
+) -> None:
+    monkeypatch.setenv("COLLTUNE_ALLTOALLV_NODE", "2")
+    lines = kit.ran(kit.compiled("alltoallv_guest.c"), _RANKS, _by(tmp_path, algorithm), "short", size)
+    assert list(map(int, lines[0][1:])) == [_CALLS, 0, 0]
+
+
 def test_a_forgotten_buffer_is_the_librarys_error(kit: Kit, tmp_path: Path) -> None:
     if kit.openmpi:
         pytest.skip("Open MPI does not look at buffers")

@@ -6,6 +6,8 @@
  *     alltoallv_guest type|uncommitted|negative|buffer   on all ranks: handler calls, those on another communicator, calls for
  *                                     which it got the class of the fault, results that were wrong afterwards
  *     alltoallv_guest lone            the last rank alone, which then makes the call as it should be
+ *     alltoallv_guest short BYTES     the first rank has room for one byte less than the last one sends it, of BYTES: calls that were an
+ *                                     error there, and elsewhere, results that were wrong afterwards
  *
  * Link with -rdynamic: what is preloaded calls our PMPI_Comm_create. */
 #define _GNU_SOURCE
@@ -109,6 +111,22 @@ static void report(const char *name, const int *figures, int count)
     }
 }
 
+/* Blocks of so many bytes between all; on the first rank one byte of the last one's block has no room. */
+static int is_cut_off(int bytes)
+{
+    int all[MOST], room[MOST], at[MOST];
+    char *from = malloc((size_t)(bytes * size)), *to = malloc((size_t)(bytes * size));
+    for (int i = 0; i < size; i++)
+        all[i] = room[i] = bytes, at[i] = bytes * i;
+    memset(from, rank, (size_t)(bytes * size));
+    if (rank == 0)
+        room[size - 1]--;
+    last_class = MPI_SUCCESS;
+    MPI_Alltoallv(from, all, at, MPI_BYTE, to, room, at, MPI_BYTE, comm);
+    free(from), free(to);
+    return last_class != MPI_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Errhandler handler;
@@ -134,16 +152,24 @@ int main(int argc, char **argv)
     for (int call = 0; call < CALLS; call++) {
         if (strcmp(how, "lone") == 0 && rank == size - 1)
             expected += failed(call % 2 ? "negative" : "type", uncommitted);
-        else if (strcmp(how, "lone") != 0 && strcmp(how, "attributes") != 0)
+        else if (strcmp(how, "lone") != 0 && strcmp(how, "attributes") != 0 && strcmp(how, "short") != 0)
             expected += failed(how, uncommitted);
         bad += wrong_after_a_right_call();
+    }
+    if (strcmp(how, "short") == 0) {
+        int here = 0;
+        for (int call = 0; call < CALLS; call++) { /* the table is in force by now */
+            here += is_cut_off(atoi(argv[2]));
+            bad += wrong_after_a_right_call();
+        }
+        report(how, (int[]){rank == 0 ? here : 0, rank == 0 ? 0 : here, bad}, 3);
     }
     MPI_Comm_free(&comm);
     MPI_Errhandler_free(&handler);
     MPI_Type_free(&uncommitted);
     if (strcmp(how, "attributes") == 0)
         report(how, (int[]){copies, deletes, inheriting, handled, bad}, 5);
-    else
+    else if (strcmp(how, "short") != 0)
         report(how, (int[]){handled, elsewhere, expected, bad}, 4);
     MPI_Finalize();
     return 0;

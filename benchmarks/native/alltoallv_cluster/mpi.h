@@ -14,7 +14,7 @@ typedef struct {
     int bytes;
 } MPI_Status;
 
-enum { MPI_SUCCESS = 0, MPI_ERR_ARG = 12, MPI_ERR_NO_MEM = 34 };
+enum { MPI_SUCCESS = 0, MPI_ERR_ARG = 12, MPI_ERR_TRUNCATE = 14, MPI_ERR_NO_MEM = 34 };
 enum { MPI_COMM_NULL, MPI_COMM_WORLD };
 enum { MPI_BYTE, MPI_PACKED, MPI_INT };
 enum { MPI_COMBINER_NAMED = 1, MPI_MAX_PROCESSOR_NAME = 128, MPI_MIN = 1 };
