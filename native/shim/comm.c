@@ -1,7 +1,9 @@
 /* What is known of communicators, kept by handle.
  *
  * Looking one up takes no lock: a table of atomic handles with linear probing. Entries are made and taken away under
- * a lock, at a communicator's first collective call and when it is freed (an attribute's delete function tells). */
+ * a lock, at a communicator's first collective call and when it is freed (an attribute's delete function tells). A table
+ * that is half full is followed by one of twice the size: a rank that knew of some communicators only would do other
+ * things in their calls than the rest. */
 #include "shim.h"
 
 #include <pthread.h>
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CT__SLOTS = 1 << 12, CT__MOST = CT__SLOTS / 2, CT__GENERATIONS = 1 << 14 };
+enum { CT__FIRST_SLOTS = 1 << 12, CT__GENERATIONS = 1 << 14 };
 
 /* `comm` NULL: never used. A freed communicator leaves its slot with a handle that no other has, so that probing goes
  * on past it, and the slot is used again. */
@@ -18,17 +20,26 @@ typedef struct {
     _Atomic(ct_comm *) comm;
 } ct__slot;
 
-static ct__slot ct__slots[CT__SLOTS];
-static int ct__used;
+typedef struct {
+    unsigned count; /* of slots */
+    ct__slot *slots;
+} ct__table;
+
+static ct__slot ct__first_slots[CT__FIRST_SLOTS];
+static ct__table ct__first = {CT__FIRST_SLOTS, ct__first_slots};
+/* Tables before the present one stay: a thread may be looking into them. All together are as large as the present one. */
+static _Atomic(ct__table *) ct__present = &ct__first;
+/* Under the lock: */
+static unsigned ct__used;
 static uint16_t ct__generations[CT__GENERATIONS];
 static pthread_mutex_t ct__lock = PTHREAD_MUTEX_INITIALIZER;
 static int ct__keyval = MPI_KEYVAL_INVALID;
 
-static unsigned ct__hash(MPI_Comm handle)
+static unsigned ct__hash(const ct__table *table, MPI_Comm handle)
 {
     uint64_t bits = 0;
     memcpy(&bits, &handle, sizeof handle);
-    return (unsigned)((bits * 0x9e3779b97f4a7c15ULL) >> 40) % CT__SLOTS;
+    return (unsigned)((bits * 0x9e3779b97f4a7c15ULL) >> 40) % table->count;
 }
 
 static int ct__freed(MPI_Comm handle, int keyval, void *value, void *extra)
@@ -36,9 +47,10 @@ static int ct__freed(MPI_Comm handle, int keyval, void *value, void *extra)
     (void)keyval, (void)extra, (void)handle;
     ct_comm *comm = value;
     pthread_mutex_lock(&ct__lock);
-    for (unsigned i = 0, at = ct__hash(comm->handle); i < CT__SLOTS; i++, at = (at + 1) % CT__SLOTS)
-        if (atomic_load(&ct__slots[at].comm) == comm) {
-            atomic_store(&ct__slots[at].handle, MPI_COMM_NULL);
+    ct__table *table = atomic_load(&ct__present);
+    for (unsigned i = 0, at = ct__hash(table, comm->handle); i < table->count; i++, at = (at + 1) % table->count)
+        if (atomic_load(&table->slots[at].comm) == comm) {
+            atomic_store(&table->slots[at].handle, MPI_COMM_NULL);
             ct__used--;
             break;
         }
@@ -76,8 +88,10 @@ static bool ct__place(ct_comm *comm, const int *ranks)
         }
     }
     /* Communicators of the same members, one after the other, are told apart by counting them. */
-    uint16_t *generation = &ct__generations[comm->identity % CT__GENERATIONS];
-    comm->identity = ct__mix(comm->identity, (*generation)++);
+    pthread_mutex_lock(&ct__lock);
+    uint16_t generation = ct__generations[comm->identity % CT__GENERATIONS]++;
+    pthread_mutex_unlock(&ct__lock);
+    comm->identity = ct__mix(comm->identity, generation);
     int fewest = comm->size;
     for (int i = 0; i < ct_job.nodes && all; i++) {
         comm->nodes += members[i] > 0;
@@ -120,11 +134,42 @@ static ct_comm *ct__look(MPI_Comm handle)
     return comm;
 }
 
+static void ct__put(ct__table *table, MPI_Comm handle, ct_comm *comm)
+{
+    unsigned at = ct__hash(table, handle);
+    while (atomic_load(&table->slots[at].comm) != NULL && atomic_load(&table->slots[at].handle) != MPI_COMM_NULL)
+        at = (at + 1) % table->count;
+    /* The slot may be one of a freed communicator: a thread that sees the handle must see the new entry. */
+    atomic_store(&table->slots[at].comm, comm);
+    atomic_store_explicit(&table->slots[at].handle, handle, memory_order_release);
+}
+
+/* Room for one more, under the lock. */
+static bool ct__make_room(void)
+{
+    ct__table *old = atomic_load(&ct__present);
+    if (ct__used < old->count / 2)
+        return true;
+    ct__table *table = malloc(sizeof *table);
+    ct__slot *slots = calloc(2 * (size_t)old->count, sizeof *slots);
+    if (table == NULL || slots == NULL) {
+        free(table);
+        free(slots);
+        return ct__used < old->count - 1;
+    }
+    *table = (ct__table){2 * old->count, slots};
+    for (unsigned i = 0; i < old->count; i++) {
+        ct_comm *comm = atomic_load(&old->slots[i].comm);
+        if (comm != NULL && atomic_load(&old->slots[i].handle) != MPI_COMM_NULL)
+            ct__put(table, comm->handle, comm);
+    }
+    atomic_store(&ct__present, table);
+    return true;
+}
+
 static ct_comm *ct__insert(MPI_Comm handle)
 {
-    if (handle == MPI_COMM_NULL || ct__used >= CT__MOST)
-        return NULL;
-    ct_comm *comm = ct__look(handle);
+    ct_comm *comm = handle == MPI_COMM_NULL ? NULL : ct__look(handle);
     if (comm == NULL)
         return NULL;
     /* The attribute before the lock: MPI may hold a lock of its own when it calls ct__freed. */
@@ -133,24 +178,25 @@ static ct_comm *ct__insert(MPI_Comm handle)
         return NULL;
     }
     pthread_mutex_lock(&ct__lock);
-    unsigned at = ct__hash(handle);
-    for (unsigned i = 0; i < CT__SLOTS; i++, at = (at + 1) % CT__SLOTS)
-        if (atomic_load(&ct__slots[at].comm) == NULL || atomic_load(&ct__slots[at].handle) == MPI_COMM_NULL)
-            break;
-    atomic_store(&ct__slots[at].comm, comm);
-    atomic_store(&ct__slots[at].handle, handle);
-    ct__used++;
+    bool room = ct__make_room();
+    if (room) {
+        ct__put(atomic_load(&ct__present), handle, comm);
+        ct__used++;
+    }
     pthread_mutex_unlock(&ct__lock);
-    return comm;
+    if (!room)
+        PMPI_Comm_delete_attr(handle, ct__keyval); /* frees it */
+    return room ? comm : NULL;
 }
 
 ct_comm *ct_comm_get(MPI_Comm handle)
 {
-    unsigned at = ct__hash(handle);
-    for (unsigned i = 0; i < CT__SLOTS; i++, at = (at + 1) % CT__SLOTS) {
-        if (atomic_load_explicit(&ct__slots[at].handle, memory_order_acquire) == handle && handle != MPI_COMM_NULL)
-            return atomic_load_explicit(&ct__slots[at].comm, memory_order_relaxed);
-        if (atomic_load_explicit(&ct__slots[at].comm, memory_order_relaxed) == NULL)
+    ct__table *table = atomic_load_explicit(&ct__present, memory_order_acquire);
+    unsigned at = ct__hash(table, handle);
+    for (unsigned i = 0; i < table->count; i++, at = (at + 1) % table->count) {
+        if (atomic_load_explicit(&table->slots[at].handle, memory_order_acquire) == handle && handle != MPI_COMM_NULL)
+            return atomic_load_explicit(&table->slots[at].comm, memory_order_relaxed);
+        if (atomic_load_explicit(&table->slots[at].comm, memory_order_relaxed) == NULL)
             break;
     }
     return ct__insert(handle);
