@@ -45,13 +45,20 @@ void ct_modules_stop(void)
     ct__count = 0;
 }
 
+bool ct_modules_have_last_words(void)
+{
+    for (int i = 0; i < ct__count; i++)
+        if (ct__active[i]->die != NULL)
+            return true;
+    return false;
+}
+
+/* Changes nothing: the program may go on. */
 void ct_modules_die(const char *why)
 {
-    ct_ready = false;
     for (int i = 0; i < ct__count; i++)
         if (ct__active[i]->die != NULL)
             ct__active[i]->die(why);
-    ct__count = 0;
 }
 
 void ct_modules_comm_freed(ct_comm *comm)

@@ -246,8 +246,12 @@ static bool ct__start(void)
     return true;
 }
 
+static bool ct__written;
+
 static void ct__stop(void)
 {
+    if (ct__written) /* for an end that did not come */
+        ct_profile_unwrite(ct_job.rank);
     ct_profile.elapsed_ns = ct_now_ns() - ct_profile.started_ns;
     ct_profile_clocks(true);
     ct_profile_waiting();
@@ -260,6 +264,7 @@ static void ct__die(const char *why)
     int count = ct_profile_rows(rows);
     ct_profile_write(ct_job.rank, why, rows, count, ct_now_ns() - ct_profile.started_ns, atomic_load(&ct_profile.lost),
                      atomic_load(&ct_profile.stamps_lost));
+    ct__written = true;
 }
 
 const ct_module ct_profile_module = {

@@ -142,6 +142,8 @@ int ct_profile_rows(ct_profile_row *rows);
 /* Writes a file. `rank` < 0: of all ranks. Async-signal-safe. Returns false, with errno, if it cannot. */
 bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int count, uint64_t elapsed_ns,
                       uint64_t lost, uint64_t stamps_lost);
+/* Takes away what a rank has written before. */
+void ct_profile_unwrite(int rank);
 
 /* Gathers rows of `size` bytes up a binomial tree to rank 0. `join` makes one set of `count` rows, of two sets in a row,
  * and returns how many are left. Returns how many rows rank 0 has; 0 elsewhere. */

@@ -118,8 +118,9 @@ static void ct__name(char *name, int rank, const char *more)
 bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int count, uint64_t elapsed_ns,
                       uint64_t lost, uint64_t stamps_lost)
 {
+    /* Not on the stack: a signal's may be small. One at a time writes (signals.c). */
     static ct__out out;
-    char beside[sizeof ct_profile.path + 32], name[sizeof ct_profile.path + 32];
+    static char beside[sizeof ct_profile.path + 32], name[sizeof ct_profile.path + 32];
     ct__name(name, rank, "");
     ct__name(beside, rank, ".new");
     out = (ct__out){.file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
@@ -146,4 +147,11 @@ bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int
     ct__flush(&out);
     bool fine = close(out.file) == 0 && !out.failed;
     return fine && rename(beside, name) == 0;
+}
+
+void ct_profile_unwrite(int rank)
+{
+    static char name[sizeof ct_profile.path + 32];
+    ct__name(name, rank, "");
+    unlink(name);
 }

@@ -83,7 +83,8 @@ typedef struct {
     void (*comm_freed)(ct_comm *comm);
     /* In MPI_Finalize, while MPI still works. */
     void (*stop)(void);
-    /* The program is being ended otherwise. Only async-signal-safe functions; no MPI. `why`: MPI_Abort, SIGTERM ... */
+    /* The program is being ended otherwise. Only async-signal-safe functions; no MPI, and no change of what calls need:
+     * the program may go on. `why`: MPI_Abort, SIGTERM ... */
     void (*die)(const char *why);
 } ct_module;
 
@@ -126,13 +127,17 @@ bool ct_real_find(void);
 bool ct_modules_wanted(void);
 void ct_modules_start(void);
 void ct_modules_stop(void);
+/* Whether a module at work has a `die`. */
+bool ct_modules_have_last_words(void);
 void ct_modules_die(const char *why);
 void ct_modules_comm_freed(ct_comm *comm);
 void ct_modules_request(MPI_Request request, bool freed);
-bool ct_world_start(void);
 bool ct_comm_start(void);
 /* NULL for a communicator that cannot be looked at. */
 ct_comm *ct_comm_get(MPI_Comm comm);
+/* From MPI_Init to MPI_Finalize, if a module has something to write. */
 void ct_signals_take(void);
+void ct_signals_give_back(void);
+void ct_signals_aborted(void);
 
 #endif

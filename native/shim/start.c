@@ -146,15 +146,16 @@ static int ct__call_init_thread(int *argc, char ***argv, int required, int *prov
 
 static int ct__call_finalize(bool direct)
 {
-    if (ct_ready)
+    if (ct_ready) {
         ct_modules_stop();
+        ct_signals_give_back();
+    }
     return ct__finalize[direct]();
 }
 
 static int ct__call_abort(MPI_Comm comm, int code)
 {
-    if (ct_ready)
-        ct_modules_die("MPI_Abort");
+    ct_signals_aborted();
     return ct__abort(comm, code);
 }
 

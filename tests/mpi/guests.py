@@ -1,0 +1,80 @@
+"""Programs in which the preloaded library is a guest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from test_alltoallv_use import table
+from test_live_selector import QUIET, program
+from test_live_selector import live as live_kit
+
+from colltune.core.rules import RuleSet
+from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
+from colltune.mpi.installation import Installation, Library
+from colltune.workbench import Workbench
+
+MODULES = ("profile", "select", "alltoallv")
+_WAIT_S = 60
+
+
+@dataclass(frozen=True)
+class Guest:
+    """Programs of one MPI, and what is preloaded into them."""
+
+    bench: Workbench
+    library: Path
+    program: str
+    variables: dict[str, str]
+    profile: Path
+
+    @property
+    def openmpi(self) -> bool:
+        return self.bench.installation.library is Library.OPENMPI
+
+    def told(self, *modules: str) -> dict[str, str]:
+        """The variables that put ``modules`` at work."""
+        names = {"profile": "COLLTUNE_PROFILE", "select": "COLLTUNE_SELECT", "alltoallv": "COLLTUNE_ALLTOALLV"}
+        return {"LD_PRELOAD": str(self.library), **{names[one]: self.variables[names[one]] for one in modules}}
+
+    def without_profile(self) -> Guest:
+        """Itself, once what an earlier launch wrote is gone."""
+        for file in self.profile.parent.glob(self.profile.name + ".*"):
+            file.unlink()
+        return self
+
+    def launch(self, arguments: Sequence[str], told: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        more = ["--oversubscribe", "--bind-to", "none"] if self.openmpi else []
+        more += [w for k, v in told.items() for w in (("-x", f"{k}={v}") if self.openmpi else ("-genv", k, v))]
+        environment = {**os.environ, **QUIET, "OMPI_MCA_mpi_yield_when_idle": "1"}
+        command = [str(self.bench.installation.mpiexec), *more, *arguments]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=_WAIT_S, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def ends_well(self, arguments: Sequence[str], told: dict[str, str], ranks: int) -> str:
+        """Standard error of a launch in which all ranks found all bytes right."""
+        done = self.launch(arguments, told)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert sorted(done.stdout.splitlines()) == [f"rank={rank} wrong=0" for rank in range(ranks)], done.stderr
+        return done.stderr
+
+
+def guest_in(installation: Installation, directory: Path, source: str) -> Guest:
+    """The program made from tests/native/``source``, with something for every module to do."""
+    kit = live_kit(installation, directory)
+    bench = kit.bench
+    choice = next(one for one in bench.catalogue.choices("bcast") if one.algorithm in ("binomial", "pipeline"))
+    rules = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)
+    file = directory / LIVE_FILE
+    file.write_bytes(LiveEmitter(bench.catalogue, bench.settings).emit([rules])[LIVE_FILE])
+    variables = {
+        "COLLTUNE_PROFILE": str(directory / "profile.json"),
+        "COLLTUNE_SELECT": str(file),
+        "COLLTUNE_ALLTOALLV": str(table(directory / "table.json", (0, 99999, "parata", 2))),
+    }
+    return Guest(bench, kit.preload, program(kit, source), variables, directory / "profile.json")
