@@ -13,6 +13,8 @@ static bool ct__carry_out(ct_call *call, int *code)
         return false;
     if (call->function == CT_ALLTOALLW && (call->send_types == NULL || call->recv_types == NULL)) /* by these it is told apart */
         return false;
+    if (call->known == NULL || call->known->nodes == 0) /* ranks of another world may be without the library */
+        return false;
     ct_a2av_call made = {.send = call->send, .send_counts = call->send_counts, .send_displacements = call->send_displs,
                          .send_type = call->send_type, .send_types = call->send_types, .receive = call->recv,
                          .receive_counts = call->recv_counts, .receive_displacements = call->recv_displs,

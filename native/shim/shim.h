@@ -135,6 +135,11 @@ void ct_modules_request(MPI_Request request, bool freed);
 bool ct_comm_start(void);
 /* NULL for a communicator that cannot be looked at. */
 ct_comm *ct_comm_get(MPI_Comm comm);
+/* Before the MPI's own MPI_Init: this process has the library. */
+void ct_attendance_announce(void);
+/* After it, without a message: whether all ranks of the program have it, as far as that can be told. The same on all. */
+bool ct_attendance_whole(void);
+void ct_attendance_forget(void);
 /* From MPI_Init to MPI_Finalize, if a module has something to write. */
 void ct_signals_take(void);
 void ct_signals_give_back(void);

@@ -115,10 +115,23 @@ static bool ct__find_world(void)
            PMPI_Comm_group(ct_job.comm, &ct_job.group) == MPI_SUCCESS && ct__find_nodes();
 }
 
-static void ct__begin(void)
+static bool ct__announced;
+
+static void ct__announce(void)
 {
-    if (ct_ready || !ct_modules_wanted() || !ct__same_library() || !ct_real_find() || !ct__find_world() ||
-        !ct_comm_start())
+    ct__announced = !ct_ready && ct_modules_wanted() && ct__same_library();
+    if (ct__announced)
+        ct_attendance_announce();
+}
+
+static void ct__begin(bool initialised)
+{
+    if (!ct__announced)
+        return;
+    ct__announced = false;
+    if (!initialised)
+        ct_attendance_forget();
+    if (!initialised || !ct_attendance_whole() || !ct_real_find() || !ct__find_world() || !ct_comm_start())
         return;
     ct_modules_start();
     ct_job.started_ns = ct_now_ns();
@@ -128,19 +141,21 @@ static void ct__begin(void)
 
 static int ct__call_init(int *argc, char ***argv, bool direct)
 {
-    ct__inside++;
+    if (ct__inside++ == 0)
+        ct__announce();
     int code = ct__init[direct](argc, argv);
-    if (--ct__inside == 0 && code == MPI_SUCCESS)
-        ct__begin();
+    if (--ct__inside == 0)
+        ct__begin(code == MPI_SUCCESS);
     return code;
 }
 
 static int ct__call_init_thread(int *argc, char ***argv, int required, int *provided, bool direct)
 {
-    ct__inside++;
+    if (ct__inside++ == 0)
+        ct__announce();
     int code = ct__init_thread[direct](argc, argv, required, provided);
-    if (--ct__inside == 0 && code == MPI_SUCCESS)
-        ct__begin();
+    if (--ct__inside == 0)
+        ct__begin(code == MPI_SUCCESS);
     return code;
 }
 

@@ -1,0 +1,58 @@
+"""Ranks without the preloaded library beside ranks with it, and ranks with very many communicators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from guests import MODULES, Guest, guest_in
+
+from colltune.profile.parts import part_files, read_parts
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module", params=["mpi", "openmpi"])
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    return guest_in(request.getfixturevalue(request.param), tmp_path_factory.mktemp("guest"), "guest_worlds.c")
+
+
+@pytest.fixture
+def guest(built: Guest) -> Guest:
+    return built.without_profile()
+
+
+def test_ranks_that_were_spawned_without_the_library_are_not_waited_for(guest: Guest) -> None:
+    guest.ends_well(["-n", "2", guest.program, "spawn"], guest.told(*MODULES), 2)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_launch_of_which_a_part_has_the_library_runs_without_it(guest: Guest, module: str) -> None:
+    told = [f"{name}={value}" for name, value in guest.told(module).items()]
+    mine = ["-n", "2", "env", *told, guest.program, "plain"]
+    said = guest.ends_well([*mine, ":", "-n", "2", guest.program, "plain"], {}, 4)
+    assert said.count("a part of this program's ranks runs without libcolltune.so") == 1
+
+
+def test_one_rank_without_the_library_is_found(guest: Guest, tmp_path: Path) -> None:
+    """As where a wrapper script starts one rank in another way."""
+    wrapper = tmp_path / "wrapper"
+    wrapper.write_text('#!/bin/sh\n[ "${PMI_RANK:-$PMIX_RANK}" = 2 ] && unset LD_PRELOAD\n"$@"\n')
+    wrapper.chmod(0o755)
+    said = guest.ends_well(["-n", "3", str(wrapper), guest.program, "plain"], guest.told(*MODULES), 3)
+    assert said.count("a part of this program's ranks") == 1
+    assert part_files(guest.profile) == []
+
+
+def test_several_programs_that_all_have_the_library_are_served(guest: Guest) -> None:
+    told = guest.told("profile")
+    each = ["env", *(f"{name}={value}" for name, value in told.items()), guest.program, "plain"]
+    said = guest.ends_well(["-n", "2", *each, ":", "-n", "2", *each], {}, 4)
+    assert "colltune" not in said
+    assert read_parts(part_files(guest.profile)).ranks == 4
+
+
+def test_a_rank_with_thousands_of_communicators_does_as_the_others(guest: Guest) -> None:
+    """MPICH has no more than about 2,000; Open MPI has no such bound."""
+    count = "3000" if guest.openmpi else "1900"
+    guest.ends_well(["-n", "3", guest.program, "many", count], guest.told("select", "alltoallv"), 3)
