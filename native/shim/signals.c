@@ -31,7 +31,10 @@ static _Atomic(ct__set_action *) ct__sigaction;
 static pid_t ct__owner; /* a process that the program forks has our handlers, but no ranks of its own */
 static atomic_flag ct__writing = ATOMIC_FLAG_INIT;
 
-static void *ct__next(const char *name)
+/* sigaction may be called before a sanitizer, with which all this is compiled in tests, is ready. */
+#define CT__EARLY __attribute__((no_sanitize("address,thread,undefined")))
+
+CT__EARLY static void *ct__next(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
     if (found == NULL)
@@ -39,7 +42,7 @@ static void *ct__next(const char *name)
     return found;
 }
 
-static int ct__act(int number, const struct sigaction *new, struct sigaction *old)
+CT__EARLY static int ct__act(int number, const struct sigaction *new, struct sigaction *old)
 {
     ct__set_action *real = atomic_load(&ct__sigaction);
     if (real == NULL) {
@@ -116,7 +119,7 @@ void ct_signals_give_back(void)
             ct__act(CT__SIGNALS[i].number, &plain, NULL);
 }
 
-CT_EXPORT int sigaction(int number, const struct sigaction *restrict new, struct sigaction *restrict old)
+CT__EARLY CT_EXPORT int sigaction(int number, const struct sigaction *restrict new, struct sigaction *restrict old)
 {
     int code = ct__act(number, new, old);
     if (code == 0 && old != NULL && (old->sa_flags & SA_SIGINFO) && old->sa_sigaction == ct__handle) {
@@ -126,7 +129,7 @@ CT_EXPORT int sigaction(int number, const struct sigaction *restrict new, struct
     return code;
 }
 
-static ct__handler *ct__signal(const char *name, int number, ct__handler *handler)
+CT__EARLY static ct__handler *ct__signal(const char *name, int number, ct__handler *handler)
 {
     ct__set_handler *real;
     void *found = ct__next(name);
@@ -135,9 +138,9 @@ static ct__handler *ct__signal(const char *name, int number, ct__handler *handle
     return old == (ct__handler *)(void (*)(void))ct__handle ? SIG_DFL : old;
 }
 
-CT_EXPORT ct__handler *signal(int number, ct__handler *handler) { return ct__signal("signal", number, handler); }
+CT__EARLY CT_EXPORT ct__handler *signal(int number, ct__handler *handler) { return ct__signal("signal", number, handler); }
 /* signal() of a program that is compiled for System V or strictly for X/Open */
-CT_EXPORT ct__handler *__sysv_signal(int number, ct__handler *handler)
+CT__EARLY CT_EXPORT ct__handler *__sysv_signal(int number, ct__handler *handler)
 {
     return ct__signal("__sysv_signal", number, handler);
 }
