@@ -17,15 +17,17 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
-from colltune.core.units import parse_duration, parse_size
+from colltune.core.units import format_count, parse_duration, parse_size
 from colltune.explanation import explain_call, load_findings, scenario_of
 from colltune.exporting import export
 from colltune.native_build import cache_directory
@@ -44,6 +46,33 @@ class Tuned:
 
     directory: Path
     tuning: Tuning
+
+    def __repr__(self) -> str:
+        here, rules = self.environment, self._departing()
+        found = ", ".join(f"{name} ({format_count(count, 'rule')})" for name, count in rules.items()) or "no rule"
+        return (
+            f"<Tuned {str(self.directory)!r}: {here.mpi} {here.mpi_version},"
+            f" {here.nodes} x {here.ppn} ranks; {found}{self._headline()}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the headline, and the collectives with their number of rules."""
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td style='text-align: right'>{count}</td></tr>"
+            for name, count in self._departing().items()
+        )
+        return f"<p>{escape(repr(self))}</p><table><tr><th>collective</th><th>rules</th></tr>{rows}</table>"
+
+    def _departing(self) -> dict[str, int]:
+        """Rules that depart from the library's default, by collective."""
+        counts = {n: sum(r.choice != DEFAULT for r in rules.rules) for n, rules in self.rule_sets.items()}
+        return {name: count for name, count in counts.items() if count}
+
+    def _headline(self) -> str:
+        summary = self.tuning.summary
+        if "speedup" not in summary:
+            return ""
+        return f"; {summary['speedup']:.2f} times as fast where proven, at least {summary['speedup_low']:.2f}"
 
     @property
     def environment(self) -> Environment:
@@ -66,19 +95,20 @@ class Tuned:
         return tuple(load_findings(self.directory).samples)
 
     def choose(
-        self, collective: str, size: str | None = None, nodes: int | None = None, ppn: int | None = None
+        self, collective: str, size: str | int | None = None, nodes: int | None = None, ppn: int | None = None
     ) -> Choice:
         """The choice that is in force for a call; arguments as of `explain`."""
         here = self.environment
         scenario = scenario_of(self.tuning, collective, size, nodes or here.nodes, ppn or here.ppn)
-        return self.rule_sets[collective].evaluate(scenario)
+        return self.rule_sets[scenario.collective].evaluate(scenario)
 
     def explain(
-        self, collective: str, size: str | None = None, nodes: int | None = None, ppn: int | None = None
+        self, collective: str, size: str | int | None = None, nodes: int | None = None, ppn: int | None = None
     ) -> str:
         """Why a call gets the algorithm that it gets, as one screenful of text.
 
-        ``size`` such as "64KiB"; None for a barrier. ``nodes``, ``ppn``: by default those of the tuning.
+        ``size`` such as "64KiB" or 65536 (bytes); None for a barrier. ``nodes``, ``ppn``: by default those
+        of the tuning.
         """
         return explain_call(self.directory, collective, size, nodes, ppn)
 
@@ -176,12 +206,12 @@ def load(directory: str | os.PathLike[str], *, provisional: bool = False) -> Tun
 
 
 def tune(
-    collectives: Sequence[str],
+    collectives: str | Sequence[str],
     out: str | os.PathLike[str] = "tuned",
     *,
-    budget: str = "5m",
-    min_size: str = "1",
-    max_size: str = "1MiB",
+    budget: str | float = "5m",
+    min_size: str | int = "1",
+    max_size: str | int = "1MiB",
     resume: bool = False,
     seed: int = 1,
     mpiexec: str | None = None,
@@ -189,20 +219,26 @@ def tune(
     nodes: int | None = None,
     ppn: int | None = None,
     thread_level: str = "single",
+    reproducible: bool = False,
+    topology: str | None = None,
     listener: Listener | None = None,
 ) -> Tuned:
     """Measures, decides, proves and writes, as `colltune tune` does; the options mean the same.
 
-    ``listener`` hears of the progress. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
+    ``budget`` may be a number of seconds, sizes numbers of bytes. ``listener`` hears of the progress. Raises
+    ColltuneError; what was measured by then is kept, and ``resume`` goes on.
     """
     from colltune.tune_contract import TuneOptions, require_writable
     from colltune.tuner import tune as run_tune
     from colltune.workbench import MachineOptions, open_workbench
 
-    if isinstance(collectives, str):
-        raise InputError(f"{collectives!r} is text, not a list of collectives", f"Give [{collectives!r}]")
+    collectives = [collectives] if isinstance(collectives, str) else collectives
+    parse_collectives(collectives)
     directory = Path(out)
-    options = TuneOptions(collectives, parse_size(min_size), parse_size(max_size), parse_duration(budget), resume, seed)
+    smallest, largest, budget_s = parse_size(min_size), parse_size(max_size), parse_duration(budget)
+    options = TuneOptions(
+        collectives, smallest, largest, budget_s, resume, seed, reproducible=reproducible, topology=topology
+    )
     require_writable(directory)
     host_file = Path(hostfile) if hostfile is not None else None
     with locked(directory):

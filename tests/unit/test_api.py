@@ -72,9 +72,18 @@ def test_a_format_that_needs_another_librarys_times_is_refused(tuned: colltune.T
     assert written.read_bytes() == b"{}"
 
 
-def test_text_for_a_list_of_collectives_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is text, not a list"):
-        colltune.tune("bcast", tmp_path)
+def test_one_collective_and_numbers_are_taken_and_a_slip_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean bcast"):
+        colltune.tune("bcats", tmp_path)
+    with pytest.raises(InputError, match="/nowhere/mpiexec"):
+        colltune.tune("bcast", tmp_path, budget=30, max_size=4096, mpiexec="/nowhere/mpiexec")
+
+
+def test_a_tuning_is_shown_in_a_line_and_in_a_notebook_as_a_table(tuned: colltune.Tuned) -> None:
+    assert len(repr(tuned)) < 300
+    assert tuned.environment.mpi in repr(tuned)
+    assert "<table>" in tuned._repr_html_()
+    assert "<Tuned" not in tuned._repr_html_()
 
 
 def test_importing_colltune_imports_nothing_heavy() -> None:
