@@ -14,7 +14,6 @@ class PyColltune(PythonPackage):
     # The folder that holds pyproject.toml: spack install --source, or spack develop, or a release's archive.
     version("main", branch="main")
 
-    variant("report", default=True, description="The HTML page of `colltune report`")
     variant("evaluate", default=False, description="Data sets and comparisons of strategies")
 
     depends_on("c", type="build")  # the agent is compiled on first use, by the mpicc of the MPI that is tuned
@@ -24,7 +23,8 @@ class PyColltune(PythonPackage):
     depends_on("py-scikit-learn@1.6:", type=("build", "run"))
     depends_on("py-typer@0.12:", type=("build", "run"))
     depends_on("py-rich@13:", type=("build", "run"))
-    depends_on("py-jinja2@3.1:", type=("build", "run"), when="+report")
+    depends_on("py-jinja2@3.1:", type=("build", "run"))
+    # Not vl-convert-python: without it `colltune report --text` works, and the HTML page says what lacks.
     depends_on("py-pandas@2.2:", type=("build", "run"), when="+evaluate")
     depends_on("py-pyarrow@15:", type=("build", "run"), when="+evaluate")
     depends_on("py-matplotlib@3.8:", type=("build", "run"), when="+evaluate")

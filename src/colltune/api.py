@@ -164,7 +164,7 @@ class Tuned:
         return _frame(rows)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Writes the HTML page, by default into the directory, and returns where it is. Needs the extra `report`."""
+        """Writes the HTML page, by default into the directory, and returns where it is."""
         from colltune.report.html import PAGE, write_page
 
         where = Path(path) if path is not None else self.directory / PAGE

@@ -1,6 +1,6 @@
 """The report as one HTML file that needs nothing else: no network, no other file.
 
-Needs the extra ``report`` (jinja2, and vl-convert-python, which brings the charting library's JavaScript).
+Needs what the plain install brings (jinja2, and vl-convert-python, which brings the charting library's JavaScript).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def build_page(findings: Findings, cache: Path) -> str:
 
 def _extra_missing() -> InputError:
     return InputError(
-        "the HTML report needs jinja2 and vl-convert-python", "Run pip install 'colltune[report]', or give --text"
+        "the HTML report needs jinja2 and vl-convert-python", "Run pip install jinja2 vl-convert-python, or give --text"
     )
 
 
