@@ -99,14 +99,17 @@ def require_command(command: Sequence[str], facts: Mapping[str, str], environmen
 
 def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> Tuning:
     """``tuning`` with ``collectives`` at the library's own choice, in its file and in the live selector's."""
-    rule_sets = {
-        name: RuleSet.always(name, rules.basis) if name in collectives else rules
-        for name, rules in tuning.rule_sets.items()
-    }
+
+    def left_of(rule_sets: Mapping[str, RuleSet]) -> dict[str, RuleSet]:
+        return {n: RuleSet.always(n, rules.basis) if n in collectives else rules for n, rules in rule_sets.items()}
+
+    rule_sets = left_of(tuning.rule_sets)
+    by_shape = None if tuning.by_shape is None else left_of(tuning.by_shape)
     left = bench.tuning(rule_sets)
     live = parse_live(tuning.files[f"{FOLDER}/{LIVE_FILE}"].decode("ascii"))
     selector = live_files(bench, {name: rules for name, rules in live.items() if name not in collectives})
-    return replace(tuning, rule_sets=rule_sets, files={**left.files, **selector}, variables=left.variables)
+    files = {**left.files, **selector}
+    return replace(tuning, rule_sets=rule_sets, files=files, variables=left.variables, by_shape=by_shape)
 
 
 def _wait(argv: Sequence[str], environment: Mapping[str, str], output: int, patience_s: float | None) -> int | None:

@@ -166,7 +166,7 @@ class InForce:
 
     def _without_longer_files(self, results: Sequence[GateResult], tried: Tuning) -> list[GateResult]:
         """After the last comparison: a collective stays only if its part of the file does not grow by the refusals."""
-        rules = self.rules_of(results)
+        rules = self.emit(self.rules_of(results)).rule_sets
         longer = {name for name in rules if len(rules[name].rules) > len(tried.rule_sets[name].rules)}
         reason = "no file could be found in time that is faster everywhere"
         return [

@@ -7,13 +7,12 @@ from pathlib import Path
 from colltune.backends import recall_backend
 from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
-from colltune.core.sample import Sample
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.units import parse_size
 from colltune.report.explain import WIDTH, Explanation, format_explanation
 from colltune.report.findings import Findings
-from colltune.store.journal import read_journal
-from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, load_tuning
+from colltune.store.history import measurements
+from colltune.store.tuning import CONFIRMATION, Tuning, load_tuning
 
 
 def explain_call(
@@ -40,8 +39,8 @@ def explain_call(
             tuning.rule_sets[scenario.collective],
             runs,
             default_runs,
-            _samples(directory / JOURNAL),
-            _samples(directory / CONFIRMATION),
+            measurements(directory),
+            measurements(directory, CONFIRMATION),
             tuning.summary.get("gate", []) if tuning.summary.get("gated", True) else None,
         ),
         width,
@@ -51,8 +50,8 @@ def explain_call(
 def load_findings(directory: Path) -> Findings:
     """All that a report tells of ``directory``. Raises InputError where it holds no tuning."""
     tuning = load_tuning(directory)
-    samples, proofs = _samples(directory / JOURNAL), _samples(directory / CONFIRMATION)
-    return Findings(tuning.environment, tuning.rule_sets, tuning.summary, samples, proofs)
+    samples, proofs = measurements(directory), measurements(directory, CONFIRMATION)
+    return Findings(tuning.environment, tuning.rule_sets, tuning.summary, samples, proofs, tuning.tuned_in)
 
 
 def scenario_of(tuning: Tuning, collective: str, size: str | int | None, nodes: int, ppn: int) -> Scenario:
@@ -89,8 +88,3 @@ def _outcomes(tuning: Tuning, scenario: Scenario) -> tuple[str, str]:
     files = {Path(name).name: data for name, data in tuning.files.items()}
     runs = backend.describe(files, scenario, environment.thread_level)
     return runs, backend.describe_default(scenario, environment.thread_level)
-
-
-def _samples(path: Path) -> tuple[Sample, ...]:
-    """Of a journal; none where the directory came without it, since the rules explain themselves."""
-    return read_journal(path).samples if path.exists() else ()

@@ -19,8 +19,8 @@ from colltune.decide import medians_of
 from colltune.emit.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.emit.thresholds import CVARS_FILE, MODELS, fit, format_fits
-from colltune.store.journal import read_journal
-from colltune.store.tuning import JOURNAL, Tuning, load_tuning
+from colltune.store.history import measurements
+from colltune.store.tuning import Tuning, load_tuning
 
 FORMATS = ("openmpi", "mpich", "intelmpi", "mvapich", "cvars")
 # The library whose measurements a format needs.
@@ -95,8 +95,8 @@ def _own_files(tuning: Tuning) -> Mapping[str, bytes]:
 
 
 def _expressible(tuning: Tuning, emitter: OpenMpiJsonEmitter | IntelMpiEmitter | Mvapich2Emitter) -> list[RuleSet]:
-    looked_at = shapes(tuning.environment.nodes, tuning.environment.ppn)
-    return [emitter.expressible(rules, looked_at) for rules in tuning.rule_sets.values()]
+    looked_at = sorted({shape for job in tuning.tuned_in for shape in shapes(*job)})
+    return [emitter.expressible(rules, looked_at) for rules in (tuning.by_shape or tuning.rule_sets).values()]
 
 
 def _what_is_lost(tuning: Tuning) -> str:
@@ -113,7 +113,7 @@ def _what_is_lost(tuning: Tuning) -> str:
 
 
 def _thresholds(directory: Path, tuning: Tuning) -> Exported:
-    medians = medians_of(read_journal(directory / JOURNAL).samples)
+    medians = medians_of(measurements(directory))
     fits, remarks = [], []
     for collective in sorted({scenario.collective for scenario, _ in medians}):
         model = MODELS.get(collective)

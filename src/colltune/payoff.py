@@ -15,7 +15,7 @@ from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application import Profile, stakes
 from colltune.store.tuning import Tuning
-from colltune.tune_contract import TuneOptions, TuneResult, gate_summary
+from colltune.tune_contract import TuneOptions, TuneResult, speedups
 from colltune.verify.application import Checked
 from colltune.verify.gate import GateResult, Verdict
 from colltune.workbench import MachineOptions
@@ -153,7 +153,13 @@ def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: fl
         for one in result.gate
     ]
     summary = {name: value for name, value in result.tuning.summary.items() if not name.startswith("speedup")}
-    summary |= gate_summary(gate)
+    entries = [
+        {**one, "verdict": Verdict.REFUSED.value, "reason": checked.withdrawn[one["scenario"][0]]}
+        if one["verdict"] == Verdict.KEPT and one["scenario"][0] in checked.withdrawn
+        else one
+        for one in summary["gate"]
+    ]
+    summary |= {"gate": entries, **speedups(entries)}
     summary["total_s"] += took_s
     summary["application"] = [
         {"rules": sorted(one.side), "default_s": one.default_s, "tuned_s": one.tuned_s, "failure": one.failure}

@@ -144,8 +144,6 @@ class Proof:
         """The verdicts, and what the comparisons would take that are still missing."""
         self.stage(f"proving {len(candidates)} choices against the default in fresh launches")
         launches = self._fresh_launches(deadline_s)
-        path = self.out / CONFIRMATION
-        path.unlink(missing_ok=True)
         seeds = iter(range(self.seed + 1, self.seed + 1000))
 
         def open_source() -> Source:
@@ -153,7 +151,7 @@ class Proof:
             source.until_s = deadline_s + self.grace_s
             return source
 
-        with Journal.create(path, self.bench.environment) as journal:
+        with Journal.begin(self.out / CONFIRMATION, self.bench.environment, resume=True) as journal:
             confirmation = Confirmation(
                 open_source=open_source,
                 record=journal.append,

@@ -18,9 +18,9 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort, Source
-from colltune.store.history import Earlier, archive, entries, read_history
-from colltune.store.journal import Journal, read_journal
-from colltune.store.tuning import JOURNAL, Tuning
+from colltune.store.history import Earlier, archive, measurements, read_history, recall
+from colltune.store.journal import Journal
+from colltune.store.tuning import Tuning
 from colltune.verify.drift import Recheck, Sentinel, recheck, sentinels, spread, verdicts
 from colltune.verify.gate import Verdict
 from colltune.verify.holding import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch
@@ -41,7 +41,10 @@ _LONGEST_SHARE = 0.05
 
 def begin_journal(path: Path, environment: Environment, resume: bool, note: Callable[[str], None]) -> Journal:
     """A new one, or with ``resume`` that of a campaign that was cut off; an earlier one goes into the history."""
-    if not resume and (place := archive(path.parent)) is not None:
+    if resume:
+        if (place := recall(path.parent, environment)) is not None:
+            note(f"going on with the last campaign in this shape of job, from {place}")
+    elif (place := archive(path.parent)) is not None:
         note(f"what was measured here before is kept in {place}")
     return Journal.begin(path, environment, resume)
 
@@ -245,8 +248,7 @@ def _affordable(promises: Sequence[Promise], budget_s: float) -> tuple[list[Prom
 
 
 def _measurements(directory: Path) -> list[Sample]:
-    """Of the last campaign; where one was begun and has measured nothing, of the one before."""
-    for place in (directory, *entries(directory)):
-        if (place / JOURNAL).exists() and (found := read_journal(place / JOURNAL).samples):
-            return list(found)
+    """Of all campaigns."""
+    if found := measurements(directory):
+        return list(found)
     raise InputError(f"{directory} holds no measurements", "Give a directory that `colltune tune` wrote")

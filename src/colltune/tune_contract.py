@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 from typing import Any
 
 from colltune.campaign import Outcome, Progress
@@ -93,25 +93,30 @@ def budget_summary(plan: TimePlan, total_s: float, gate: Sequence[GateResult], r
 
 def gate_summary(gate: Sequence[GateResult]) -> dict[str, Any]:
     """The verdicts, and what the kept decisions bring."""
-    kept = [result for result in gate if result.verdict is Verdict.KEPT]
-    summary: dict[str, Any] = {
-        "gate": [
-            {
-                "scenario": [r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.scenario.size_bytes],
-                "choice": str(r.choice),
-                "verdict": r.verdict.value,
-                "ratios": [round(ratio, 4) for ratio in r.ratios],
-                "low": round(r.low, 4),
-                "reason": r.reason,
-            }
-            for r in gate
-        ],
+    entries = [
+        {
+            "scenario": [r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.scenario.size_bytes],
+            "choice": str(r.choice),
+            "verdict": r.verdict.value,
+            "ratios": [round(ratio, 4) for ratio in r.ratios],
+            "low": round(r.low, 4),
+            "reason": r.reason,
+        }
+        for r in gate
+    ]
+    return {"gate": entries, **speedups(entries)}
+
+
+def speedups(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What the kept ones of a summary's verdicts bring; nothing where none is."""
+    kept = [entry for entry in entries if entry["verdict"] == Verdict.KEPT and entry["ratios"]]
+    if not kept:
+        return {}
+    return {
+        "speedup": geometric_mean([median(entry["ratios"]) for entry in kept]),
+        "speedup_low": geometric_mean([entry["low"] for entry in kept]),
+        "speedup_worst": min(entry["low"] for entry in kept),
     }
-    if kept:
-        summary["speedup"] = geometric_mean([r.speedup for r in kept])
-        summary["speedup_low"] = geometric_mean([r.low for r in kept])
-        summary["speedup_worst"] = min(r.low for r in kept)
-    return summary
 
 
 def require_writable(directory: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 from colltune.campaign import Campaign, Outcome, broken_choices
@@ -21,29 +20,20 @@ from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
-from colltune.decide import (
-    candidates_of,
-    decide,
-    judge_one_launch,
-    medians_of,
-    models_of,
-    proven_rules,
-    provisional,
-    unproven_rules,
-)
+from colltune.decide import candidates_of, decide, judge_one_launch, medians_of, models_of, provisional
+from colltune.decisions import Decisions
 from colltune.distill.reproducible import distill_reproducible
-from colltune.emit.live import live_basis
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.forest import ForestLearner
-from colltune.liveselect import live_files, proven_live
+from colltune.merging import Held, hold
 from colltune.mpi.job import Scheduler
 from colltune.proof import Judged, Proof, workplace
 from colltune.recheck import begin_journal, reused
 from colltune.replay import ReplaySlice, departing, make_safe, replay_slice
 from colltune.schedule.topology_files import load_topology, site_file
 from colltune.store.journal import Journal
-from colltune.store.tuning import JOURNAL, Provisional, Tuning, save_tuning
+from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 from colltune.timeplan import TimePlan
 from colltune.tune_contract import Listener, TuneOptions, TuneResult, budget_summary, summarize
 from colltune.verify.gate import GateResult, Verdict
@@ -51,8 +41,6 @@ from colltune.workbench import Workbench, check_collectives
 
 # A launch with its end, over a launch until it is ready.
 _LAUNCH_AND_END = 1.3
-_KEPT = frozenset({Verdict.KEPT})
-_NOT_REFUSED = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
 
 
 def tune(
@@ -81,9 +69,10 @@ def tune(
             "Give --ppn, sizes or a profile that fit it",
         )
     began_s, since_s = time.monotonic() if began_s is None else began_s, time.time()
+    held = hold(out, workbench.environment, listener.note, gated=options.gate)
     with begin_journal(out / JOURNAL, workbench.environment, options.resume, listener.note) as journal:
         outcome, models, share, plan = _measure(workbench, options, spaces, journal, listener, stop, began_s)
-    decisions = _decided(workbench, options, spaces, models, outcome, listener)
+    decisions = _decided(workbench, options, spaces, models, outcome, held, listener)
     gate: Sequence[GateResult] = []
     rest_s = 0.0
     if options.gate:
@@ -91,76 +80,27 @@ def tune(
         gate, rest_s = judged.gate, judged.rest_s
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
-    replayed = None if stop.made else _replayed(decisions, options, gate, out, listener, stop)
+    replayed = None if stop.made else _replayed(decisions, gate, out, listener, stop)
+    unsafe: set[str] = set()
     if replayed is None:
         gate = provisional(gate, "the files were not replayed")
-        tuning = decisions.put_off(gate, options)
+        tuning = decisions.put_off(gate)
     else:
         tuning, unsafe = replayed
+        tuning = decisions.handed_over(gate, tuning, unsafe, options.threshold)
         gate = _after_replay(gate, unsafe)
     outcome = replace(outcome, interrupted=stop.made)
     summary = summarize(options, outcome, gate, share)
-    summary |= {"reproducible": sorted(decisions.fixed.keys() & departing(tuning.rule_sets))}
+    summary |= {
+        "reproducible": sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else [],
+        "job": [workbench.nodes, workbench.ppn],
+    }
     summary |= budget_summary(plan, time.monotonic() - plan.began_s, gate, rest_s)
     if not options.resume:
         summary["since_s"] = since_s
-    tuning = replace(tuning, summary=summary)
+    tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
     save_tuning(out, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
-
-
-@dataclass(frozen=True)
-class _Decisions:
-    """What the measurements say is best, and the rules that follow from it once it is proven.
-
-    ``choices``: to be proven, by collective. ``fixed``: rules of the reductions that keep their bits, which need no
-    proof of speed.
-    """
-
-    bench: Workbench
-    spaces: Mapping[str, Space]
-    models: Mapping[str, Model]
-    samples: Sequence[Sample]
-    choices: Mapping[str, Mapping[Scenario, Choice]]
-    fixed: Mapping[str, RuleSet]
-
-    def proven(self, gate: Sequence[GateResult], accepted: Collection[Verdict] = _KEPT) -> dict[str, RuleSet]:
-        """Rules of what has an ``accepted`` verdict in ``gate``."""
-        return proven_rules(self.bench, self.spaces, self.choices, gate, accepted=accepted) | dict(self.fixed)
-
-    def rule_sets(
-        self, gate: Sequence[GateResult], options: TuneOptions, accepted: Collection[Verdict] = _KEPT
-    ) -> dict[str, RuleSet]:
-        """Those of the gate, or of all that was decided where it is off."""
-        return self.proven(gate, accepted) if options.gate else self.unproven()
-
-    def unproven(self) -> dict[str, RuleSet]:
-        """Rules of all that was decided."""
-        spaces = {name: self.spaces[name] for name in self.choices}
-        return unproven_rules(self.bench, spaces, self.models, self.samples) | dict(self.fixed)
-
-    def live(self, gate: Sequence[GateResult], accepted: Collection[Verdict] = _KEPT) -> dict[str, RuleSet]:
-        """Rules for the live selector, of what has an ``accepted`` verdict in ``gate``."""
-        basis_of = partial(live_basis, self.bench.catalogue)
-        return dict(self.fixed) | proven_rules(self.bench, self.spaces, self.choices, gate, basis_of, accepted)
-
-    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        """The tuning of ``rule_sets``, as far as the files of this MPI can express them."""
-        return self.bench.tuning({name: self.bench.expressible(rules) for name, rules in rule_sets.items()})
-
-    def with_live(self, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        """``tuning`` with ``rule_sets`` for the live selector."""
-        return replace(tuning, files={**tuning.files, **live_files(self.bench, rule_sets)})
-
-    def put_off(self, gate: Sequence[GateResult], options: TuneOptions) -> Tuning:
-        """A tuning in which the default stands, and what ``gate`` did not refuse is provisional."""
-        held = self.tuning(self.rule_sets(gate, options, _NOT_REFUSED))
-        live = self.live(gate, _NOT_REFUSED) if options.gate else held.rule_sets
-        default = {name: RuleSet.always(name, rules.basis) for name, rules in held.rule_sets.items()}
-        tuning = self.with_live(self.tuning(default), {})
-        if not departing(held.rule_sets) | departing(live):
-            return tuning
-        return replace(tuning, provisional=Provisional.of(self.with_live(held, live)))
 
 
 def _decided(
@@ -169,8 +109,9 @@ def _decided(
     spaces: Mapping[str, Space],
     models: Mapping[str, Model],
     outcome: Outcome,
+    held: Held,
     listener: Listener,
-) -> _Decisions:
+) -> Decisions:
     samples = outcome.samples
     choices = {
         name: decide(models[name], spaces[name], samples, workbench.baseline, options.threshold, workbench.shared)
@@ -178,7 +119,7 @@ def _decided(
     }
     fixed = _reproducible(workbench, choices, outcome, listener) if options.reproducible else {}
     to_prove = {name: found for name, found in choices.items() if name not in fixed}
-    return _Decisions(workbench, spaces, models, samples, to_prove, fixed)
+    return Decisions(workbench, spaces, models, samples, to_prove, fixed, held, options.gate)
 
 
 def _space(workbench: Workbench, options: TuneOptions, collective: str) -> Space:
@@ -193,7 +134,7 @@ def _space(workbench: Workbench, options: TuneOptions, collective: str) -> Space
 
 
 def _proof(
-    decisions: _Decisions,
+    decisions: Decisions,
     options: TuneOptions,
     out: Path,
     plan: TimePlan,
@@ -219,7 +160,7 @@ def _proof(
     )
 
 
-def _gate(proof: Proof, decisions: _Decisions) -> Judged:
+def _gate(proof: Proof, decisions: Decisions) -> Judged:
     """The verdicts on what was decided; from the one launch there was, where the job is being ended."""
     bench = proof.bench
     candidates = candidates_of(bench, decisions.choices, proof.medians)
@@ -233,19 +174,13 @@ def _gate(proof: Proof, decisions: _Decisions) -> Judged:
 
 
 def _replayed(
-    decisions: _Decisions,
-    options: TuneOptions,
-    gate: Sequence[GateResult],
-    out: Path,
-    listener: Listener,
-    stop: StopRequest,
+    decisions: Decisions, gate: Sequence[GateResult], out: Path, listener: Listener, stop: StopRequest
 ) -> tuple[Tuning, set[str]] | None:
-    """The tuning of what ``gate`` kept, without the collectives that give a wrong result under it, and these.
+    """The tuning of what is proven, without the collectives that give a wrong result under it, and these.
 
     None where the replay was cut off: then nobody knows.
     """
-    rule_sets = decisions.rule_sets(gate, options)
-    tuning = decisions.tuning(rule_sets)
+    tuning = decisions.tuning(decisions.proven(gate))
     before = departing(tuning.rule_sets)
     if before:
         listener.stage("replaying every collective under the new file")
@@ -253,16 +188,13 @@ def _replayed(
         with stop.cuts(), workplace(out) as place:
             tuning, found = make_safe(decisions.bench, tuning, place, decisions.tuning)
     except INTERRUPTIONS:
-        listener.note("the replay was cut off, so nothing is proven")
+        listener.note("the replay was cut off, so nothing of this campaign is proven")
         return None
     for text in found:
         listener.note(text)
-    unsafe = before - departing(tuning.rule_sets)
     for name in sorted(decisions.fixed.keys() - departing(tuning.rule_sets)):
         listener.note(f"{name} is at the library's default, so its results are not reproducible")
-    live = decisions.live(proven_live(gate, options.threshold)) if options.gate else tuning.rule_sets
-    safe = {name: rules for name, rules in live.items() if name not in unsafe}
-    return decisions.with_live(tuning, safe), unsafe
+    return tuning, before - departing(tuning.rule_sets)
 
 
 def _after_replay(gate: Sequence[GateResult], unsafe: Collection[str]) -> list[GateResult]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -67,9 +67,10 @@ class Workbench:
     def emitter(self) -> Emitter:
         return self.backend.emitter
 
-    def expressible(self, rule_set: RuleSet) -> RuleSet:
-        """What this library's file can say of rules that were made from all shapes of this job."""
-        return self.backend.expressible(rule_set, shapes(self.nodes, self.ppn))
+    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
+        """What this library's file can say of rules that were made from all shapes of this job, and of ``jobs``."""
+        looked_at = {shape for job in {(self.nodes, self.ppn), *jobs} for shape in shapes(*job)}
+        return self.backend.expressible(rule_set, sorted(looked_at))
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """``rule_sets`` in this library's files, and the variables by which it reads those that there are."""

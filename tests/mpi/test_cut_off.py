@@ -6,65 +6,27 @@ On an MPICH in which one algorithm of MPI_Bcast is known to be much faster, what
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from jobs import QUIET, Jobs
+from slow_default import FAST, FILE, colltune, make_slow_mpi, start
 
-from colltune.core.choice import Choice
 from colltune.mpi.installation import Installation
 
 pytestmark = pytest.mark.mpi
-NATIVE = Path(__file__).parents[1] / "native"
-FAST = "scatter_ring_allgather"
-FILE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 
 
 @pytest.fixture(scope="module")
 def mpiexec(mpi: Installation, agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The launcher of an MPI whose default is slow."""
-    place = tmp_path_factory.mktemp("slow")
-    settings = dict(Jobs(mpi, agent, place).resolver()("bcast", Choice(FAST)))
-    fast = settings["MPIR_CVAR_BCAST_INTRA_ALGORITHM"]
-    library = place / "slow_default.so"
-    build = [str(mpi.mpicc), "-O1", "-shared", "-fPIC", str(NATIVE / "slow_default.c"), "-o", str(library)]
-    subprocess.run(build, check=True, timeout=60)
-    for name, command in {
-        "mpiexec": f'exec {mpi.mpiexec} -genv LD_PRELOAD {library} -genv CT_FAST {fast} "$@"',
-        "mpicc": f'exec {mpi.mpicc} "$@"',  # an mpiexec is known by the compiler beside it
-    }.items():
-        (place / name).write_text(f"#!/bin/sh\n{command}\n")
-        (place / name).chmod(0o755)
-    return place / "mpiexec"
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "colltune", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
-def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
-    process = start(*arguments)
-    said, errors = process.communicate(timeout=240)
-    assert process.returncode == 0, said + errors
-    return subprocess.CompletedProcess(arguments, 0, said, errors)
+    return make_slow_mpi(mpi, agent, tmp_path_factory.mktemp("slow"))
 
 
 def tune_cut_off_in(stage: str, mpiexec: Path, out: Path) -> str:
     process = start(
         "tune", "bcast", "--out", str(out), "--ppn", "2", "--mpiexec", str(mpiexec),
-        "--min-size", "128", "--max-size", "256", "--budget", "40s",
+        "--min-size", "256", "--max-size", "256", "--budget", "150s",
     )  # fmt: skip
     assert process.stdout is not None
     said = ""
@@ -92,17 +54,17 @@ def test_what_a_job_that_was_ended_leaves_is_provisional_until_it_is_resumed(mpi
     assert "provisional" in verdicts(out)
     assert "kept" not in verdicts(out)
 
-    left = colltune("env", str(out))
+    left = colltune("env", str(out), mpiexec=mpiexec)
     assert left.stdout == ""
     assert "left out" in left.stderr
     assert len(left.stderr.splitlines()) == 1
-    asked = colltune("env", str(out), "--provisional")
+    asked = colltune("env", str(out), "--provisional", mpiexec=mpiexec)
     assert f"{FILE}={out}/provisional/mpich/" in asked.stdout
     assert asked.stderr == ""
     show = ["sh", "-c", f"echo file: ${FILE}"]
-    ran = colltune("run", str(out), "--", *show)
+    ran = colltune("run", str(out), "--", *show, mpiexec=mpiexec)
     assert (ran.stdout.strip(), "left out" in ran.stderr) == ("file:", True)
-    ran = colltune("run", str(out), "--provisional", "--", *show)
+    ran = colltune("run", str(out), "--provisional", "--", *show, mpiexec=mpiexec)
     assert Path(ran.stdout.removeprefix("file:").strip()).is_file()
     report = " ".join(colltune("report", str(out), "--text").stdout.split())
     assert "provisional" in report
@@ -114,12 +76,12 @@ def test_what_a_job_that_was_ended_leaves_is_provisional_until_it_is_resumed(mpi
 
     command = said.partition("go on with: ")[2]
     words = shlex.split(command)
-    assert words[0] == "colltune"
+    assert words[0].endswith("colltune")
     resumed = colltune(*words[1 : words.index("--resume") + 1])
     assert "proven" in resumed.stdout
     assert "provisional" not in resumed.stdout
     assert "kept" in verdicts(out)
     assert "provisional" not in verdicts(out)
-    kept = colltune("env", str(out))
+    kept = colltune("env", str(out), mpiexec=mpiexec)
     assert f"{FILE}={out}/mpich/" in kept.stdout
     assert kept.stderr == ""

@@ -15,7 +15,8 @@ from colltune.mpi.installation import Installation
 from colltune.predictor import existing_tuning, predict, widened
 from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.model import load_model
-from colltune.store.tuning import load_tuning, save_tuning, tuned_sizes
+from colltune.store.history import tuned_sizes
+from colltune.store.tuning import load_tuning, save_tuning
 from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 pytestmark = pytest.mark.mpi

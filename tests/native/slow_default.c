@@ -8,7 +8,7 @@
 
 #define VARIABLE "MPIR_CVAR_BCAST_INTRA_ALGORITHM"
 #define FILE_VARIABLE "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
-#define DELAY_US 500
+#define DELAY_US 3000
 
 static MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
 static int current;

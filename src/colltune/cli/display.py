@@ -18,7 +18,7 @@ from colltune.core.units import format_count, format_duration, format_size
 from colltune.report.story import provisional_text, untried_text
 from colltune.report.tables import Gain, gains_table
 from colltune.simulation import Simulation
-from colltune.tune_contract import Listener, TuneResult
+from colltune.tune_contract import Listener, TuneResult, gate_summary
 from colltune.verify.gate import GateResult, Verdict
 from colltune.workbench import Workbench
 
@@ -118,15 +118,18 @@ class Display:
             say(gains_table([Gain(r.scenario, r.choice, r.speedup, r.low, r.high) for r in kept]))
             say("Everywhere else the library's own choice stands.")
         elif result.tuning.summary["gated"] and not result.tuning.summary["reproducible"]:
-            say("The library's own choice stands everywhere: nothing was proven to be faster.")
+            held = any(rules.departs for rules in result.tuning.rule_sets.values())
+            where = "stands wherever nothing was proven before" if held else "stands everywhere"
+            say(f"The library's own choice {where}: nothing was proven to be faster.")
         summary = result.tuning.summary
         if summary["reproducible"]:
             say(f"{', '.join(summary['reproducible'])}: one algorithm for all sizes of a shape, for equal bits.")
         if kept:
+            gain = gate_summary(kept)
             say(
-                f"{format_count(len(kept), 'decision')} proven: {summary['speedup']:.2f} times as fast on average there"
-                f" (geometric mean, at least {summary['speedup_low']:.2f}),"
-                f" the worst at least {summary['speedup_worst']:.2f}."
+                f"{format_count(len(kept), 'decision')} proven: {gain['speedup']:.2f} times as fast on average there"
+                f" (geometric mean, at least {gain['speedup_low']:.2f}),"
+                f" the worst at least {gain['speedup_worst']:.2f}."
             )
         if uncertain := [r for r in result.gate if r.verdict is Verdict.PROVISIONAL]:
             first = uncertain[0]

@@ -63,7 +63,9 @@ def drift(
         console.print(text, markup=False)
     lost = [name for name, why in found.verdicts.items() if why]
     if lost:
-        console.print(f"Tune again: {colltune_command('tune', *lost, '--out', tuned)}", markup=False)
+        same = (here.mpi_build, here.machine) == (there.mpi_build, there.machine)
+        place = tuned if same else tuned.with_name(f"{tuned.name}-{here.mpi}-{here.mpi_version}")
+        console.print(f"Tune again: {colltune_command('tune', *lost, '--out', place)}", markup=False)
     raise typer.Exit(1 if lost else 0)
 
 

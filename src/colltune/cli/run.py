@@ -14,7 +14,7 @@ from colltune.core.errors import InputError
 from colltune.mpi.application import is_launcher, tuned_command
 
 if TYPE_CHECKING:
-    from colltune.core.sample import Environment
+    from colltune.store.tuning import Tuning
 
 _PROVE = "--prove"
 _PROFILE = "--profile"
@@ -94,7 +94,7 @@ def run(
         count = begin_counting(tuning, environment) if variables else Counting()
         environment, told = {**environment, **count.variables}, {**told, **count.variables}
     arguments = tuned_command(command, made.facts, made.mpi, told, environment.get("PATH"))
-    obstacles = [] if via == "live" else _obstacles(tuning.environment, environment, command)
+    obstacles = [] if via == "live" else _obstacles(tuning, environment, command)
     for text in obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
     if alltoallv is not None:
@@ -168,9 +168,9 @@ def _split(arguments: Sequence[str]) -> tuple[set[str], str, list[str]]:
     return flags, via, rest[1:] if rest[:1] == ["--"] else rest
 
 
-def _obstacles(tuned: Environment, environment: Mapping[str, str], command: Sequence[str]) -> list[str]:
+def _obstacles(tuning: Tuning, environment: Mapping[str, str], command: Sequence[str]) -> list[str]:
     """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
-    if tuned.mpi != "openmpi":
+    if tuning.environment.mpi != "openmpi":
         return []
     from colltune.backends.openmpi import find_obstacles
     from colltune.mpi.detect import ask_flux
@@ -178,9 +178,10 @@ def _obstacles(tuned: Environment, environment: Mapping[str, str], command: Sequ
 
     found = find_obstacles(environment, command)
     nodes = len(find_job(environment, flux_resources=ask_flux(environment)).nodes)
-    if nodes != tuned.nodes:
+    counts = sorted({count for count, _ in tuning.tuned_in})
+    if nodes not in counts:
         found.append(
-            f"tuned on {tuned.nodes} {'node' if tuned.nodes == 1 else 'nodes'}, and this job has {nodes}: "
-            "a file of Open MPI cannot tell them apart"
+            f"tuned on {' and '.join(map(str, counts))} {'node' if counts == [1] else 'nodes'}, and this job has"
+            f" {nodes}: a file of Open MPI cannot tell them apart"
         )
     return found

@@ -45,7 +45,8 @@ def verify(
     from colltune.liveselect import in_force_via
     from colltune.measure.contract import Convention
     from colltune.report.tables import comparisons_table
-    from colltune.store.tuning import load_deployable, tuned_sizes
+    from colltune.store.history import tuned_sizes
+    from colltune.store.tuning import load_deployable
     from colltune.verification import EFFORT, scenarios_to_verify
     from colltune.verification import verify as run_verify
     from colltune.verify.osu import OsuBenchmarks

@@ -123,13 +123,18 @@ class Spread:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that a report tells. ``proofs``: samples that the proof took, beside those of the campaign."""
+    """All that a report tells.
+
+    ``proofs``: samples that the proof took, beside those of the campaign. ``jobs``: (nodes, ranks per node) of the jobs
+    that it was tuned in, if they are several.
+    """
 
     environment: Environment
     rule_sets: Mapping[str, RuleSet]
     summary: Mapping[str, Any]
     samples: Sequence[Sample]
     proofs: Sequence[Sample] = ()
+    jobs: Sequence[tuple[int, int]] = ()
 
     @property
     def decisions(self) -> list[Decision]:

@@ -121,9 +121,11 @@ def untried_text(count: int, budget_s: float | None, *, interrupted: bool = Fals
 def _cost(findings: Findings) -> str:
     share, total_s = findings.summary["share"], findings.summary["total_s"]
     launches = format_count(share["launches"], "launch", "launches")
-    ranks = findings.environment.nodes * findings.environment.ppn
+    nodes, ppn = findings.summary.get("job", (findings.environment.nodes, findings.environment.ppn))
+    ranks = nodes * ppn
+    what = "The last campaign" if findings.summary.get("added_to") else "It"
     return (
-        f"It took {format_count(findings.summary['samples'], 'measurement')} in {format_duration(share['wall_s'])}"
+        f"{what} took {format_count(findings.summary['samples'], 'measurement')} in {format_duration(share['wall_s'])}"
         f" and {launches}, {format_duration(total_s)} with the proof: {total_s * ranks / 3600.0:.3g} core-hours."
     )
 
@@ -135,6 +137,10 @@ def where(decision: Decision) -> str:
     return f"{scenario.collective} {scenario.nodes} x {scenario.ppn}{size}"
 
 
+def _job(nodes: int, ppn: int) -> str:
+    return f"{nodes} nodes x {ppn} ranks per node" if nodes > 1 else f"{ppn} ranks, 1 node"
+
+
 def environment_rows(findings: Findings) -> list[tuple[str, str]]:
     """What the tuning is valid for, as label and value."""
     here = findings.environment
@@ -142,7 +148,7 @@ def environment_rows(findings: Findings) -> list[tuple[str, str]]:
         ("MPI", f"{here.mpi} {here.mpi_version}"),
         ("build of libmpi (SHA-256)", here.mpi_build),
         ("machine", here.machine),
-        ("job", f"{here.nodes} nodes x {here.ppn} ranks per node" if here.nodes > 1 else f"{here.ppn} ranks, 1 node"),
+        ("job", "; ".join(_job(*job) for job in findings.jobs or [(here.nodes, here.ppn)])),
         ("thread level", here.thread_level),
         ("seed", str(findings.summary["seed"])),
     ]

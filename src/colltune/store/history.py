@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
 from colltune.core.sample import Environment, Sample
 from colltune.store.journal import read_journal, require_idle, require_same
-from colltune.store.tuning import CONFIRMATION, JOURNAL, MANIFEST
+from colltune.store.tuning import CONFIRMATION, JOURNAL, MANIFEST, load_tuning
 
 HISTORY = "history"
 PROFILE = "profile.json"
@@ -66,6 +67,76 @@ def entries(directory: Path) -> Iterator[Path]:
     """The folders of the history, the latest first."""
     place = directory / HISTORY
     yield from sorted((one for one in place.glob("*") if one.is_dir()), reverse=True)
+
+
+def recall(directory: Path, environment: Environment) -> Path | None:
+    """Puts the last campaign of ``environment`` back into its place; None where it is there, or there is none.
+
+    A campaign of another shape of job that is there goes into the history. One of another MPI or machine stays where
+    it is: whoever opens it says so.
+    """
+    if (directory / JOURNAL).exists():
+        try:
+            there = read_journal(directory / JOURNAL).environment
+        except InputError:
+            return None  # for whoever opens it to heal, or to refuse
+        if there == environment or replace(there, nodes=environment.nodes, ppn=environment.ppn) != environment:
+            return None
+    found = next((place for place in entries(directory) if _environment_of(place) == environment), None)
+    archive(directory)
+    if found is not None:
+        for name in (CONFIRMATION, JOURNAL):
+            if (found / name).exists():
+                os.replace(found / name, directory / name)
+    return found
+
+
+def measurements(directory: Path, name: str = JOURNAL) -> tuple[Sample, ...]:
+    """What all campaigns of ``directory`` measured with one MPI: of each scenario, those of the latest that has it.
+
+    With CONFIRMATION as ``name`` what their proofs measured.
+    """
+    samples: list[Sample] = []
+    seen: set[object] = set()
+    kind: Environment | None = None
+    for place in (directory, *entries(directory)):
+        if not (place / name).exists():
+            continue
+        try:
+            found = read_journal(place / name)
+        except InputError:
+            if place == directory:
+                raise
+            continue
+        here = replace(found.environment, nodes=1, ppn=1)
+        kind = kind or here
+        if here == kind:
+            new = [sample for sample in found.samples if sample.scenario not in seen]
+            seen |= {sample.scenario for sample in new}
+            samples += new
+    return tuple(samples)
+
+
+def tuned_sizes(directory: Path) -> dict[str, list[int]]:
+    """The message sizes in bytes that the campaigns of ``directory`` measured, ascending, by collective.
+
+    Of a prediction, which measured none, those that it was made for.
+    """
+    if not (directory / JOURNAL).exists():
+        predicted = load_tuning(directory).summary.get("sizes", {})
+        return {str(name): [int(size) for size in some] for name, some in predicted.items()}
+    sizes: defaultdict[str, set[int]] = defaultdict(set)
+    for sample in measurements(directory):
+        sizes[sample.scenario.collective].add(sample.scenario.size_bytes)
+    return {name: sorted(some) for name, some in sizes.items()}
+
+
+def _environment_of(place: Path) -> Environment | None:
+    """Of the campaign in a folder of the history; None where it holds none that can be read."""
+    try:
+        return read_journal(place / JOURNAL).environment
+    except InputError:
+        return None
 
 
 def read_history(directory: Path, environment: Environment) -> tuple[Earlier | None, list[str]]:

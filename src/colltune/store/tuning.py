@@ -6,11 +6,12 @@ after the library the files that it loads.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections import defaultdict
-from collections.abc import Mapping
+import shutil
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,13 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
-from colltune.store.journal import read_journal
 
 SCHEMA = 1
 _AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"
 MANIFEST = "tuning.json"
 JOURNAL = "journal.jsonl"
 CONFIRMATION = "confirmation.jsonl"  # what was measured again to prove the decisions
+_REPORT, _EXPORTS = "report.html", "export"  # made of a tuning, and stale with it
 PROVISIONAL = "provisional"  # the folder of the files that hold what is not proven too
 
 
@@ -40,6 +41,7 @@ class Provisional:
     rule_sets: Mapping[str, RuleSet]
     files: Mapping[str, bytes]
     variables: Mapping[str, str]
+    by_shape: Mapping[str, RuleSet] | None = None
 
     @classmethod
     def of(cls, tuning: Tuning) -> Provisional:
@@ -47,7 +49,7 @@ class Provisional:
         files = {f"{PROVISIONAL}/{name}": data for name, data in tuning.files.items()}
         place = "{directory}"
         variables = {k: v.replace(place, f"{place}/{PROVISIONAL}") for k, v in tuning.variables.items()}
-        return cls(tuning.rule_sets, files, variables)
+        return cls(tuning.rule_sets, files, variables, tuning.by_shape)
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Tuning:
 
     ``files``: names, relative to the directory, with their bytes. ``variables``: the environment that makes the
     library use them, where a value may hold ``{directory}``. ``summary``: figures about the campaign, for people.
+    ``jobs``: (nodes, ranks per node) of the jobs that it was tuned in; ``environment`` has the largest of them.
+    ``by_shape``: the rules before they were cut to what the library's file can say; None where that is all of them.
     """
 
     environment: Environment
@@ -64,13 +68,27 @@ class Tuning:
     variables: Mapping[str, str]
     summary: Mapping[str, Any] = field(default_factory=dict)
     provisional: Provisional | None = None
+    jobs: tuple[tuple[int, int], ...] = ()
+    by_shape: Mapping[str, RuleSet] | None = None
+
+    @property
+    def tuned_in(self) -> tuple[tuple[int, int], ...]:
+        """The (nodes, ranks per node) of the jobs that this was tuned in, ascending."""
+        return self.jobs or ((self.environment.nodes, self.environment.ppn),)
 
     def with_provisional(self) -> Tuning:
         """This tuning with what is not proven in force too."""
         held = self.provisional
         if held is None:
             return self
-        return replace(self, rule_sets=held.rule_sets, files=held.files, variables=held.variables, provisional=None)
+        return replace(
+            self,
+            rule_sets=held.rule_sets,
+            files=held.files,
+            variables=held.variables,
+            by_shape=held.by_shape,
+            provisional=None,
+        )
 
     @property
     def left_out(self) -> int:
@@ -97,16 +115,19 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
     manifest = {
         "schema": SCHEMA,
         "environment": asdict(tuning.environment),
-        **_decisions_out(tuning.rule_sets, tuning.files, tuning.variables),
+        "jobs": [list(job) for job in tuning.jobs],
+        **_decisions_out(tuning.rule_sets, tuning.files, tuning.variables, tuning.by_shape),
         "summary": dict(tuning.summary),
     }
     held = tuning.provisional
     if held is not None:
-        manifest[PROVISIONAL] = _decisions_out(held.rule_sets, held.files, held.variables)
+        manifest[PROVISIONAL] = _decisions_out(held.rule_sets, held.files, held.variables, held.by_shape)
+    stale = _stale(directory, {*tuning.files, *(held.files if held is not None else ())}, manifest["rules"])
     try:
         write_files(directory, tuning.files)
         write_files(directory, held.files if held is not None else {})
         _replace(directory / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+        _remove(stale)
     except OSError as error:
         raise ColltuneError(
             f"cannot write the tuning to {directory}: {error.strerror}",
@@ -114,18 +135,29 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
         ) from error
 
 
-def tuned_sizes(directory: Path) -> dict[str, list[int]]:
-    """The message sizes in bytes that the campaign of ``directory`` measured, ascending, by collective.
+def _stale(directory: Path, files: Collection[str], rules: Mapping[str, Any]) -> list[Path]:
+    """What was made of the tuning that is in ``directory`` now, and does not fit the one with these files and rules."""
+    try:
+        before = json.loads((directory / MANIFEST).read_bytes())
+        held = before.get(PROVISIONAL, {"files": {}})
+        names = [Path(name) for name in (*before["files"], *held["files"])]
+        same = before["rules"] == rules
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+    inside = [name for name in names if not name.is_absolute() and ".." not in name.parts]
+    made = [directory / _REPORT, *([] if same else [directory / _EXPORTS])]
+    return made + [directory / name for name in inside if str(name) not in files]
 
-    Of a prediction, which measured none, those that it was made for.
-    """
-    if not (directory / JOURNAL).exists():
-        predicted = load_tuning(directory).summary.get("sizes", {})
-        return {str(name): [int(size) for size in some] for name, some in predicted.items()}
-    sizes: defaultdict[str, set[int]] = defaultdict(set)
-    for sample in read_journal(directory / JOURNAL).samples:
-        sizes[sample.scenario.collective].add(sample.scenario.size_bytes)
-    return {name: sorted(some) for name, some in sizes.items()}
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+            continue
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder that holds other things stays
+            path.parent.rmdir()
+            path.parent.parent.rmdir()
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
@@ -149,7 +181,9 @@ def load_tuning(directory: Path) -> Tuning:
             Environment(**manifest["environment"]),
             *_decisions_in(directory, manifest),
             manifest["summary"],
-            Provisional(*_decisions_in(directory, held)) if held is not None else None,
+            Provisional(*_decisions_in(directory, held), _by_shape_in(held)) if held is not None else None,
+            tuple((nodes, ppn) for nodes, ppn in manifest.get("jobs", ())),
+            _by_shape_in(manifest),
         )
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}", _AGAIN) from error
@@ -188,9 +222,14 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _decisions_out(
-    rule_sets: Mapping[str, RuleSet], files: Mapping[str, bytes], variables: Mapping[str, str]
+    rule_sets: Mapping[str, RuleSet],
+    files: Mapping[str, bytes],
+    variables: Mapping[str, str],
+    by_shape: Mapping[str, RuleSet] | None,
 ) -> dict[str, Any]:
+    shapes = {} if by_shape is None else {"by_shape": {name: _rules_out(rules) for name, rules in by_shape.items()}}
     return {
+        **shapes,
         "variables": dict(variables),
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
         "rules": {name: _rules_out(rule_set) for name, rule_set in rule_sets.items()},
@@ -205,6 +244,11 @@ def _decisions_in(
         if hashlib.sha256(data).hexdigest() != written["files"][name]:
             raise InputError(f"{directory / name} was changed or cut short after it was written", _AGAIN)
     return {name: _rules_in(name, rules) for name, rules in written["rules"].items()}, files, written["variables"]
+
+
+def _by_shape_in(written: Mapping[str, Any]) -> dict[str, RuleSet] | None:
+    found = written.get("by_shape")
+    return None if found is None else {name: _rules_in(name, rules) for name, rules in found.items()}
 
 
 def _rules_out(rule_set: RuleSet) -> dict[str, Any]:

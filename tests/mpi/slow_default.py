@@ -1,0 +1,54 @@
+"""An MPICH in which one algorithm of MPI_Bcast is known to be much faster, whatever the machine does beside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from jobs import QUIET, Jobs
+
+from colltune.core.choice import Choice
+from colltune.mpi.installation import Installation
+
+NATIVE = Path(__file__).parents[1] / "native"
+FAST = "scatter_ring_allgather"
+FILE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+
+
+def make_slow_mpi(mpi: Installation, agent: Path, place: Path) -> Path:
+    """The launcher of an MPI whose default is slow."""
+    settings = dict(Jobs(mpi, agent, place).resolver()("bcast", Choice(FAST)))
+    fast = settings["MPIR_CVAR_BCAST_INTRA_ALGORITHM"]
+    library = place / "slow_default.so"
+    build = [str(mpi.mpicc), "-O1", "-shared", "-fPIC", str(NATIVE / "slow_default.c"), "-o", str(library)]
+    subprocess.run(build, check=True, timeout=60)
+    for name, command in {
+        "mpiexec": f'exec {mpi.mpiexec} -genv LD_PRELOAD {library} -genv CT_FAST {fast} "$@"',
+        "mpicc": f'exec {mpi.mpicc} "$@"',  # an mpiexec is known by the compiler beside it
+    }.items():
+        (place / name).write_text(f"#!/bin/sh\n{command}\n")
+        (place / name).chmod(0o755)
+    return place / "mpiexec"
+
+
+def start(*arguments: str, mpiexec: Path | None = None) -> subprocess.Popen[str]:
+    """The command, with ``mpiexec`` the first on PATH."""
+    environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    if mpiexec is not None:
+        environment["PATH"] = f"{mpiexec.parent}{os.pathsep}{environment['PATH']}"
+    return subprocess.Popen(
+        [sys.executable, "-m", "colltune", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def colltune(*arguments: str, code: int = 0, mpiexec: Path | None = None) -> subprocess.CompletedProcess[str]:
+    process = start(*arguments, mpiexec=mpiexec)
+    said, errors = process.communicate(timeout=240)
+    assert process.returncode == code, said + errors
+    return subprocess.CompletedProcess(arguments, code, said, errors)

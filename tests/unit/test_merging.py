@@ -1,0 +1,159 @@
+"""What a directory holds stays beside a new campaign, and another environment's directory is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.merging import Held, hold
+from colltune.recheck import begin_journal
+from colltune.store.history import measurements, tuned_sizes
+from colltune.store.journal import Journal, read_journal
+from colltune.store.tuning import CONFIRMATION, JOURNAL, Provisional, Tuning, load_tuning, save_tuning
+
+HERE = Environment("mpich", "5.0.2", "a" * 64, "a machine", 1, 2, "single")
+RING, TREE = Choice("ring"), Choice("binomial")
+SUMMARY = {"gated": True, "seed": 1, "reasons": {"bcast": "measured"}, "gate": []}
+
+
+def silent(_text: str) -> None:
+    """Nobody listens."""
+
+
+def entry(name: str, size: int, verdict: str, choice: str = "ring", ppn: int = 2) -> dict[str, object]:
+    return {
+        "scenario": [name, 1, ppn, size],
+        "choice": choice,
+        "verdict": verdict,
+        "ratios": [2.0] * 8,
+        "low": 2.0,
+        "reason": verdict,
+    }
+
+
+def tuning_of(**more: object) -> Tuning:
+    rules = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, RING)}
+    files = {"mpich/general.json": b"{}", "mpich/shm.json": b"{}"}
+    return replace(Tuning(HERE, rules, files, {}, SUMMARY), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"mpi": "openmpi", "mpi_version": "5.0.11"}, "mpich 5.0.2 there, openmpi 5.0.11 here"),
+        ({"mpi_build": "b" * 64}, "build aaaaaaaaaaaa there, bbbbbbbbbbbb here"),
+        ({"thread_level": "multiple"}, "thread level single there, multiple here"),
+        ({"machine": "another"}, "machine a machine there, another here"),
+    ],
+)
+@pytest.mark.parametrize("there", ["tuning", "journal"])
+def test_a_directory_of_another_environment_is_refused(
+    tmp_path: Path, changed: Mapping[str, str], words: str, there: str
+) -> None:
+    if there == "tuning":
+        save_tuning(tmp_path, tuning_of())
+    else:
+        Journal.create(tmp_path / JOURNAL, HERE).close()
+    with pytest.raises(InputError, match=words) as found:
+        hold(tmp_path, replace(HERE, **changed), silent, gated=True)
+    assert "--out" in str(found.value)
+
+
+def test_another_shape_and_an_older_file_are_held(tmp_path: Path) -> None:
+    assert hold(tmp_path, HERE, silent, gated=True).rule_sets() == {}
+    save_tuning(tmp_path, tuning_of())
+    held = hold(tmp_path, replace(HERE, nodes=4, ppn=8), silent, gated=True)
+    assert held.rule_sets() == tuning_of().rule_sets
+    assert held.jobs == ((1, 2),)
+
+
+def test_unproven_rules_do_not_mix_with_proven_ones(tmp_path: Path) -> None:
+    save_tuning(tmp_path, tuning_of())
+    with pytest.raises(InputError, match="--gate off proves none"):
+        hold(tmp_path, HERE, silent, gated=False)
+    save_tuning(tmp_path, tuning_of(summary={**SUMMARY, "gated": False}))
+    assert hold(tmp_path, HERE, silent, gated=True).tuning is None
+
+
+def verdicts(
+    older: list[dict[str, object]], newer: list[dict[str, object]], *, stays: bool, unsafe: str = ""
+) -> list[tuple[object, ...]]:
+    held = Held(tuning_of(summary={**SUMMARY, "gate": older}))
+    found = held.gate(newer, lambda _s, _c, _v: stays, {unsafe: "wrong"} if unsafe else {})
+    return [(one["scenario"][0], one["scenario"][3], one["choice"], one["verdict"]) for one in found]
+
+
+def test_verdicts_go_with_their_rules() -> None:
+    kept, new = entry("bcast", 64, "kept"), entry("bcast", 64, "kept", "binomial")
+    assert verdicts([kept], [new], stays=False) == [("bcast", 64, "binomial", "kept")]
+    # Where the rule of before stays, its verdict does.
+    for verdict in ("not tried", "refused"):
+        assert verdicts([kept], [entry("bcast", 64, verdict)], stays=True) == [("bcast", 64, "ring", "kept")]
+    assert verdicts([kept], [entry("bcast", 64, "provisional")], stays=True) == [("bcast", 64, "ring", "kept")]
+    both = verdicts([kept], [entry("bcast", 64, "provisional", "binomial")], stays=True)
+    assert [verdict for *_, verdict in both] == ["kept", "provisional"]
+    waiting = entry("bcast", 64, "provisional")
+    assert verdicts([waiting], [entry("bcast", 64, "not tried")], stays=True) == [("bcast", 64, "ring", "provisional")]
+    assert verdicts([entry("bcast", 64, "refused")], [new], stays=True) == [("bcast", 64, "binomial", "kept")]
+    assert verdicts([kept], [], stays=True, unsafe="bcast") == [("bcast", 64, "ring", "refused")]
+
+
+def test_the_figures_are_of_all_that_is_kept() -> None:
+    held = Held(tuning_of(summary={**SUMMARY, "reproducible": ["reduce"], "gate": [entry("bcast", 64, "kept")]}))
+    newer = {"reasons": {"allreduce": "budget"}, "reproducible": [], "gate": [], "speedup": 9.0}
+    summary = held.summary(newer, [entry("bcast", 64, "kept")], ["allreduce"])
+    assert summary["speedup"] == pytest.approx(2.0)
+    assert summary["reasons"] == {"bcast": "measured", "allreduce": "budget"}
+    assert summary["reproducible"] == ["reduce"]
+
+
+def test_what_was_made_of_other_rules_is_removed(tmp_path: Path) -> None:
+    held = tuning_of()
+    save_tuning(tmp_path, replace(held, provisional=Provisional.of(held)))
+    (tmp_path / "report.html").write_text("old")
+    (tmp_path / "export" / "cvars").mkdir(parents=True)
+    (tmp_path / "mine.txt").write_text("mine")
+    other = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, TREE)}
+    now = tuning_of(rule_sets=other, files={"mpich/general.json": b"[]"}, by_shape=other, jobs=((1, 2), (2, 2)))
+    save_tuning(tmp_path, now)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"tuning.json", "mpich/general.json", "mine.txt"}
+    assert not (tmp_path / "export").exists()
+    assert not (tmp_path / "provisional").exists()
+    assert load_tuning(tmp_path) == now
+    save_tuning(tmp_path, now)
+    assert load_tuning(tmp_path) == now
+
+
+def samples(ppn: int, *sizes: int) -> list[Sample]:
+    return [Sample(Scenario("bcast", 1, ppn, size), DEFAULT, Status.OK, (1e-6,)) for size in sizes]
+
+
+def campaign(directory: Path, ppn: int, *sizes: int, resume: bool = False) -> None:
+    with begin_journal(directory / JOURNAL, replace(HERE, ppn=ppn), resume, silent) as journal:
+        journal.append(samples(ppn, *sizes))
+
+
+def test_resuming_goes_on_with_the_last_campaign_of_the_same_shape(tmp_path: Path) -> None:
+    campaign(tmp_path, 2, 8)
+    campaign(tmp_path, 2, 16)
+    Journal.create(tmp_path / CONFIRMATION, HERE).close()
+    campaign(tmp_path, 3, 8)
+    campaign(tmp_path, 2, 32, resume=True)
+    found = read_journal(tmp_path / JOURNAL)
+    assert (found.environment.ppn, [s.scenario.size_bytes for s in found.samples]) == (2, [16, 32])
+    assert (tmp_path / CONFIRMATION).exists()
+    campaign(tmp_path, 4, 8, resume=True)  # none of this shape: a new one
+    assert len(read_journal(tmp_path / JOURNAL).samples) == 1
+    assert {(s.scenario.ppn, s.scenario.size_bytes) for s in measurements(tmp_path)} == {
+        (2, 8), (2, 16), (2, 32), (3, 8), (4, 8),
+    }  # fmt: skip
+    assert tuned_sizes(tmp_path) == {"bcast": [8, 16, 32]}
