@@ -112,7 +112,7 @@ static const ct_select_choice *ct__choose(const ct_call *call)
     while (size > table->rules[at].max_size)
         at++; /* the rules of a shape end with one for every size */
     const ct_select_rule *rule = &table->rules[at];
-    if (rule->choice < 0 || !ct_select_fits(call, ct_select_choices[rule->choice].needs, count))
+    if (rule->choice < 0 || !ct_select_fits(call, &ct_select_choices[rule->choice].needs, count))
         return NULL;
     return &ct_select_choices[rule->choice];
 }

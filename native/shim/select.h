@@ -18,8 +18,14 @@ typedef enum {
     CT_NEED_EVEN_RANKS = 1 << 10, CT_NEED_COUNT_GE_RANKS = 1 << 11
 } ct_need;
 
+/* Preconditions, bits of ct_need: of the call, and of the calls that a composition makes below it, between one rank of
+ * each node and among the ranks of each node. */
 typedef struct {
-    unsigned needs; /* of ct_need */
+    unsigned whole, leaders, node;
+} ct_select_needs;
+
+typedef struct {
+    ct_select_needs needs;
     int count;
     int variables[CT_SELECT_SETTINGS]; /* see ct_select_variable */
     int values[CT_SELECT_SETTINGS];
@@ -58,6 +64,6 @@ const ct_select_choice *ct_select_choose(const ct_call *call);
 /* The size of the call in bytes in a basis, and its elements; false: it cannot be told alike on all ranks. */
 bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI_Count *count);
 /* Whether the call meets `needs`; `count`: its elements. */
-bool ct_select_fits(const ct_call *call, unsigned needs, MPI_Count count);
+bool ct_select_fits(const ct_call *call, const ct_select_needs *needs, MPI_Count count);
 
 #endif

@@ -112,10 +112,11 @@ static bool ct__is_regular(const ct_call *call)
     return true;
 }
 
-bool ct_select_fits(const ct_call *call, unsigned needs, MPI_Count count)
+/* `ranks`: of this call, or of one that is made below it. */
+static bool ct__fits(const ct_call *call, unsigned needs, MPI_Count count, int ranks)
 {
     const ct_comm *comm = call->known;
-    int ranks = comm->size, commutes = 1;
+    int commutes = 1;
     MPI_Count power = 1;
     while (power * 2 <= ranks)
         power *= 2;
@@ -130,4 +131,13 @@ bool ct_select_fits(const ct_call *call, unsigned needs, MPI_Count count)
              (needs & CT_NEED_IN_PLACE && !in_place) || (needs & CT_NEED_PARENT_COMM && comm->ppn < 2) ||
              (needs & CT_NEED_ONE_NODE && comm->nodes != 1) || (needs & CT_NEED_TWO_RANKS && ranks != 2) ||
              (needs & CT_NEED_EVEN_RANKS && ranks % 2 != 0));
+}
+
+/* Only communicators with as many ranks on every node are asked about (select.c). */
+bool ct_select_fits(const ct_call *call, const ct_select_needs *needs, MPI_Count count)
+{
+    const ct_comm *comm = call->known;
+    return ct__fits(call, needs->whole, count, comm->size) &&
+           (comm->nodes < 2 || ct__fits(call, needs->leaders, count, comm->nodes)) &&
+           (comm->ppn < 2 || ct__fits(call, needs->node, count, comm->ppn));
 }

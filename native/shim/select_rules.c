@@ -1,7 +1,7 @@
 /* The text of the rules, and the control variables that they set.
  *
  *     colltune-live 1
- *     choice NUMBER NEED,NEED|- VARIABLE=VALUE,...|- # for people
+ *     choice NUMBER NEED,leaders-NEED,node-NEED|- VARIABLE=VALUE,...|- # for people
  *     rules COLLECTIVE none|message|total
  *     rule MAX_PPN|- MAX_RANKS|- MAX_SIZE|- NUMBER|-
  *
@@ -88,22 +88,32 @@ int ct_select_restore(const ct_select_choice *choice)
     return code;
 }
 
-static bool ct__parse_needs(char *text, unsigned *needs)
+/* What follows the beginning of `word`, or NULL if that is another. */
+static const char *ct__after(const char *word, const char *beginning)
+{
+    size_t length = strlen(beginning);
+    return strncmp(word, beginning, length) == 0 ? word + length : NULL;
+}
+
+static bool ct__parse_needs(char *text, ct_select_needs *needs)
 {
     static const char *const NAMES[] = {"power-of-two", "commutative", "builtin-op", "count-ge-pof2", "regular-counts",
                                         "not-in-place", "in-place", "parent-comm", "one-node", "two-ranks",
                                         "even-ranks", "count-ge-ranks"};
     enum { COUNT = sizeof NAMES / sizeof *NAMES };
-    *needs = 0;
+    *needs = (ct_select_needs){0};
     char *rest = NULL;
     for (char *word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        const char *leaders = ct__after(word, "leaders-"), *node = ct__after(word, "node-");
+        const char *name = leaders != NULL ? leaders : node != NULL ? node : word;
+        unsigned *of = leaders != NULL ? &needs->leaders : node != NULL ? &needs->node : &needs->whole;
         int i = 0;
-        while (i < COUNT && strcmp(word, NAMES[i]) != 0)
+        while (i < COUNT && strcmp(name, NAMES[i]) != 0)
             i++;
         if (i == COUNT && strcmp(word, "-") != 0)
             return false;
         if (i < COUNT)
-            *needs |= 1u << i;
+            *of |= 1u << i;
     }
     return true;
 }

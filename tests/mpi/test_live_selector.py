@@ -195,6 +195,27 @@ def test_the_library_is_clean_under_sanitizers(either: Live, number: int) -> Non
     assert "selector is off" not in done.stderr
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_what_runs_below_a_composition_meets_its_needs(mpi: Installation, tmp_path: Path, nodes: int) -> None:
+    """By default MPICH falls back without a word where an algorithm does not fit; here that is an error."""
+    mpich = live(mpi, tmp_path)
+    if mpi.version.startswith("4.0"):
+        pytest.skip("4.0 has no compositions to choose")
+    below = {
+        "allreduce": "alpha+reduce_scatter_allgather",
+        "bcast": "alpha+scatter_recursive_doubling_allgather",
+        "reduce": "alpha+reduce_scatter_gather",
+    }
+    rule_sets = [RuleSet.always(c, live_basis(mpich.bench.catalogue, c), Choice(key)) for c, key in below.items()]
+    variables = {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error", "MPIR_CVAR_NUM_CLIQUES": str(nodes)}
+    conformance = str(build(mpi.mpicc, "conformance"))
+    arguments = replay_arguments([2, 4], rule_sets, short=True, max_bytes=2000)
+    done = mpich.run(4, [conformance, *arguments], mpich.emit(*rule_sets), **variables)
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "failures=0" in done.stdout
+    assert "selector is off" not in done.stderr
+
+
 def test_threads_that_call_at_once_are_refused(either: Live) -> None:
     rules = either.emit(RuleSet.always("bcast", SizeBasis.MESSAGE, either.bench.catalogue.choices("bcast")[1]))
     conformance = str(build(either.bench.installation.mpicc, "conformance"))

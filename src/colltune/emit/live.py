@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from colltune.catalog import Catalogue
+from colltune.catalog import Algorithm, Catalogue
 from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
@@ -59,7 +59,7 @@ class LiveEmitter:
         return {LIVE_FILE: ("\n".join([_HEAD, *choices, *rules]) + "\n").encode("ascii")}
 
     def _choice(self, number: int, collective: str, choice: Choice) -> str:
-        needs = ",".join(sorted(need.value for need in self._catalogue.algorithm(collective, choice).needs))
+        needs = ",".join(_needs(self._catalogue.algorithm(collective, choice)))
         settings = self._settings(collective, choice)
         if settings is None:
             raise InputError(f"this MPI does not know {collective} {choice}", "Tune again: the MPI has changed")
@@ -75,6 +75,19 @@ class LiveEmitter:
 
     def environment(self, directory: Path) -> dict[str, str]:
         return {LIVE_VARIABLE: str(directory / LIVE_FILE)}
+
+
+def _needs(algorithm: Algorithm) -> list[str]:
+    """The preconditions of a choice, and those of what runs below a composition: between the nodes, inside each.
+
+    Inside too where the composition shares no node: on one node it hands the whole call on.
+    """
+    below = algorithm.leaders.needs if algorithm.leaders is not None else frozenset()
+    return [
+        *sorted(need.value for need in algorithm.needs),
+        *sorted(f"leaders-{need.value}" for need in below),
+        *sorted(f"node-{need.value}" for need in below),
+    ]
 
 
 def parse_live(text: str) -> dict[str, RuleSet]:
