@@ -14,7 +14,7 @@ from pathlib import Path
 
 from colltune.alltoallv.setting import Setting, Shape
 from colltune.core.errors import InputError
-from colltune.native_build import source_directory
+from colltune.machine.compile import source_directory
 
 _NATIVE = Path(__file__).parent / "native"
 # The published simulations of these algorithms use half a microsecond; current network cards and MPI need less.

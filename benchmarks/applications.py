@@ -33,7 +33,7 @@ from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.space import Space
-from colltune.decide import medians_of
+from colltune.distill.decide import medians_of
 from colltune.distill.rules import distill_proven
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich import MpichEmitter

@@ -26,17 +26,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import geometric_mean, median
 
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.emit.live import LIVE_FILE, LiveEmitter
-from colltune.native_build import build_library
+from colltune.machine.compile import build_library
+from colltune.prove.default_against_tuned import scenarios_to_verify, verify
+from colltune.prove.verdict import Verdict, fewest_launches
+from colltune.session.options import Listener, TuneOptions
+from colltune.session.tune import tune
 from colltune.store.tuning import load_tuning, tuned_sizes
-from colltune.tune_contract import Listener, TuneOptions
-from colltune.tuner import tune
-from colltune.verification import scenarios_to_verify, verify
-from colltune.verify.verdict import Verdict, fewest_launches
-from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 ROOT = Path(__file__).parents[1]
 COLLECTIVES = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter_block", "scatter")

@@ -27,21 +27,21 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.campaign import Campaign
-from colltune.confirm import Confirmation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.units import parse_duration
-from colltune.decide import decide, medians_of, models_of
-from colltune.evaluate.dataset import load_grids
-from colltune.evaluate.grid import Grid
+from colltune.distill.decide import decide, medians_of, models_of
 from colltune.learn.forest import ForestLearner
 from colltune.measure.contract import Effort
-from colltune.proof import EFFORT
-from colltune.timeplan import FEWEST_PROOF_LAUNCHES, PROOF_LAUNCHES, TimePlan
-from colltune.verify.gate import Verdict
+from colltune.prove.fresh_launches import Confirmation
+from colltune.prove.gate import Verdict
+from colltune.prove.proof import EFFORT
+from colltune.prove.time_plan import FEWEST_PROOF_LAUNCHES, PROOF_LAUNCHES, TimePlan
+from colltune.search.campaign import Campaign
+from colltune.store.dataset import load_grids
+from colltune.store.grid import Grid
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "mpi"), str(ROOT / "benchmarks")]

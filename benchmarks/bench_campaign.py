@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-from colltune.campaign import WHOLE, Campaign
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.learn.forest import ForestLearner
 from colltune.measure.contract import Effort
+from colltune.search.campaign import WHOLE, Campaign
 from colltune.store.journal import Journal
-from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 COLLECTIVES = ("bcast", "allreduce")
 LARGEST_BYTES = 1 << 16

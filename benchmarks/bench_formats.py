@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from colltune.core.scenario import Scenario
-from colltune.evaluate.dataset import load_grids
-from colltune.evaluate.grid import Grid
+from colltune.store.dataset import load_grids
+from colltune.store.grid import Grid
 
 ROOT = Path(__file__).parents[1]
 FORMATS: dict[str, Callable[[Scenario], Hashable]] = {

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from colltune.confirm import Confirmation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Source
 from colltune.measure.simulated import Noise, SimulatedSource
-from colltune.verify.gate import GateResult, Verdict
+from colltune.prove.fresh_launches import Confirmation
+from colltune.prove.gate import GateResult, Verdict
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 1, 2, "single")
 CANDIDATE = Choice("candidate")

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from colltune.core.errors import InputError
-from colltune.evaluate.compare import (
+from colltune.research.compare import (
     cost_ratio,
     nonp2_ratio,
     reach_by_grid,
@@ -35,11 +35,11 @@ from colltune.evaluate.compare import (
     write_steps,
     write_table,
 )
-from colltune.evaluate.grid import Grid
-from colltune.evaluate.simulate import Run
-from colltune.evaluate.summary import Axis, by_strategy, curve, write_stops
-from colltune.evaluation import Plan, evaluate, load
-from colltune.strategies import NAMES, OURS, RANDOM_LOG, contestants, shown_as
+from colltune.research.evaluation import Plan, evaluate, load
+from colltune.research.simulate import Run
+from colltune.research.strategies import NAMES, OURS, RANDOM_LOG, contestants, shown_as
+from colltune.research.summary import Axis, by_strategy, curve, write_stops
+from colltune.store.grid import Grid
 
 Figures = dict[str, float | int]
 DATA = Path(__file__).parent / "data"

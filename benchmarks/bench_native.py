@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from colltune.machine.compile import build_library
 from colltune.mpi.detect import find_mpi
-from colltune.native_build import build_library
 from colltune.profile.preload import preload_environment
 
 ROOT = Path(__file__).resolve().parents[1]

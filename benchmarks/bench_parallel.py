@@ -33,14 +33,14 @@ from statistics import mean
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.evaluate.dataset import load_grids
-from colltune.evaluate.grid import Grid
-from colltune.evaluate.simulate import Cost
+from colltune.research.simulate import Cost
 from colltune.schedule.contract import Packer, Placement, Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.greedy import GreedyBatchPacker
 from colltune.schedule.simulate import simulate
+from colltune.store.dataset import load_grids
+from colltune.store.grid import Grid
 from learned import Learned, learn
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"

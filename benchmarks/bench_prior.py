@@ -23,10 +23,6 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.model import Model, Prediction
 from colltune.core.scenario import Scenario
-from colltune.evaluate.compare import estimate, read_steps, write_steps
-from colltune.evaluate.dataset import load_grids
-from colltune.evaluate.grid import Grid
-from colltune.evaluate.simulate import Pace, Run, simulate
 from colltune.learn.bursts import Times
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.transfer import TransferPrior
@@ -34,6 +30,10 @@ from colltune.pretrained import classify
 from colltune.pretrained.families import family
 from colltune.pretrained.splits import Split, ceiling, parts, without_copies
 from colltune.pretrained.table import Label, read_hardware, read_tables
+from colltune.research.compare import estimate, read_steps, write_steps
+from colltune.research.simulate import Pace, Run, simulate
+from colltune.store.dataset import load_grids
+from colltune.store.grid import Grid
 
 DATA = Path(__file__).parent / "data"
 PICO = ("pico_leonardo", "pico_lumi", "pico_marenostrum5")

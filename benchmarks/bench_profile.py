@@ -33,12 +33,12 @@ from numpy.typing import NDArray
 from colltune.core.choice import DEFAULT
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
-from colltune.evaluate.dataset import load_grids
-from colltune.evaluate.grid import Grid
-from colltune.evaluate.metrics import select, slowdowns
-from colltune.evaluate.simulate import Cost
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.stakes import Stakes
+from colltune.research.metrics import select, slowdowns
+from colltune.research.simulate import Cost
+from colltune.store.dataset import load_grids
+from colltune.store.grid import Grid
 
 Floats = NDArray[np.float64]
 APPLICATIONS = 8  # for each table and seed

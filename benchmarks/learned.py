@@ -10,10 +10,10 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.evaluate.grid import Floats, Grid
-from colltune.evaluate.metrics import select, slowdowns
-from colltune.evaluate.simulate import Cost, look_up
 from colltune.learn.decision import DecisionLearner
+from colltune.research.metrics import select, slowdowns
+from colltune.research.simulate import Cost, look_up
+from colltune.store.grid import Floats, Grid
 
 
 @dataclass(frozen=True)

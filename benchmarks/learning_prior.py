@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from bench_learning import DATA, is_timed
-from colltune.evaluate.grid import Grid
-from colltune.evaluation import load
 from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import HYPERPARAMETERS, PRIOR_MEAN, PRIOR_SD, Floats, Group, Trend, fit_theta
+from colltune.research.evaluation import load
+from colltune.store.grid import Grid
 
 _MOST_CHOICES = 10
 _FEWEST_POINTS = 4

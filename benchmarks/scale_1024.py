@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import mean, median
 
-from colltune.evaluate.dataset import load_grids
-from colltune.evaluate.simulate import Cost
+from colltune.research.simulate import Cost
+from colltune.store.dataset import load_grids
 from learned import learn
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"

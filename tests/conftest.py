@@ -11,9 +11,9 @@ import hypothesis
 import pytest
 
 from colltune.core.errors import InputError
+from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
-from colltune.native_build import build
 from leftovers import MARK, Session
 
 # For what was asked to end to be gone.

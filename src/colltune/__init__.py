@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from colltune.core.version import __version__
 
 if TYPE_CHECKING:
-    from colltune.alltoallv_call import tuned_alltoallv
+    from colltune.alltoallv.call import tuned_alltoallv
     from colltune.api import Tuned, load, tune
 
 __all__ = ["Tuned", "__version__", "load", "tune", "tuned_alltoallv"]
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'colltune' has no attribute {name!r}")
     if name == "tuned_alltoallv":
-        from colltune import alltoallv_call
+        from colltune.alltoallv import call as alltoallv_call
 
         return alltoallv_call.tuned_alltoallv
     from colltune import api

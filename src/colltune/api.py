@@ -28,16 +28,16 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
 from colltune.core.units import format_count, parse_duration, parse_size
-from colltune.explanation import explain_call, load_findings, scenario_of
-from colltune.exporting import export
-from colltune.native_build import cache_directory
+from colltune.machine.compile import cache_directory
+from colltune.session.explain import explain_call, load_findings, scenario_of
+from colltune.session.export import export
 from colltune.store.lock import locked
 from colltune.store.tuning import Tuning, load_tuning, write_files
 
 if TYPE_CHECKING:
     import pandas
 
-    from colltune.tune_contract import Listener
+    from colltune.session.options import Listener
 
 
 @dataclass(frozen=True)
@@ -228,9 +228,9 @@ def tune(
     ``budget`` may be a number of seconds, sizes numbers of bytes. ``listener`` hears of the progress. Raises
     ColltuneError; what was measured by then is kept, and ``resume`` goes on.
     """
-    from colltune.tune_contract import TuneOptions, require_writable
-    from colltune.tuner import tune as run_tune
-    from colltune.workbench import MachineOptions, open_workbench
+    from colltune.bench.workbench import MachineOptions, open_workbench
+    from colltune.session.options import TuneOptions, require_writable
+    from colltune.session.tune import tune as run_tune
 
     collectives = [collectives] if isinstance(collectives, str) else collectives
     parse_collectives(collectives)

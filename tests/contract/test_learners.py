@@ -8,11 +8,11 @@ from colltune.core.model import Prediction
 from colltune.core.space import Space
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
-from colltune.learn.fact import FactLearner
 from colltune.learn.forest import ForestLearner
-from colltune.learn.published import AcclaimLearner, PublishedSettings, RandomLearner
-from colltune.learn.scaling import Scaling
-from colltune.learn.tuned import TunedFactLearner
+from colltune.research.learners.fact import FactLearner
+from colltune.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
+from colltune.research.learners.scaling import Scaling
+from colltune.research.learners.tuned import TunedFactLearner
 from colltune.testing.learner import LearnerContract
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.backends import recall_backend
+from colltune.bench.backends import recall_backend
 from colltune.catalog.simulated import load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError

@@ -12,10 +12,10 @@ from test_alltoallv_use import table
 from test_live_selector import QUIET, program
 from test_live_selector import live as live_kit
 
+from colltune.bench.workbench import Workbench
 from colltune.core.rules import RuleSet
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
 from colltune.mpi.installation import Installation, Library
-from colltune.workbench import Workbench
 
 MODULES = ("profile", "select", "alltoallv")
 _WAIT_S = 60

@@ -21,12 +21,12 @@ from colltune.catalog.read import known_versions
 from colltune.core.choice import Choice
 from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
 from colltune.core.space import Point, message_sizes
+from colltune.machine.compile import source_directory
 from colltune.measure.contract import Effort
 from colltune.measure.live import UNREAD_BYTES
 from colltune.measure.request import Request
 from colltune.measure.resolve import Settings
 from colltune.mpi.installation import Installation
-from colltune.native_build import source_directory
 
 pytestmark = pytest.mark.mpi
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from test_alltoallv_use import table
 
+from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation, Library
-from colltune.native_build import build_library
 
 pytestmark = pytest.mark.mpi
 _PROGRAMS = Path(__file__).parents[1] / "native"

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from colltune.alltoallv.source import AlltoallvSource, Blocks
 from colltune.alltoallv.table import FIRST_CALL
-from colltune.alltoallv_tuner import _first_call
-from colltune.campaign import Outcome
+from colltune.alltoallv.tune import _first_call
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.measure.alltoallv import AlltoallvSource, Blocks
+from colltune.machine.compile import build_parts
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
-from colltune.native_build import build_parts
+from colltune.search.campaign import Outcome
 
 _RANKS = 4
 _SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from colltune.appcheck import Trial, require_command, without
-from colltune.campaign import Outcome
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.cli.tune_check import check_with_application
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.stop import StopRequest
+from colltune.deploy.live import live_files
 from colltune.emit.contract import variables_for
-from colltune.liveselect import live_files
 from colltune.mpi.installation import Installation
 from colltune.profile.application import Profile
+from colltune.prove.gate import GateResult, Verdict
+from colltune.prove.trial import Trial, require_command, without
+from colltune.search.campaign import Outcome
+from colltune.session.options import Listener, TuneOptions, TuneResult, gate_summary
 from colltune.store.tuning import Tuning, load_tuning
-from colltune.tune_contract import Listener, TuneOptions, TuneResult, gate_summary
-from colltune.verify.gate import GateResult, Verdict
-from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 pytestmark = pytest.mark.mpi
 # Under a tuning MPICH is told of a selection file: so the script knows, whatever the machine's speed.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from colltune.collect import journal_of
 from colltune.mpi.installation import Installation
+from colltune.session.collect import journal_of
 from colltune.store.journal import read_journal
 
 pytestmark = pytest.mark.mpi

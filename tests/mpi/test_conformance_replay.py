@@ -16,8 +16,8 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.emit.mpich_defaults import cut_default_trees
-from colltune.native_build import build, source_directory
-from colltune.verify.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
+from colltune.machine.compile import build, source_directory
+from colltune.prove.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
 
 pytestmark = pytest.mark.mpi
 

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
+from colltune.deploy.live import FOLDER, in_force_via
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
-from colltune.liveselect import FOLDER, in_force_via
+from colltune.machine.compile import LIBRARY_PARTS, build, build_library, source_directory
 from colltune.mpi.installation import Installation, Library
-from colltune.native_build import LIBRARY_PARTS, build, build_library, source_directory
+from colltune.prove.conformance import replay_arguments
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
-from colltune.verify.conformance import replay_arguments
-from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"

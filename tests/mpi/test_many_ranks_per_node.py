@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
@@ -19,7 +20,6 @@ from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
-from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 NODES, PPN = 4, 2

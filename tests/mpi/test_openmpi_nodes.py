@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
-from colltune.backends.openmpi import OpenMpiBackend
+from colltune.bench.backends.openmpi import OpenMpiBackend
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.openmpi_han import HAN_FILE
+from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
-from colltune.native_build import build_library
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
-from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 NATIVE = Path(__file__).parents[1] / "native"

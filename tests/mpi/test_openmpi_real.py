@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from colltune.backends import open_backend
+from colltune.bench.backends import open_backend
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Status
@@ -23,14 +24,13 @@ from colltune.emit.lint_openmpi import fix_rules, lint_rules_files
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.openmpi import RULES_FILE, OpenMpiEmitter
 from colltune.emit.openmpi_reader import read_rows
+from colltune.machine.compile import build, build_library
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
-from colltune.native_build import build, build_library
-from colltune.replay import departing
+from colltune.prove.conformance import replay_arguments, run_conformance
+from colltune.prove.replay import departing
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
-from colltune.verify.conformance import replay_arguments, run_conformance
-from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
-from colltune.predictor import existing_tuning, predict, widened
 from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.model import load_model
+from colltune.session.predict import existing_tuning, predict, widened
 from colltune.store.history import tuned_sizes
 from colltune.store.tuning import load_tuning, save_tuning
-from colltune.workbench import MachineOptions, Workbench, open_workbench
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"

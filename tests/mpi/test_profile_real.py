@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
-from colltune.native_build import build_library
 from colltune.profile.application import Calls, Profile
 from colltune.profile.files import load_profile
 from colltune.profile.parts import part_files, read_parts

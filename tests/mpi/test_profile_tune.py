@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Node, Scheduler
-from colltune.payoff import for_application, machine_like
 from colltune.profile.files import load_profile
+from colltune.session.options import TuneOptions
+from colltune.session.payoff import for_application, machine_like
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
-from colltune.tune_contract import TuneOptions
-from colltune.workbench import MachineOptions, open_workbench
 
 pytestmark = pytest.mark.mpi
 

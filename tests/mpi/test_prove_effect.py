@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.liveselect import live_files
+from colltune.deploy.live import live_files
 from colltune.mpi.installation import Installation
 from colltune.store.tuning import save_tuning
-from colltune.workbench import MachineOptions, open_workbench
 
 pytestmark = pytest.mark.mpi
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from colltune import api
-from colltune.backends import open_backend
+from colltune.bench.backends import open_backend
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet

@@ -21,10 +21,10 @@ from colltune.emit.contract import variables_for
 from colltune.emit.mpich import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.profile.files import load_profile
+from colltune.session.options import Listener
 from colltune.store.history import latest_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
-from colltune.tune_contract import Listener
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
@@ -200,7 +200,7 @@ def departing_tuning(mpi: Installation, directory: Path) -> None:
         "allgather": RuleSet.always("allgather", SizeBasis.TOTAL, Choice("recursive_doubling")),
         "allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE, Choice("reduce_scatter_allgather")),
     }
-    from colltune.workbench import MachineOptions, open_workbench
+    from colltune.bench.workbench import MachineOptions, open_workbench
 
     bench = open_workbench(MachineOptions(mpiexec=str(mpi.mpiexec), ppn=2), os.environ)
     written = emitter.emit(list(rule_sets.values()))

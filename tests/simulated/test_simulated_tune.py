@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench.simulated import find_simgrid
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.evaluate.dataset import load_grids, read_table
-from colltune.simulation import find_simgrid
+from colltune.store.dataset import load_grids, read_table
 from colltune.store.tuning import load_deployable, load_tuning
 
 

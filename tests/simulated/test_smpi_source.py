@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench.simulated import Simulation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
@@ -12,7 +13,6 @@ from colltune.measure.contract import Effort, Source
 from colltune.measure.smpi import STEADY, Simulator
 from colltune.measure.smpi_cluster import parse_cluster
 from colltune.measure.smpi_process import Algorithm
-from colltune.simulation import Simulation
 from colltune.testing.source import SourceContract
 
 

@@ -10,7 +10,7 @@ import pytest
 from colltune.alltoallv.cost import work
 from colltune.alltoallv.guided import ROUNDS, first, following
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, candidates
-from colltune.alltoallv_tuner import Exploration, setting_of
+from colltune.alltoallv.tune import Exploration, setting_of
 from colltune.core.choice import Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from colltune.alltoallv.prove import PatternProof
 from colltune.alltoallv.setting import Setting, Shape
-from colltune.alltoallv_proof import PatternProof
-from colltune.alltoallv_tuner import choice_of, setting_of
+from colltune.alltoallv.source import Blocks
+from colltune.alltoallv.tune import choice_of, setting_of
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.measure.alltoallv import Blocks
 from colltune.measure.contract import Effort
-from colltune.verify.gate import Verdict
+from colltune.prove.gate import Verdict
 
 _FORWARDING = choice_of(Setting("parata", 2, 0, 1024))
 

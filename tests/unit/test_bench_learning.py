@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.evaluate.compare import read_steps, write_steps
+from colltune.research.compare import read_steps, write_steps
 
 pytest.importorskip("pandas")
 

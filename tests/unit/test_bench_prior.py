@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.evaluate.metrics import Metrics
-from colltune.evaluate.simulate import Run, Step
+from colltune.research.metrics import Metrics
+from colltune.research.simulate import Run, Step
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from colltune.collect import (
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space, counts
+from colltune.measure.simulated import SimulatedSource
+from colltune.session.collect import (
     CollectOptions,
     Subject,
     collect,
@@ -19,15 +25,9 @@ from colltune.collect import (
     scenarios_of,
     sizes_of,
 )
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.errors import InputError
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
-from colltune.core.space import Space, counts
-from colltune.evaluate.dataset import load_grids, parse_algorithm
-from colltune.evaluate.table import COLUMNS, rows_of, save_rows
-from colltune.measure.simulated import SimulatedSource
+from colltune.store.dataset import load_grids, parse_algorithm
 from colltune.store.journal import read_journal
+from colltune.store.table import COLUMNS, rows_of, save_rows
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "abc", "simulated", 4, 2, "single")
 TREE, RING, BAD = Choice("tree", (("k", 2),)), Choice("ring"), Choice("bad")

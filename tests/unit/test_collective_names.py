@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from test_cli import colltune, fails_with_one_line
 
+from colltune.bench.workbench import check_collectives
 from colltune.catalog import load
 from colltune.core.collective_names import only_alltoallv, parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES
-from colltune.workbench import check_collectives
 
 
 @pytest.mark.parametrize(

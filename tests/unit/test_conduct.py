@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pytest
 
-from colltune.agenda import Agenda
-from colltune.campaign import WHOLE, Campaign
-from colltune.conduct import TOLERANCE, disturbance, packer_of
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
@@ -20,6 +17,9 @@ from colltune.measure.contract import Answer, Effort
 from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
+from colltune.search.campaign import WHOLE, Campaign
+from colltune.search.order import Agenda
+from colltune.search.parallel import TOLERANCE, disturbance, packer_of
 
 HOSTS = [f"n{number}" for number in range(8)]
 RING = Choice("ring")

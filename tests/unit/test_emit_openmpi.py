@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.backends.openmpi import OpenMpiBackend
+from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.catalog import load
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice, parse_choice

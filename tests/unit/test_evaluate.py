@@ -14,7 +14,7 @@ from colltune.core.errors import InputError
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.evaluate.compare import (
+from colltune.research.compare import (
     Estimate,
     cost_ratio,
     estimate,
@@ -24,12 +24,12 @@ from colltune.evaluate.compare import (
     write_steps,
     write_table,
 )
-from colltune.evaluate.dataset import _grids_of, load_grids, parse_algorithm
-from colltune.evaluate.grid import Grid
-from colltune.evaluate.metrics import Metrics, score, select, slowdowns
-from colltune.evaluate.simulate import Cost, Pace, Run, Step, simulate
-from colltune.learn.published import PublishedSettings, RandomLearner
-from colltune.learn.scaling import Scaling
+from colltune.research.learners.published import PublishedSettings, RandomLearner
+from colltune.research.learners.scaling import Scaling
+from colltune.research.metrics import Metrics, score, select, slowdowns
+from colltune.research.simulate import Cost, Pace, Run, Step, simulate
+from colltune.store.dataset import _grids_of, load_grids, parse_algorithm
+from colltune.store.grid import Grid
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 A, B = Choice("a"), Choice("b")

@@ -20,11 +20,14 @@ from colltune.core.errors import InputError
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.evaluate.dataset import read_table
-from colltune.evaluate.grid import Grid
-from colltune.evaluate.metrics import Metrics
-from colltune.evaluate.simulate import Cost, Pace, Pair, Run, Step, look_up, simulate
-from colltune.evaluate.summary import (
+from colltune.profile.application import Calls, Communicator, Profile
+from colltune.profile.files import save_profile
+from colltune.research.evaluation import Plan, evaluate, load, load_weights
+from colltune.research.learners.scaling import Scaling
+from colltune.research.metrics import Metrics
+from colltune.research.simulate import Cost, Pace, Pair, Run, Step, look_up, simulate
+from colltune.research.strategies import contestants
+from colltune.research.summary import (
     Axis,
     at_place,
     at_stop,
@@ -35,12 +38,9 @@ from colltune.evaluate.summary import (
     write_curves,
     write_stops,
 )
-from colltune.evaluate.weights import CallCounts, weights_of
-from colltune.evaluation import Plan, evaluate, load, load_weights
-from colltune.learn.scaling import Scaling
-from colltune.profile.application import Calls, Communicator, Profile
-from colltune.profile.files import save_profile
-from colltune.strategies import contestants
+from colltune.research.weights import CallCounts, weights_of
+from colltune.store.dataset import read_table
+from colltune.store.grid import Grid
 
 pytest.importorskip("pandas")
 

@@ -18,8 +18,8 @@ from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.prove.loaded import FileWatch, SummaryFilter, has_summary, judge, overriding
 from colltune.store.tuning import Tuning, save_tuning
-from colltune.verify.evidence import FileWatch, SummaryFilter, has_summary, judge, overriding
 
 GENERAL, CH4 = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"
 VARIABLES = {GENERAL: "/a b/coll.json", CH4: "/a b/ch4.json"}

@@ -25,7 +25,7 @@ from colltune.emit.openmpi import OpenMpiEmitter
 from colltune.emit.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.emit.thresholds import CVARS_FILE, parse_thresholds
-from colltune.exporting import FORMATS, export
+from colltune.session.export import FORMATS, export
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 

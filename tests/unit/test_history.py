@@ -16,12 +16,12 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import QUIET, Noise, SimulatedSource
-from colltune.recheck import begin_journal, fitting, reuse
+from colltune.prove.drift import Finding, Recheck, Sentinel, recheck, sentinels, verdicts
+from colltune.search.reuse import begin_journal, fitting, reuse
 from colltune.store.history import Earlier, archive, entries, latest_profile, new_entry, read_history
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST
 from colltune.testing.journal import ENVIRONMENT
-from colltune.verify.drift import Finding, Recheck, Sentinel, recheck, sentinels, verdicts
 
 RING, TREE, NB = Choice("ring"), Choice("tree"), Choice("nb")
 CHOICES = (DEFAULT, RING, TREE, NB)

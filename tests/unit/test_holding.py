@@ -11,9 +11,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.measure.simulated import QUIET, Noise, SimulatedSource
-from colltune.recheck import look_again
-from colltune.testing.journal import ENVIRONMENT
-from colltune.verify.holding import (
+from colltune.prove.holding import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
     Finding,
@@ -23,6 +21,8 @@ from colltune.verify.holding import (
     launches_to_lose,
     verdicts,
 )
+from colltune.search.reuse import look_again
+from colltune.testing.journal import ENVIRONMENT
 
 RING = Choice("ring")
 SCENARIOS = [Scenario("bcast", 2, 2, 1 << power) for power in range(12)]

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from colltune import replay as replays
-from colltune.backends import recall_backend
+from colltune.bench.backends import recall_backend
+from colltune.bench.workbench import Workbench
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.measure.osu import OsuBenchmarks
 from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
-from colltune.replay import replay
-from colltune.verify.osu import OsuBenchmarks
-from colltune.workbench import Workbench
+from colltune.prove.replay import replay
 
 NODES, PPN = 10_000, 2
 # In the place of mpiexec: reads the nodes as it would, says what its program would, and ends.

@@ -7,13 +7,13 @@ from colltune.core.choice import Choice
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.evaluate.grid import Grid
-from colltune.evaluate.simulate import simulate
 from colltune.learn.belief import observations
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.features import scenario_columns
 from colltune.learn.informed import Trust, posteriors
 from colltune.learn.transfer import TransferPrior
+from colltune.research.simulate import simulate
+from colltune.store.grid import Grid
 
 CHOICES = tuple(Choice(name) for name in ("tree", "ring", "pairs", "burst"))
 SCENARIOS = tuple(Scenario("allreduce", nodes, 1, 4 << k) for nodes in (2, 4, 8, 16, 32) for k in range(0, 20, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from colltune.learn import trees
+from colltune.research.learners import trees
 
 
 def rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:

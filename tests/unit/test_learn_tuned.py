@@ -10,9 +10,9 @@ import pytest
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.learn.published import PublishedSettings
-from colltune.learn.trees import Shape
-from colltune.learn.tuned import TunedFactLearner, _folds, _slowdown, tune
+from colltune.research.learners.published import PublishedSettings
+from colltune.research.learners.trees import Shape
+from colltune.research.learners.tuned import TunedFactLearner, _folds, _slowdown, tune
 from colltune.testing.learner import small_space
 
 CHOICES = (Choice("a"), Choice("b"), Choice("c"))

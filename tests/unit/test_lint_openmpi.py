@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from colltune.backends.openmpi import OpenMpiBackend
+from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.catalog import load
 from colltune.cli.app import app
 from colltune.core.errors import InputError

@@ -13,8 +13,8 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.merging import Held, hold
-from colltune.recheck import begin_journal
+from colltune.search.reuse import begin_journal
+from colltune.session.merging import Held, hold
 from colltune.store.history import measurements, tuned_sizes
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Provisional, Tuning, load_tuning, save_tuning

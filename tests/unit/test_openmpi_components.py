@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from colltune.backends.openmpi import find_obstacles
-from colltune.backends.openmpi_components import describe_takers, find_outranking, parse_selected, taker
+from colltune.bench.backends.openmpi import find_obstacles
+from colltune.bench.backends.openmpi_components import describe_takers, find_outranking, parse_selected, taker
 
 # As 5.0.11 writes it on two nodes, shortened; two processes write at once.
 TWO_NODES = """\

@@ -12,20 +12,20 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.evaluate.grid import Grid
-from colltune.evaluate.metrics import Metrics
-from colltune.evaluate.simulate import Pace, Run, Step, simulate
 from colltune.learn.forest import jackknife_variance
-from colltune.papers import fact, hyperparameters
-from colltune.papers.__main__ import chosen, draw, main, page
-from colltune.papers.acclaim import watch
-from colltune.papers.entrants import OnPowersOfTwo, entrant
-from colltune.papers.fact import fact_7, fact_8
-from colltune.papers.parallel import acclaim_11, at_once
-from colltune.papers.study import Made, Study, at_mark, is_power_of_two, over_seeds
+from colltune.research.metrics import Metrics
+from colltune.research.papers import fact, hyperparameters
+from colltune.research.papers.__main__ import chosen, draw, main, page
+from colltune.research.papers.acclaim import watch
+from colltune.research.papers.entrants import OnPowersOfTwo, entrant
+from colltune.research.papers.fact import fact_7, fact_8
+from colltune.research.papers.parallel import acclaim_11, at_once
+from colltune.research.papers.study import Made, Study, at_mark, is_power_of_two, over_seeds
+from colltune.research.simulate import Pace, Run, Step, simulate
 from colltune.schedule.contract import Placement, Task
 from colltune.schedule.simulate import Run as Placed
 from colltune.schedule.simulate import Timeline
+from colltune.store.grid import Grid
 
 pytest.importorskip("matplotlib")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from colltune.campaign import Outcome
+from colltune.bench.workbench import MachineOptions
 from colltune.catalog import load
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
@@ -14,12 +14,12 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Node, Scheduler
-from colltune.payoff import for_application, machine_like, payoff_of
 from colltune.profile.application import Calls, Communicator, Profile
+from colltune.prove.gate import GateResult, Verdict
+from colltune.search.campaign import Outcome
+from colltune.session.options import TuneOptions, TuneResult
+from colltune.session.payoff import for_application, machine_like, payoff_of
 from colltune.store.tuning import Tuning
-from colltune.tune_contract import TuneOptions, TuneResult
-from colltune.verify.gate import GateResult, Verdict
-from colltune.workbench import MachineOptions
 
 _LAPTOP = Job(Scheduler.NONE, (Node("localhost", 2),))
 

@@ -9,7 +9,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.pretrained.hardware import Hardware
-from colltune.priors import SHIPPED, load_prior_sources
+from colltune.search.priors import SHIPPED, load_prior_sources
 from colltune.store.journal import Journal
 
 FAST, SLOW = Choice("binomial"), Choice("ring", (("k", 4),))

@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 
+from colltune.bench.workbench import Workbench
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
@@ -19,18 +20,17 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.stop import StopRequest
-from colltune.decide import decide, judge_one_launch, proven_rules
-from colltune.deployed import InForce
+from colltune.distill.decide import decide, judge_one_launch, proven_rules
 from colltune.emit.mpich_below import shared_by
 from colltune.learn.measured import MeasuredModel
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import SimulatedSource
-from colltune.proof import Proof
+from colltune.prove.default_against_tuned import verify
+from colltune.prove.gate import GateResult, Verdict
+from colltune.prove.in_force import InForce
+from colltune.prove.proof import Proof
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, Tuning
-from colltune.verification import verify
-from colltune.verify.gate import GateResult, Verdict
-from colltune.workbench import Workbench
 
 FAST, RING, TREE = Choice("nb"), Choice("ring"), parse_choice("alpha+tree(k=3)")
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 4, 4, "single")

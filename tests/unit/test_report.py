@@ -15,9 +15,9 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.units import format_count
-from colltune.explanation import load_findings
 from colltune.report.findings import Findings, knowledge, spreads, timeline
 from colltune.report.story import summary_sentences
+from colltune.session.explain import load_findings
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 

@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from colltune.agenda import Agenda
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space, counts, is_usual, shapes
 from colltune.learn.forest import ForestLearner
 from colltune.schedule.durations import Durations
+from colltune.search.order import Agenda
 
 
 @pytest.mark.parametrize(

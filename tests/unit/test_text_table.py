@@ -19,13 +19,13 @@ from colltune.core.choice import DEFAULT, parse_choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.text_table import TextTable
-from colltune.evaluate.tables import means_table, reach_table
 from colltune.profile.application import Calls, Communicator, Profile
+from colltune.prove.drift import Recheck, Sentinel
+from colltune.prove.verdict import Comparison
 from colltune.report.diff import compare_decisions, decisions_table, environments_table
 from colltune.report.tables import Gain, comparisons_table, drift_table, gains_table
 from colltune.report.text import _print_map
-from colltune.verify.drift import Recheck, Sentinel
-from colltune.verify.verdict import Comparison
+from colltune.research.tables import means_table, reach_table
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
 _SCENARIOS = [Scenario("reduce_scatter_block", 128, 112, 1 << 10), Scenario("bcast", 1, 2, 1 << 20)]

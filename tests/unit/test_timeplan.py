@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colltune.replay import ReplaySlice
-from colltune.timeplan import TimePlan
+from colltune.prove.replay import ReplaySlice
+from colltune.prove.time_plan import TimePlan
 
 SECONDS = st.floats(0.01, 1e4)
 

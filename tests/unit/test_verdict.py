@@ -12,9 +12,9 @@ from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.verification import held_out
-from colltune.verify.osu import parse_latency
-from colltune.verify.verdict import (
+from colltune.measure.osu import parse_latency
+from colltune.prove.default_against_tuned import held_out
+from colltune.prove.verdict import (
     MeanSpeedup,
     Verdict,
     compare,

@@ -23,10 +23,10 @@ def check(
 
     The exit code is 1 if a case fails. More ranks than cores are fine here: --ppn 8 checks up to 8 ranks.
     """
-    from colltune.liveselect import in_force_via
-    from colltune.replay import replay
+    from colltune.bench.workbench import MachineOptions, open_tuned_workbench
+    from colltune.deploy.live import in_force_via
+    from colltune.prove.replay import replay
     from colltune.store.tuning import load_deployable
-    from colltune.workbench import MachineOptions, open_tuned_workbench
 
     tuning = in_force_via(load_deployable(tuned), via, os.environ)
     bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)

@@ -46,15 +46,15 @@ def collect(
     smallest, largest = parse_size(min_size), parse_size(max_size)
     budget_s = parse_duration(budget) if budget else float("inf")
     counts = _parse_counts("--node-counts", node_counts), _parse_counts("--ppn-counts", ppn_counts)
+    from colltune.bench.simulated import Simulation, open_simulation
+    from colltune.bench.workbench import MachineOptions, Workbench, check_collectives, open_workbench
     from colltune.cli.display import Display
-    from colltune.collect import CollectOptions, live_subject, simulated_subject
-    from colltune.collect import collect as run_collect
     from colltune.core.units import format_count, format_duration
-    from colltune.evaluate.table import require_format
     from colltune.measure.contract import Effort
-    from colltune.simulation import Simulation, open_simulation
-    from colltune.tune_contract import require_writable
-    from colltune.workbench import MachineOptions, Workbench, check_collectives, open_workbench
+    from colltune.session.collect import CollectOptions, live_subject, simulated_subject
+    from colltune.session.collect import collect as run_collect
+    from colltune.session.options import require_writable
+    from colltune.store.table import require_format
 
     require_format(out)
     require_writable(out.parent)

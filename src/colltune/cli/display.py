@@ -10,17 +10,17 @@ from typing import Self
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from colltune.campaign import Progress as Step
+from colltune.bench.simulated import Simulation
+from colltune.bench.workbench import Workbench
 from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
 from colltune.cli.hints import run_command
 from colltune.core.units import format_count, format_duration, format_size
+from colltune.prove.gate import GateResult, Verdict
 from colltune.report.story import provisional_text, untried_text
 from colltune.report.tables import Gain, gains_table
-from colltune.simulation import Simulation
-from colltune.tune_contract import Listener, TuneResult, gate_summary
-from colltune.verify.gate import GateResult, Verdict
-from colltune.workbench import Workbench
+from colltune.search.campaign import Progress as Step
+from colltune.session.options import Listener, TuneResult, gate_summary
 
 _PLAIN_EVERY_S = 5.0
 

@@ -17,9 +17,9 @@ def doctor(
     thread_level: ThreadLevel = "single",
 ) -> None:
     """Say which MPI, launcher and job are found, and what can be tuned here."""
+    from colltune.bench.workbench import MachineOptions, open_workbench
     from colltune.core.choice import format_choices
     from colltune.core.scenario import COLLECTIVES, Scenario
-    from colltune.workbench import MachineOptions, open_workbench
 
     bench = open_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), os.environ)
     found = bench.installation

@@ -12,8 +12,8 @@ from colltune.cli.hints import colltune_command
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned
 
 if TYPE_CHECKING:
-    from colltune.recheck import Drift
     from colltune.report.tables import Rechecked
+    from colltune.search.reuse import Drift
 
 
 def drift(
@@ -33,14 +33,14 @@ def drift(
     """
     from dataclasses import fields
 
+    from colltune.bench.workbench import MachineOptions, open_workbench
     from colltune.cli.console import make_console
     from colltune.core.errors import InputError
     from colltune.core.sample import Environment
     from colltune.core.units import parse_duration
-    from colltune.recheck import drift as look_again
     from colltune.report.tables import drift_table
+    from colltune.search.reuse import drift as look_again
     from colltune.store.tuning import load_deployable
-    from colltune.workbench import MachineOptions, open_workbench
 
     budget_s = parse_duration(budget)
     tuning = load_deployable(tuned)
@@ -101,7 +101,7 @@ def _rows(found: Drift) -> Iterator[Rechecked]:
 
 
 def _sentences(found: Drift) -> Iterator[str]:
-    from colltune.verify.holding import Finding
+    from colltune.prove.holding import Finding
 
     for name, why in found.verdicts.items():
         mine = [one for one in found.rules if one.promise.scenario.collective == name]

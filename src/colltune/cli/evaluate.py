@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from colltune.evaluate.simulate import Run
-    from colltune.evaluation import Comparison, Plan
+    from colltune.research.evaluation import Comparison, Plan
+    from colltune.research.simulate import Run
 
 _PLAIN_EVERY_S = 5.0
 
@@ -55,11 +55,11 @@ def evaluate(
     if plots not in ("png", "svg", "none"):
         raise InputError(f"--plots {plots} is no format", "Use png, svg or none")
     from colltune.cli.console import make_console
-    from colltune.evaluate.figures import require_plots
-    from colltune.evaluation import Plan, evaluate, load, load_weights
-    from colltune.learn.scaling import Scaling
-    from colltune.strategies import contestants
-    from colltune.tune_contract import require_writable
+    from colltune.research.evaluation import Plan, evaluate, load, load_weights
+    from colltune.research.figures import require_plots
+    from colltune.research.learners.scaling import Scaling
+    from colltune.research.strategies import contestants
+    from colltune.session.options import require_writable
 
     if scaling and scaling not in list(Scaling):
         raise InputError(f"there is no scaling {scaling!r}", f"There are {', '.join(Scaling)}")
@@ -122,8 +122,8 @@ def _shows(console: Console) -> Callable[[int, int, Run], None]:
 
 
 def _write(out: Path, runs: Sequence[Run], plan: Plan) -> None:
-    from colltune.evaluate.compare import reach_by_grid, write_steps, write_table
-    from colltune.evaluate.summary import write_stops
+    from colltune.research.compare import reach_by_grid, write_steps, write_table
+    from colltune.research.summary import write_stops
 
     write_steps(out / "steps.csv", runs)
     write_table(out / "reach.csv", reach_by_grid(runs, plan.good))
@@ -131,8 +131,8 @@ def _write(out: Path, runs: Sequence[Run], plan: Plan) -> None:
 
 
 def _report(console: Console, done: Comparison, plan: Plan, places: Sequence[float]) -> None:
-    from colltune.evaluate.summary import complete_seeds
-    from colltune.evaluate.tables import means_table, reach_table
+    from colltune.research.summary import complete_seeds
+    from colltune.research.tables import means_table, reach_table
 
     names = [contestant.name for contestant in plan.contestants]
     seeds = complete_seeds(done.runs)
@@ -149,8 +149,8 @@ def _report(console: Console, done: Comparison, plan: Plan, places: Sequence[flo
 
 
 def _finish(out: Path, done: Comparison, plots: str, good: float) -> None:
-    from colltune.evaluate.figures import draw_curves
-    from colltune.evaluate.summary import METRICS, Axis, write_curves
+    from colltune.research.figures import draw_curves
+    from colltune.research.summary import METRICS, Axis, write_curves
 
     write_curves(out / "curves.csv", done.runs)
     if plots != "none":

@@ -20,6 +20,6 @@ def explain(
 ) -> None:
     """Say which rule decides a call, which algorithm runs, what the default is, and what was measured around it."""
     from colltune.cli.console import make_console
-    from colltune.explanation import explain_call
+    from colltune.session.explain import explain_call
 
     typer.echo(explain_call(tuned, collective, size, nodes, ppn, make_console().width))

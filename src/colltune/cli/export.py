@@ -17,7 +17,7 @@ def export(
 ) -> None:
     """Write a tuning in another format that its measurements support, such as MPICH 3's thresholds (cvars)."""
     from colltune.core.errors import InputError
-    from colltune.exporting import export as run_export
+    from colltune.session.export import export as run_export
     from colltune.store.tuning import write_files
 
     exported = run_export(tuned, to)

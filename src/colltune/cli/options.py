@@ -10,7 +10,7 @@ import typer
 from colltune.core.units import format_count
 
 if TYPE_CHECKING:
-    from colltune.workbench import MachineOptions
+    from colltune.bench.workbench import MachineOptions
 
 Tuned = Annotated[Path, typer.Argument(help="Directory that `colltune tune` wrote.", show_default=False)]
 Mpiexec = Annotated[

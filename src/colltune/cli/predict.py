@@ -13,7 +13,7 @@ from colltune.cli.hints import run_command
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
 
 if TYPE_CHECKING:
-    from colltune.predictor import PredictResult
+    from colltune.session.predict import PredictResult
 
 
 def predict(
@@ -38,16 +38,16 @@ def predict(
     For a machine that cannot be tuned now. What `colltune tune` finds is proven, and this is not. --nodes and --ppn may
     be those of the whole machine.
     """
+    from colltune.bench.workbench import MachineOptions, open_workbench
     from colltune.core.collective_names import parse_collectives
     from colltune.core.units import parse_size
-    from colltune.predictor import existing_tuning, widened
-    from colltune.predictor import predict as run_predict
     from colltune.pretrained.features import read_features
     from colltune.pretrained.model import load_model
     from colltune.pretrained.record import RecordedMachine, RunningMachine
     from colltune.pretrained.triad import measure_triad
+    from colltune.session.predict import existing_tuning, widened
+    from colltune.session.predict import predict as run_predict
     from colltune.store.tuning import save_tuning
-    from colltune.workbench import MachineOptions, open_workbench
 
     parse_collectives(collectives or [])
     largest = parse_size(max_size)

@@ -51,8 +51,8 @@ def run_profiled(
 ) -> tuple[int, Profile | None]:
     """Runs ``command`` with the library in it. Returns its exit code and the profile, which is also in ``out``."""
     from colltune.cli.profile_show import print_profile
+    from colltune.machine.compile import build_library, cache_directory
     from colltune.mpi.installation import Library
-    from colltune.native_build import build_library, cache_directory
     from colltune.profile.parts import part_files
     from colltune.profile.preload import preload_command, preload_environment
 
@@ -100,7 +100,7 @@ def begin_profile(tuned: Path, mpicc: str, environment: Mapping[str, str]) -> tu
     """A file in the history of ``tuned`` for the profile of a run, and ``environment`` such that it is written."""
     import time
 
-    from colltune.native_build import build_library, cache_directory
+    from colltune.machine.compile import build_library, cache_directory
     from colltune.profile.preload import preload_environment
     from colltune.store.history import PROFILE, new_entry
 

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.counting import Counting
+from colltune.deploy.counting import Counting
 from colltune.emit.live import LIVE_VARIABLE
-from colltune.store.tuning import Tuning
-from colltune.verify.effect import Effect
-from colltune.verify.evidence import (
+from colltune.prove.effect import Effect
+from colltune.prove.loaded import (
     SUMMARY_VARIABLE,
     FileWatch,
     Proof,
@@ -25,6 +24,7 @@ from colltune.verify.evidence import (
     judge,
     overriding,
 )
+from colltune.store.tuning import Tuning
 
 # The exit code where the application succeeded and nothing proves that the tuning was in force.
 UNPROVEN = 3

@@ -23,8 +23,8 @@ def report(
 ) -> None:
     """Show what was gained and where, how sure that is, what was refused, and how it was measured."""
     from colltune.cli.console import make_console
-    from colltune.explanation import load_findings
     from colltune.report.text import print_findings
+    from colltune.session.explain import load_findings
 
     found = load_findings(tuned)
     if text:
@@ -34,7 +34,7 @@ def report(
             _write_text(found, out)
             typer.echo(f"wrote {out}")
         return
-    from colltune.native_build import cache_directory
+    from colltune.machine.compile import cache_directory
     from colltune.report.html import PAGE, write_page
 
     typer.echo(f"wrote {write_page(found, out or tuned / PAGE, cache_directory(os.environ))}")

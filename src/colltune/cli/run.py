@@ -69,7 +69,7 @@ def run(
     variables = tuning.variables_at(tuned)
     environment = {**os.environ, **variables}
     if via != "file":
-        from colltune.liveselect import in_force_via, preloaded_first
+        from colltune.deploy.live import in_force_via, preloaded_first
 
         tuning = in_force_via(tuning, via, os.environ)
         variables = tuning.variables_at(tuned)
@@ -89,7 +89,7 @@ def run(
         record, environment = begin_profile(tuned, made.facts["mpicc"], environment)
         told = {**variables, "LD_PRELOAD": environment["LD_PRELOAD"], VARIABLE: environment[VARIABLE]}
     if prove:
-        from colltune.counting import Counting, begin_counting
+        from colltune.deploy.counting import Counting, begin_counting
 
         count = begin_counting(tuning, environment) if variables else Counting()
         environment, told = {**environment, **count.variables}, {**told, **count.variables}
@@ -131,9 +131,9 @@ def with_alltoallv(
 ) -> tuple[list[str], dict[str, str]]:
     """Command and environment with libcolltune loaded into the program, and MPI_Alltoallv by ``table``."""
     from colltune.alltoallv.table import load_table
+    from colltune.machine.compile import build_library, cache_directory
     from colltune.mpi.detect import find_mpi
     from colltune.mpi.installation import Library
-    from colltune.native_build import build_library, cache_directory
 
     table = _table_in(table)
     load_table(table)
@@ -149,7 +149,7 @@ def with_alltoallv(
 
 def _table_in(given: Path) -> Path:
     """``given``, or the table in it where that is a directory which `colltune tune alltoallv` wrote."""
-    from colltune.alltoallv_tuner import TABLE
+    from colltune.alltoallv.tune import TABLE
 
     return given / TABLE if given.is_dir() else given
 
@@ -172,7 +172,7 @@ def _obstacles(tuning: Tuning, environment: Mapping[str, str], command: Sequence
     """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
     if tuning.environment.mpi != "openmpi":
         return []
-    from colltune.backends.openmpi import find_obstacles
+    from colltune.bench.backends.openmpi import find_obstacles
     from colltune.mpi.detect import ask_flux
     from colltune.mpi.job import find_job
 

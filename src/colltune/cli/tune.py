@@ -15,9 +15,9 @@ from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, refuse
 from colltune.cli.stopping import go_on_command, heed_scheduler
 
 if TYPE_CHECKING:
-    from colltune.priors import PriorSources
     from colltune.profile.application import Profile
-    from colltune.tune_contract import TuneOptions
+    from colltune.search.priors import PriorSources
+    from colltune.session.options import TuneOptions
 
 
 def tune(
@@ -113,11 +113,11 @@ def tune(
     application, runtime_s = _load(profile), parse_duration(runtime)
     budget_s, smallest, largest = parse_duration(budget), parse_size(min_size), parse_size(max_size)
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
+    from colltune.bench.workbench import MachineOptions, open_workbench
     from colltune.cli.display import Display
+    from colltune.session.options import TuneOptions, require_writable
+    from colltune.session.tune import tune as run_tune
     from colltune.store.lock import locked
-    from colltune.tune_contract import TuneOptions, require_writable
-    from colltune.tuner import tune as run_tune
-    from colltune.workbench import MachineOptions, open_workbench
 
     require_writable(out)
     context.with_resource(locked(out))
@@ -139,19 +139,19 @@ def tune(
     if application is not None:
         from colltune.mpi.detect import ask_flux
         from colltune.mpi.job import find_job
-        from colltune.payoff import machine_like
+        from colltune.session.payoff import machine_like
 
         job = find_job(os.environ, host_file=hostfile, flux_resources=ask_flux(os.environ))
         machine = machine_like(application, machine, thread_level, job)
     bench = open_workbench(machine, os.environ)
     stop = heed_scheduler()
     if application is not None:
-        from colltune.payoff import for_application
+        from colltune.session.payoff import for_application
 
         shape = (bench.nodes, bench.ppn)
         options = for_application(options, application, runtime_s, bench.catalogue, shape, typer.echo)
         if check:
-            from colltune.appcheck import require_command
+            from colltune.prove.trial import require_command
 
             require_command(application.command, bench.environment.facts, bench.process_environment)
     with Display() as display:
@@ -163,7 +163,7 @@ def tune(
             result = check_with_application(bench, result, application, options, out, display.listener(), stop)
     display.result(result, out, go_on_command(sys.argv[1:]))
     if options.stakes is not None and not result.outcome.interrupted:
-        from colltune.payoff import payoff_of
+        from colltune.session.payoff import payoff_of
 
         typer.echo(payoff_of(result, options.stakes, bench.nodes * bench.ppn).text())
     if not result.outcome.interrupted:
@@ -171,9 +171,9 @@ def tune(
 
 
 def _tune_simulated(text: str, options: TuneOptions, out: Path) -> None:
+    from colltune.bench.simulated import open_simulation
     from colltune.cli.display import Display
-    from colltune.simulated_tune import tune_simulated
-    from colltune.simulation import open_simulation
+    from colltune.session.tune_simulated import tune_simulated
 
     simulation = open_simulation(text, os.environ)
     stop = heed_scheduler()
@@ -189,7 +189,7 @@ def _tune_simulated(text: str, options: TuneOptions, out: Path) -> None:
 def _prior(names: list[str]) -> PriorSources:
     from colltune.pretrained.features import read_features
     from colltune.pretrained.record import RunningMachine
-    from colltune.priors import load_prior_sources
+    from colltune.search.priors import load_prior_sources
 
     return load_prior_sources(names, lambda: read_features(RunningMachine()))
 
@@ -206,9 +206,9 @@ def _load(path: Path | None) -> Profile | None:
 def _page(out: Path) -> str:
     """Makes the page of the report, and says where it is. What is tuned is tuned, whatever becomes of the page."""
     from colltune.core.errors import InputError
-    from colltune.explanation import load_findings
-    from colltune.native_build import cache_directory
+    from colltune.machine.compile import cache_directory
     from colltune.report.html import PAGE, write_page
+    from colltune.session.explain import load_findings
 
     try:
         return f"Look at it: {write_page(load_findings(out), out / PAGE, cache_directory(os.environ))}"

@@ -13,8 +13,8 @@ from colltune.core.errors import InputError
 from colltune.core.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
-    from colltune.alltoallv_tuner import AlltoallvResult
-    from colltune.workbench import MachineOptions
+    from colltune.alltoallv.tune import AlltoallvResult
+    from colltune.bench.workbench import MachineOptions
 
 _LARGEST = 16384  # bytes: larger blocks go straight to their destinations by any algorithm
 
@@ -40,8 +40,8 @@ def tune_alltoallv_here(
     machine: MachineOptions, out: Path, largest: int, budget_s: float, seed: int, *, resume: bool
 ) -> None:
     """Measures, proves, writes out/alltoallv.json, and prints what was found."""
-    from colltune.alltoallv_tuner import tune_alltoallv
-    from colltune.workbench import open_workbench
+    from colltune.alltoallv.tune import tune_alltoallv
+    from colltune.bench.workbench import open_workbench
 
     bench = open_workbench(machine, os.environ)
     typer.echo(f"{bench.environment.mpi} {bench.environment.mpi_version}, {bench.nodes} x {bench.ppn} ranks")
@@ -52,7 +52,7 @@ def tune_alltoallv_here(
 
 def _show(result: AlltoallvResult, mpiexec: str) -> None:
     from colltune.alltoallv.table import FILLS
-    from colltune.verify.gate import THRESHOLD, Verdict
+    from colltune.prove.gate import THRESHOLD, Verdict
 
     for rule in result.rules:
         fill = rule.fill[0]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from colltune.appcheck import LOG, Trial, without
+from colltune.bench.workbench import Workbench
 from colltune.core.errors import LaunchError
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.payoff import after_check
 from colltune.profile.application import Profile
-from colltune.proof import workplace
-from colltune.replay import departing
+from colltune.prove.proof import workplace
+from colltune.prove.replay import departing
+from colltune.prove.trial import LOG, Trial, without
+from colltune.session.options import Listener, TuneOptions, TuneResult
+from colltune.session.payoff import after_check
 from colltune.store.tuning import save_tuning
-from colltune.tune_contract import Listener, TuneOptions, TuneResult
-from colltune.workbench import Workbench
 
 
 def check_with_application(

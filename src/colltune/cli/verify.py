@@ -15,7 +15,7 @@ from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
 from colltune.core.units import format_count
 
 if TYPE_CHECKING:
-    from colltune.verify.verdict import Comparison, MeanSpeedup
+    from colltune.prove.verdict import Comparison, MeanSpeedup
 
 RATIO_TEXT = (
     "ratio: the median of default over tuned of all pairs of launches. It may differ from the ratio of the two columns,"
@@ -40,18 +40,18 @@ def verify(
     ppn: Ppn = None,
 ) -> None:
     """Compare the default with the tuned file, also at sizes that were not tuned. Exit code 1 if any is slower."""
+    from colltune.bench.workbench import MachineOptions, open_tuned_workbench
     from colltune.cli.console import make_console
     from colltune.core.errors import InputError
-    from colltune.liveselect import in_force_via
+    from colltune.deploy.live import in_force_via
     from colltune.measure.contract import Convention
+    from colltune.measure.osu import OsuBenchmarks
+    from colltune.prove.default_against_tuned import EFFORT, scenarios_to_verify
+    from colltune.prove.default_against_tuned import verify as run_verify
+    from colltune.prove.verdict import Verdict
     from colltune.report.tables import comparisons_table
     from colltune.store.history import tuned_sizes
     from colltune.store.tuning import load_deployable
-    from colltune.verification import EFFORT, scenarios_to_verify
-    from colltune.verification import verify as run_verify
-    from colltune.verify.osu import OsuBenchmarks
-    from colltune.verify.verdict import Verdict
-    from colltune.workbench import MachineOptions, open_tuned_workbench
 
     if convention not in list(Convention):
         raise InputError(f"there is no convention {convention!r}", f"Use {' or '.join(Convention)}")
@@ -82,7 +82,7 @@ def verify(
 def _summary(comparisons: Sequence[Comparison], launches: int) -> Iterator[str]:
     """How much faster it is, and what so few launches could not tell."""
     from colltune.core.choice import DEFAULT
-    from colltune.verify.verdict import fewest_launches, mean_speedup, typical_reach
+    from colltune.prove.verdict import fewest_launches, mean_speedup, typical_reach
 
     if not comparisons:
         return

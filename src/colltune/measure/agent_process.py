@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from colltune.core.errors import LaunchError
-from colltune.launched import end_rest, marked
+from colltune.machine.leftovers import end_rest, marked
 
 _ENDED = None
 

@@ -20,10 +20,10 @@ from typing import NoReturn
 
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
+from colltune.machine.compile import cache_directory
 from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.detect import Runner, find_library, identify_launcher, run_command
 from colltune.mpi.installation import Library
-from colltune.native_build import cache_directory
 
 _LINKED = re.compile(r"\s*libmpi(?:ch)?(?:_(?:abi|cray|gnu|intel|amd|nvidia)\w*)?\.so\S* => (/\S+)")
 # Of the words behind a launcher, so many programs are asked what they load.

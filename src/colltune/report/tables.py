@@ -13,7 +13,7 @@ from colltune.core.units import format_duration, format_size
 
 
 class Comparison(Protocol):
-    """What a row of the verification says; ``colltune.verify.verdict.Comparison`` is one."""
+    """What a row of the verification says; ``colltune.prove.verdict.Comparison`` is one."""
 
     @property
     def scenario(self) -> Scenario: ...

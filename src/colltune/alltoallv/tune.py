@@ -1,0 +1,234 @@
+"""`colltune tune alltoallv`: measures settings on this job, proves the best, and writes the look-up table."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.alltoallv import guided
+from colltune.alltoallv.cells import runs, smooth
+from colltune.alltoallv.prove import PatternProof
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape, candidates
+from colltune.alltoallv.source import COLLECTIVE, AlltoallvSource, direct_above_bytes
+from colltune.alltoallv.table import FIRST_CALL, Entry, Rule, around, save_table
+from colltune.bench.workbench import Workbench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Sample
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.distill.decide import medians_of
+from colltune.learn.forest import ForestLearner
+from colltune.machine.compile import build_parts, cache_directory
+from colltune.measure.contract import Effort, Source
+from colltune.prove.gate import GateResult
+from colltune.prove.time_plan import FEWEST_PROOF_LAUNCHES
+from colltune.search.campaign import Campaign, Outcome
+from colltune.store.journal import Journal
+
+TABLE = "alltoallv.json"
+_JOURNAL = "alltoallv.jsonl"
+_MEASURING_SHARE = 0.4  # of the budget; the rest is for the proof
+_LEAST_PROOF_S = 2.0  # beside its launches: less finds nothing
+_EXPLORING = 0  # the first launch; those after it are of the proof
+_PROMISING = 1.05  # default over best, measured once, from which a proof is tried
+# What setting up may cost a program, of the time that its calls took until then.
+_SET_UP_SHARE = 0.02
+_FORWARDING = frozenset({"bruck", "parata", "hieata", "hieata_staggered"})
+
+
+@dataclass(frozen=True)
+class AlltoallvResult:
+    """``table``: the file; ``rules``: what is in it; ``gate``: what was judged, library's time over candidate's."""
+
+    table: Path
+    rules: Sequence[Rule]
+    outcome: Outcome
+    gate: Sequence[GateResult]
+
+
+def choice_of(setting: Setting) -> Choice:
+    """The same as a Choice; the library's own is the default."""
+    if setting.algorithm == "library":
+        return DEFAULT
+    named = (("batch", setting.batch), ("radix", setting.radix), ("direct_above", setting.direct_above))
+    return Choice(setting.algorithm, tuple((name, value) for name, value in named if value))
+
+
+def setting_of(choice: Choice) -> Setting:
+    """The inverse."""
+    if choice == DEFAULT:
+        return LIBRARY
+    values = {name: int(value) for name, value in choice.parameters}
+    return Setting(choice.algorithm, *(values.get(name, 0) for name in ("radix", "batch", "direct_above")))
+
+
+def tune_alltoallv(
+    workbench: Workbench,
+    out: Path,
+    largest_bytes: int,
+    budget_s: float,
+    seed: int,
+    stage: Callable[[str], None] = lambda _text: None,
+    *,
+    resume: bool = False,
+) -> AlltoallvResult:
+    """Measures the job's whole shape for average blocks up to ``largest_bytes``, and writes out/alltoallv.json.
+
+    A setting is in the table only where it was proven faster than the library in fresh launches, by the gate that
+    all collectives pass, and not slower for other patterns that the library cannot tell from the one it was proven on.
+    With ``resume`` nothing that an earlier, cut off run explored is explored again. Raises ColltuneError.
+    """
+    shape = Shape(workbench.nodes, workbench.ppn)
+    if shape.ranks < 3:
+        raise InputError("alltoallv has nothing to tune on two ranks", "Give --ppn 3 or more")
+    began_s = time.monotonic()
+    settings = candidates(shape)
+    sizes = [1 << power for power in range(2, max(largest_bytes, 4).bit_length())]
+    open_source = _sources(workbench, seed)
+    with Journal.begin(out / _JOURNAL, workbench.environment, resume) as journal:
+        stage(f"measuring up to {len(settings)} settings at {len(sizes)} sizes on {shape} ranks")
+        share_s = budget_s * _MEASURING_SHARE
+        source = open_source()
+        launch_s = time.monotonic()
+        set_up_s = source.set_up_s()
+        launch_s = time.monotonic() - launch_s
+        known = [sample for sample in journal.samples if sample.launch == _EXPLORING]
+        outcome = Exploration(source, journal.append, shape, settings, sizes, share_s, seed, known).run()
+        promising = _promising(outcome)
+        stage(f"proving settings against the library at {len(promising)} sizes, in fresh launches")
+        least_s = FEWEST_PROOF_LAUNCHES * launch_s + _LEAST_PROOF_S
+        deadline_s = max(began_s + budget_s, time.monotonic() + least_s)
+        proof = PatternProof(shape, open_source, journal.append, deadline_s, launch_s)
+        kept = proof.run(promising)
+    rules = [rule for fill in kept for rule in _rules(kept[fill], fill)]
+    entry = Entry((shape.ranks,) * 2, (shape.ppn,) * 2, tuple(rules), _first_call(set_up_s, outcome))
+    environment = workbench.environment
+    made = {"mpi": environment.mpi, "version": environment.mpi_version, "machine": environment.machine, "seed": seed}
+    save_table(out / TABLE, [entry] if rules else [], made)
+    return AlltoallvResult(out / TABLE, rules, outcome, proof.results)
+
+
+def _first_call(set_up_s: float, outcome: Outcome) -> int:
+    """From which call on what is set up for the algorithms is little beside the calls that went before."""
+    library_s = [time_s for found in _times(outcome).values() for choice, time_s in found.items() if choice == DEFAULT]
+    if not library_s or math.isnan(set_up_s):
+        return FIRST_CALL
+    return max(FIRST_CALL, math.ceil(set_up_s / (_SET_UP_SHARE * min(library_s))))
+
+
+def _sources(workbench: Workbench, seed: int) -> Callable[[], AlltoallvSource]:
+    """Opens fresh launches, each of which draws blocks of its own."""
+    program = build_parts(
+        workbench.installation.mpicc, ("alltoallv_measure", COLLECTIVE), cache_directory(workbench.process_environment)
+    )
+    launches = iter(range(_EXPLORING, 10_000))
+
+    def source() -> AlltoallvSource:
+        command = workbench.command([str(program)])
+        variables = {**workbench.process_environment, **command.environment}
+        number = next(launches)
+        return AlltoallvSource(workbench.environment, command.argv, variables, seed + number, launch=number)
+
+    return source
+
+
+@dataclass
+class Exploration:
+    """Measures ``settings`` at average blocks of ``sizes`` bytes within ``budget_s``: all of them where it can.
+
+    Where it cannot, a few of every family come first, and then those that a model of these times points at. ``known``:
+    samples of an earlier run, which are not measured again.
+    """
+
+    source: Source
+    record: Callable[[Sequence[Sample]], None]
+    shape: Shape
+    settings: Sequence[Setting]
+    sizes: Sequence[int]
+    budget_s: float
+    seed: int
+    known: Sequence[Sample] = ()
+
+    def run(self) -> Outcome:
+        try:
+            before = Outcome(tuple(self.known), {}, 0.0, False)
+            first = guided.first(self.settings)
+            outcome = self._joined(before, self._measure(dict.fromkeys(self.sizes, first), self.budget_s))
+            remaining = [setting for setting in self.settings if setting not in first]
+            rest = dict.fromkeys(self.sizes, remaining)
+            left_s = self.budget_s - outcome.elapsed_s
+            pairs = max(len(outcome.samples) - len(self.known), 1)
+            if outcome.elapsed_s / pairs * sum(map(len, rest.values())) <= left_s:
+                return self._joined(outcome, self._measure(rest, left_s))
+            for _ in range(guided.ROUNDS):
+                known = {
+                    size: {setting_of(choice): time_s for choice, time_s in found.items()}
+                    for size, found in _times(outcome).items()
+                }
+                wanted = guided.following(self.shape, self.settings, known, self.seed)
+                left_s = self.budget_s - outcome.elapsed_s
+                if outcome.interrupted or not wanted or left_s <= 0.0:
+                    break
+                outcome = self._joined(outcome, self._measure(wanted, left_s))
+            return outcome
+        finally:
+            self.source.close()
+
+    def _measure(self, wanted: Mapping[int, Sequence[Setting]], budget_s: float) -> Outcome:
+        done = {(sample.scenario.size_bytes, sample.choice) for sample in self.known}
+        open_at = {
+            size: tuple(choice for choice in map(choice_of, settings) if (size, choice) not in done)
+            for size, settings in wanted.items()
+        }
+        choices = {size: found for size, found in open_at.items() if found}
+        if not choices:
+            return Outcome((), {}, 0.0, False)
+        grid = tuple(Scenario(COLLECTIVE, self.shape.nodes, self.shape.ppn, size) for size in choices)
+        space = Space(COLLECTIVE, grid, lambda scenario: choices.get(scenario.size_bytes, ()))
+        learner = ForestLearner(space, self.seed)
+        effort = Effort(fewest=20, most=50)
+        return Campaign(self.source, {COLLECTIVE: space}, {COLLECTIVE: learner}, self.record, budget_s, effort).run()
+
+    @staticmethod
+    def _joined(one: Outcome, other: Outcome) -> Outcome:
+        return Outcome(
+            (*one.samples, *other.samples),
+            {**one.reasons, **other.reasons},
+            one.elapsed_s + other.elapsed_s,
+            one.interrupted or other.interrupted,
+        )
+
+
+def _times(outcome: Outcome) -> dict[int, dict[Choice, float]]:
+    """Medians by average block."""
+    times: dict[int, dict[Choice, float]] = {}
+    for (scenario, choice), time_s in medians_of(outcome.samples).items():
+        times.setdefault(scenario.size_bytes, {})[choice] = time_s
+    return times
+
+
+def _promising(outcome: Outcome) -> dict[int, Choice]:
+    """By average block what looked faster than the library, the greatest gain first; neighbours alike if they can."""
+    times = {size: found for size, found in _times(outcome).items() if DEFAULT in found}
+    chosen = smooth(times)
+    gains = {size: times[size][DEFAULT] / times[size][choice] for size, choice in chosen.items()}
+    chosen = {size: choice for size, choice in chosen.items() if choice != DEFAULT and gains[size] >= _PROMISING}
+    for together in runs(chosen):
+        setting = setting_of(chosen[together[0]])
+        if setting.algorithm in _FORWARDING:
+            direct = direct_above_bytes(together[-1])
+            alike = Setting(setting.algorithm, setting.radix, setting.batch, direct)
+            chosen |= {size: choice_of(alike) for size in together}
+    return {size: chosen[size] for size in sorted(chosen, key=lambda size: -gains[size])}
+
+
+def _rules(kept: Mapping[int, Choice], fill: int) -> list[Rule]:
+    """Of sizes that were kept in one class of fill."""
+    return [
+        Rule(around(together[0])[0], around(together[-1])[1], setting_of(kept[together[0]]), (fill,))
+        for together in runs(kept)
+    ]

@@ -1,0 +1,41 @@
+"""Each MPI library's own ways behind one interface: what can be chosen, how, and what its files decide."""
+
+from __future__ import annotations
+
+from colltune.bench.backends.contract import Backend
+from colltune.bench.backends.mpich import MpichBackend
+from colltune.bench.backends.openmpi import OpenMpiBackend
+from colltune.bench.backends.simulated import SimulatedBackend
+from colltune.core.errors import InputError
+from colltune.core.sample import Environment
+from colltune.mpi.installation import Installation, Library
+
+__all__ = ["Backend", "open_backend", "recall_backend"]
+
+
+def open_backend(installation: Installation) -> Backend:
+    """The backend of an MPI that is here. Raises InputError for one that colltune does not tune."""
+    match installation.library:
+        case Library.MPICH:
+            return MpichBackend.from_library(installation.libmpi, installation.version)
+        case Library.OPENMPI:
+            return OpenMpiBackend(installation.version)
+        case _:
+            raise InputError(
+                f"{installation.mpiexec} is {installation.library} {installation.version}; "
+                "colltune tunes MPICH and Open MPI",
+                "Give the mpiexec of one of these by --mpiexec, or run pip install 'colltune[mpich]'",
+            )
+
+
+def recall_backend(tuned: Environment) -> Backend:
+    """The backend of the MPI that was tuned, which need not be here: for people who ask what a tuning does."""
+    match tuned.mpi:
+        case "mpich":
+            return MpichBackend.recalled(tuned)
+        case "openmpi":
+            return OpenMpiBackend(tuned.mpi_version)
+        case "simulated":
+            return SimulatedBackend()
+        case _:
+            raise InputError(f"{tuned.mpi} is no MPI that colltune tunes", "Use the colltune that wrote the tuning")

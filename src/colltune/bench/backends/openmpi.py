@@ -1,0 +1,94 @@
+"""Open MPI 4.1 and 5.0: a file of rules for coll/tuned, and one for han where a job spans nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import cast
+
+from colltune.bench.backends.openmpi_components import (
+    VERBOSE,
+    describe_takers,
+    find_given,
+    find_outranking,
+    parse_selected,
+)
+from colltune.catalog import load
+from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.emit.openmpi import OpenMpiEmitter, reads_version_2
+
+_PREFIX = "OMPI_MCA_"
+_OWN = "Open MPI's own decision (coll/tuned, fixed rules)"
+_OF_HAN = "Open MPI's own decision (coll/han)"
+
+
+class OpenMpiBackend:
+    def __init__(self, version: str) -> None:
+        self.catalogue = cast(OpenMpiCatalogue, load("openmpi", version))
+        self.emitter = OpenMpiEmitter(self.catalogue, wide=reads_version_2(version))
+
+    def clean(self, environ: Mapping[str, str]) -> dict[str, str]:
+        return {
+            name: value
+            for name, value in environ.items()
+            if not name.endswith(("_dynamic_rules_filename", "_use_dynamic_rules", "_use_dynamic_file_rules"))
+            and not (name.startswith(f"{_PREFIX}coll_tuned_") and "_algorithm" in name)
+        }
+
+    @property
+    def agent_variables(self) -> Mapping[str, str]:
+        """The switch that lets an algorithm be named, which a running job of Open MPI 4.1 can read only."""
+        return {f"{_PREFIX}coll_tuned_use_dynamic_rules": "1"} if self.catalogue.version < "5" else {}
+
+    def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
+        return self.emitter.expressible(rule_set, shapes)
+
+    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
+        """None: the fixed rules are compiled in. It costs nothing, see docs/design/safety.md."""
+        return None
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
+        choice = self.emitter.parse(files, scenario.collective).evaluate(scenario)
+        if choice == DEFAULT:
+            return self.describe_default(scenario, thread_level)
+        number = self.catalogue.algorithm(scenario.collective, choice).number
+        return f"coll/tuned, algorithm {number}: {choice}"
+
+    def describe_default(self, scenario: Scenario, thread_level: str) -> str:  # noqa: ARG002
+        owner = self.catalogue.collective(scenario.collective).owner
+        return _OF_HAN if owner == "han" and scenario.nodes > 1 and self.catalogue.has_han else _OWN
+
+    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        selected = parse_selected(said_under(VERBOSE))
+        if not selected:
+            return [], ["Open MPI does not say which components it selected, so coll/tuned may not be asked"]
+        return describe_takers(selected), find_outranking(selected)
+
+    def obstacles(self, environ: Mapping[str, str]) -> list[str]:
+        return find_obstacles(environ)
+
+
+def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> list[str]:
+    """What in ``environ`` or among the options of ``command`` goes before the rules; a sentence each."""
+    given = {name.removeprefix(_PREFIX): value for name, value in environ.items() if name.startswith(_PREFIX)}
+    for position, word in enumerate(command[:-2]):
+        if word.lstrip("-") in ("mca", "gmca", "omca", "gomca"):
+            given[command[position + 1]] = command[position + 2]
+    found = []
+    for collective in COLLECTIVES:
+        name = f"coll_tuned_{collective}_algorithm"
+        if given.get(name, "0") not in ("0", "ignore"):
+            found.append(f"{name} is {given[name]}, which goes before every rule of {collective}")
+    components = given.get("coll", "")
+    if components and ("tuned" in components.removeprefix("^").split(",")) == components.startswith("^"):
+        found.append(f"coll is {components}, which leaves out coll/tuned, the reader of the rules")
+    if given.get("coll_tuned_use_dynamic_rules", "1").lower() in ("0", "false", "no"):
+        found.append("coll_tuned_use_dynamic_rules is off, so no file is read")
+    found += find_given(given)
+    return found

@@ -1,0 +1,275 @@
+"""What every command that runs MPI needs: the MPI, the job, the catalogue, the agent, and how they are started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from colltune.bench.backends import Backend, open_backend
+from colltune.catalog import Catalogue
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.collective_names import parse_collectives
+from colltune.core.errors import EnvironmentMismatchError, InputError, LaunchError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.space import Space, message_sizes, shapes
+from colltune.emit.contract import Emitter, variables_for
+from colltune.machine.compile import build, cache_directory
+from colltune.machine.leftovers import end_rest, marked
+from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
+from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
+from colltune.mpi.host_files import write_host_file
+from colltune.mpi.installation import Installation
+from colltune.mpi.job import Job, find_job
+from colltune.mpi.launch import Command, Request, launch
+from colltune.store.tuning import Tuning
+
+THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
+_PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """What the user may say about where to run; None is whatever is found."""
+
+    mpiexec: str | None = None
+    host_file: Path | None = None
+    nodes: int | None = None
+    ppn: int | None = None
+    thread_level: str = "single"
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """An MPI ready to be measured."""
+
+    installation: Installation
+    job: Job
+    nodes: int
+    ppn: int
+    thread_level: str
+    backend: Backend
+    agent: Path
+    environment: Environment
+    process_environment: Mapping[str, str]
+    _settings: dict[tuple[str, Choice], Settings | None] = field(default_factory=dict)
+    _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.backend.catalogue
+
+    @property
+    def emitter(self) -> Emitter:
+        return self.backend.emitter
+
+    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
+        """What this library's file can say of rules that were made from all shapes of this job, and of ``jobs``."""
+        looked_at = {shape for job in {(self.nodes, self.ppn), *jobs} for shape in shapes(*job)}
+        return self.backend.expressible(rule_set, sorted(looked_at))
+
+    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        """``rule_sets`` in this library's files, and the variables by which it reads those that there are."""
+        folder, files = self.emitter.name, self.emitter.emit(list(rule_sets.values()))
+        variables = variables_for(self.emitter, Path(f"{{directory}}/{folder}"), files)
+        named = {f"{folder}/{name}": data for name, data in files.items()}
+        return Tuning(self.environment, rule_sets, named, variables)
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        """What ``choice`` decides in ``scenario`` that it has in common with other scenarios, in the library's file."""
+        return self.backend.shared(scenario, choice)
+
+    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
+        """The same of the library's own choice."""
+        twin = self.backend.twin(scenario, self.thread_level)
+        return {} if twin is None else self.shared(scenario, twin)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether ranks share cores, so that times say more about the scheduler than about MPI."""
+        return any(self.ppn > node.slots for node in self.job.nodes[: self.nodes])
+
+    def settings(self, collective: str, choice: Choice) -> Settings | None:
+        """The control variables of a choice with their integers; None where this library does not know them."""
+        if (collective, choice) not in self._settings:
+            choices = {choice, *self.catalogue.choices(collective)}
+            named = {(collective, one): self.catalogue.settings(collective, one) for one in choices}
+            self._settings.update(resolve_settings(self.agent, named, self.process_environment))
+        return self._settings[collective, choice]
+
+    def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
+        """The choices that may be measured in ``scenario``."""
+        if scenario not in self._legal:
+            self._legal[scenario] = tuple(
+                choice
+                for choice in self.catalogue.legal(scenario, self.thread_level)
+                if choice == DEFAULT or self.settings(scenario.collective, choice) is not None
+            )
+        return self._legal[scenario]
+
+    def baseline(self, scenario: Scenario) -> Choice:
+        """What a candidate is compared with: the default, in the form of the candidate that is the same, if one is."""
+        twin = self.backend.twin(scenario, self.thread_level)
+        return twin if twin is not None and twin in self.legal(scenario) else DEFAULT
+
+    def space(self, collective: str, smallest: int, largest: int) -> Space:
+        """The scenarios of ``collective`` that this job can form, for sizes between two bounds in bytes."""
+        sizes = message_sizes(collective, smallest, largest)
+        grid = (Scenario(collective, n, p, size) for n, p in shapes(self.nodes, self.ppn) for size in sizes)
+        return Space(collective, tuple(grid), self.legal)
+
+    def command(
+        self, program: Sequence[str], variables: Mapping[str, str] | None = None, nodes: int = 0, ppn: int = 0
+    ) -> Command:
+        """How to start ``program`` on the whole job, or on its first ``nodes`` with ``ppn`` ranks each.
+
+        Whoever is given a command can start it: the file that names the nodes of a large job is there.
+        """
+        request = Request(program, nodes or self.nodes, ppn or self.ppn, environment=dict(variables or {}))
+        command = launch(self.installation, self.job, request)
+        if command.host_file is None:
+            return command
+        place = write_host_file(command.host_file[1])
+        return launch(self.installation, self.job, replace(request, host_file=str(place)))
+
+    def live_source(
+        self,
+        seed: int,
+        variables: Mapping[str, str] | None = None,
+        on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None,
+    ) -> LiveSource:
+        """A source of samples on a fresh launch, with ``variables`` set for every rank."""
+        command = self.command(self._agent_program, variables)
+
+        def settings(collective: str, choice: Choice) -> Settings:
+            found = self.settings(collective, choice)
+            if found is None:
+                raise InputError(f"this MPI does not know {collective} {choice}", "Tune again: the MPI has changed")
+            return found
+
+        plan = LivePlan(
+            command=command.argv,
+            process_environment={**self.process_environment, **self.backend.agent_variables, **command.environment},
+            settings=settings,
+            seed=seed,
+            on_event=on_event,
+        )
+        return LiveSource(plan, self.environment)
+
+    @property
+    def _agent_program(self) -> list[str]:
+        return [str(self.agent), "--thread-level", self.thread_level]
+
+    def said_under(self, variables: Mapping[str, str]) -> str:
+        """What a launch on the whole job writes under ``variables``, from its start to its end. Raises LaunchError."""
+        command = self.command(self._agent_program, variables)
+        environment = marked({**self.process_environment, **command.environment})
+        try:
+            done = subprocess.run(
+                command.argv, input="quit\n", capture_output=True, text=True, errors="replace", env=environment,
+                timeout=_PATIENCE_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            end_rest(environment)
+            raise LaunchError(f"a launch of the agent does not end: {error}", "Try this command by hand") from error
+        if done.returncode != 0:
+            end_rest(environment)
+        return done.stdout + done.stderr
+
+
+def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workbench:
+    """Finds MPI and job, and compiles the agent. Raises InputError, with what to do, where something is missing."""
+    if options.thread_level not in THREAD_LEVELS:
+        raise InputError(f"there is no thread level {options.thread_level!r}", f"Use {', '.join(THREAD_LEVELS)}")
+    python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
+    installation = find_mpi(options.mpiexec, environ, python_bin=python_bin)
+    backend = open_backend(installation)
+    job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
+    nodes, ppn = _shape(options, job)
+    return Workbench(
+        installation=installation,
+        job=job,
+        nodes=nodes,
+        ppn=ppn,
+        thread_level=options.thread_level,
+        backend=backend,
+        agent=build(installation.mpicc, "agent", cache_directory(environ)),
+        environment=Environment(
+            mpi=str(installation.library),
+            mpi_version=installation.version,
+            mpi_build=installation.build,
+            machine=describe_machine(),
+            nodes=nodes,
+            ppn=ppn,
+            thread_level=options.thread_level,
+            facts={
+                "scheduler": str(job.scheduler),
+                "launcher": str(installation.launcher),
+                "mpiexec": str(installation.mpiexec),
+                "mpicc": str(installation.mpicc),
+                "libmpi": str(installation.libmpi),
+            },
+        ),
+        # A selection file that is in force would be measured in the place of the library's own choice.
+        process_environment=backend.clean(environ),
+    )
+
+
+def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: Mapping[str, str]) -> Workbench:
+    """The workbench on which a tuning of the environment ``tuned`` can be looked at.
+
+    Where the options leave it open, MPI, nodes, ppn and thread level are those of the tuning. Raises
+    EnvironmentMismatchError where the MPI is another one: its file would not be safe here.
+    """
+    job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
+    bench = open_workbench(
+        MachineOptions(
+            options.mpiexec or tuned.facts.get("mpiexec"),
+            options.host_file,
+            options.nodes or min(tuned.nodes, len(job.nodes)),
+            options.ppn or tuned.ppn,
+            tuned.thread_level,
+        ),
+        environ,
+    )
+    here = bench.environment
+    if (here.mpi, here.mpi_version, here.mpi_build) != (tuned.mpi, tuned.mpi_version, tuned.mpi_build):
+        raise EnvironmentMismatchError(
+            f"tuned with {tuned.mpi} {tuned.mpi_version} (build {tuned.mpi_build[:12]}), and here is "
+            f"{here.mpi} {here.mpi_version} (build {here.mpi_build[:12]})",
+            "Point --mpiexec at the MPI that was tuned, or tune this one",
+        )
+    return bench
+
+
+def _shape(options: MachineOptions, job: Job) -> tuple[int, int]:
+    nodes, ppn = options.nodes or len(job.nodes), options.ppn or job.ppn
+    if nodes > len(job.nodes):
+        raise InputError(f"--nodes {nodes}: the job has {len(job.nodes)}", "Ask for fewer nodes")
+    if nodes * ppn < 2:
+        raise InputError(
+            f"this is a job of {nodes} node with {ppn} rank: a collective needs two ranks at least",
+            "Give --ppn 2 or more",
+        )
+    return nodes, ppn
+
+
+def check_collectives(names: Iterable[str], catalogue: Catalogue) -> tuple[list[str], dict[str, str]]:
+    """The collectives to tune, and those of ``names`` that have nothing to tune, with the reason.
+
+    Raises InputError for a name that is no collective.
+    """
+    wanted, nothing = [], {}
+    for name in parse_collectives(names, [name for name in COLLECTIVES if name in catalogue.entries]):
+        reason = catalogue.collective(name).nothing_to_tune
+        if reason is None:
+            wanted.append(name)
+        else:
+            nothing[name] = reason
+    if not wanted:
+        raise InputError(f"nothing to tune: {'; '.join(f'{k}: {v}' for k, v in nothing.items()) or 'no collective'}")
+    return wanted, nothing

@@ -1,0 +1,68 @@
+"""Lets the ranks of a program count the calls that meet a rule: the library that is preloaded, and what it is told."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from colltune.catalog import load
+from colltune.core.errors import InputError
+from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter
+from colltune.machine.compile import build_library, cache_directory
+from colltune.prove.effect import Effect, read_effect
+from colltune.store.tuning import Tuning
+
+_PRELOAD, _COUNT, _RULES = "LD_PRELOAD", "COLLTUNE_COUNT", "COLLTUNE_COUNT_RULES"
+
+
+@dataclass(frozen=True)
+class Counting:
+    """``variables``: what the program needs in its environment; none where nothing is counted, for ``failure``."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    place: Path | None = None
+    failure: str = ""
+
+    def finish(self) -> Effect:
+        """What was counted."""
+        if self.place is None:
+            return Effect(failure=self.failure)
+        try:
+            return read_effect(path for path in self.place.glob("count.*") if path.suffix != ".new")
+        except InputError as error:
+            return Effect(failure=error.what)
+
+    def discard(self) -> None:
+        """Takes the files away."""
+        if self.place is not None:
+            shutil.rmtree(self.place, ignore_errors=True)
+
+
+def begin_counting(tuning: Tuning, environment: Mapping[str, str]) -> Counting:
+    """Counts the calls of a program that runs under ``tuning``, by its files, or live where that is in force.
+
+    ``environment``: of the program, with ``tuning`` in force; what is preloaded already stays.
+    """
+    mpicc = tuning.environment.facts.get("mpicc")
+    if mpicc is None:
+        return Counting(failure="the tuning does not say the compiler of its MPI")
+    try:
+        library = str(build_library(mpicc, cache_directory(environment)))
+        place = Path(tempfile.mkdtemp(prefix="count-", dir=cache_directory(environment)))
+        already = environment.get(_PRELOAD, "")
+        preloaded = already if library in already.split(":") else ":".join(filter(None, (library, already)))
+        variables = {_PRELOAD: preloaded, _COUNT: str(place / "count")}
+        if LIVE_VARIABLE not in tuning.variables:
+            # As the live selector reads them, but without settings: looked up, and nothing is set.
+            made = tuning.environment
+            emitter = LiveEmitter(load(made.mpi, made.mpi_version), lambda _collective, _choice: ())
+            (place / "rules").write_bytes(emitter.emit(list(tuning.rule_sets.values()))[LIVE_FILE])
+            variables[_RULES] = str(place / "rules")
+    except InputError as error:
+        return Counting(failure=error.what)
+    except OSError as error:
+        return Counting(failure=f"{error.filename}: {error.strerror}")
+    return Counting(variables, place)

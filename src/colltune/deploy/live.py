@@ -1,0 +1,72 @@
+"""The live selector in place of the library's own file: its rules, and how it is put in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from colltune.bench.workbench import Workbench
+from colltune.catalog import load
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis, parse_live
+from colltune.machine.compile import build_library, cache_directory
+from colltune.prove.gate import GateResult, Verdict
+from colltune.store.tuning import Tuning
+
+FOLDER = "live"
+PRELOAD = "LD_PRELOAD"
+_WAYS = ("file", "live")
+
+
+def proven_live(gate: Sequence[GateResult], threshold: float) -> list[GateResult]:
+    """``gate`` as far as it concerns the selector: what was proven by control variables, which it sets too.
+
+    A file may have been refused for the search that it costs, or because it cannot tell two shapes apart.
+    """
+    return [
+        replace(result, verdict=Verdict.KEPT, reason=f"at least {result.low:.2f} times as fast")
+        if result.verdict is not Verdict.KEPT and result.low > threshold
+        else result
+        for result in gate
+    ]
+
+
+def live_files(bench: Workbench, rule_sets: Mapping[str, RuleSet]) -> dict[str, bytes]:
+    """The selector's rules, named as in a tuning directory."""
+    emitter = LiveEmitter(bench.catalogue, bench.settings)
+    return {f"{FOLDER}/{name}": data for name, data in emitter.emit(list(rule_sets.values())).items()}
+
+
+def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tuning:
+    """``tuning`` as it decides by way of ``way``, "file" or "live": its rules, and the variables that put it in force.
+
+    "live" compiles the library that is preloaded, with the compiler wrapper of the MPI that was tuned. Raises
+    InputError for another way, for a thread level at which the selector refuses to work, and for a tuning without it.
+    """
+    if way not in _WAYS:
+        raise InputError(f"--via {way} is no way to put a tuning in force", f"Use {' or '.join(_WAYS)}")
+    if way == "file":
+        return tuning
+    name = next((name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}")), None)
+    if name is None:
+        raise InputError(f"this tuning holds no {FOLDER}/{LIVE_FILE}", "Tune again with this colltune")
+    if tuning.environment.thread_level == "multiple":
+        raise InputError(
+            "the live selector does not work where several threads call MPI at once, and this was tuned for that",
+            "Use --via file",
+        )
+    library = build_library(tuning.environment.facts["mpicc"], cache_directory(environment))
+    catalogue = load(tuning.environment.mpi, tuning.environment.mpi_version)
+    found = parse_live(tuning.files[name].decode("ascii"))
+    rule_sets = {c: found.get(c, RuleSet.always(c, live_basis(catalogue, c))) for c in tuning.rule_sets}
+    variables = {PRELOAD: str(library), LIVE_VARIABLE: f"{{directory}}/{name}"}
+    return replace(tuning, rule_sets=rule_sets, variables=variables)
+
+
+def preloaded_first(variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """``environment`` with ``variables``, and what is preloaded already kept behind ours."""
+    merged = {**environment, **variables}
+    if PRELOAD in variables and environment.get(PRELOAD):
+        merged[PRELOAD] = f"{variables[PRELOAD]}:{environment[PRELOAD]}"
+    return merged

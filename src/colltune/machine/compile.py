@@ -1,0 +1,163 @@
+"""Compiles colltune's C sources with the ``mpicc`` of the MPI that is tuned, once for each MPI build."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from colltune.core.errors import InputError
+
+# Directories under native/ that libcolltune.so is made of.
+LIBRARY_PARTS = ("shim", "alltoallv")
+# Warnings are errors in the tests, not on the machine of a user, whose compiler may know warnings that we do not. But a
+# function that is not declared is one that this MPI lacks, and fails when it is called at the latest.
+_FLAGS = ("-O2", "-Wall", "-Wextra")
+_LANGUAGE = {".c": ("-std=c11", "-Werror=implicit-function-declaration"), ".cpp": ("-std=gnu++17",)}
+
+
+def source_directory(name: str) -> Path:
+    """Where the sources of the program ``name`` are: in an installed wheel, or in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    for root in (package / "_native", package.parents[1] / "native"):
+        if (root / name).is_dir():
+            return root / name
+    raise InputError(f"the C sources of {name!r} are missing from this installation", "Reinstall colltune")
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """``COLLTUNE_CACHE``, or ``XDG_CACHE_HOME``/colltune, or ~/.cache/colltune; a temporary one if none can be written.
+
+    On a cluster it must be on a file system that all nodes see, as a home directory usually is.
+    """
+    home = Path(environment.get("HOME", "~")).expanduser()
+    asked = environment.get("COLLTUNE_CACHE")
+    if asked:
+        return Path(asked)
+    directory = Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "colltune"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return directory
+    except OSError:
+        return Path(tempfile.gettempdir()) / f"colltune-{os.getuid()}"
+
+
+def build(mpicc: str | Path, name: str, cache: Path | None = None, *, shared: bool = False) -> Path:
+    """The program (or, with ``shared``, the library) made from native/``name``; compiled if it is not yet there.
+
+    Cached under the hash of its sources and of what the compiler wrapper would run, so that another MPI, or another
+    version of colltune, never meets it. Raises InputError with the compiler's first complaint.
+    """
+    return _build(mpicc, (name,), cache, (), ".so" if shared else "")
+
+
+def build_parts(mpicc: str | Path, names: Sequence[str], cache: Path | None = None, *, shared: bool = False) -> Path:
+    """The program, or library, made from several directories of native/, named after the first. Raises as ``build``."""
+    return _build(mpicc, names, cache, (), ".so" if shared else "")
+
+
+def build_simulated(smpicxx: str | Path, cache: Path | None = None) -> Path:
+    """The program that SimGrid's SMPI runs (native/simulated); compiled if it is not yet there. Raises as ``build``."""
+    return _build(smpicxx, ("simulated",), cache, (), "", language=".cpp")
+
+
+def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
+    """libcolltune.so, which is preloaded into MPI programs (see native/shim/shim.h); compiled if it is not yet there.
+
+    Made from all directories of ``LIBRARY_PARTS`` that there are. It has only those of its functions visible that
+    this MPI has. Raises as ``build``.
+    """
+    parts = [name for name in LIBRARY_PARTS if _has(name)]
+    cache = cache or cache_directory(os.environ)
+    missing = _missing_functions(build(mpicc, "probe", cache))
+    with tempfile.NamedTemporaryFile("w", suffix=".map") as script:
+        script.write("{ local: " + " ".join(f"{name};" for name in missing) + " };\n")
+        script.flush()
+        flags = ("-pthread", "-fvisibility=hidden", *([f"-Wl,--version-script={script.name}"] if missing else []))
+        return _build(mpicc, parts, cache, flags, ".so", "\n".join(missing))
+
+
+def _missing_functions(probe: Path) -> list[str]:
+    try:
+        done = subprocess.run([str(probe)], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InputError(
+            f"a program compiled with this MPI cannot be run here: {error}", "Load the MPI's module, or mend its paths"
+        ) from error
+    return done.stdout.split()
+
+
+def _has(name: str) -> bool:
+    package = Path(__file__).resolve().parents[1]
+    return any((root / name).is_dir() for root in (package / "_native", package.parents[1] / "native"))
+
+
+def _build(
+    mpicc: str | Path,
+    names: Sequence[str],
+    cache: Path | None,
+    more: tuple[str, ...],
+    ending: Literal["", ".so"],
+    identity: str = "",
+    language: Literal[".c", ".cpp"] = ".c",
+) -> Path:
+    directories = [source_directory(name) for name in names]
+    native = directories[0].parent
+    sources = sorted(path for directory in directories for path in directory.glob(f"*{language}"))
+    headers = sorted(path for directory in [*directories, native / "include"] for path in directory.glob("*.h"))
+    try:
+        wrapper = subprocess.run(
+            [str(mpicc), "-show"], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(
+            f"the compiler wrapper {mpicc} cannot be run: {error}", "Repair that MPI, or point --mpiexec at another"
+        ) from error
+    form = ["-shared", "-fPIC"] if ending else []
+    flags = [
+        *_LANGUAGE[language],
+        *_FLAGS,
+        *form,
+        *more,
+        *(f"-I{directory}" for directory in [native / "include", *directories]),
+    ]
+    digest = hashlib.sha256(f"{mpicc} {wrapper.stdout} {_LANGUAGE[language]} {_FLAGS} {ending} {identity}".encode())
+    for path in sorted([*sources, *headers]):
+        digest.update(path.read_bytes())
+    cache = cache or cache_directory(os.environ)
+    stem = "libcolltune" if names[0] == LIBRARY_PARTS[0] else names[0]
+    target = cache / f"{stem}-{digest.hexdigest()[:20]}{ending}"
+    if target.exists():
+        return target
+    _compile([str(mpicc), *flags, *(str(source) for source in sources)], names[0], target)
+    return target
+
+
+def _compile(command: Sequence[str], name: str, target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Compiled beside the target and renamed, so that two jobs that start together never run half a program.
+        workplace = Path(tempfile.mkdtemp(dir=target.parent))
+    except OSError as error:
+        raise InputError(
+            f"cannot write to the cache {target.parent}: {error.strerror}", "Set COLLTUNE_CACHE to a writable directory"
+        ) from error
+    try:
+        made = workplace / target.name
+        whole = [*command, "-lm", "-ldl", "-o", str(made)]
+        run = subprocess.run(whole, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if run.returncode != 0:
+            complaint = next((line for line in run.stderr.splitlines() if "error" in line or "not found" in line), "")
+            raise InputError(
+                f"{command[0]} could not compile colltune's {name}: {complaint or run.stderr.strip()[:200]}",
+                "Install a C compiler (Debian: apt-get install gcc libc6-dev), or choose another MPI by --mpiexec",
+            )
+        made.replace(target)
+    finally:
+        shutil.rmtree(workplace, ignore_errors=True)

@@ -1,0 +1,91 @@
+"""Measures with the OSU Micro-Benchmarks, for those who trust nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from colltune.core.errors import InputError, LaunchError
+from colltune.core.scenario import Scenario
+from colltune.machine.leftovers import end_rest, marked
+
+_TIMEOUT_S = 600.0
+
+
+class _Startable(Protocol):
+    @property
+    def argv(self) -> tuple[str, ...]: ...
+
+    @property
+    def environment(self) -> dict[str, str]: ...
+
+
+@dataclass(frozen=True)
+class OsuBenchmarks:
+    """The programs of one build, by name: ``osu_bcast`` and so on."""
+
+    programs: Mapping[str, Path]
+
+    @classmethod
+    def find(cls, directory: Path, collectives: Sequence[str]) -> OsuBenchmarks:
+        """Looks below ``directory``. Raises InputError where a collective's program is not there."""
+        programs = {}
+        for name in collectives:
+            found = sorted(path for path in directory.rglob(f"osu_{name}") if path.is_file() and _is_program(path))
+            if not found:
+                raise InputError(f"there is no program osu_{name} below {directory}", "Give the OSU build's directory")
+            programs[name] = found[0]
+        return cls(programs)
+
+    def medians(
+        self,
+        command: Callable[..., _Startable],
+        variables: Mapping[str, str],
+        environment: Mapping[str, str],
+        scenarios: Sequence[Scenario],
+    ) -> dict[Scenario, float]:
+        """Latency in seconds, as the program reports it (a mean over ranks and iterations), one run per scenario."""
+        found = {}
+        for scenario in scenarios:
+            size = scenario.size_bytes
+            sizes = [] if scenario.collective == "barrier" else ["-m", f"{size}:{size}"]
+            start = command(
+                [str(self.programs[scenario.collective]), *sizes], variables, nodes=scenario.nodes, ppn=scenario.ppn
+            )
+            merged = marked({**environment, **start.environment, **variables})
+            try:
+                run = subprocess.run(
+                    start.argv, env=merged, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
+                )
+            except (OSError, subprocess.SubprocessError) as error:
+                end_rest(merged)
+                raise LaunchError(f"{' '.join(start.argv)} failed: {error}", "Try it by hand") from error
+            found[scenario] = parse_latency(run.stdout, scenario)
+        return found
+
+
+def _is_program(path: Path) -> bool:
+    return path.stat().st_mode & 0o111 != 0
+
+
+def parse_latency(output: str, scenario: Scenario) -> float:
+    """Seconds from an OSU table: the row of the scenario's size, or the only number of a barrier's.
+
+    Raises LaunchError where there is no such row.
+    """
+    for line in output.splitlines():
+        words = line.split()
+        if not words or line.lstrip().startswith("#"):
+            continue
+        try:
+            numbers = [float(word) for word in words]
+        except ValueError:
+            continue
+        if scenario.collective == "barrier":
+            return numbers[0] * 1e-6
+        if len(numbers) > 1 and numbers[0] == scenario.size_bytes:
+            return numbers[1] * 1e-6
+    raise LaunchError(f"no latency for {scenario} in the program's output: {output[-200:]!r}", "Run it by hand")

@@ -1,0 +1,150 @@
+"""Measures the library with and without the tuned file, in launches of their own, on sizes that tuning never saw."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from colltune.bench.workbench import Workbench
+from colltune.core.choice import DEFAULT
+from colltune.core.errors import LaunchError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Status
+from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.space import Point, shapes
+from colltune.measure.contract import REFUSED, Convention, Effort
+from colltune.measure.osu import OsuBenchmarks
+from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
+from colltune.prove.verdict import Comparison, compare_all
+from colltune.store.tuning import Tuning
+
+EFFORT = Effort(relative_width=0.01, box_s=0.02, fewest=20, most=400)
+# Of each shape and collective, at most so many scenarios: verification is to be quick enough to be done.
+_MOST_SIZES = 16
+_CONTROLS = 3
+_FEWEST_COMPARED = 2
+# Fewer launches of each kind tell nothing of how launches differ.
+FEWEST_LAUNCHES = FEWEST_FILE_LAUNCHES
+
+
+def held_out(rules: RuleSet, sizes: Sequence[int], nodes: int, ppn: int) -> list[Scenario]:
+    """Scenarios of one shape to verify: where a rule departs from the default, and a few where none does.
+
+    ``sizes`` are those that were tuned. Between each two of them the size half way, which was not, is taken too.
+    """
+    element = 4 if rules.collective in REDUCTIONS else 1
+    between = [(a + b) // 2 // element * element for a, b in pairwise(sizes)]
+    scenarios = [Scenario(rules.collective, nodes, ppn, size) for size in sorted({*sizes, *between})]
+    tuned = [s for s in scenarios if rules.evaluate(s) != DEFAULT]
+    controls = [s for s in scenarios if rules.evaluate(s) == DEFAULT]
+    return sorted([*_spread(tuned, _MOST_SIZES), *_spread(controls, _CONTROLS)])
+
+
+def _spread(scenarios: Sequence[Scenario], most: int) -> list[Scenario]:
+    """At most ``most`` of them, evenly taken, the first and the last included."""
+    if len(scenarios) <= most:
+        return list(scenarios)
+    return [scenarios[round(i * (len(scenarios) - 1) / (most - 1))] for i in range(most)]
+
+
+def scenarios_to_verify(tuning: Tuning, tuned_sizes: Mapping[str, Sequence[int]], bench: Workbench) -> list[Scenario]:
+    """Over all collectives and the shapes that the job at hand can form."""
+    found: list[Scenario] = []
+    for nodes, ppn in reversed(shapes(bench.nodes, bench.ppn)):
+        for name, rules in tuning.rule_sets.items():
+            found += held_out(rules, tuned_sizes.get(name, ()), nodes, ppn)
+    return found
+
+
+def verify(
+    bench: Workbench,
+    tuning: Tuning,
+    directory: Path,
+    scenarios: Sequence[Scenario],
+    launches: int,
+    seed: int,
+    *,
+    osu: OsuBenchmarks | None = None,
+    effort: Effort = EFFORT,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    deadline_s: float = math.inf,
+    until_s: float = math.inf,
+    note: Callable[[str], None] = lambda _note: None,
+) -> list[Comparison]:
+    """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
+
+    With ``osu`` these programs measure in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
+    each kind, where more would not be over by ``deadline_s`` (of time.monotonic). What is not measured by ``until_s``
+    is left out, and so are scenarios with fewer than two launches of each kind then. ``note`` hears of the scenarios
+    that the agent refused to measure. Raises LaunchError where a launch fails: then the file is not in order, whatever
+    its speed.
+    """
+    variables = tuning.variables_at(directory)
+    order = random.Random(seed)
+    times: dict[bool, defaultdict[Scenario, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
+    refused: dict[Scenario, str] = {}
+    started_s = time.monotonic()
+    for launch in range(launches):
+        each_s = (time.monotonic() - started_s) / max(launch, 1)
+        if launch >= FEWEST_LAUNCHES and time.monotonic() + each_s > deadline_s:
+            break
+        for position, tuned in enumerate(order.sample((True, False), 2)):
+            setting = variables if tuned else {}
+            if osu is None:
+                found = _medians_of_launch(bench, setting, scenarios, seed + launch, effort, until_s, refused)
+            else:
+                found = osu.medians(bench.command, setting, bench.process_environment, scenarios)
+            for scenario, time_s in found.items():
+                times[tuned][scenario].append(time_s)
+            progress(2 * launch + position + 1, 2 * launches)
+    for scenario, why in refused.items():
+        note(f"{scenario} was not measured: {why}")
+    both = {s: (times[False][s], times[True][s]) for s in scenarios}
+    fewest = min(_FEWEST_COMPARED, launches)
+    both = {s: sides for s, sides in both.items() if min(map(len, sides)) >= fewest}
+    # All by as many launches: the last one may have been cut off.
+    kept = [min(len(sides[kind]) for sides in both.values()) for kind in (0, 1)] if both else [0, 0]
+    return compare_all(
+        {
+            (s, tuning.rule_sets[s.collective].evaluate(s)): (default_s[: kept[0]], tuned_s[: kept[1]])
+            for s, (default_s, tuned_s) in both.items()
+        }
+    )
+
+
+def _medians_of_launch(
+    bench: Workbench,
+    variables: Mapping[str, str],
+    scenarios: Sequence[Scenario],
+    seed: int,
+    effort: Effort,
+    until_s: float,
+    refused: dict[Scenario, str],
+) -> dict[Scenario, float]:
+    """``refused`` takes what the agent would not measure, and why."""
+    found: dict[Scenario, float] = {}
+    if time.monotonic() >= until_s:
+        return found
+    with closing(bench.live_source(seed, variables)) as source:
+        source.until_s = until_s
+        for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
+            if samples and samples[0].status is Status.INAPPLICABLE and samples[0].detail != REFUSED:
+                continue  # there is no such call, with or without a file: less than one element for each rank
+            if samples and samples[0].status is Status.UNMEASURED:
+                refused[point.scenario] = samples[0].detail
+                continue
+            if not samples or samples[0].status is not Status.OK:
+                what = samples[0].status if samples else "lost"
+                raise LaunchError(f"{point.scenario} was {what} with {dict(variables)}", "Run `colltune check`")
+            time_s = samples[0].osu_mean_s
+            if effort.convention is Convention.SLOWEST_RANK or time_s is None:
+                time_s = median(samples[0].times_s)
+            found[point.scenario] = time_s
+    return found

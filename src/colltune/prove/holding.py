@@ -1,0 +1,209 @@
+"""Whether rules that were proven still pay: default and choice side by side again, in fresh launches.
+
+Notations: a launch yields one speed-up of a rule, default over choice. A rule pays where the median speed-up over all
+launches that could be made is at least its limit: what the acceptance test demanded of it. If it does, a launch falls
+short with probability 1/2 at most, whatever the distribution of launches: heavy tails and launches with modes
+included. A rule is lost only where so many of its launches fell short that chance explains it in less than ``ERROR``
+of all looks at a tuning, however many rules these judge. Until then it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from math import comb
+from statistics import median, quantiles
+
+from colltune.core.choice import Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.prove.gate import THRESHOLD
+
+# Chance that any rule of a look is taken for lost although all of them pay.
+ERROR = 0.01
+# Launches of a look at most, and those that no rule is spared.
+MOST_LAUNCHES, FEWEST_LAUNCHES = 30, 5
+# A rule that paid in so many launches is measured no further: it cannot be lost any more.
+_ACQUITTED = 5
+# A median over the fastest call, from which on other programs had the cores; and the speed-up of fastest calls below
+# which one is slower.
+_DISTURBED, _CLEARLY_SLOWER = 3.0, 0.9
+# An algorithm that gave no time in so many launches, while the default did, does not run here any more.
+_FAILURES = 3
+
+
+class Finding(StrEnum):
+    HOLDS = "holds"
+    UNSURE = "slower, not sure"
+    LOST = "no longer pays"
+    GONE = "does not run here"
+    UNKNOWN = "not measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A rule at one scenario. ``ratios``: of its proof, and ``low``, the lower bound that this gave; empty without one.
+
+    ``default_s``: what the default took then, in seconds; None where that is not known.
+    """
+
+    scenario: Scenario
+    choice: Choice
+    ratios: tuple[float, ...]
+    low: float
+    default_s: float | None
+
+    @property
+    def limit(self) -> float:
+        """The speed-up below which it does not pay. Without a proof: as slow as the default."""
+        return min(self.low, THRESHOLD) if self.ratios else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The repetitions of a choice in one launch, in seconds."""
+
+    median_s: float
+    fast_s: float  # the median of the faster half
+    least_s: float
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs had the cores for most of the calls, so that the median tells of these."""
+        return self.median_s > _DISTURBED * self.least_s
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Default and choice in one launch."""
+
+    default: Timing
+    choice: Timing
+
+    @property
+    def speedup(self) -> float:
+        return self.default.median_s / self.choice.median_s
+
+    def pays(self, limit: float) -> bool:
+        """Whether anything in this launch says so. In one that was disturbed only the fastest calls have a say.
+
+        A neighbour adds time to some calls, whatever the algorithm. The faster half hardly shows it, and where most
+        calls are hit, the fastest one may not; it is one call alone, so it has to be clearly slower to count.
+        """
+        if self.default.disturbed or self.choice.disturbed:
+            return self.default.least_s / self.choice.least_s >= _CLEARLY_SLOWER
+        return max(self.speedup, self.default.fast_s / self.choice.fast_s) >= limit
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What became of a promise. ``rules``: how many are judged together. ``failures``: launches without a time."""
+
+    promise: Promise
+    looks: tuple[Look, ...]
+    rules: int
+    failures: int = 0
+    legal: bool = True
+
+    @property
+    def speedup(self) -> float:
+        return median(look.speedup for look in self.looks)
+
+    @property
+    def pace(self) -> float | None:
+        """Time of the default now over that of then."""
+        then_s = self.promise.default_s
+        return median(look.default.median_s for look in self.looks) / then_s if self.looks and then_s else None
+
+    @property
+    def short(self) -> int:
+        """Launches that fell short."""
+        return sum(not look.pays(self.promise.limit) for look in self.looks)
+
+    @property
+    def finding(self) -> Finding:
+        if not self.legal or (self.failures >= _FAILURES and not self.looks):
+            return Finding.GONE
+        if not self.looks:
+            return Finding.UNKNOWN
+        if len(self.looks) >= launches_to_lose(len(self.looks) - self.short, self.rules):
+            return Finding.LOST
+        return Finding.UNSURE if self.short > len(self.looks) / 2 and self.speedup < 1.0 else Finding.HOLDS
+
+    @property
+    def open(self) -> bool:
+        """Whether a further launch could still show that it is lost."""
+        if self.finding in (Finding.LOST, Finding.GONE):
+            return False
+        paid = len(self.looks) - self.short
+        return paid < _ACQUITTED
+
+    @property
+    def failed(self) -> bool:
+        return self.finding in (Finding.LOST, Finding.GONE)
+
+    @property
+    def reason(self) -> str:
+        """Why it failed."""
+        scenario, choice = self.promise.scenario, self.promise.choice
+        where = f"{choice} at {scenario.nodes} x {scenario.ppn}, {scenario.size_bytes} B,"
+        if self.finding is Finding.GONE:
+            return f"{where} does not run on this MPI any more"
+        proven = f" it was proven to be at least {self.promise.low:.2f} times as fast" if self.promise.ratios else ""
+        return (
+            f"{where} is {self.speedup:.2f} times as fast as the default, and paid in"
+            f" {len(self.looks) - self.short} of {len(self.looks)} fresh launches;{proven or ' it was never proven'}"
+        )
+
+
+@cache
+def launches_to_lose(paid: int, rules: int) -> int:
+    """Launches of which no more than ``paid`` may have paid, from which on a rule is lost.
+
+    More than can be made, where it is lost no more.
+    """
+    if paid >= _ACQUITTED:
+        return MOST_LAUNCHES + 1
+    # Each number that may have paid is a look of its own.
+    allowed = ERROR / (rules * _ACQUITTED)
+    count = paid + 1
+    while sum(comb(count, index) for index in range(paid + 1)) > allowed * 2**count:
+        count += 1
+    return count
+
+
+def add_launch(
+    holdings: Iterable[Holding], samples: Iterable[Sample], baselines: Mapping[Scenario, Choice]
+) -> list[Holding]:
+    """``holdings`` after one more launch, in which ``samples`` were taken; what was not measured stays as it is."""
+    found = {(sample.scenario, sample.choice): sample for sample in samples}
+    after = []
+    for one in holdings:
+        scenario = one.promise.scenario
+        default = found.get((scenario, baselines[scenario]))
+        choice = found.get((scenario, one.promise.choice))
+        looks, failures = one.looks, one.failures
+        if default is not None and default.status is Status.OK and choice is not None:
+            if choice.status is Status.OK:
+                looks = (*looks, Look(_timing(default), _timing(choice)))
+            else:
+                failures += 1
+        after.append(Holding(one.promise, looks, one.rules, failures, one.legal))
+    return after
+
+
+def _timing(sample: Sample) -> Timing:
+    times_s = sample.times_s
+    fast_s = quantiles(times_s, n=4, method="inclusive")[0] if len(times_s) > 1 else times_s[0]
+    return Timing(sample.time_s, fast_s, min(times_s))
+
+
+def verdicts(holdings: Sequence[Holding]) -> dict[str, str]:
+    """Why the rules of a collective do not hold any more, by collective; "" where they do."""
+    found: dict[str, str] = {}
+    for one in sorted(holdings, key=lambda holding: holding.promise.scenario):
+        name = one.promise.scenario.collective
+        found[name] = found.get(name) or (one.reason if one.failed else "")
+    return found

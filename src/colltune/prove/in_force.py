@@ -1,0 +1,213 @@
+"""The last proof of speed: the files as an application will load them, against the library without them.
+
+What the gate measures is an algorithm that control variables choose. A file costs the library a search of its rules in
+every call, which on a few ranks and bytes can take as long as the better algorithm saves.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.bench.workbench import Workbench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import Scenario
+from colltune.measure.contract import Effort
+from colltune.prove.default_against_tuned import FEWEST_LAUNCHES, verify
+from colltune.prove.gate import GateResult, Verdict
+from colltune.prove.verdict import Comparison
+from colltune.prove.verdict import Verdict as Speed
+from colltune.store.tuning import Tuning, write_files
+
+# After so many files with ever fewer rules, the default stands everywhere.
+_ROUNDS = 3
+# Beside the scenarios with a rule, so many without one are looked at per collective: the search costs these, too.
+_CONTROLS = 4
+_LAUNCHES = 7
+# Scenarios whose default has something in common with a rule of another one: at most so many are looked at.
+_TOUCHED = 8
+_EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
+
+
+@dataclass(frozen=True)
+class InForce:
+    """The comparison of files with none.
+
+    ``emit`` makes the tuning of rules, ``rules_of`` the rules of results. ``workplace``: a directory that all nodes
+    see. ``grid``: every scenario that was looked at. ``launch_s``: what a launch takes; ``time_s``: what a call takes
+    by default, as far as known. ``deadline_s`` is on ``clock``; what outlasts it by ``grace_s`` is cut off.
+    """
+
+    bench: Workbench
+    rules_of: Callable[[Sequence[GateResult]], Mapping[str, RuleSet]]
+    emit: Callable[[Mapping[str, RuleSet]], Tuning]
+    workplace: Path
+    grid: Sequence[Scenario]
+    threshold: float
+    seed: int
+    launch_s: float
+    time_s: Callable[[Scenario], float]
+    deadline_s: float
+    grace_s: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+
+    def keep_what_pays(self, gate: Sequence[GateResult]) -> list[GateResult]:
+        """``gate`` with what is not faster in force refused; one round for each file that was tried.
+
+        A kept scenario is refused unless the file's median ratio exceeds the threshold; all of a collective where a
+        scenario without a rule is slower beyond the interval. Where time is short there are fewer launches, and calls
+        that take long are left out: what the search of the rules costs, the short ones feel most.
+        """
+        results = list(gate)
+        for round_number in range(_ROUNDS):
+            kept = [result for result in results if result.verdict is Verdict.KEPT]
+            if not kept:
+                break
+            tuning = self.emit(self.rules_of(results))
+            write_files(self.workplace, tuning.files)
+            scenarios, launches = self._affordable(kept, tuning)
+            found = verify(
+                self.bench,
+                tuning,
+                self.workplace,
+                scenarios,
+                launches,
+                self.seed + round_number,
+                effort=_EFFORT,
+                deadline_s=self.deadline_s,
+                until_s=self.deadline_s + self.grace_s,
+            )
+            if not {c.scenario for c in found} & {result.scenario for result in kept}:
+                return [_uncompared(result) for result in results]
+            touching = self._touching(kept)
+            beside = {c.scenario for c in found if c.choice == DEFAULT and self._meets(c.scenario, touching)}
+            refused = _refused([c for c in found if c.scenario not in beside], self.threshold)
+            refused |= self._slowed_beside(found, touching)
+            if not refused:
+                return results
+            last = round_number == _ROUNDS - 1 or self.clock() + self._round_s(scenarios, launches) > self.deadline_s
+            results = [_after(result, refused) for result in results]
+            if last:
+                return self._without_longer_files(results, tuning)
+        return results
+
+    def _affordable(self, kept: Sequence[GateResult], tuning: Tuning) -> tuple[list[Scenario], int]:
+        """What is compared in the time that is left, and over how many launches with the file and without.
+
+        Of the scenarios without a rule those with short calls stay longest, one of each collective always.
+        """
+        collectives = sorted({result.scenario.collective for result in kept})
+        shortest: list[Scenario] = []
+        controls: list[Scenario] = []
+        for name in collectives:
+            found = sorted(_controls(tuning.rule_sets[name], self.grid), key=self.time_s)
+            shortest += found[:1]
+            controls += found[1:]
+        controls += [s for s in self._touched(kept, tuning) if s not in {*controls, *shortest}]
+        controls.sort(key=self.time_s)
+        # Of each choice in each shape the shortest call comes first, then all others by what they take.
+        by_time = sorted(kept, key=lambda result: self.time_s(result.scenario))
+        firsts = {(r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.choice): r for r in reversed(by_time)}
+        ordered = [r.scenario for r in firsts.values()]
+        ordered += [r.scenario for r in by_time if r.scenario not in set(ordered)]
+        left_s = self.deadline_s - self.clock()
+        launches = _LAUNCHES
+        while launches > FEWEST_LAUNCHES and self._round_s([*shortest, *controls, *ordered], launches) > left_s:
+            launches -= 1
+        while self._round_s([*shortest, *controls, *ordered], launches) > left_s:
+            if len(ordered) > 1:
+                ordered.pop()
+            elif controls:
+                controls.pop()
+            else:
+                break
+        return [*shortest, *controls, *ordered], launches
+
+    def _touched(self, kept: Sequence[GateResult], tuning: Tuning) -> list[Scenario]:
+        """Scenarios without a rule in which part of what runs is decided by the rule of another one."""
+        touching = self._touching(kept)
+        default = [s for s in self.grid if tuning.rule_sets[s.collective].evaluate(s) == DEFAULT]
+        found = [scenario for scenario in default if touching and self._meets(scenario, touching)]
+        return sorted(found, key=self.time_s)[:: max(1, -(-len(found) // _TOUCHED))]
+
+    def _touching(self, kept: Sequence[GateResult]) -> dict[Hashable, list[tuple[GateResult, Choice]]]:
+        touching: defaultdict[Hashable, list[tuple[GateResult, Choice]]] = defaultdict(list)
+        for result in kept:
+            for key, value in self.bench.shared(result.scenario, result.choice).items():
+                touching[key].append((result, value))
+        return touching
+
+    def _meets(
+        self, scenario: Scenario, touching: Mapping[Hashable, Sequence[tuple[GateResult, Choice]]]
+    ) -> list[GateResult]:
+        """The results that change something in ``scenario``, which has no rule of its own."""
+        own = self.bench.touched_by_default(scenario)
+        return [result for key, value in own.items() for result, other in touching.get(key, ()) if other != value]
+
+    def _slowed_beside(
+        self, found: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[GateResult, Choice]]]
+    ) -> dict[Scenario, str]:
+        """What slows scenarios without a rule by what it has in common with them."""
+        return {
+            result.scenario: f"in force, it slows {c.scenario.nodes} x {c.scenario.ppn} ranks to {c.ratio:.2f}"
+            for c in found
+            if c.choice == DEFAULT and c.verdict is Speed.SLOWER
+            for result in self._meets(c.scenario, touching)
+        }
+
+    def _round_s(self, scenarios: Sequence[Scenario], launches: int) -> float:
+        measuring_s = sum(_EFFORT.expected_cost_s(self.time_s(scenario)) for scenario in scenarios)
+        return 2 * launches * (self.launch_s + measuring_s)
+
+    def _without_longer_files(self, results: Sequence[GateResult], tried: Tuning) -> list[GateResult]:
+        """After the last comparison: a collective stays only if its part of the file does not grow by the refusals."""
+        rules = self.emit(self.rules_of(results)).rule_sets
+        longer = {name for name in rules if len(rules[name].rules) > len(tried.rule_sets[name].rules)}
+        reason = "no file could be found in time that is faster everywhere"
+        return [
+            replace(r, verdict=Verdict.REFUSED, reason=reason)
+            if r.verdict is Verdict.KEPT and r.scenario.collective in longer
+            else r
+            for r in results
+        ]
+
+
+def _controls(rules: RuleSet, grid: Sequence[Scenario]) -> list[Scenario]:
+    """The scenarios without a rule next to those with one: where the search is longest for nothing."""
+    mine = sorted(s for s in grid if s.collective == rules.collective)
+    default = [s for s in mine if rules.evaluate(s) == DEFAULT]
+    step = max(1, len(default) // _CONTROLS)
+    return default[::step][:_CONTROLS]
+
+
+def _refused(found: Sequence[Comparison], threshold: float) -> dict[Scenario, str]:
+    slowed = {c.scenario.collective: c for c in found if c.choice == DEFAULT and c.verdict is Speed.SLOWER}
+    refused = {}
+    for comparison in found:
+        culprit = slowed.get(comparison.scenario.collective)
+        if comparison.choice == DEFAULT:
+            continue
+        if culprit is not None:
+            refused[comparison.scenario] = (
+                f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.ratio:.2f}"
+            )
+        elif comparison.ratio <= threshold or comparison.verdict is Speed.SLOWER:
+            refused[comparison.scenario] = f"in force, the file is only {comparison.ratio:.2f} times as fast"
+    return refused
+
+
+def _uncompared(result: GateResult) -> GateResult:
+    if result.verdict is not Verdict.KEPT:
+        return result
+    return replace(result, verdict=Verdict.NOT_TRIED, reason="the budget ended before the files were compared in force")
+
+
+def _after(result: GateResult, refused: Mapping[Scenario, str]) -> GateResult:
+    if result.verdict is Verdict.KEPT and result.scenario in refused:
+        return replace(result, verdict=Verdict.REFUSED, reason=refused[result.scenario])
+    return result

@@ -1,0 +1,140 @@
+"""The last question of a tuning for one application: is the application itself slower with it? Then it is withdrawn."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.bench.workbench import Workbench
+from colltune.core.errors import InputError, LaunchError
+from colltune.core.rules import RuleSet
+from colltune.deploy.live import FOLDER, live_files
+from colltune.emit.live import LIVE_FILE, parse_live
+from colltune.mpi.application import tuned_command
+from colltune.prove.application import DEFAULT_SIDE, Checked, Side, check_application
+from colltune.prove.replay import departing
+from colltune.prove.verdict import fewest_launches
+from colltune.store.tuning import Tuning, write_files
+
+LOG = "application.log"  # what the application printed meanwhile
+_FEWEST_RUNS = 3
+# A run with rules that takes so many times the longest by default hangs.
+_PATIENCE, _LEAST_PATIENCE_S = 10.0, 60.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Runs ``command`` under parts of ``tuning``, whose files go to ``workplace``, which all nodes see.
+
+    What it prints goes to ``log``. ``budget_s``: for one comparison, of three runs each at least.
+    """
+
+    bench: Workbench
+    tuning: Tuning
+    command: Sequence[str]
+    workplace: Path
+    log: Path
+    budget_s: float
+    seed: int
+    say: Callable[[str], None] = lambda _text: None
+
+    def check(self) -> Checked:
+        """Raises LaunchError where the command fails without any tuning."""
+        longest = [self._run(DEFAULT_SIDE, None)]  # also warms up files and caches, so it is not compared
+
+        def time_s(side: Side) -> float:
+            taken_s = self._run(
+                side, None if side == DEFAULT_SIDE else max(_PATIENCE * max(longest), _LEAST_PATIENCE_S)
+            )
+            if side == DEFAULT_SIDE:
+                longest.append(taken_s)
+            return taken_s
+
+        runs = max(_FEWEST_RUNS, min(fewest_launches(), int(self.budget_s / (2.0 * longest[0]))))
+        self.say(f"running the application {runs} times each way, about {longest[0]:.3g} s a run")
+        return check_application(departing(self.tuning.rule_sets), time_s, runs, self.seed, self.say)
+
+    def _run(self, side: Side, patience_s: float | None) -> float:
+        """Seconds from start to end. Raises LaunchError where the exit code is not 0 or patience ends."""
+        variables: Mapping[str, str] = {}
+        if side != DEFAULT_SIDE:
+            place = self.workplace / "-".join(sorted(side))
+            part = without(self.bench, self.tuning, departing(self.tuning.rule_sets) - side)
+            write_files(place, part.files)
+            variables = part.variables_at(place)
+        environment = {**self.bench.process_environment, **variables}
+        made = self.tuning.environment
+        argv = tuned_command(self.command, made.facts, made.mpi, variables, environment.get("PATH"))
+        with open(self.log, "ab") as log:
+            log.write(f"# {'default' if side == DEFAULT_SIDE else ', '.join(sorted(side))}\n".encode())
+            log.flush()
+            started_s = time.monotonic()
+            code = _wait(argv, environment, log.fileno(), patience_s)
+            taken_s = time.monotonic() - started_s
+        if code is None:
+            raise LaunchError(f"was not done after {patience_s:.0f} s", f"See {self.log}")
+        if code != 0:
+            raise LaunchError(f"ended with exit code {code}", f"See {self.log}")
+        return taken_s
+
+
+def require_command(command: Sequence[str], facts: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Raises InputError where there is no such program: better before the tuning than after."""
+    if not command:
+        raise InputError("the profile does not say by which command it was taken", "Run `colltune profile` again")
+    program = tuned_command(command, facts, "", {}, environment.get("PATH"))[0]
+    if shutil.which(program, path=environment.get("PATH")) is None:
+        raise InputError(
+            f"cannot run {command[0]}, by which the profile was taken",
+            "Run `tune` where it can be run, or without --check",
+        )
+
+
+def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> Tuning:
+    """``tuning`` with ``collectives`` at the library's own choice, in its file and in the live selector's."""
+
+    def left_of(rule_sets: Mapping[str, RuleSet]) -> dict[str, RuleSet]:
+        return {n: RuleSet.always(n, rules.basis) if n in collectives else rules for n, rules in rule_sets.items()}
+
+    rule_sets = left_of(tuning.rule_sets)
+    by_shape = None if tuning.by_shape is None else left_of(tuning.by_shape)
+    left = bench.tuning(rule_sets)
+    live = parse_live(tuning.files[f"{FOLDER}/{LIVE_FILE}"].decode("ascii"))
+    selector = live_files(bench, {name: rules for name, rules in live.items() if name not in collectives})
+    files = {**left.files, **selector}
+    return replace(tuning, rule_sets=rule_sets, files=files, variables=left.variables, by_shape=by_shape)
+
+
+def _wait(argv: Sequence[str], environment: Mapping[str, str], output: int, patience_s: float | None) -> int | None:
+    """The exit code; None where patience ended, and the whole job with it."""
+    try:
+        child = subprocess.Popen(
+            argv,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise LaunchError(f"cannot be started: {error.strerror}", "Check the command of the profile") from error
+    try:
+        return child.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if child.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGTERM)
+            try:
+                child.wait(5.0)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()

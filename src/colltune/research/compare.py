@@ -1,0 +1,131 @@
+"""Many simulated tunings side by side: medians over seeds, intervals, ratios of cost, tables as CSV.
+
+Notations: a run that never gets good enough is taken to cost everything, 1.0: the user would measure the whole space.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from colltune.core.errors import InputError
+from colltune.research.metrics import Metrics
+from colltune.research.simulate import GOOD_ENOUGH, Run, Step
+
+_SLOWDOWN_AT_STOP = GOOD_ENOUGH
+_MISTAKES_AT_STOP = 0.05
+_BOOTSTRAPS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A median over seeds with its 95% interval from resampling the seeds."""
+
+    median: float
+    low: float
+    high: float
+    seeds: int
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Raises ValueError without values."""
+    if not values:
+        raise ValueError("no runs to take a median of")
+    array = np.array(values, dtype=float)
+    drawn = np.random.default_rng(0).integers(0, len(array), (_BOOTSTRAPS, len(array)))
+    low, high = np.quantile(np.median(array[drawn], axis=1), [0.025, 0.975])
+    return Estimate(float(np.median(array)), float(low), float(high), len(array))
+
+
+def reach_by_grid(runs: Iterable[Run], limit: float = GOOD_ENOUGH) -> dict[tuple[str, str], Estimate]:
+    """Per (grid, strategy): the share of the whole cost to reach and keep an average slowdown of ``limit``."""
+    costs: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        costs.setdefault((run.grid, run.strategy), []).append(min(1.0, run.reach(limit)))
+    return {key: estimate(values) for key, values in sorted(costs.items())}
+
+
+def cost_ratio(reach: Mapping[tuple[str, str], Estimate], ours: str, other: str) -> float:
+    """The median over grids of our cost over the other's. Raises ValueError where no grid has both."""
+    ratios = [
+        reach[grid, ours].median / reach[grid, other].median
+        for grid, strategy in reach
+        if strategy == ours and (grid, other) in reach
+    ]
+    return estimate(ratios).median
+
+
+def stop_share(runs: Iterable[Run], ours: str) -> float:
+    """The share of grids at which the strategy's own stop is good: slowdown <= 1.03, mistakes <= 5%, medians of seeds.
+
+    A run without a stop measured everything and is scored at its end.
+    """
+    stops: dict[str, list[Metrics]] = {}
+    for run in runs:
+        if run.strategy == ours:
+            stops.setdefault(run.grid, []).append((run.stop or run.steps[-1]).metrics)
+    good = [
+        np.median([m.slowdown for m in metrics]) <= _SLOWDOWN_AT_STOP
+        and np.median([m.mistakes for m in metrics]) <= _MISTAKES_AT_STOP
+        for metrics in stops.values()
+    ]
+    return estimate([float(np.mean(good))]).median
+
+
+def nonp2_ratio(runs: Iterable[Run], ours: str) -> float:
+    """Slowdown at the stop on non-power-of-two sizes over that on powers of two; NaN where no grid has both."""
+    ratios = [
+        metrics.nonp2_slowdown / metrics.p2_slowdown
+        for run in runs
+        if run.strategy == ours
+        for metrics in [(run.stop or run.steps[-1]).metrics]
+        if np.isfinite(metrics.nonp2_slowdown) and np.isfinite(metrics.p2_slowdown)
+    ]
+    return float(np.median(ratios)) if ratios else float("nan")
+
+
+def write_steps(path: Path, runs: Iterable[Run]) -> None:
+    """One row per scored step, with ``stop`` 1 at the step at which the strategy would have stopped."""
+    names = [field.name for field in fields(Metrics)]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["grid", "strategy", "seed", "cost", "cost_s", "share", "stop", *names])
+        for run in runs:
+            for step in run.steps:
+                values = asdict(step.metrics)
+                cost_s = step.cost * run.total_s
+                marks = [f"{step.cost:.6g}", f"{cost_s:.6g}", f"{step.share:.6g}", int(step is run.stop)]
+                writer.writerow([run.grid, run.strategy, run.seed, *marks, *(f"{values[name]:.6g}" for name in names)])
+
+
+def read_steps(path: Path) -> list[Run]:
+    """The runs of a file by ``write_steps``, to its six figures. Raises InputError where it is none."""
+    names = [field.name for field in fields(Metrics)]
+    tunings: dict[tuple[str, str, int], list[tuple[Step, bool, float]]] = {}
+    try:
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                metrics = Metrics(**{name: float(row[name]) for name in names})
+                step = Step(float(row["cost"]), float(row["share"]), metrics)
+                total_s = float(row["cost_s"]) / step.cost if step.cost else 0.0
+                key = (row["grid"], row["strategy"], int(row["seed"]))
+                tunings.setdefault(key, []).append((step, row["stop"] == "1", total_s))
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path} is no table of steps: {error}", "Give one that an earlier run left") from error
+    return [
+        Run(*key, tuple(step for step, _, _ in own), next((step for step, stop, _ in own if stop), None), own[-1][2])
+        for key, own in tunings.items()
+    ]
+
+
+def write_table(path: Path, reach: Mapping[tuple[str, str], Estimate]) -> None:
+    """One row per (grid, strategy): median cost share to reach the limit, its interval and the number of seeds."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["grid", "strategy", "cost", "low", "high", "seeds"])
+        for (grid, strategy), value in reach.items():
+            writer.writerow([grid, strategy, *(f"{x:.5g}" for x in (value.median, value.low, value.high)), value.seeds])

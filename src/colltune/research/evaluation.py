@@ -1,0 +1,206 @@
+"""Compares strategies on recorded tables: many simulated tunings, one per (seed, table, strategy)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Protocol
+
+from threadpoolctl import threadpool_limits
+
+from colltune.core.collective_names import parse_collectives
+from colltune.core.errors import InputError
+from colltune.core.space import Space
+from colltune.profile.application import calls_per_second
+from colltune.profile.files import load_profile
+from colltune.research.contract import Strategy
+from colltune.research.metrics import SIGNIFICANT
+from colltune.research.simulate import GOOD_ENOUGH, CutShortError, Pace, Run, Scoring, simulate
+from colltune.research.weights import CallCounts, load_call_counts, weights_of
+from colltune.store.dataset import load_grids
+from colltune.store.grid import Grid
+
+Task = tuple[int, int, int]  # seed, number of the grid, number of the contestant
+
+
+class Entrant(Protocol):
+    """What is compared: makes a strategy for a space and a seed. Must be picklable for several processes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def pace(self) -> Pace: ...
+
+    def __call__(self, space: Space, seed: int) -> Strategy: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``seeds`` tunings of each table by each contestant, in ``jobs`` processes, for ``limit_s`` seconds at most.
+
+    ``good``: the average slowdown that is good enough. ``significant``: from which share on a slower choice is a
+    significant mistake.
+    """
+
+    contestants: Sequence[Entrant]
+    seeds: int = 20
+    limit_s: float = float("inf")
+    jobs: int = 1
+    good: float = GOOD_ENOUGH
+    significant: float = SIGNIFICANT
+    profile: CallCounts | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``runs`` in the order in which they ended; ``cut``: whether time ran out, or somebody interrupted."""
+
+    runs: tuple[Run, ...]
+    cut: bool
+
+
+def load(paths: Sequence[Path], collectives: Sequence[str] = ()) -> list[Grid]:
+    """The grids of tables, of some collectives only where these are given. Raises InputError."""
+    collectives = parse_collectives(collectives)
+    grids = load_grids(paths)
+    kept = [grid for grid in grids if not collectives or grid.collective in collectives]
+    if not kept:
+        there = ", ".join(sorted({grid.collective for grid in grids}))
+        raise InputError(f"the tables hold none of {', '.join(collectives)}", f"They hold {there}")
+    return kept
+
+
+def load_weights(path: Path) -> CallCounts:
+    """What an application calls: a file of `colltune profile`, or counts written by hand. Raises InputError."""
+    try:
+        by_hand = "kind" not in json.loads(path.read_bytes())
+    except (OSError, ValueError, TypeError):
+        by_hand = False  # the reader of profiles says what is wrong
+    if by_hand:
+        return load_call_counts(path)
+    rates = calls_per_second(load_profile(path))
+    if not rates:
+        raise InputError(f"{path} holds no call that can be tuned", "Profile a program with blocking collectives")
+    return CallCounts(tuple(rates.items()))
+
+
+def evaluate(
+    grids: Sequence[Grid],
+    plan: Plan,
+    progress: Callable[[int, int, Run], None] = lambda _done, _total, _run: None,
+    keep: Callable[[Sequence[Run]], None] = lambda _runs: None,
+) -> Comparison:
+    """Seed by seed, small tables first. ``keep`` is given all runs so far after every seed.
+
+    What was not done when the time ended is left out as a whole: half a tuning says nothing. Raises InputError where
+    not one was done.
+    """
+    small_first = sorted(grids, key=lambda grid: grid.pairs)
+    tasks = [
+        (seed, grid, contestant)
+        for seed in range(plan.seeds)
+        for grid in range(len(small_first))
+        for contestant in range(len(plan.contestants))
+    ]
+    deadline_s = time.monotonic() + plan.limit_s
+    runs: list[Run] = []
+    left = [len(tasks) // plan.seeds] * plan.seeds
+    cut = False
+    results = _one_by_one if plan.jobs == 1 else _side_by_side
+    try:
+        for run in results(small_first, plan, tasks, deadline_s):
+            if run is None:
+                cut = True
+                continue
+            runs.append(run)
+            progress(len(runs), len(tasks), run)
+            left[run.seed] -= 1
+            if left[run.seed] == 0:
+                keep(runs)
+    except KeyboardInterrupt:
+        cut = True
+    if not runs:
+        raise InputError("not one simulated tuning ended in the time given", "Give more --minutes, or smaller tables")
+    keep(runs)
+    return Comparison(tuple(runs), cut)
+
+
+def _one_by_one(grids: Sequence[Grid], plan: Plan, tasks: Sequence[Task], deadline_s: float) -> Iterator[Run | None]:
+    worker = _Worker(grids, plan, deadline_s)
+    for task in tasks:
+        run = worker(task)
+        yield run
+        if run is None:
+            return
+
+
+def _side_by_side(grids: Sequence[Grid], plan: Plan, tasks: Sequence[Task], deadline_s: float) -> Iterator[Run | None]:
+    fresh = [replace(grid) for grid in grids]  # what a grid has worked out of itself does not travel
+    pool = ProcessPoolExecutor(plan.jobs, get_context("spawn"), _begin, (fresh, plan, deadline_s))
+    following, running = iter(tasks), set[Future[Run | None]]()
+    try:
+        while True:
+            while len(running) < 2 * plan.jobs and time.monotonic() < deadline_s:
+                task = next(following, None)
+                if task is None:
+                    break
+                running.add(pool.submit(_in_worker, task))
+            if not running:
+                break
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+        if next(following, None) is not None:
+            yield None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Worker:
+    def __init__(self, grids: Sequence[Grid], plan: Plan, deadline_s: float) -> None:
+        self._grids, self._plan, self._deadline_s = grids, plan, deadline_s
+        self._scorings = [
+            Scoring(None if plan.profile is None else weights_of(plan.profile, grid), plan.significant)
+            for grid in grids
+        ]
+
+    def __call__(self, task: Task) -> Run | None:
+        seed, number, who = task
+        grid, contestant = self._grids[number], self._plan.contestants[who]
+        pace = replace(contestant.pace, good=self._plan.good)
+        try:
+            # Threads of numerical libraries would only get in each other's way.
+            with threadpool_limits(1):
+                return simulate(
+                    grid,
+                    contestant.name,
+                    contestant,
+                    seed,
+                    pace=pace,
+                    scoring=self._scorings[number],
+                    go_on=lambda: time.monotonic() < self._deadline_s,
+                )
+        except CutShortError:
+            return None
+
+
+_worker: _Worker | None = None  # of this process
+
+
+def _begin(grids: Sequence[Grid], plan: Plan, deadline_s: float) -> None:
+    import signal
+
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    _worker = _Worker(grids, plan, deadline_s)
+
+
+def _in_worker(task: Task) -> Run | None:
+    assert _worker is not None, "made when the process began"
+    return _worker(task)

@@ -1,0 +1,257 @@
+"""Tuning replayed: a strategy measures by look-up, and pays what the measurement would have taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from colltune.core.choice import Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.research.contract import MakeStrategy, Strategy
+from colltune.research.metrics import SIGNIFICANT, Metrics, score, select
+from colltune.store.grid import Floats, Grid
+from colltune.store.grid_noise import repetitions
+
+Pair = tuple[Scenario, Choice]
+
+GOOD_ENOUGH = 1.03  # the average slowdown at which FACT and ACCLAiM call a tuner converged
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds that a measurement of one pair takes: set-up, ``repetitions`` and the ``warm_up`` before them.
+
+    A look at fewer repetitions has as many fewer to warm up, but at least one.
+    """
+
+    set_up_s: float = 1e-3
+    repetitions: int = 20
+    warm_up: int = 2
+
+    def of(self, time_s: float, repetitions: int = 0) -> float:
+        """``repetitions``: 0 is all of them."""
+        count = repetitions or self.repetitions
+        warm_up = max(min(1, self.warm_up), round(self.warm_up * count / self.repetitions))
+        return self.set_up_s + (count + warm_up) * time_s
+
+    def on(self, grid: Grid, scenario: Scenario, choice: Choice, repetitions: int = 0) -> float:
+        """What the grid says that it took; by this model where it does not say, or for fewer repetitions."""
+        recorded, time_s = grid.recorded_cost(scenario, choice), grid.time(scenario, choice)
+        if recorded is None:
+            return self.of(time_s, repetitions)
+        return min(recorded, self.of(time_s, repetitions)) if 0 < repetitions < self.repetitions else recorded
+
+    def total(self, grid: Grid) -> float:
+        """Seconds that measuring every pair takes."""
+        return sum(self.on(grid, *pair) for pair in grid.recorded)
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """What is asked of a selection beside the best: see ``metrics.score``. ``weights`` (N,) of the grid's scenarios."""
+
+    weights: Floats | None = None
+    significant: float = SIGNIFICANT
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """After some measurements. ``cost``: share of what measuring everything takes; ``share``: of the pairs."""
+
+    cost: float
+    share: float
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class Run:
+    """One simulated tuning. ``stop``: the step at which the strategy would have stopped by itself. ``total_s``: seconds
+    that measuring everything takes, of which costs are shares; 0 where that is not known.
+    """
+
+    grid: str
+    strategy: str
+    seed: int
+    steps: tuple[Step, ...]
+    stop: Step | None
+    total_s: float = 0.0
+
+    def reach(self, limit: float = GOOD_ENOUGH) -> float:
+        """The cost from which on the average slowdown stays at or below ``limit``; infinite where it never does."""
+        cost = float("inf")
+        for step in reversed(self.steps):
+            if step.metrics.slowdown > limit:
+                break
+            cost = step.cost
+        return cost
+
+    def at(self, cost: float) -> Metrics | None:
+        """The metrics with ``cost`` spent; None where the first step was dearer."""
+        return self._last(cost, lambda step: step.cost)
+
+    def at_share(self, share: float) -> Metrics | None:
+        """The metrics with a share of the pairs measured; None where the first step measured more."""
+        return self._last(share, lambda step: step.share)
+
+    def _last(self, limit: float, where: Callable[[Step], float]) -> Metrics | None:
+        last = None
+        for step in self.steps:
+            if where(step) > limit:
+                break
+            last = step.metrics
+        return last
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a state is scored, and when a run is cut short to save time.
+
+    A state is scored when the cost has grown by the share ``growth`` since the last one; all of the first ``dense``
+    states are. The states about the last change from bad to good are then scored, by telling a new strategy the same,
+    until the cost of that change is known to within the share ``exact``. A run ends before the space is used up once
+    the slowdown has stayed good enough until ``kept`` times the cost at which it first was (what is kept so long is
+    taken as kept for good) and, with ``to_stop``, the strategy has stopped by itself. ``good``: the slowdown that is
+    good enough. With ``marks``, states are scored at these shares of the pairs only, and the run ends with the last.
+    """
+
+    growth: float = 0.06
+    dense: int = 6
+    exact: float = float("inf")
+    kept: float = 3.0
+    to_stop: bool = True
+    good: float = GOOD_ENOUGH
+    marks: tuple[float, ...] = ()
+
+
+class CutShortError(Exception):
+    """A simulated tuning was told to end before it was done: it says nothing."""
+
+
+def simulate(
+    grid: Grid,
+    name: str,
+    make: MakeStrategy,
+    seed: int,
+    cost: Cost | None = None,
+    pace: Pace | None = None,
+    scoring: Scoring | None = None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> Run:
+    """Tunes ``grid`` with a new strategy until everything is measured or, see Pace, nothing changes any more.
+
+    Raises CutShortError as soon as ``go_on`` says no.
+    """
+    cost, pace = cost or Cost(), pace or Pace()
+    tape = _Tape(grid, make, seed, cost.total(grid), scoring or Scoring())
+    strategy = make(grid.space, seed)
+    looks: Counter[Pair] = Counter()
+    scored_s, stop, marks = -1.0, 0, list(pace.marks)
+    while asked := strategy.ask(1):
+        if not go_on():
+            raise CutShortError(f"{name} on {grid.name}")
+        samples = look_up(grid, asked[0], cost, len(tape.told), seed, looks)
+        tape.add(samples)
+        strategy.tell(samples)
+        now = len(tape.told)
+        if pace.marks:
+            if tape.share >= marks[0] * (1.0 - 1e-9):
+                tape.score(now, strategy)
+                marks = [mark for mark in marks if mark > tape.share]
+            if not marks:
+                break
+            continue
+        if not stop and strategy.should_stop() is not None:
+            stop = now
+        if stop == now or len(tape.steps) < pace.dense or tape.spent_s[-1] >= scored_s * (1.0 + pace.growth):
+            scored_s = tape.spent_s[-1]
+            tape.score(now, strategy)
+        if (stop or not pace.to_stop) and _settled(tape.in_order, pace):
+            break
+    if not tape.steps or max(tape.steps) < len(tape.told):
+        tape.score(len(tape.told), strategy)
+    tape.refine(pace)
+    return Run(grid.name, name, seed, tuple(tape.in_order), tape.steps[stop] if stop else None, tape.total_s)
+
+
+class _Tape:
+    """What a strategy was told, so that any state can be scored when its score turns out to be of use."""
+
+    def __init__(self, grid: Grid, make: MakeStrategy, seed: int, total_s: float, scoring: Scoring) -> None:
+        self._grid, self._make, self._seed, self._scoring = grid, make, seed, scoring
+        self.total_s = total_s
+        self.told: list[list[Sample]] = []
+        self.spent_s: list[float] = []
+        self._pairs: list[int] = []
+        self._seen: set[Pair] = set()
+        self.steps: dict[int, Step] = {}  # by the number of answers that were told
+
+    def add(self, samples: list[Sample]) -> None:
+        self.told.append(samples)
+        self.spent_s.append((self.spent_s[-1] if self.spent_s else 0.0) + sum(sample.cost_s for sample in samples))
+        self._seen |= {(sample.scenario, sample.choice) for sample in samples}
+        self._pairs.append(len(self._seen))
+
+    @property
+    def share(self) -> float:
+        """Of the pairs, that were looked at."""
+        return self._pairs[-1] / self._grid.pairs
+
+    @property
+    def in_order(self) -> list[Step]:
+        return [self.steps[count] for count in sorted(self.steps)]
+
+    def score(self, count: int, strategy: Strategy | None = None) -> Step:
+        """The state after ``count`` answers; of a strategy that was told them, or of a new one."""
+        if strategy is None:
+            strategy = self._make(self._grid.space, self._seed)
+            for samples in self.told[:count]:
+                strategy.tell(samples)
+        selected, predicted = select(strategy.model(), self._grid)
+        metrics = score(selected, self._grid, predicted, self._scoring.weights, self._scoring.significant)
+        share = self._pairs[count - 1] / self._grid.pairs
+        self.steps[count] = Step(self.spent_s[count - 1] / self.total_s, share, metrics)
+        return self.steps[count]
+
+    def refine(self, pace: Pace) -> None:
+        """Scores states between the last bad and the first lastingly good one, halving what lies between."""
+        if not np.isfinite(pace.exact):
+            return
+        counts = sorted(self.steps)
+        bad = max((n for n in counts if self.steps[n].metrics.slowdown > pace.good), default=0)
+        good = next((n for n in counts if n > bad), 0)
+        while good - bad > 1 and self.spent_s[good - 1] > (1.0 + pace.exact) * (self.spent_s[bad - 1] if bad else 0.0):
+            middle = (good + bad) // 2
+            if self.score(middle).metrics.slowdown > pace.good:
+                bad = middle
+            else:
+                good = middle
+
+
+def look_up(grid: Grid, point: Point, cost: Cost, group: int, seed: int, looks: Counter[Pair]) -> list[Sample]:
+    """What measuring ``point`` yields: repetitions drawn about the recorded medians. Counts ``looks`` at each pair."""
+    samples = []
+    count = min(point.repetitions or cost.repetitions, cost.repetitions)
+    for choice in point.choices:
+        row, column = grid.rows[point.scenario], grid.columns[choice]
+        key = (seed, row, column, looks[point.scenario, choice])
+        looks[point.scenario, choice] += 1
+        times_s = tuple(repetitions(grid, row, column, count, key).tolist())
+        cost_s = cost.on(grid, point.scenario, choice, count)
+        samples.append(Sample(point.scenario, choice, Status.OK, times_s, cost_s=cost_s, group=group))
+    return samples
+
+
+def _settled(steps: Sequence[Step], pace: Pace) -> bool:
+    if steps[-1].metrics.slowdown > pace.good:
+        return False
+    since = steps[-1].cost
+    for step in reversed(steps):
+        if step.metrics.slowdown > pace.good:
+            break
+        since = step.cost
+    return steps[-1].cost >= max(pace.kept * since, since + 0.02)

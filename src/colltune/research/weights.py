@@ -1,0 +1,67 @@
+"""What an application calls, as weights of the scenarios of a table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colltune.core.errors import InputError
+from colltune.core.scenario import Scenario
+from colltune.store.grid import Floats, Grid
+
+_FORM = '{"calls": [{"collective": "allreduce", "nodes": 16, "ppn": 32, "msg_bytes": 8, "calls": 1000}]}'
+
+
+@dataclass(frozen=True)
+class CallCounts:
+    """``calls``: how often each scenario was called."""
+
+    calls: tuple[tuple[Scenario, float], ...]
+
+
+def load_call_counts(path: Path) -> CallCounts:
+    """Counts that somebody wrote by hand. Raises InputError for a file that holds none."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["calls"]
+        calls = tuple(_call(row) for row in rows)
+    except OSError as error:
+        raise InputError(f"cannot read the profile {path}: {error.strerror}", "Give a JSON file") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} is not a profile: {type(error).__name__} {error}", f"Write {_FORM}") from error
+    if not calls:
+        raise InputError(f"the profile {path} holds no calls", f"Write {_FORM}")
+    return CallCounts(calls)
+
+
+def _call(row: Any) -> tuple[Scenario, float]:
+    count = float(row["calls"])
+    if not 0.0 <= count < float("inf"):
+        raise ValueError(f"{count} calls")
+    collective = str(row["collective"]).lower().removeprefix("mpi_")
+    return Scenario(collective, int(row["nodes"]), int(row["ppn"]), int(row["msg_bytes"])), count
+
+
+def weights_of(profile: CallCounts, grid: Grid) -> Floats:
+    """(N,): calls per scenario of the table; each call counts for the recorded scenario nearest to it.
+
+    Near is in powers of two: of ranks first, then of nodes, then of bytes. All zero where the profile has none of the
+    collective.
+    """
+    weights = np.zeros(len(grid.scenarios))
+    for called, count in profile.calls:
+        if called.collective == grid.collective:
+            weights[min(range(len(weights)), key=lambda row: _distance(called, grid.scenarios[row]))] += count
+    return weights
+
+
+def _distance(one: Scenario, other: Scenario) -> tuple[float, float, float]:
+    return (
+        abs(log2(one.ranks / other.ranks)),
+        abs(log2(one.nodes / other.nodes)),
+        abs(log2((one.size_bytes + 1) / (other.size_bytes + 1))),
+    )

@@ -1,0 +1,243 @@
+"""A tuning campaign: what is measured next, until enough is known or the budget is spent.
+
+The only module that knows both the learners and the source of samples.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point, Space
+from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.learn.contract import Learner
+from colltune.learn.stakes import Stakes
+from colltune.measure.contract import Effort, ParallelSource, Source
+from colltune.schedule.contract import Packer, Task
+from colltune.schedule.durations import Durations
+from colltune.search.order import Agenda
+from colltune.search.parallel import conduct
+
+# Trials, warm-up, the calls back to back and the synchronisation, over the time box of a choice.
+_OVERHEAD = 2.5
+# Where the whole grid takes more than so many times the time that is left, the learner chooses what is measured.
+_MUCH_MORE = 3.0
+# Of the budget, what one point may be feared to take while there are cheaper ones: learners begin at the edge of the
+# space, where on a slow network a handful of points would take all there is.
+_DEAREST_SHARE = 0.15
+# Points that a learner is asked for beyond those needed: the most useful one may be dear.
+_LOOK_AHEAD = 3
+WHOLE = "the whole grid was measured"
+# Statuses after which a choice is not trusted anywhere.
+_BROKEN = frozenset({Status.WRONG, Status.CRASHED, Status.HUNG})
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a campaign stands. ``speedup``: default over best at the latest scenario, None where unknown."""
+
+    collective: str
+    scenario: Scenario | None
+    pairs_done: int
+    pairs_total: int
+    elapsed_s: float
+    budget_s: float
+    best: Choice | None = None
+    speedup: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a campaign ended. ``reasons`` says, per collective, why its measuring stopped."""
+
+    samples: tuple[Sample, ...]
+    reasons: Mapping[str, str]
+    elapsed_s: float
+    interrupted: bool
+
+
+@dataclass
+class Campaign:
+    """Drives ``learners`` (one per collective, over ``spaces``) with samples of ``source``.
+
+    ``record`` is called with new samples before anything else is asked for. ``known`` are samples of an earlier, cut
+    off run of the same campaign: nothing of them is measured again. ``budget_s`` bounds the measuring, not counting
+    the launch. Where it is expected to do, the whole grid is measured, collective by collective; where it is not, what
+    promises most for its time goes first, whichever the collective. With a ``packer`` points are measured on disjoint
+    parts of the job at once; the source must be able to. With ``stakes`` what pays most for one application goes first,
+    and nothing that costs more than it is expected to save there. ``stop`` cuts the measuring off.
+    """
+
+    source: Source
+    spaces: Mapping[str, Space]
+    learners: Mapping[str, Learner]
+    record: Callable[[Sequence[Sample]], None]
+    budget_s: float
+    effort: Effort = field(default_factory=Effort)
+    known: Sequence[Sample] = ()
+    progress: Callable[[Progress], None] = lambda _progress: None
+    clock: Callable[[], float] = time.monotonic
+    packer: Packer | None = None
+    stakes: Stakes | None = None
+    stop: StopRequest = field(default_factory=StopRequest)
+
+    def run(self) -> Outcome:
+        self._started_s = self.clock()
+        self._costs_s = 0.0
+        self._waiting: set[tuple[Scenario, Choice]] = set()  # asked for, and not answered yet
+        self._samples: list[Sample] = list(self.known)
+        self._pairs_total = sum(1 for space in self.spaces.values() for _ in space.pairs())
+        self._done = {(sample.scenario, sample.choice) for sample in self.known}
+        self._broken = broken_choices(self.known)
+        self._durations = Durations(self.effort.box_s * _OVERHEAD)
+        self._durations.tell(self.known)
+        self._agendas = {
+            name: Agenda(self.spaces[name], learner, self._durations) for name, learner in self.learners.items()
+        }
+        for name, agenda in self._agendas.items():
+            agenda.know([sample for sample in self.known if sample.scenario.collective == name])
+            agenda.distrust(choice for collective, choice in self._broken if collective == name)
+        interrupted = False
+        try:
+            with self.stop.cuts():
+                while self._measure():
+                    pass
+        except INTERRUPTIONS:
+            interrupted = True
+        last = "stopped from outside" if interrupted else "the budget is spent"
+        reasons = {name: agenda.reason or last for name, agenda in self._agendas.items()}
+        return Outcome(tuple(self._samples), reasons, self.clock() - self._started_s, interrupted)
+
+    def _measure(self) -> bool:
+        """Measures until nothing more is offered; False if nothing was."""
+        before = len(self._samples)
+        if self.packer is not None:
+            conduct(
+                cast(ParallelSource, self.source),
+                self.packer,
+                self.effort,
+                self._tasks,
+                self._begin,
+                self._take,
+                self.clock,
+            )
+        else:
+            for point, samples in self.source.measure(self._in_turn(), self.effort):
+                self._take(point, samples)
+        return len(self._samples) > before
+
+    def _in_turn(self) -> Iterator[Point]:
+        while tasks := self._tasks(1):
+            point = self._begin(tasks[0].point)
+            if point.choices:
+                yield point
+
+    def _begin(self, point: Point) -> Point:
+        """``point`` without what is not trusted by now; it is not offered again."""
+        collective = point.scenario.collective
+        self._agendas[collective].begin(point)
+        left = tuple(c for c in point.choices if (collective, c) not in self._broken)
+        self._waiting |= {(point.scenario, choice) for choice in left}
+        return Point(point.scenario, left)
+
+    def _awaits(self, collective: str) -> bool:
+        """Whether something was begun that has no answer: the source may still be at it, or have given it up."""
+        return any(s.collective == collective and (collective, c) not in self._broken for s, c in self._waiting)
+
+    @property
+    def _pace(self) -> float:
+        """What measuring takes over the sum of what its points take: requests, and ranks that wait for one another."""
+        if self.packer is not None or self._costs_s <= 0.0:
+            return 1.0
+        return max(1.0, (self.clock() - self._started_s) / self._costs_s)
+
+    def _tasks(self, count: int) -> list[Task]:
+        """The ``count`` points that come next, and what they are expected to take."""
+        left_s = (self._started_s + self.budget_s - self.clock()) / self._pace
+        active = [agenda for agenda in self._agendas.values() if agenda.reason is None]
+        rest_s = {agenda.collective: agenda.rest_s() for agenda in active}
+        for agenda in active:
+            done = rest_s[agenda.collective] == 0.0 and not agenda.in_order(1)
+            if done and not self._awaits(agenda.collective):
+                agenda.reason = WHOLE
+        active = [agenda for agenda in active if agenda.reason is None]
+        if left_s <= 0.0 or not active:
+            return []
+        if self.stakes is not None:
+            return self._at_stake(self.stakes, active)[:count]
+        total_s = sum(rest_s.values())
+        if total_s <= left_s:
+            # Cheaper to measure than to be clever about.
+            points = [(agenda, point) for agenda in active for point in agenda.in_order(count)][:count]
+        else:
+            learned = total_s > _MUCH_MORE * left_s
+            points = self._by_worth(active, count, min(left_s, _DEAREST_SHARE * self.budget_s), learned=learned)
+            points = points or self._by_worth(active, count, left_s, learned=learned)
+        return [Task(point, agenda.expect_s(point)) for agenda, point in points]
+
+    def _at_stake(self, stakes: Stakes, active: Sequence[Agenda]) -> list[Task]:
+        tasks = [Task(point, agenda.expect_s(point)) for agenda in active for point in agenda.everything()]
+        paying, reason = stakes.worth_measuring([(task.point, task.duration_s) for task in tasks], self._samples)
+        if not paying:
+            for agenda in active:
+                agenda.reason = reason
+        return [tasks[place] for place in paying]
+
+    def _by_worth(
+        self, active: Sequence[Agenda], count: int, most_s: float, *, learned: bool
+    ) -> list[tuple[Agenda, Point]]:
+        """The most gain for the time, of what should take ``most_s`` at most; the rest is left to the models."""
+        found = []
+        for agenda in active:
+            points = agenda.from_learner(count + _LOOK_AHEAD) if learned else agenda.everything()
+            for place, point in enumerate(points):
+                if agenda.fear_s(point) <= most_s or not self._durations.known:
+                    found.append((agenda.worth(point, place if learned else 0), agenda, point))
+        if learned and not found:
+            # What the learners ask for is too dear, and not what is open beside it.
+            going_on = [agenda for agenda in active if agenda.reason is None]
+            return self._by_worth(going_on, count, most_s, learned=False)
+        found.sort(key=lambda item: -item[0])
+        return [(agenda, point) for _, agenda, point in found[:count]]
+
+    def _take(self, point: Point, samples: Sequence[Sample]) -> None:
+        if not samples:
+            return
+        self.record(samples)
+        self._samples += samples
+        collective = point.scenario.collective
+        self._done |= {(s.scenario, s.choice) for s in samples}
+        self._waiting -= {(s.scenario, s.choice) for s in samples}
+        self._costs_s += sum(sample.cost_s for sample in samples)
+        self._durations.tell(samples)
+        self._agendas[collective].know(samples)
+        if broken := broken_choices(samples) - self._broken:
+            self._broken |= broken
+            self._agendas[collective].distrust(choice for _, choice in broken)
+        times = {sample.choice: sample.time_s for sample in samples if sample.status is Status.OK}
+        best = min(times, key=lambda choice: times[choice]) if times else None
+        self.progress(
+            Progress(
+                collective,
+                point.scenario,
+                pairs_done=len(self._done),
+                pairs_total=self._pairs_total,
+                elapsed_s=self.clock() - self._started_s,
+                budget_s=self.budget_s,
+                best=best,
+                speedup=times[DEFAULT] / times[best] if best is not None and DEFAULT in times else None,
+            )
+        )
+
+
+def broken_choices(samples: Sequence[Sample]) -> set[tuple[str, Choice]]:
+    """(collective, choice) pairs that gave a wrong result, ended the job or hung, anywhere.
+
+    The default is never among them: it is what an application runs in any case, and a node that dies is not its fault.
+    """
+    return {(s.scenario.collective, s.choice) for s in samples if s.status in _BROKEN and s.choice != DEFAULT}

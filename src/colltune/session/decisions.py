@@ -1,0 +1,166 @@
+"""What a campaign decided, laid over what its directory holds, as rules and as the files of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from colltune.bench.workbench import Workbench
+from colltune.core.choice import Choice
+from colltune.core.model import Model
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.deploy.live import live_files, proven_live
+from colltune.distill.decide import proven_rules, unproven_rules
+from colltune.distill.overlay import Overlay
+from colltune.emit.live import live_basis
+from colltune.prove.gate import GateResult, Verdict
+from colltune.prove.replay import departing
+from colltune.session.merging import Held, largest_job
+from colltune.store.tuning import Provisional, Tuning
+
+_KEPT = frozenset({Verdict.KEPT})
+_NOT_REFUSED = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
+_WRONG = "the replay gave a wrong result under its file"
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What the measurements say is best, and the rules that follow from it once it is proven.
+
+    ``choices``: to be proven, by collective. ``fixed``: rules of the reductions that keep their bits, which need no
+    proof of speed. ``held``: what is in the directory. ``gated``: False where nothing is to be proven.
+    """
+
+    bench: Workbench
+    spaces: Mapping[str, Space]
+    models: Mapping[str, Model]
+    samples: Sequence[Sample]
+    choices: Mapping[str, Mapping[Scenario, Choice]]
+    fixed: Mapping[str, RuleSet]
+    held: Held
+    gated: bool
+
+    def proven(self, gate: Sequence[GateResult]) -> dict[str, RuleSet]:
+        """All rules of what is proven: what ``gate`` kept, over what was proven before."""
+        return self._overlay(gate).rule_sets(self.held.rule_sets(), self._newer(gate, _KEPT))
+
+    def live(self, gate: Sequence[GateResult], threshold: float) -> dict[str, RuleSet]:
+        """The same for the live selector, which needs a proof by control variables alone."""
+        if not self.gated:
+            return self._newer(gate, _KEPT)
+        found = proven_live(gate, threshold)
+        return self._overlay(gate).rule_sets(self.held.live(), self._newer_live(found, _KEPT))
+
+    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        """The tuning of ``rule_sets``, as far as the files of this MPI can express them."""
+        said = {name: self.bench.expressible(rules, self.jobs) for name, rules in rule_sets.items()}
+        tuning = self.bench.tuning(said)
+        environment = largest_job(tuning.environment, self.jobs)
+        return replace(tuning, environment=environment, jobs=self.jobs, by_shape=_unless_same(rule_sets, said))
+
+    @cached_property
+    def jobs(self) -> tuple[tuple[int, int], ...]:
+        return tuple(sorted({*self.held.jobs, (self.bench.nodes, self.bench.ppn)}))
+
+    def handed_over(
+        self, gate: Sequence[GateResult], replayed: Tuning, unsafe: Collection[str], threshold: float
+    ) -> Tuning:
+        """``replayed``, the tuning of what is proven and gives right results, with all that goes with its files.
+
+        ``unsafe``: collectives that the replay put back to the default. What is provisional of before and was not
+        looked at stays provisional.
+        """
+        rules = self._without(self.proven(gate), unsafe)
+        live = {name: some for name, some in self.live(gate, threshold).items() if name not in unsafe}
+        tuning = self._with_live(replace(replayed, by_shape=_unless_same(rules, replayed.rule_sets)), live)
+        if self.held.tuning is None or self.held.tuning.provisional is None:
+            return tuning
+        overlay = self._overlay(gate)
+        later = overlay.rule_sets(self.held.rule_sets(provisional=True), self._newer(gate, _KEPT))
+        later_live = overlay.rule_sets(self.held.live(provisional=True), self._newer_live(gate, _KEPT))
+        return self._with_provisional(tuning, self._without(later, unsafe), later_live)
+
+    def put_off(self, gate: Sequence[GateResult]) -> Tuning:
+        """After a job that was ended: what was proven before stays so; what ``gate`` did not refuse is provisional."""
+        newer, newer_live = self._newer(gate, _NOT_REFUSED), self._newer_live(gate, _NOT_REFUSED)
+        default = {name: RuleSet.always(name, rules.basis) for name, rules in newer.items()}
+        tuning = self._with_live(self.tuning({**default, **self.held.rule_sets()}), self.held.live())
+        overlay = self._seen(gate)
+        later = overlay.rule_sets(self.held.rule_sets(provisional=True), newer)
+        later_live = overlay.rule_sets(self.held.live(provisional=True), newer_live)
+        return self._with_provisional(tuning, later, later_live)
+
+    def summary(
+        self, newer: Mapping[str, Any], gate: Sequence[GateResult], unsafe: Collection[str], *, cut_off: bool
+    ) -> dict[str, Any]:
+        """The figures of the campaign, ``newer``, with what stays of before."""
+        overlay = Overlay((), ()) if cut_off else self._overlay(gate)
+        of_later = self._seen(gate) if cut_off else overlay
+        rules, later = self._newer(gate, _KEPT), self._newer(gate, _NOT_REFUSED if cut_off else _KEPT)
+
+        def stays(scenario: Scenario, choice: Choice, verdict: Verdict) -> bool:
+            if verdict is Verdict.PROVISIONAL:
+                return of_later.stays(scenario, choice, later)
+            return overlay.stays(scenario, choice, rules)
+
+        merged = self.held.gate(newer["gate"], stays, dict.fromkeys(unsafe, _WRONG))
+        return self.held.summary(newer, merged, () if cut_off else self.spaces.keys())
+
+    @property
+    def _whole(self) -> set[str]:
+        """Of one algorithm for all sizes nothing else can stay, nor the other way round."""
+        return {*self.fixed, *self.held.reproducible}
+
+    def _seen(self, gate: Sequence[GateResult]) -> Overlay:
+        """After a job that was ended: nothing is settled but what is provisional."""
+        seen = [result.scenario for result in gate if result.verdict in _NOT_REFUSED]
+        return Overlay([result.scenario for result in gate], seen, self._whole)
+
+    def _overlay(self, gate: Sequence[GateResult]) -> Overlay:
+        """What the campaign looked at, and what of that it came to an end with."""
+        looked_at = {scenario for choices in self.choices.values() for scenario in choices}
+        measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
+        judged = {Verdict.KEPT, Verdict.REFUSED}
+        return Overlay(
+            looked_at, (looked_at & measured) - {r.scenario for r in gate if r.verdict not in judged}, self._whole
+        )
+
+    def _newer(self, gate: Sequence[GateResult], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
+        """Rules of the campaign alone: of what has an ``accepted`` verdict, or of all where nothing is to be proven."""
+        if self.gated:
+            found = proven_rules(self.bench, self.spaces, self.choices, gate, accepted=accepted)
+        else:
+            spaces = {name: self.spaces[name] for name in self.choices}
+            found = unproven_rules(self.bench, spaces, self.models, self.samples)
+        return found | dict(self.fixed)
+
+    def _newer_live(self, gate: Sequence[GateResult], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
+        if not self.gated:
+            return self._newer(gate, accepted)
+        basis_of = partial(live_basis, self.bench.catalogue)
+        return proven_rules(self.bench, self.spaces, self.choices, gate, basis_of, accepted) | dict(self.fixed)
+
+    def _with_live(self, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        return replace(tuning, files={**tuning.files, **live_files(self.bench, rule_sets)})
+
+    def _with_provisional(
+        self, tuning: Tuning, rule_sets: Mapping[str, RuleSet], live: Mapping[str, RuleSet]
+    ) -> Tuning:
+        later = self._with_live(self.tuning(rule_sets), live)
+        same = later.rule_sets == tuning.rule_sets and later.files == tuning.files
+        if same or not departing(later.rule_sets) | departing(live):
+            return tuning
+        return replace(tuning, provisional=Provisional.of(later))
+
+    @staticmethod
+    def _without(rule_sets: Mapping[str, RuleSet], unsafe: Collection[str]) -> dict[str, RuleSet]:
+        return {n: RuleSet.always(n, rules.basis) if n in unsafe else rules for n, rules in rule_sets.items()}
+
+
+def _unless_same(rule_sets: Mapping[str, RuleSet], said: Mapping[str, RuleSet]) -> Mapping[str, RuleSet] | None:
+    return None if dict(rule_sets) == dict(said) else dict(rule_sets)

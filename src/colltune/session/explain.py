@@ -1,0 +1,90 @@
+"""Explains a call under a tuning: the rule, the algorithm, the default, and what was measured around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from colltune.bench.backends import recall_backend
+from colltune.core.collective_names import parse_collective
+from colltune.core.errors import InputError
+from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.units import parse_size
+from colltune.report.explain import WIDTH, Explanation, format_explanation
+from colltune.report.findings import Findings
+from colltune.store.history import measurements
+from colltune.store.tuning import CONFIRMATION, Tuning, load_tuning
+
+
+def explain_call(
+    directory: Path,
+    collective: str,
+    size: str | int | None = None,
+    nodes: int | None = None,
+    ppn: int | None = None,
+    width: int = WIDTH,
+) -> str:
+    """One screenful of text, ``width`` columns wide, about a call under the tuning in ``directory``.
+
+    ``size`` in bytes or as people write it; None is right for a barrier alone. ``nodes``, ``ppn``: None is those
+    of the tuning. Raises InputError for what was not tuned, and for calls that cannot be.
+    """
+    tuning = load_tuning(directory)
+    environment = tuning.environment
+    scenario = scenario_of(tuning, collective, size, nodes or environment.nodes, ppn or environment.ppn)
+    runs, default_runs = _outcomes(tuning, scenario)
+    return format_explanation(
+        Explanation(
+            scenario,
+            environment,
+            tuning.rule_sets[scenario.collective],
+            runs,
+            default_runs,
+            measurements(directory),
+            measurements(directory, CONFIRMATION),
+            tuning.summary.get("gate", []) if tuning.summary.get("gated", True) else None,
+        ),
+        width,
+    )
+
+
+def load_findings(directory: Path) -> Findings:
+    """All that a report tells of ``directory``. Raises InputError where it holds no tuning."""
+    tuning = load_tuning(directory)
+    samples, proofs = measurements(directory), measurements(directory, CONFIRMATION)
+    return Findings(tuning.environment, tuning.rule_sets, tuning.summary, samples, proofs, tuning.tuned_in)
+
+
+def scenario_of(tuning: Tuning, collective: str, size: str | int | None, nodes: int, ppn: int) -> Scenario:
+    """Raises InputError for what was not tuned, and for calls that cannot be."""
+    collective = parse_collective(collective)
+    if collective not in tuning.rule_sets:
+        tuned = ", ".join(tuning.rule_sets) or "nothing"
+        raise InputError(
+            f"{collective} was not tuned, so the library decides alone", f"Tuned were {tuned}; tune {collective} too"
+        )
+    if nodes * ppn < 2:
+        raise InputError("a single rank runs no algorithm", "Give --nodes or --ppn of 2 or more")
+    if collective == "barrier":
+        if size is not None and parse_size(size) != 0:
+            raise InputError(f"a barrier has no message, so not one of {size}", "Leave --size out")
+        return Scenario(collective, nodes, ppn, 0)
+    if size is None:
+        raise InputError(f"which size of {collective}?", "Give for example --size 4KiB")
+    size_bytes = parse_size(size)
+    if size_bytes == 0:
+        raise InputError(f"{collective} of no bytes runs no algorithm", "Give for example --size 4KiB")
+    if collective in REDUCTIONS and size_bytes % 4:
+        raise InputError(
+            f"{size} is no whole number of 4-byte elements, which {collective} is tuned with",
+            f"Give for example --size {size_bytes // 4 * 4 + 4}",
+        )
+    return Scenario(collective, nodes, ppn, size_bytes)
+
+
+def _outcomes(tuning: Tuning, scenario: Scenario) -> tuple[str, str]:
+    """What runs with the files and what runs without them."""
+    environment = tuning.environment
+    backend = recall_backend(environment)
+    files = {Path(name).name: data for name, data in tuning.files.items()}
+    runs = backend.describe(files, scenario, environment.thread_level)
+    return runs, backend.describe_default(scenario, environment.thread_level)

@@ -1,0 +1,140 @@
+"""Writes a tuning in the format of another release, or of thresholds: what its measurements support, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from colltune.bench.backends.mpich import MpichBackend
+from colltune.catalog import load
+from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import Scenario
+from colltune.core.space import shapes
+from colltune.distill.decide import medians_of
+from colltune.emit.openmpi_json import OpenMpiJsonEmitter
+from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
+from colltune.emit.thresholds import CVARS_FILE, MODELS, fit, format_fits
+from colltune.store.history import measurements
+from colltune.store.tuning import Tuning, load_tuning
+
+FORMATS = ("openmpi", "mpich", "intelmpi", "mvapich", "cvars")
+# The library whose measurements a format needs.
+_MEASURED_UNDER = {"cvars": "mpich"}
+# Whose names and parameters MVAPICH 4 is taken to have; its documentation names MPICH's control variables.
+_MPICH_OF_MVAPICH_4 = "4.3"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Files by name, and what people should know about them, a sentence each."""
+
+    files: Mapping[str, bytes]
+    remarks: tuple[str, ...]
+
+
+def export(directory: Path, target: str) -> Exported:
+    """The tuning in ``directory`` in the format ``target``.
+
+    Raises InputError for a format that there is not, and for one that needs measurements of another library.
+    """
+    if target not in FORMATS:
+        raise InputError(f"--to {target} is no format", f"There are {', '.join(FORMATS)}")
+    tuning = load_tuning(directory)
+    needed = _MEASURED_UNDER.get(target, target)
+    measured = tuning.environment.mpi
+    if measured != needed:
+        raise InputError(
+            f"{directory} was measured under {measured} {tuning.environment.mpi_version}, and --to {target} needs "
+            f"times of {needed}: algorithms of one name are other code in another library, and so is its default",
+            f"Tune {needed} itself, or export --to {measured}",
+        )
+    if target == "cvars":
+        return _thresholds(directory, tuning)
+    files = dict(_own_files(tuning))
+    remarks = [_what_is_lost(tuning)] if tuning.environment.mpi != "mpich" else []
+    if target == "openmpi":
+        json_emitter = OpenMpiJsonEmitter(cast(OpenMpiCatalogue, load("openmpi", tuning.environment.mpi_version)))
+        files |= json_emitter.emit(_expressible(tuning, json_emitter))
+        remarks.append("the .conf is for Open MPI 4.1 and 5.0, the .json for 6.0 and later, which was not at hand")
+    if target == "intelmpi":
+        emitter = IntelMpiEmitter(load("intelmpi", tuning.environment.mpi_version))
+        files |= emitter.emit(_expressible(tuning, emitter))
+    if target == "mvapich" and _is_mvapich_4(tuning.environment):
+        files |= _mvapich_4_files(tuning)
+        remarks.append("no MVAPICH 4 was at hand: its own trees, with the names and parameters of MPICH 4.3")
+    elif target == "mvapich":
+        emitter2 = Mvapich2Emitter(load("mvapich", tuning.environment.mpi_version))
+        files |= emitter2.emit(_expressible(tuning, emitter2))
+    return Exported(files, tuple(text for text in remarks if text))
+
+
+def _is_mvapich_4(environment: Environment) -> bool:
+    """From 3.0 on MVAPICH is made from MPICH with ch4, and reads its selection files."""
+    return int(environment.mpi_version.partition(".")[0]) >= 3
+
+
+def _mvapich_4_files(tuning: Tuning) -> dict[str, bytes]:
+    """MPICH's files around the trees of the MVAPICH that was tuned. Raises InputError where that is not here."""
+    emitter = MpichBackend.recalled(replace(tuning.environment, mpi_version=_MPICH_OF_MVAPICH_4)).emitter
+    files = emitter.emit(list(tuning.rule_sets.values()))
+    named = {name: path for name, path in emitter.environment(Path("$PWD")).items() if Path(path).name in files}
+    exports = "".join(f"export {name}={path}\n" for name, path in named.items())
+    note = "# Written by colltune. Source it where the files are, in the job script: . ./mvapich4.env\n"
+    return {**files, "mvapich4.env": (note + exports).encode("ascii")}
+
+
+def _own_files(tuning: Tuning) -> Mapping[str, bytes]:
+    """What the tuning holds for its own library already."""
+    folder = tuning.environment.mpi
+    return {Path(name).name: data for name, data in tuning.files.items() if Path(name).parts[0] == folder}
+
+
+def _expressible(tuning: Tuning, emitter: OpenMpiJsonEmitter | IntelMpiEmitter | Mvapich2Emitter) -> list[RuleSet]:
+    looked_at = sorted({shape for job in tuning.tuned_in for shape in shapes(*job)})
+    return [emitter.expressible(rules, looked_at) for rules in (tuning.by_shape or tuning.rule_sets).values()]
+
+
+def _what_is_lost(tuning: Tuning) -> str:
+    """Proven decisions that the library's own file does not make."""
+    if tuning.environment.mpi not in ("mpich", "openmpi"):
+        return ""
+    kept = [entry for entry in tuning.summary.get("gate", ()) if entry["verdict"] == "kept"]
+    lost = 0
+    for entry in kept:
+        name, nodes, ppn, size = entry["scenario"]
+        rules = tuning.rule_sets.get(name)
+        lost += rules is not None and str(rules.evaluate(Scenario(name, nodes, ppn, size))) != entry["choice"]
+    return f"{lost} of {len(kept)} proven decisions are not in it: `colltune run --via live` makes them" if lost else ""
+
+
+def _thresholds(directory: Path, tuning: Tuning) -> Exported:
+    medians = medians_of(measurements(directory))
+    fits, remarks = [], []
+    for collective in sorted({scenario.collective for scenario, _ in medians}):
+        model = MODELS.get(collective)
+        if model is None:
+            remarks.append(f"{collective}: MPICH 3 has no thresholds of it")
+        elif model.remark is not None:
+            remarks.append(f"{collective}: {model.remark}")
+        elif (found := fit(collective, medians)) is None:
+            remarks.append(
+                f"{collective}: no call was measured with all algorithms of the thresholds; tune without a budget"
+            )
+        else:
+            fits.append(found)
+            remarks.append(
+                f"{collective}: {found.loss:.3f} times the best of {found.scenarios} measured calls, under MPICH's own "
+                f"thresholds {found.default_loss:.3f}"
+            )
+    if not fits:
+        raise InputError("there is nothing to write: " + "; ".join(remarks), "Export --to mpich")
+    version = tuning.environment.mpi_version
+    remarks.append(
+        f"measured under MPICH {version}; MPICH 3 and Cray MPICH may run the same algorithms at other speeds"
+    )
+    return Exported({CVARS_FILE: format_fits(fits)}, tuple(remarks))

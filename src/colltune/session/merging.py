@@ -1,0 +1,157 @@
+"""What a tuning directory holds already, and how a campaign is laid over it.
+
+One directory holds the collectives and the shapes of jobs of one MPI at one thread level on one kind of machine. What a
+campaign does not look at stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from colltune.core.choice import Choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import Scenario
+from colltune.emit.live import LIVE_FILE, parse_live
+from colltune.prove.gate import Verdict
+from colltune.session.options import speedups
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, MANIFEST, Tuning, load_tuning
+
+Entry = Mapping[str, Any]
+Stays = Callable[[Scenario, Choice, Verdict], bool]
+_BUILD_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Held:
+    """The tuning that is in a directory before a campaign ends; None where there is none to keep."""
+
+    tuning: Tuning | None
+
+    @property
+    def jobs(self) -> tuple[tuple[int, int], ...]:
+        return self.tuning.tuned_in if self.tuning is not None else ()
+
+    @property
+    def reproducible(self) -> list[str]:
+        return list(self.tuning.summary.get("reproducible", ())) if self.tuning is not None else []
+
+    def rule_sets(self, *, provisional: bool = False) -> Mapping[str, RuleSet]:
+        """What is proven, for every shape; with ``provisional`` also what is not."""
+        if self.tuning is None:
+            return {}
+        held = self.tuning.with_provisional() if provisional else self.tuning
+        return held.by_shape or held.rule_sets
+
+    def live(self, *, provisional: bool = False) -> Mapping[str, RuleSet]:
+        """The same for the live selector."""
+        if self.tuning is None:
+            return {}
+        held = self.tuning.with_provisional() if provisional else self.tuning
+        text = next((data for name, data in held.files.items() if name.endswith(f"/{LIVE_FILE}")), None)
+        return parse_live(text.decode("ascii")) if text is not None else {}
+
+    def gate(self, newer: Sequence[Entry], stays: Stays, unsafe: Mapping[str, str]) -> list[Entry]:
+        """All verdicts that hold: those of before that stay, and ``newer``.
+
+        ``stays``: whether the rule of a verdict of before is still there. ``unsafe``: collectives that were put back
+        to the default, with the reason.
+        """
+        found = {_scenario(entry): entry for entry in newer}
+        merged: list[Entry] = []
+        for entry in self.tuning.summary.get("gate", ()) if self.tuning is not None else ():
+            scenario = _scenario(entry)
+            now = found.get(scenario)
+            has_rule = entry["verdict"] in (Verdict.KEPT, Verdict.PROVISIONAL)
+            if not stays(scenario, parse_choice(entry["choice"]), Verdict(entry["verdict"])) or (now and not has_rule):
+                continue
+            if now is not None and (now["verdict"] != Verdict.PROVISIONAL or now["choice"] == entry["choice"]):
+                del found[scenario]
+            if scenario.collective in unsafe and has_rule:
+                entry = {**entry, "verdict": Verdict.REFUSED.value, "reason": unsafe[scenario.collective]}
+            merged.append(entry)
+        return [*merged, *found.values()]
+
+    def summary(self, newer: Mapping[str, Any], gate: Sequence[Entry], collectives: Collection[str]) -> dict[str, Any]:
+        """``newer`` with ``gate``, and with what stays of before. ``collectives``: those of the newer campaign."""
+        summary = {name: value for name, value in newer.items() if not name.startswith("speedup")}
+        summary |= {"gate": list(gate), **speedups(gate)}
+        if self.tuning is None:
+            return summary
+        before = self.tuning.summary
+        kept = {name: reason for name, reason in before.get("reasons", {}).items() if name not in collectives}
+        summary["reasons"] = {**kept, **newer["reasons"]}
+        still = {name for name in self.reproducible if name not in collectives}
+        summary["reproducible"] = sorted({*newer["reproducible"], *still})
+        summary["added_to"] = True
+        return summary
+
+
+def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gated: bool) -> Held:
+    """What ``directory`` holds for a campaign in the environment ``here``.
+
+    Raises InputError where it is of another MPI, build, thread level or machine, and where proven rules would be mixed
+    with those of a campaign without the gate.
+    """
+    found = _load(directory, note)
+    there = found.environment if found is not None else _measured_in(directory)
+    if there is not None and (differences := _differences(there, here)):
+        raise InputError(
+            f"{directory} is of another environment: {'; '.join(differences)}",
+            "Give another directory by --out",
+        )
+    if found is None:
+        return Held(None)
+    if not found.summary.get("gated", True):
+        note("the rules that were here were not proven, so they are not kept")
+        return Held(None)
+    if not gated:
+        raise InputError(
+            f"{directory} holds proven rules, and --gate off proves none", "Give another directory by --out"
+        )
+    return Held(found)
+
+
+def _load(directory: Path, note: Callable[[str], None]) -> Tuning | None:
+    if not (directory / MANIFEST).exists():
+        return None
+    try:
+        return load_tuning(directory)
+    except InputError as error:
+        note(f"the tuning that was here cannot be kept: {error.what}")
+        return None
+
+
+def _measured_in(directory: Path) -> Environment | None:
+    try:
+        return read_journal(directory / JOURNAL).environment if (directory / JOURNAL).exists() else None
+    except InputError:
+        return None  # whoever opens it says so
+
+
+def _differences(there: Environment, here: Environment) -> list[str]:
+    found = []
+    if (there.mpi, there.mpi_version) != (here.mpi, here.mpi_version):
+        found.append(f"{there.mpi} {there.mpi_version} there, {here.mpi} {here.mpi_version} here")
+    elif there.mpi_build != here.mpi_build:
+        found.append(f"build {there.mpi_build[:_BUILD_DIGITS]} there, {here.mpi_build[:_BUILD_DIGITS]} here")
+    if there.thread_level != here.thread_level:
+        found.append(f"thread level {there.thread_level} there, {here.thread_level} here")
+    if there.machine != here.machine:
+        found.append(f"machine {there.machine} there, {here.machine} here")
+    return found
+
+
+def largest_job(environment: Environment, jobs: Collection[tuple[int, int]]) -> Environment:
+    """``environment`` with the shape of the largest of ``jobs``."""
+    nodes, ppn = max(jobs, key=lambda job: (job[0] * job[1], job[0]))
+    return replace(environment, nodes=nodes, ppn=ppn)
+
+
+def _scenario(entry: Entry) -> Scenario:
+    return Scenario(*entry["scenario"])

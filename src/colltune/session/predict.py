@@ -1,0 +1,154 @@
+"""Rules without any measurement: hardware features, the model of other clusters, and the same emitters as after tuning.
+
+What `colltune predict` and the Python API do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.bench.workbench import Workbench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.collective_names import parse_collectives
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.space import Space, message_sizes, shapes
+from colltune.distill.rules import distill_proven
+from colltune.pretrained.families import family_of_choice
+from colltune.pretrained.hardware import Hardware, hardware_to_dict
+from colltune.pretrained.model import PretrainedModel
+from colltune.store.tuning import MANIFEST, Tuning, load_tuning
+
+# The tables of one collective say what they say of its twin, which moves the same data in the same way.
+_LIKE = {"reduce_scatter_block": "reduce_scatter"}
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What is chosen in one scenario, the default where the model is not sure; how sure it is, and why."""
+
+    scenario: Scenario
+    choice: Choice
+    sureness: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class PredictResult:
+    """``took_s``: for all collectives, from features to the bytes of the files."""
+
+    tuning: Tuning
+    guesses: Sequence[Guess]
+    took_s: float
+
+
+def existing_tuning(out: Path, here: Environment) -> Tuning | None:
+    """The measured tuning of this machine in ``out``; None where there is none.
+
+    Raises InputError where ``out`` holds a tuning of another machine or MPI, which is not to be overwritten.
+    """
+    if not (out / MANIFEST).exists():
+        return None
+    tuning = load_tuning(out)
+    was = tuning.environment
+    same = ("mpi", "mpi_version", "mpi_build", "machine")
+    if any(getattr(was, name) != getattr(here, name) for name in same):
+        raise InputError(
+            f"{out} holds a tuning of {was.mpi} {was.mpi_version} on {was.machine}, not of this machine",
+            "Give another directory by --out",
+        )
+    return None if tuning.summary.get("predicted") else tuning
+
+
+def predict(
+    bench: Workbench,
+    model: PretrainedModel,
+    hardware: Hardware,
+    largest_bytes: int,
+    collectives: Sequence[str] = (),
+) -> PredictResult:
+    """Rules for all shapes of the workbench's nodes and ranks per node; runs no MPI. Raises InputError."""
+    started_s = time.monotonic()
+    guesses: list[Guess] = []
+    rule_sets: dict[str, RuleSet] = {}
+    for name in _known(collectives, model, bench):
+        space = _space(bench, name, largest_bytes)
+        own = _guesses(bench, model, hardware, space)
+        guesses += own
+        decided = {guess.scenario: guess.choice for guess in own}
+        rules = distill_proven(decided, space, bench.catalogue.collective(name).basis)
+        rule_sets[name] = bench.expressible(rules)
+    tuning = bench.tuning(rule_sets)
+    took_s = time.monotonic() - started_s
+    return PredictResult(replace(tuning, summary=_summary(guesses, hardware, took_s)), guesses, took_s)
+
+
+def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
+    """The workbench as if its job had ``nodes`` x ``ppn``: to predict for more of the machine than this job has."""
+    wide = replace(bench, nodes=nodes or bench.nodes, ppn=ppn or max(bench.job.ppn, 1))
+    return replace(wide, environment=replace(bench.environment, nodes=wide.nodes, ppn=wide.ppn))
+
+
+def _known(collectives: Sequence[str], model: PretrainedModel, bench: Workbench) -> list[str]:
+    wanted = parse_collectives(collectives) or COLLECTIVES
+    return [
+        name
+        for name in COLLECTIVES
+        if name in wanted
+        and _LIKE.get(name, name) in model.forests
+        and bench.catalogue.collective(name).nothing_to_tune is None
+    ]
+
+
+def _space(bench: Workbench, collective: str, largest_bytes: int) -> Space:
+    sizes = message_sizes(collective, 1, largest_bytes)
+    grid = tuple(Scenario(collective, n, p, size) for n, p in shapes(bench.nodes, bench.ppn) for size in sizes)
+    return Space(collective, grid, lambda scenario: bench.catalogue.legal(scenario, bench.thread_level))
+
+
+def _guesses(bench: Workbench, model: PretrainedModel, hardware: Hardware, space: Space) -> list[Guess]:
+    name = space.collective
+    twins = [bench.backend.twin(scenario, bench.thread_level) for scenario in space.scenarios]
+    now = [family_of_choice(name, twin) if twin is not None else None for twin in twins]
+    asked = [replace(s, collective=_LIKE.get(name, name)) for s in space.scenarios]
+    opinions = model.opinions(_LIKE.get(name, name), asked, hardware, now)
+    found = []
+    for scenario, opinion, current in zip(space.scenarios, opinions, now, strict=True):
+        choice, reason = DEFAULT, opinion.reason
+        if current is None:
+            # Without knowing what would be replaced nobody can say that the new choice is better.
+            reason = "what the library runs by itself is of no known family"
+        elif opinion.family is not None and opinion.family != current:
+            choice = next((c for c in space.choices(scenario) if family_of_choice(name, c) == opinion.family), DEFAULT)
+            reason = reason if choice != DEFAULT else f"{opinion.family} is not legal here"
+        found.append(Guess(scenario, choice, opinion.sureness, reason))
+    return found
+
+
+def _summary(guesses: Sequence[Guess], hardware: Hardware, took_s: float) -> Mapping[str, object]:
+    made = [guess for guess in guesses if guess.choice != DEFAULT]
+    names = dict.fromkeys(guess.scenario.collective for guess in guesses)
+    return {
+        "sizes": {n: sorted({g.scenario.size_bytes for g in guesses if g.scenario.collective == n}) for n in names},
+        "predicted": True,
+        "gated": False,
+        "reproducible": [],
+        "gate": [],
+        "samples": 0,
+        "seed": 0,
+        "reasons": dict.fromkeys(names, "predicted, not measured"),
+        "interrupted": False,
+        "share": {"launches": 0, "wall_s": 0.0, "inside_collectives_s": 0.0},
+        "total_s": took_s,
+        "hardware": hardware_to_dict(hardware),
+        "guesses": [
+            [g.scenario.collective, g.scenario.nodes, g.scenario.ppn, g.scenario.size_bytes, str(g.choice),
+             round(g.sureness, 3), g.reason]
+            for g in made
+        ],
+    }  # fmt: skip

@@ -1,0 +1,110 @@
+"""An oracle: the recorded time of every choice at every scenario of one collective on one cluster.
+
+Notations: N scenarios, M choices; ``time_s`` (N, M) in seconds, NaN where a choice was not recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """``default_s`` (N,): the time of the library's own selection, NaN where it was not recorded.
+
+    ``default_s`` is not a candidate: it is what a tuner's selection is compared with. ``cost_s`` (N, M): what measuring
+    each pair took, set-up and repetitions included; None or NaN where that is not known. ``spread`` (N, M, 7):
+    quantiles of single repetitions over the recorded median, at the probabilities of `store.grid_noise`; None
+    or NaN where they are not known.
+    """
+
+    name: str
+    collective: str
+    scenarios: tuple[Scenario, ...]
+    choices: tuple[Choice, ...]
+    time_s: Floats
+    default_s: Floats
+    cost_s: Floats | None = None
+    spread: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_s.shape != (len(self.scenarios), len(self.choices)):
+            raise ValueError(f"{self.name}: times of shape {self.time_s.shape}")
+        if not (np.isfinite(self.time_s).sum(axis=1) >= 1).all():
+            raise ValueError(f"{self.name}: a scenario without any time")
+
+    @cached_property
+    def space(self) -> Space:
+        """The recorded pairs as a space; outside of its scenarios nothing is legal, for nothing is known there."""
+        legal = {
+            scenario: tuple(self.choices[m] for m in np.flatnonzero(np.isfinite(row)))
+            for scenario, row in zip(self.scenarios, self.time_s, strict=True)
+        }
+        return Space(self.collective, self.scenarios, lambda scenario: legal.get(scenario, ()))
+
+    @cached_property
+    def best_s(self) -> Floats:
+        """(N,): the time of the fastest choice."""
+        return np.asarray(np.nanmin(self.time_s, axis=1))
+
+    @cached_property
+    def rows(self) -> dict[Scenario, int]:
+        return {scenario: row for row, scenario in enumerate(self.scenarios)}
+
+    @cached_property
+    def columns(self) -> dict[Choice, int]:
+        return {choice: column for column, choice in enumerate(self.choices)}
+
+    def time(self, scenario: Scenario, choice: Choice) -> float:
+        """Seconds. Raises KeyError for what was not recorded."""
+        time_s = float(self.time_s[self.rows[scenario], self.columns[choice]])
+        if np.isnan(time_s):
+            raise KeyError((scenario, choice))
+        return time_s
+
+    def recorded_cost(self, scenario: Scenario, choice: Choice) -> float | None:
+        """Seconds that measuring a pair took; None where the table does not say."""
+        if self.cost_s is None:
+            return None
+        cost_s = float(self.cost_s[self.rows[scenario], self.columns[choice]])
+        return cost_s if np.isfinite(cost_s) else None
+
+    def only(self, keep: Sequence[int]) -> Grid:
+        """The grid of some of the scenarios."""
+        rows = list(keep)
+        return Grid(
+            self.name,
+            self.collective,
+            tuple(self.scenarios[row] for row in rows),
+            self.choices,
+            self.time_s[rows],
+            self.default_s[rows],
+            None if self.cost_s is None else self.cost_s[rows],
+            None if self.spread is None else self.spread[rows],
+        )
+
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """(N, M): what was recorded."""
+        return np.isfinite(self.time_s)
+
+    @cached_property
+    def recorded(self) -> list[tuple[Scenario, Choice]]:
+        """The recorded pairs, scenario by scenario: what a model is asked for."""
+        return [(self.scenarios[row], self.choices[column]) for row, column in np.argwhere(self.known)]
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs were recorded."""
+        return int(self.known.sum())
