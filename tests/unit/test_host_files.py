@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from colltune import replay as replays
 from colltune.bench.backends import recall_backend
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import LaunchError
@@ -18,6 +17,7 @@ from colltune.measure.osu import OsuBenchmarks
 from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
+from colltune.prove import replay as replays
 from colltune.prove.replay import replay
 
 NODES, PPN = 10_000, 2
