@@ -32,12 +32,12 @@ from colltune.alltoallv.source import AlltoallvSource, Blocks  # noqa: E402
 from colltune.alltoallv.table import FIRST_CALL, load_table, save_table  # noqa: E402
 from colltune.cli.run import with_alltoallv  # noqa: E402
 from colltune.core.choice import DEFAULT, Choice  # noqa: E402
+from colltune.core.proven import lower_bound, upper_bound  # noqa: E402
 from colltune.core.sample import Environment  # noqa: E402
 from colltune.core.scenario import Scenario  # noqa: E402
 from colltune.core.space import Point  # noqa: E402
 from colltune.machine.compile import build_parts, cache_directory  # noqa: E402
 from colltune.measure.contract import Effort  # noqa: E402
-from colltune.prove.gate import lower_bound, upper_bound  # noqa: E402
 
 MPICH = Path(sys.executable).parent / "mpiexec"
 TUNED = Choice("tuned")

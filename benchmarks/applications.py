@@ -31,9 +31,9 @@ from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.medians import medians_of
 from colltune.core.rules import RuleSet
 from colltune.core.space import Space
-from colltune.distill.decide import medians_of
 from colltune.distill.rules import distill_proven
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich import MpichEmitter

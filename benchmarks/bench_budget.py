@@ -28,18 +28,20 @@ from pathlib import Path
 import numpy as np
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.medians import medians_of
+from colltune.core.proven import Verdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.units import parse_duration
-from colltune.distill.decide import decide, medians_of, models_of
+from colltune.distill.decide import decide
 from colltune.learn.forest import ForestLearner
 from colltune.measure.contract import Effort
 from colltune.prove.fresh_launches import Confirmation
-from colltune.prove.gate import Verdict
 from colltune.prove.proof import EFFORT
 from colltune.prove.time_plan import FEWEST_PROOF_LAUNCHES, PROOF_LAUNCHES, TimePlan
 from colltune.search.campaign import Campaign
+from colltune.search.models import models_of
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
 

@@ -14,12 +14,12 @@ from itertools import count
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Source
 from colltune.measure.simulated import Noise, SimulatedSource
 from colltune.prove.fresh_launches import Confirmation
-from colltune.prove.gate import GateResult, Verdict
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 1, 2, "single")
 CANDIDATE = Choice("candidate")
@@ -28,7 +28,7 @@ NOISE = Noise()
 BIMODAL = Noise(own_mode=1.38)
 
 
-def confirm(trials: int, speedup: float, noise: Noise, seed: int) -> list[GateResult]:
+def confirm(trials: int, speedup: float, noise: Noise, seed: int) -> list[ProvenDecision]:
     """What the gate says of ``trials`` candidates that are truly ``speedup`` times as fast as the default."""
     candidates = {Scenario("bcast", 1, 2, size): CANDIDATE for size in range(1, trials + 1)}
 
@@ -44,7 +44,7 @@ def confirm(trials: int, speedup: float, noise: Noise, seed: int) -> list[GateRe
     return confirmation.run(candidates, math.inf)
 
 
-def kept_per_100(results: list[GateResult]) -> float:
+def kept_per_100(results: list[ProvenDecision]) -> float:
     return 100.0 * sum(result.verdict is Verdict.KEPT for result in results) / len(results)
 
 

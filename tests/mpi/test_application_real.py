@@ -15,6 +15,7 @@ from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.cli.tune_check import check_with_application
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.stop import StopRequest
@@ -22,7 +23,6 @@ from colltune.deploy.live import live_files
 from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation
 from colltune.profile.application import Profile
-from colltune.prove.gate import GateResult, Verdict
 from colltune.prove.trial import Trial, require_command, without
 from colltune.search.campaign import Outcome
 from colltune.session.options import Listener, TuneOptions, TuneResult, gate_summary
@@ -86,7 +86,9 @@ def test_a_tuning_without_a_collective_leaves_it_to_the_library(bench: Workbench
 
 
 def result_of(tuning: Tuning) -> TuneResult:
-    gate = [GateResult(Scenario("allreduce", 1, 2, 4096), Choice("recursive_doubling"), Verdict.KEPT, (1.2,) * 8, "")]
+    gate = [
+        ProvenDecision(Scenario("allreduce", 1, 2, 4096), Choice("recursive_doubling"), Verdict.KEPT, (1.2,) * 8, "")
+    ]
     outcome = Outcome((), {}, 1.0, False)
     summary = {"total_s": 3.0, "seed": 1, "speedup": 1.2} | gate_summary(gate)
     return TuneResult(replace(tuning, summary=summary), outcome, gate, {})

@@ -12,11 +12,11 @@ from colltune.alltoallv.setting import Setting, Shape
 from colltune.alltoallv.source import Blocks
 from colltune.alltoallv.tune import choice_of, setting_of
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.prove.gate import Verdict
 
 _FORWARDING = choice_of(Setting("parata", 2, 0, 1024))
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.medians import broken_choices
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
@@ -16,7 +17,7 @@ from colltune.core.stop import StopRequestedError
 from colltune.learn.forest import ForestLearner
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import SimulatedSource
-from colltune.search.campaign import WHOLE, Campaign, Outcome, Progress, broken_choices
+from colltune.search.campaign import WHOLE, Campaign, Outcome, Progress
 from colltune.testing.learner import RING, TREE, small_space, true_time_s
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import Verdict, fewest_groups
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
 from colltune.measure.simulated import SimulatedSource
 from colltune.prove.fresh_launches import Confirmation
-from colltune.prove.gate import Verdict, fewest_groups
 
 BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 1, 2, "single")

@@ -10,12 +10,12 @@ from colltune.bench.workbench import MachineOptions
 from colltune.catalog import load
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.profile.application import Calls, Communicator, Profile
-from colltune.prove.gate import GateResult, Verdict
 from colltune.search.campaign import Outcome
 from colltune.session.options import TuneOptions, TuneResult
 from colltune.session.payoff import for_application, machine_like, payoff_of
@@ -81,7 +81,7 @@ def test_calls_that_the_job_cannot_form_are_told() -> None:
     assert caught.value.next_step == "Give --ppn 4"
 
 
-def result(gate: list[GateResult], samples: list[Sample]) -> TuneResult:
+def result(gate: list[ProvenDecision], samples: list[Sample]) -> TuneResult:
     made = Environment("mpich", "5.0.2", "b", "m", 1, 4, "single")
     return TuneResult(Tuning(made, {}, {}, {}, {"total_s": 36.0}), Outcome(tuple(samples), {}, 1.0, False), gate, {})
 
@@ -96,7 +96,7 @@ def test_nothing_measured_is_not_nothing_to_save() -> None:
     text = payoff_of(result([], [sample]), at_stake, 4).text()
     assert text.startswith("Nothing was proven faster")
     assert "1 of its 2 kinds of calls" in text
-    kept = GateResult(scenario, Choice("binomial"), Verdict.KEPT, (2.0,) * 8, "")
+    kept = ProvenDecision(scenario, Choice("binomial"), Verdict.KEPT, (2.0,) * 8, "")
     text = payoff_of(result([kept], [sample]), at_stake, 4).text()
     assert text.startswith("Saves about 2 core-hours (at least 2) over 2 h")
     assert "cost 0.04 core-hours" in text

@@ -15,18 +15,19 @@ import pytest
 from colltune.bench.workbench import Workbench
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.stop import StopRequest
-from colltune.distill.decide import decide, judge_one_launch, proven_rules
+from colltune.distill.decide import decide
 from colltune.emit.mpich_below import shared_by
 from colltune.learn.measured import MeasuredModel
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import SimulatedSource
+from colltune.prove.candidates import judge_one_launch, proven_rules
 from colltune.prove.default_against_tuned import verify
-from colltune.prove.gate import GateResult, Verdict
 from colltune.prove.in_force import InForce
 from colltune.prove.proof import Proof
 from colltune.store.journal import read_journal
@@ -78,7 +79,7 @@ class Bench:
         return Tuning(self.environment, rule_sets, {"rules": b"written"}, {"TUNED": "{directory}/rules"})
 
 
-def rules_of(gate: Sequence[GateResult]) -> dict[str, RuleSet]:
+def rules_of(gate: Sequence[ProvenDecision]) -> dict[str, RuleSet]:
     """A rule for each kept scenario of one size, as distillation makes them; the default elsewhere."""
     spaces = {name: Space(name, tuple(GRID[name]), lambda _s: (DEFAULT, FAST, RING, TREE)) for name in GRID}
     decided = {name: dict.fromkeys(GRID[name], DEFAULT) for name in GRID}
@@ -99,14 +100,14 @@ def usual(_scenario: Scenario, choice: Choice) -> float:
     return {DEFAULT: 2e-5, FAST: 1e-5, RING: 2e-5, TREE: 1e-5}[choice]
 
 
-def kept(scenario: Scenario, choice: Choice) -> GateResult:
-    return GateResult(scenario, choice, Verdict.KEPT, (2.0,) * 8, "twice as fast in fresh launches")
+def kept(scenario: Scenario, choice: Choice) -> ProvenDecision:
+    return ProvenDecision(scenario, choice, Verdict.KEPT, (2.0,) * 8, "twice as fast in fresh launches")
 
 
 def keep_what_pays(
     bench: Bench,
     place: Path,
-    *results: GateResult,
+    *results: ProvenDecision,
     left_s: float = math.inf,
     grace_s: float = math.inf,
     time_s: Callable[[Scenario], float] = lambda _scenario: 2e-5,
@@ -283,7 +284,7 @@ def test_what_is_cut_off_before_the_files_are_compared_is_provisional(tmp_path: 
     bench, stop = Bench(usual), StopRequest()
     proof = prove(bench, tmp_path, {MINE: FAST})
 
-    def progress(results: Sequence[GateResult]) -> None:
+    def progress(results: Sequence[ProvenDecision]) -> None:
         if stage == "proving" and any(r.verdict is Verdict.KEPT for r in results):
             stop.make()
 

@@ -11,11 +11,12 @@ from colltune.alltoallv.setting import Shape
 from colltune.alltoallv.source import Blocks
 from colltune.alltoallv.table import FILLS
 from colltune.core.choice import Choice
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Source
 from colltune.prove.fresh_launches import Confirmation
-from colltune.prove.gate import THRESHOLD, GateResult, Verdict
+from colltune.prove.gate import THRESHOLD
 from colltune.prove.time_plan import FEWEST_PROOF_LAUNCHES, PROOF_LAUNCHES
 
 # On patterns other than the one that it was chosen on, a setting must be proven not to be slower.
@@ -37,7 +38,7 @@ class PatternProof:
     record: Callable[[Sequence[Sample]], None]
     deadline_s: float
     launch_s: float = 0.0
-    results: list[GateResult] = field(default_factory=list)
+    results: list[ProvenDecision] = field(default_factory=list)
 
     def run(self, chosen: Mapping[int, Choice]) -> dict[int, dict[int, Choice]]:
         """By class of fill, the densest first, what was kept of ``chosen``; of a class what the one before kept."""

@@ -17,14 +17,14 @@ from colltune.alltoallv.table import FIRST_CALL, Entry, Rule, around, save_table
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.medians import medians_of
+from colltune.core.proven import ProvenDecision
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.distill.decide import medians_of
 from colltune.learn.forest import ForestLearner
 from colltune.machine.compile import build_parts, cache_directory
 from colltune.measure.contract import Effort, Source
-from colltune.prove.gate import GateResult
 from colltune.prove.time_plan import FEWEST_PROOF_LAUNCHES
 from colltune.search.campaign import Campaign, Outcome
 from colltune.store.journal import Journal
@@ -47,7 +47,7 @@ class AlltoallvResult:
     table: Path
     rules: Sequence[Rule]
     outcome: Outcome
-    gate: Sequence[GateResult]
+    gate: Sequence[ProvenDecision]
 
 
 def choice_of(setting: Setting) -> Choice:

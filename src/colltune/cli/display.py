@@ -15,8 +15,8 @@ from colltune.bench.workbench import Workbench
 from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
 from colltune.cli.hints import run_command
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.units import format_count, format_duration, format_size
-from colltune.prove.gate import GateResult, Verdict
 from colltune.report.story import provisional_text, untried_text
 from colltune.report.tables import Gain, gains_table
 from colltune.search.campaign import Progress as Step
@@ -92,7 +92,7 @@ class Display:
             self._said_s = time.monotonic()
             self.console.print(f"  {where}; {state}", markup=False)
 
-    def _proof(self, results: Sequence[GateResult]) -> None:
+    def _proof(self, results: Sequence[ProvenDecision]) -> None:
         kept = sum(1 for result in results if result.verdict is Verdict.KEPT)
         groups = sum(len(result.ratios) for result in results)
         state = f"{format_count(groups, 'comparison')}, {kept} of {len(results)} proven"
@@ -170,7 +170,7 @@ def _ranks(result: TuneResult) -> int:
     return environment.nodes * environment.ppn
 
 
-def _where(refused: GateResult) -> str:
+def _where(refused: ProvenDecision) -> str:
     scenario = refused.scenario
     return (
         f"{scenario.collective} {scenario.nodes} x {scenario.ppn} {format_size(scenario.size_bytes)} {refused.choice}"

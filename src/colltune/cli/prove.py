@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.deploy.counting import Counting
 from colltune.emit.live import LIVE_VARIABLE
+from colltune.prove.counting import Counting
 from colltune.prove.effect import Effect
 from colltune.prove.loaded import (
     SUMMARY_VARIABLE,

@@ -89,7 +89,7 @@ def run(
         record, environment = begin_profile(tuned, made.facts["mpicc"], environment)
         told = {**variables, "LD_PRELOAD": environment["LD_PRELOAD"], VARIABLE: environment[VARIABLE]}
     if prove:
-        from colltune.deploy.counting import Counting, begin_counting
+        from colltune.prove.counting import Counting, begin_counting
 
         count = begin_counting(tuning, environment) if variables else Counting()
         environment, told = {**environment, **count.variables}, {**told, **count.variables}

@@ -52,7 +52,8 @@ def tune_alltoallv_here(
 
 def _show(result: AlltoallvResult, mpiexec: str) -> None:
     from colltune.alltoallv.table import FILLS
-    from colltune.prove.gate import THRESHOLD, Verdict
+    from colltune.core.proven import Verdict
+    from colltune.prove.gate import THRESHOLD
 
     for rule in result.rules:
         fill = rule.fill[0]

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import REDUCTIONS, Scenario
 
+# What a gain on counts of nodes or ranks per node counts that few applications form.
+UNUSUAL = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Point:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from colltune.bench.workbench import Workbench
 from colltune.catalog import load
 from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis, parse_live
 from colltune.machine.compile import build_library, cache_directory
-from colltune.prove.gate import GateResult, Verdict
 from colltune.store.tuning import Tuning
 
 FOLDER = "live"
@@ -19,7 +19,7 @@ PRELOAD = "LD_PRELOAD"
 _WAYS = ("file", "live")
 
 
-def proven_live(gate: Sequence[GateResult], threshold: float) -> list[GateResult]:
+def proven_live(gate: Sequence[ProvenDecision], threshold: float) -> list[ProvenDecision]:
     """``gate`` as far as it concerns the selector: what was proven by control variables, which it sets too.
 
     A file may have been refused for the search that it costs, or because it cannot tell two shapes apart.

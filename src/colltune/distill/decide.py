@@ -1,27 +1,22 @@
-"""From measurements to decisions, and from decisions that were proven to rules."""
+"""From measurements to decisions."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
-from statistics import median
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.medians import broken_choices, medians_of
 from colltune.core.model import Model
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import Sample
+from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.distill.rules import distill, distill_proven
+from colltune.distill.rules import distill
 from colltune.distill.selection import Selection
-from colltune.learn.contract import Learner
-from colltune.learn.measured import MeasuredModel
-from colltune.prove.gate import GateResult, Verdict, fewest_groups, judge
-from colltune.search.campaign import WHOLE, Outcome, broken_choices
 
 # What a candidate is compared with in a scenario: the default, in one form or another.
 Baseline = Callable[[Scenario], Choice]
@@ -42,41 +37,6 @@ class Bench(Protocol):
     def catalogue(self) -> Catalogue: ...
 
     def baseline(self, scenario: Scenario) -> Choice: ...
-
-
-# Where the job is ended from outside there is no time for fresh launches. What was seen in the one launch there was has
-# to be clearer then.
-_ONE_LAUNCH_THRESHOLD = 1.10
-
-
-def medians_of(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float]:
-    """Median time by pair in seconds, over all its samples; pairs of which a sample failed are left out."""
-    broken = broken_choices(samples)
-    times: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
-    for sample in samples:
-        if sample.status is Status.OK and (sample.scenario.collective, sample.choice) not in broken:
-            times[sample.scenario, sample.choice].append(sample.time_s)
-    return {pair: median(values) for pair, values in times.items()}
-
-
-def models_of(
-    learners: Mapping[str, Learner],
-    outcome: Outcome,
-    medians: Mapping[tuple[Scenario, Choice], float],
-    *,
-    grid_alone: bool,
-) -> dict[str, Model]:
-    """What is decided by, per collective: what was measured, and where that is not all, the learner's model.
-
-    ``grid_alone``: rules do not reach beyond the grid, so that a whole grid needs no model. Nor is there time for one
-    where the job is being ended.
-    """
-    models: dict[str, Model] = {}
-    for name, learner in learners.items():
-        enough = grid_alone and (outcome.interrupted or outcome.reasons.get(name) == WHOLE)
-        known = any(scenario.collective == name for scenario, _ in medians)
-        models[name] = learner.model() if known and not enough else MeasuredModel(medians)
-    return models
 
 
 def decide(
@@ -145,77 +105,6 @@ def _dearest_conflict(
         return None
     key = max(conflicts, key=lambda one: sum(conflicts[one].values()))
     return key, max(conflicts[key], key=lambda choice: conflicts[key][choice])
-
-
-def candidates_of(
-    workbench: Bench,
-    decided: Mapping[str, Mapping[Scenario, Choice]],
-    medians: Mapping[tuple[Scenario, Choice], float],
-) -> dict[Scenario, Choice]:
-    """The decisions that depart from the default, the most promising first."""
-
-    def gain(scenario: Scenario, choice: Choice) -> float:
-        """Of the whole job before its parts, and by the ratio that was measured."""
-        default, chosen = medians.get((scenario, workbench.baseline(scenario))), medians.get((scenario, choice))
-        ratio = default / chosen if default and chosen else 1.0
-        return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
-
-    found = [(s, c) for choices in decided.values() for s, c in choices.items() if c != DEFAULT]
-    return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))
-
-
-def judge_one_launch(
-    scenario: Scenario, choice: Choice, samples: Sequence[Sample], baseline: Baseline, threshold: float
-) -> GateResult:
-    """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups. No proof."""
-    groups = fewest_groups()
-    found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
-    pair = [found[one].times_s for one in (baseline(scenario), choice) if one in found]
-    ratios: list[float] = []
-    if len(pair) == 2 and min(map(len, pair)) >= groups:
-        parts = [
-            [times[i * len(times) // groups : (i + 1) * len(times) // groups] for i in range(groups)] for times in pair
-        ]
-        ratios = [median(default) / median(chosen) for default, chosen in zip(*parts, strict=True)]
-    least = max(threshold, _ONE_LAUNCH_THRESHOLD)
-    faster = judge(scenario, choice, ratios, groups, least).verdict is Verdict.KEPT
-    verdict = Verdict.PROVISIONAL if faster else Verdict.REFUSED
-    told = f"{'' if faster else 'not '}{least:.2f} times as fast in each part of its one launch"
-    return GateResult(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")
-
-
-def provisional(gate: Sequence[GateResult], missing: str) -> list[GateResult]:
-    """``gate`` where the job was ended before its last stages: what was kept is not proven. ``missing``: why."""
-    return [
-        replace(result, verdict=Verdict.PROVISIONAL, reason=f"{result.reason}; {missing}: the job was ended")
-        if result.verdict is Verdict.KEPT
-        else result
-        for result in gate
-    ]
-
-
-def proven_rules(
-    workbench: Bench,
-    spaces: Mapping[str, Space],
-    decided: Mapping[str, Mapping[Scenario, Choice]],
-    gate: Sequence[GateResult],
-    basis_of: Callable[[str], SizeBasis] | None = None,
-    accepted: Collection[Verdict] = frozenset({Verdict.KEPT}),
-) -> dict[str, RuleSet]:
-    """The rules that make the choices with an ``accepted`` verdict.
-
-    ``basis_of``: what they compare; None is what the library's file does.
-    """
-    basis_of = basis_of or (lambda name: workbench.catalogue.collective(name).basis)
-    kept = {result.scenario for result in gate if result.verdict in accepted}
-    return {
-        name: distill_proven(
-            {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},
-            spaces[name],
-            basis_of(name),
-        )
-        for name, choices in decided.items()
-    }
 
 
 def unproven_rules(

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
-from colltune.prove.gate import THRESHOLD, GateResult, Verdict, fewest_groups, judge, untried
+from colltune.prove.gate import THRESHOLD, judge, untried
 
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.
 _HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
@@ -45,7 +46,7 @@ class Confirmation:
     most_groups: int = 12
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=lambda: Effort(relative_width=0.02, box_s=0.01, fewest=20, most=200))
-    progress: Callable[[Sequence[GateResult]], None] = lambda _results: None
+    progress: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
     launch_s: float = 0.0
     cost_s: Callable[[Scenario], float] = lambda _scenario: 0.0
@@ -60,7 +61,7 @@ class Confirmation:
     _launches_seen: int = field(default=0, init=False)
     _began_s: float = field(default=0.0, init=False)  # when the launch at hand was asked for, or last answered
 
-    def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[GateResult]:
+    def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[ProvenDecision]:
         """Judges ``candidates``, which come in the order of their promise: the first are proven first."""
         self._ratios |= {scenario: [] for scenario in candidates}
         self._expected_s = {scenario: self.cost_s(scenario) for scenario in candidates}
@@ -127,7 +128,7 @@ class Confirmation:
             if self._is_open(scenario, choice)
         )
 
-    def results(self, candidates: Mapping[Scenario, Choice]) -> list[GateResult]:
+    def results(self, candidates: Mapping[Scenario, Choice]) -> list[ProvenDecision]:
         """What is known of ``candidates`` by now, also after a run that was cut off."""
         return [self._result(scenario, choice) for scenario, choice in candidates.items()]
 
@@ -219,11 +220,11 @@ class Confirmation:
             self._closed.add(scenario)
         return scenario not in self._closed
 
-    def _result(self, scenario: Scenario, choice: Choice) -> GateResult:
+    def _result(self, scenario: Scenario, choice: Choice) -> ProvenDecision:
         ratios = tuple(self._ratios.get(scenario, ()))
         failure = self._failure(scenario, choice)
         if failure is not None:
-            return GateResult(scenario, choice, Verdict.REFUSED, ratios, failure)
+            return ProvenDecision(scenario, choice, Verdict.REFUSED, ratios, failure)
         result = judge(scenario, choice, ratios, self.most_groups, self.threshold)
         if result.verdict is Verdict.OPEN:
             return untried(scenario, choice, ratios, self.most_groups)

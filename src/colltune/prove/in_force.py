@@ -15,11 +15,11 @@ from pathlib import Path
 
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Effort
 from colltune.prove.default_against_tuned import FEWEST_LAUNCHES, verify
-from colltune.prove.gate import GateResult, Verdict
 from colltune.prove.verdict import Comparison
 from colltune.prove.verdict import Verdict as Speed
 from colltune.store.tuning import Tuning, write_files
@@ -44,7 +44,7 @@ class InForce:
     """
 
     bench: Workbench
-    rules_of: Callable[[Sequence[GateResult]], Mapping[str, RuleSet]]
+    rules_of: Callable[[Sequence[ProvenDecision]], Mapping[str, RuleSet]]
     emit: Callable[[Mapping[str, RuleSet]], Tuning]
     workplace: Path
     grid: Sequence[Scenario]
@@ -56,7 +56,7 @@ class InForce:
     grace_s: float = math.inf
     clock: Callable[[], float] = time.monotonic
 
-    def keep_what_pays(self, gate: Sequence[GateResult]) -> list[GateResult]:
+    def keep_what_pays(self, gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
         """``gate`` with what is not faster in force refused; one round for each file that was tried.
 
         A kept scenario is refused unless the file's median ratio exceeds the threshold; all of a collective where a
@@ -96,7 +96,7 @@ class InForce:
                 return self._without_longer_files(results, tuning)
         return results
 
-    def _affordable(self, kept: Sequence[GateResult], tuning: Tuning) -> tuple[list[Scenario], int]:
+    def _affordable(self, kept: Sequence[ProvenDecision], tuning: Tuning) -> tuple[list[Scenario], int]:
         """What is compared in the time that is left, and over how many launches with the file and without.
 
         Of the scenarios without a rule those with short calls stay longest, one of each collective always.
@@ -128,29 +128,29 @@ class InForce:
                 break
         return [*shortest, *controls, *ordered], launches
 
-    def _touched(self, kept: Sequence[GateResult], tuning: Tuning) -> list[Scenario]:
+    def _touched(self, kept: Sequence[ProvenDecision], tuning: Tuning) -> list[Scenario]:
         """Scenarios without a rule in which part of what runs is decided by the rule of another one."""
         touching = self._touching(kept)
         default = [s for s in self.grid if tuning.rule_sets[s.collective].evaluate(s) == DEFAULT]
         found = [scenario for scenario in default if touching and self._meets(scenario, touching)]
         return sorted(found, key=self.time_s)[:: max(1, -(-len(found) // _TOUCHED))]
 
-    def _touching(self, kept: Sequence[GateResult]) -> dict[Hashable, list[tuple[GateResult, Choice]]]:
-        touching: defaultdict[Hashable, list[tuple[GateResult, Choice]]] = defaultdict(list)
+    def _touching(self, kept: Sequence[ProvenDecision]) -> dict[Hashable, list[tuple[ProvenDecision, Choice]]]:
+        touching: defaultdict[Hashable, list[tuple[ProvenDecision, Choice]]] = defaultdict(list)
         for result in kept:
             for key, value in self.bench.shared(result.scenario, result.choice).items():
                 touching[key].append((result, value))
         return touching
 
     def _meets(
-        self, scenario: Scenario, touching: Mapping[Hashable, Sequence[tuple[GateResult, Choice]]]
-    ) -> list[GateResult]:
+        self, scenario: Scenario, touching: Mapping[Hashable, Sequence[tuple[ProvenDecision, Choice]]]
+    ) -> list[ProvenDecision]:
         """The results that change something in ``scenario``, which has no rule of its own."""
         own = self.bench.touched_by_default(scenario)
         return [result for key, value in own.items() for result, other in touching.get(key, ()) if other != value]
 
     def _slowed_beside(
-        self, found: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[GateResult, Choice]]]
+        self, found: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[ProvenDecision, Choice]]]
     ) -> dict[Scenario, str]:
         """What slows scenarios without a rule by what it has in common with them."""
         return {
@@ -164,7 +164,7 @@ class InForce:
         measuring_s = sum(_EFFORT.expected_cost_s(self.time_s(scenario)) for scenario in scenarios)
         return 2 * launches * (self.launch_s + measuring_s)
 
-    def _without_longer_files(self, results: Sequence[GateResult], tried: Tuning) -> list[GateResult]:
+    def _without_longer_files(self, results: Sequence[ProvenDecision], tried: Tuning) -> list[ProvenDecision]:
         """After the last comparison: a collective stays only if its part of the file does not grow by the refusals."""
         rules = self.emit(self.rules_of(results)).rule_sets
         longer = {name for name in rules if len(rules[name].rules) > len(tried.rule_sets[name].rules)}
@@ -201,13 +201,13 @@ def _refused(found: Sequence[Comparison], threshold: float) -> dict[Scenario, st
     return refused
 
 
-def _uncompared(result: GateResult) -> GateResult:
+def _uncompared(result: ProvenDecision) -> ProvenDecision:
     if result.verdict is not Verdict.KEPT:
         return result
     return replace(result, verdict=Verdict.NOT_TRIED, reason="the budget ended before the files were compared in force")
 
 
-def _after(result: GateResult, refused: Mapping[Scenario, str]) -> GateResult:
+def _after(result: ProvenDecision, refused: Mapping[Scenario, str]) -> ProvenDecision:
     if result.verdict is Verdict.KEPT and result.scenario in refused:
         return replace(result, verdict=Verdict.REFUSED, reason=refused[result.scenario])
     return result

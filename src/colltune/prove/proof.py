@@ -15,18 +15,17 @@ from statistics import median
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
+from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import is_usual
+from colltune.core.space import UNUSUAL, is_usual
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.distill.decide import provisional
 from colltune.measure.contract import Effort, Source
+from colltune.prove.candidates import provisional
 from colltune.prove.fresh_launches import Confirmation
-from colltune.prove.gate import GateResult, Verdict, fewest_groups
 from colltune.prove.in_force import InForce
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES, FEWEST_PROOF_LAUNCHES, PROOF_LAUNCHES
-from colltune.search.order import UNUSUAL
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
 
@@ -42,7 +41,7 @@ _LEAST_GAIN = 0.02
 _EDGE_SHARE, _EDGE_SIZES = 0.3, 2
 _UNCOMPARED = "the files were not compared with none"
 
-Rules = Callable[[Sequence[GateResult]], Mapping[str, RuleSet]]
+Rules = Callable[[Sequence[ProvenDecision]], Mapping[str, RuleSet]]
 Emit = Callable[[Mapping[str, RuleSet]], Tuning]
 
 
@@ -50,7 +49,7 @@ Emit = Callable[[Mapping[str, RuleSet]], Tuning]
 class Judged:
     """Verdicts. ``rest_s``: what the comparisons would take that those need for which there was no time."""
 
-    gate: Sequence[GateResult]
+    gate: Sequence[ProvenDecision]
     rest_s: float
 
 
@@ -83,10 +82,10 @@ class Proof:
     grid: Sequence[Scenario]
     stage: Callable[[str], None]
     note: Callable[[str], None]
-    progress: Callable[[Sequence[GateResult]], None]
+    progress: Callable[[Sequence[ProvenDecision]], None]
     stop: StopRequest
 
-    def run(self, candidates: Mapping[Scenario, Choice], rules_of: Rules, emit: Emit) -> list[GateResult]:
+    def run(self, candidates: Mapping[Scenario, Choice], rules_of: Rules, emit: Emit) -> list[ProvenDecision]:
         """The verdict on each candidate."""
         return list(self.judge(candidates, rules_of, emit).gate)
 
@@ -100,7 +99,7 @@ class Proof:
         gate, rest_s = self._in_fresh_launches(candidates, self.deadline_s - files_s)
         return Judged(self._compared(gate, rules_of, emit), rest_s)
 
-    def _compared(self, gate: Sequence[GateResult], rules_of: Rules, emit: Emit) -> list[GateResult]:
+    def _compared(self, gate: Sequence[ProvenDecision], rules_of: Rules, emit: Emit) -> list[ProvenDecision]:
         """``gate`` after the comparison of the files, where there is anything to compare."""
         if self.stop.made:
             return provisional(gate, _UNCOMPARED)
@@ -140,7 +139,7 @@ class Proof:
 
     def _in_fresh_launches(
         self, candidates: Mapping[Scenario, Choice], deadline_s: float
-    ) -> tuple[list[GateResult], float]:
+    ) -> tuple[list[ProvenDecision], float]:
         """The verdicts, and what the comparisons would take that are still missing."""
         self.stage(f"proving {len(candidates)} choices against the default in fresh launches")
         launches = self._fresh_launches(deadline_s)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.medians import broken_choices
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
@@ -33,8 +34,6 @@ _DEAREST_SHARE = 0.15
 # Points that a learner is asked for beyond those needed: the most useful one may be dear.
 _LOOK_AHEAD = 3
 WHOLE = "the whole grid was measured"
-# Statuses after which a choice is not trusted anywhere.
-_BROKEN = frozenset({Status.WRONG, Status.CRASHED, Status.HUNG})
 
 
 @dataclass(frozen=True)
@@ -233,11 +232,3 @@ class Campaign:
                 speedup=times[DEFAULT] / times[best] if best is not None and DEFAULT in times else None,
             )
         )
-
-
-def broken_choices(samples: Sequence[Sample]) -> set[tuple[str, Choice]]:
-    """(collective, choice) pairs that gave a wrong result, ended the job or hung, anywhere.
-
-    The default is never among them: it is what an application runs in any case, and a node that dies is not its fault.
-    """
-    return {(s.scenario.collective, s.choice) for s in samples if s.status in _BROKEN and s.choice != DEFAULT}

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import Point, Space, is_usual
+from colltune.core.space import UNUSUAL, Point, Space, is_usual
 from colltune.learn.contract import Learner
 from colltune.schedule.durations import Durations
 
 Floats = NDArray[np.float64]
 # Expected log speed-up of a scenario where nothing is known, which counts as much as a measurement in that very place.
 _PRIOR_GAIN = 0.15
-# What a gain on counts of nodes or ranks per node counts that few applications form.
-UNUSUAL = 0.5
 # Of a learner's points the first is the most useful one; each after it is worth this share of the one before.
 _NEXT_BEST = 0.9
 

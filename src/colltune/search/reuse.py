@@ -15,12 +15,12 @@ from statistics import median
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.proven import Verdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort, Source
 from colltune.prove.drift import Recheck, Sentinel, recheck, sentinels, spread, verdicts
-from colltune.prove.gate import Verdict
 from colltune.prove.holding import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch
 from colltune.prove.holding import verdicts as holding_verdicts
 from colltune.store.history import Earlier, archive, measurements, read_history, recall

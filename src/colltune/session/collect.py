@@ -14,12 +14,13 @@ from colltune.bench.simulated import Simulation
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
+from colltune.core.medians import broken_choices
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Point, Space, counts, message_sizes, powers_of_two
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.measure.contract import Effort, Source
-from colltune.search.campaign import Progress, broken_choices
+from colltune.search.campaign import Progress
 from colltune.store.journal import Journal
 from colltune.store.table import require_format, rows_of, save_rows
 

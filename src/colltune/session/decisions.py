@@ -10,15 +10,16 @@ from typing import Any
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import Choice
 from colltune.core.model import Model
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.deploy.live import live_files, proven_live
-from colltune.distill.decide import proven_rules, unproven_rules
+from colltune.distill.decide import unproven_rules
 from colltune.distill.overlay import Overlay
 from colltune.emit.live import live_basis
-from colltune.prove.gate import GateResult, Verdict
+from colltune.prove.candidates import proven_rules
 from colltune.prove.replay import departing
 from colltune.session.merging import Held, largest_job
 from colltune.store.tuning import Provisional, Tuning
@@ -45,11 +46,11 @@ class Decisions:
     held: Held
     gated: bool
 
-    def proven(self, gate: Sequence[GateResult]) -> dict[str, RuleSet]:
+    def proven(self, gate: Sequence[ProvenDecision]) -> dict[str, RuleSet]:
         """All rules of what is proven: what ``gate`` kept, over what was proven before."""
         return self._overlay(gate).rule_sets(self.held.rule_sets(), self._newer(gate, _KEPT))
 
-    def live(self, gate: Sequence[GateResult], threshold: float) -> dict[str, RuleSet]:
+    def live(self, gate: Sequence[ProvenDecision], threshold: float) -> dict[str, RuleSet]:
         """The same for the live selector, which needs a proof by control variables alone."""
         if not self.gated:
             return self._newer(gate, _KEPT)
@@ -68,7 +69,7 @@ class Decisions:
         return tuple(sorted({*self.held.jobs, (self.bench.nodes, self.bench.ppn)}))
 
     def handed_over(
-        self, gate: Sequence[GateResult], replayed: Tuning, unsafe: Collection[str], threshold: float
+        self, gate: Sequence[ProvenDecision], replayed: Tuning, unsafe: Collection[str], threshold: float
     ) -> Tuning:
         """``replayed``, the tuning of what is proven and gives right results, with all that goes with its files.
 
@@ -85,7 +86,7 @@ class Decisions:
         later_live = overlay.rule_sets(self.held.live(provisional=True), self._newer_live(gate, _KEPT))
         return self._with_provisional(tuning, self._without(later, unsafe), later_live)
 
-    def put_off(self, gate: Sequence[GateResult]) -> Tuning:
+    def put_off(self, gate: Sequence[ProvenDecision]) -> Tuning:
         """After a job that was ended: what was proven before stays so; what ``gate`` did not refuse is provisional."""
         newer, newer_live = self._newer(gate, _NOT_REFUSED), self._newer_live(gate, _NOT_REFUSED)
         default = {name: RuleSet.always(name, rules.basis) for name, rules in newer.items()}
@@ -96,7 +97,7 @@ class Decisions:
         return self._with_provisional(tuning, later, later_live)
 
     def summary(
-        self, newer: Mapping[str, Any], gate: Sequence[GateResult], unsafe: Collection[str], *, cut_off: bool
+        self, newer: Mapping[str, Any], gate: Sequence[ProvenDecision], unsafe: Collection[str], *, cut_off: bool
     ) -> dict[str, Any]:
         """The figures of the campaign, ``newer``, with what stays of before."""
         overlay = Overlay((), ()) if cut_off else self._overlay(gate)
@@ -116,12 +117,12 @@ class Decisions:
         """Of one algorithm for all sizes nothing else can stay, nor the other way round."""
         return {*self.fixed, *self.held.reproducible}
 
-    def _seen(self, gate: Sequence[GateResult]) -> Overlay:
+    def _seen(self, gate: Sequence[ProvenDecision]) -> Overlay:
         """After a job that was ended: nothing is settled but what is provisional."""
         seen = [result.scenario for result in gate if result.verdict in _NOT_REFUSED]
         return Overlay([result.scenario for result in gate], seen, self._whole)
 
-    def _overlay(self, gate: Sequence[GateResult]) -> Overlay:
+    def _overlay(self, gate: Sequence[ProvenDecision]) -> Overlay:
         """What the campaign looked at, and what of that it came to an end with."""
         looked_at = {scenario for choices in self.choices.values() for scenario in choices}
         measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
@@ -130,7 +131,7 @@ class Decisions:
             looked_at, (looked_at & measured) - {r.scenario for r in gate if r.verdict not in judged}, self._whole
         )
 
-    def _newer(self, gate: Sequence[GateResult], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
+    def _newer(self, gate: Sequence[ProvenDecision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
         """Rules of the campaign alone: of what has an ``accepted`` verdict, or of all where nothing is to be proven."""
         if self.gated:
             found = proven_rules(self.bench, self.spaces, self.choices, gate, accepted=accepted)
@@ -139,7 +140,7 @@ class Decisions:
             found = unproven_rules(self.bench, spaces, self.models, self.samples)
         return found | dict(self.fixed)
 
-    def _newer_live(self, gate: Sequence[GateResult], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
+    def _newer_live(self, gate: Sequence[ProvenDecision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
         if not self.gated:
             return self._newer(gate, accepted)
         basis_of = partial(live_basis, self.bench.catalogue)

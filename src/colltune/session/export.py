@@ -11,11 +11,11 @@ from colltune.bench.backends.mpich import MpichBackend
 from colltune.catalog import load
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.errors import InputError
+from colltune.core.medians import medians_of
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.space import shapes
-from colltune.distill.decide import medians_of
 from colltune.emit.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.emit.thresholds import CVARS_FILE, MODELS, fit, format_fits

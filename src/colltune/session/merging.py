@@ -13,11 +13,11 @@ from typing import Any
 
 from colltune.core.choice import Choice, parse_choice
 from colltune.core.errors import InputError
+from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.emit.live import LIVE_FILE, parse_live
-from colltune.prove.gate import Verdict
 from colltune.session.options import speedups
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST, Tuning, load_tuning

@@ -9,9 +9,10 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.learn.stakes import Stakes
 from colltune.measure.contract import Effort
-from colltune.prove.gate import THRESHOLD, GateResult, Verdict
+from colltune.prove.gate import THRESHOLD
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome, Progress
 from colltune.search.priors import PriorSources
@@ -54,7 +55,7 @@ class Listener:
     """Hears of what goes on; a command line shows it, a library user may not care."""
 
     progress: Callable[[Progress], None] = lambda _progress: None
-    proof: Callable[[Sequence[GateResult]], None] = lambda _results: None
+    proof: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     stage: Callable[[str], None] = lambda _text: None
     note: Callable[[str], None] = lambda _text: None
 
@@ -65,12 +66,12 @@ class TuneResult:
 
     tuning: Tuning
     outcome: Outcome
-    gate: Sequence[GateResult]
+    gate: Sequence[ProvenDecision]
     nothing_to_tune: Mapping[str, str]
 
 
 def summarize(
-    options: TuneOptions, outcome: Outcome, gate: Sequence[GateResult], share: Mapping[str, float]
+    options: TuneOptions, outcome: Outcome, gate: Sequence[ProvenDecision], share: Mapping[str, float]
 ) -> dict[str, Any]:
     """The figures of a campaign, for people and for the report."""
     return {
@@ -83,7 +84,7 @@ def summarize(
     } | gate_summary(gate)
 
 
-def budget_summary(plan: TimePlan, total_s: float, gate: Sequence[GateResult], rest_s: float) -> dict[str, float]:
+def budget_summary(plan: TimePlan, total_s: float, gate: Sequence[ProvenDecision], rest_s: float) -> dict[str, float]:
     """What the tuning took and what it takes at least; and which budget would do, where it was too short for all."""
     found = {"budget_s": plan.budget_s, "fixed_cost_s": plan.fixed_cost_s, "total_s": total_s}
     if any(result.verdict is Verdict.NOT_TRIED for result in gate):
@@ -91,7 +92,7 @@ def budget_summary(plan: TimePlan, total_s: float, gate: Sequence[GateResult], r
     return found
 
 
-def gate_summary(gate: Sequence[GateResult]) -> dict[str, Any]:
+def gate_summary(gate: Sequence[ProvenDecision]) -> dict[str, Any]:
     """The verdicts, and what the kept decisions bring."""
     entries = [
         {

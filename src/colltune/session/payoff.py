@@ -10,13 +10,13 @@ from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application import Profile, stakes
 from colltune.prove.application import Checked
-from colltune.prove.gate import GateResult, Verdict
 from colltune.session.options import TuneOptions, TuneResult, speedups
 from colltune.store.tuning import Tuning
 
@@ -186,7 +186,7 @@ def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     )
 
 
-def _saved(kept: Sequence[GateResult], at_stake: Stakes, speedup: Mapping[Scenario, float]) -> float:
+def _saved(kept: Sequence[ProvenDecision], at_stake: Stakes, speedup: Mapping[Scenario, float]) -> float:
     return sum(at_stake.saving_s(one.scenario, 1.0 - 1.0 / speedup[one.scenario]) for one in kept)
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from colltune.bench.workbench import Workbench, check_collectives
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.medians import broken_choices, medians_of
 from colltune.core.model import Model
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import REDUCTIONS, Scenario
@@ -19,18 +21,19 @@ from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
-from colltune.distill.decide import candidates_of, decide, judge_one_launch, medians_of, models_of, provisional
+from colltune.distill.decide import decide
 from colltune.distill.reproducible import distill_reproducible
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.forest import ForestLearner
 from colltune.mpi.job import Scheduler
-from colltune.prove.gate import GateResult, Verdict
+from colltune.prove.candidates import candidates_of, judge_one_launch, provisional
 from colltune.prove.proof import Judged, Proof, workplace
 from colltune.prove.replay import ReplaySlice, departing, make_safe, replay_slice
 from colltune.prove.time_plan import TimePlan
 from colltune.schedule.topology_files import load_topology, site_file
-from colltune.search.campaign import Campaign, Outcome, broken_choices
+from colltune.search.campaign import Campaign, Outcome
+from colltune.search.models import models_of
 from colltune.search.parallel import packer_of
 from colltune.search.reuse import begin_journal, reused
 from colltune.session.decisions import Decisions
@@ -73,7 +76,7 @@ def tune(
     with begin_journal(out / JOURNAL, workbench.environment, options.resume, listener.note) as journal:
         outcome, models, share, plan = _measure(workbench, options, spaces, journal, listener, stop, began_s)
     decisions = _decided(workbench, options, spaces, models, outcome, held, listener)
-    gate: Sequence[GateResult] = []
+    gate: Sequence[ProvenDecision] = []
     rest_s = 0.0
     if options.gate:
         judged = _gate(_proof(decisions, options, out, plan, listener, stop), decisions)
@@ -174,7 +177,7 @@ def _gate(proof: Proof, decisions: Decisions) -> Judged:
 
 
 def _replayed(
-    decisions: Decisions, gate: Sequence[GateResult], out: Path, listener: Listener, stop: StopRequest
+    decisions: Decisions, gate: Sequence[ProvenDecision], out: Path, listener: Listener, stop: StopRequest
 ) -> tuple[Tuning, set[str]] | None:
     """The tuning of what is proven, without the collectives that give a wrong result under it, and these.
 
@@ -197,7 +200,7 @@ def _replayed(
     return tuning, before - departing(tuning.rule_sets)
 
 
-def _after_replay(gate: Sequence[GateResult], unsafe: Collection[str]) -> list[GateResult]:
+def _after_replay(gate: Sequence[ProvenDecision], unsafe: Collection[str]) -> list[ProvenDecision]:
     """``gate`` with what the replay took out refused."""
     return [
         replace(result, verdict=Verdict.REFUSED, reason="the replay gave a wrong result under its file")

@@ -15,22 +15,25 @@ from colltune.bench.simulated import Simulation
 from colltune.bench.workbench import check_collectives
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.medians import medians_of
 from colltune.core.model import Model
+from colltune.core.proven import ProvenDecision
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.topology import Top
-from colltune.distill.decide import candidates_of, decide, medians_of, models_of, proven_rules, unproven_rules
+from colltune.distill.decide import decide, unproven_rules
 from colltune.emit.simulated import SimulatedEmitter
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
 from colltune.measure.smpi import STEADY, SmpiSource
+from colltune.prove.candidates import candidates_of, proven_rules
 from colltune.prove.fresh_launches import Confirmation
-from colltune.prove.gate import GateResult
 from colltune.schedule.contract import Packer
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.topology_files import load_topology
 from colltune.search.campaign import Campaign, Outcome
+from colltune.search.models import models_of
 from colltune.session.options import Listener, TuneOptions, TuneResult, summarize
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
@@ -86,7 +89,7 @@ def tune_simulated(
         name: decide(models[name], spaces[name], outcome.samples, simulation.baseline, options.threshold)
         for name in spaces
     }
-    gate: list[GateResult] = []
+    gate: list[ProvenDecision] = []
     if options.gate:
         gate = _prove(simulation, options, decided, outcome, out, listener, clock, stop)
         rule_sets = proven_rules(simulation, spaces, decided, gate)
@@ -157,7 +160,7 @@ def _prove(
     listener: Listener,
     clock: _Clock,
     stop: StopRequest,
-) -> list[GateResult]:
+) -> list[ProvenDecision]:
     """The gate on fresh launches, whose noise is drawn anew."""
     candidates = candidates_of(simulation, decided, medians_of(outcome.samples))
     if not candidates:

@@ -1,0 +1,78 @@
+"""What was decided about departing from the default, and on what evidence: ratios of paired comparisons.
+
+Bounds are order statistics of the ratios, so they hold whatever their distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import comb
+from statistics import median
+
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
+
+CONFIDENCE = 0.995  # of one look
+
+
+class Verdict(StrEnum):
+    KEPT = "kept"
+    PROVISIONAL = "provisional"  # faster, and not proven: the job was ended before it could be
+    REFUSED = "refused"
+    OPEN = "open"  # more groups are needed to tell
+    NOT_TRIED = "not tried"  # the budget ended before there were enough groups to tell
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenDecision:
+    """What the gate found for one scenario. ``ratios``: default over candidate, one per group."""
+
+    scenario: Scenario
+    choice: Choice
+    verdict: Verdict
+    ratios: tuple[float, ...]
+    reason: str
+
+    @property
+    def speedup(self) -> float:
+        return median(self.ratios) if self.ratios else 1.0
+
+    @property
+    def low(self) -> float:
+        return lower_bound(self.ratios)
+
+    @property
+    def high(self) -> float:
+        return upper_bound(self.ratios)
+
+
+def order_statistic(count: int, confidence: float) -> int:
+    """Index of the order statistic that bounds the median of ``count`` values on one side; -1: too few values."""
+    below = 0
+    for index in range(count):
+        below += comb(count, index)
+        if below / 2**count > 1.0 - confidence:
+            return index - 1
+    return -1
+
+
+def fewest_groups(confidence: float = CONFIDENCE) -> int:
+    """Groups below which nothing can be said with ``confidence``: 8 for 0.995."""
+    count = 1
+    while order_statistic(count, confidence) < 0:
+        count += 1
+    return count
+
+
+def lower_bound(ratios: Sequence[float], confidence: float = CONFIDENCE) -> float:
+    """One-sided lower bound of the median ratio; 0.0 where there are too few ratios to give one."""
+    index = order_statistic(len(ratios), confidence)
+    return sorted(ratios)[index] if index >= 0 else 0.0
+
+
+def upper_bound(ratios: Sequence[float], confidence: float = CONFIDENCE) -> float:
+    """One-sided upper bound of the median ratio; infinity where there are too few ratios to give one."""
+    index = order_statistic(len(ratios), confidence)
+    return sorted(ratios, reverse=True)[index] if index >= 0 else float("inf")

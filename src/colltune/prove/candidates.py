@@ -1,0 +1,93 @@
+"""Candidates for the acceptance test, and the rules that follow from its decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Space
+from colltune.distill.decide import Baseline, Bench
+from colltune.distill.rules import distill_proven
+from colltune.prove.gate import judge
+
+# Where the job is ended from outside there is no time for fresh launches. What was seen in the one launch there was has
+# to be clearer then.
+_ONE_LAUNCH_THRESHOLD = 1.10
+
+
+def candidates_of(
+    workbench: Bench,
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    medians: Mapping[tuple[Scenario, Choice], float],
+) -> dict[Scenario, Choice]:
+    """The decisions that depart from the default, the most promising first."""
+
+    def gain(scenario: Scenario, choice: Choice) -> float:
+        """Of the whole job before its parts, and by the ratio that was measured."""
+        default, chosen = medians.get((scenario, workbench.baseline(scenario))), medians.get((scenario, choice))
+        ratio = default / chosen if default and chosen else 1.0
+        return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
+
+    found = [(s, c) for choices in decided.values() for s, c in choices.items() if c != DEFAULT]
+    return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))
+
+
+def judge_one_launch(
+    scenario: Scenario, choice: Choice, samples: Sequence[Sample], baseline: Baseline, threshold: float
+) -> ProvenDecision:
+    """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups. No proof."""
+    groups = fewest_groups()
+    found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
+    pair = [found[one].times_s for one in (baseline(scenario), choice) if one in found]
+    ratios: list[float] = []
+    if len(pair) == 2 and min(map(len, pair)) >= groups:
+        parts = [
+            [times[i * len(times) // groups : (i + 1) * len(times) // groups] for i in range(groups)] for times in pair
+        ]
+        ratios = [median(default) / median(chosen) for default, chosen in zip(*parts, strict=True)]
+    least = max(threshold, _ONE_LAUNCH_THRESHOLD)
+    faster = judge(scenario, choice, ratios, groups, least).verdict is Verdict.KEPT
+    verdict = Verdict.PROVISIONAL if faster else Verdict.REFUSED
+    told = f"{'' if faster else 'not '}{least:.2f} times as fast in each part of its one launch"
+    return ProvenDecision(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")
+
+
+def provisional(gate: Sequence[ProvenDecision], missing: str) -> list[ProvenDecision]:
+    """``gate`` where the job was ended before its last stages: what was kept is not proven. ``missing``: why."""
+    return [
+        replace(result, verdict=Verdict.PROVISIONAL, reason=f"{result.reason}; {missing}: the job was ended")
+        if result.verdict is Verdict.KEPT
+        else result
+        for result in gate
+    ]
+
+
+def proven_rules(
+    workbench: Bench,
+    spaces: Mapping[str, Space],
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    gate: Sequence[ProvenDecision],
+    basis_of: Callable[[str], SizeBasis] | None = None,
+    accepted: Collection[Verdict] = frozenset({Verdict.KEPT}),
+) -> dict[str, RuleSet]:
+    """The rules that make the choices with an ``accepted`` verdict.
+
+    ``basis_of``: what they compare; None is what the library's file does.
+    """
+    basis_of = basis_of or (lambda name: workbench.catalogue.collective(name).basis)
+    kept = {result.scenario for result in gate if result.verdict in accepted}
+    return {
+        name: distill_proven(
+            {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},
+            spaces[name],
+            basis_of(name),
+        )
+        for name, choices in decided.items()
+    }
