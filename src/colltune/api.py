@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.collective_names import parse_collectives
@@ -29,6 +29,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
 from colltune.core.units import format_count, parse_duration, parse_size
 from colltune.machine.compile import cache_directory
+from colltune.session.arguments import MachineArguments, PathLike, machine_options
 from colltune.session.explain import explain_call, load_findings, scenario_of
 from colltune.session.export import export
 from colltune.store.lock import locked
@@ -37,7 +38,11 @@ from colltune.store.tuning import Tuning, load_tuning, write_files
 if TYPE_CHECKING:
     import pandas
 
+    from colltune.prove.conformance import ConformanceResult
+    from colltune.report.diff import TuningDifference
+    from colltune.session.drift import DriftReport
     from colltune.session.options import Listener
+    from colltune.session.verify import Verification
 
 
 @dataclass(frozen=True)
@@ -163,14 +168,14 @@ class Tuned:
         ]
         return _frame(rows)
 
-    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
+    def report(self, path: PathLike | None = None) -> Path:
         """Writes the HTML page, by default into the directory, and returns where it is."""
         from colltune.report.html import PAGE, write_page
 
         where = Path(path) if path is not None else self.directory / PAGE
         return write_page(load_findings(self.directory), where, cache_directory(os.environ))
 
-    def to(self, library: str, out: str | os.PathLike[str] | None = None) -> list[Path]:
+    def to(self, library: str, out: PathLike | None = None) -> list[Path]:
         """Writes the tuning in another format, and returns the files.
 
         ``library``: openmpi, mpich, intelmpi, mvapich or cvars (thresholds of MPICH 3 and Cray MPICH). Raises
@@ -180,6 +185,55 @@ class Tuned:
         directory = Path(out) if out is not None else self.directory / "export" / library
         write_files(directory, exported.files)
         return [directory / name for name in exported.files]
+
+    def verify(
+        self,
+        *,
+        launches: int = 8,
+        osu: PathLike | None = None,
+        convention: str = "slowest-rank",
+        seed: int = 1,
+        via: str = "file",
+        note: Callable[[str], None] = lambda _text: None,
+        **machine: Unpack[MachineArguments],
+    ) -> Verification:
+        """Compares the library's default with the files, also at sizes that were not tuned, as `colltune verify` does.
+
+        Starts ``launches`` launches with the files and as many without. ``osu`` is the directory of a build of the OSU
+        benchmarks that measure in place of colltune. ``slower`` of what is returned lists the points that lose.
+        """
+        from colltune.session.verify import verify
+
+        return verify(
+            self.directory,
+            machine_options(machine),
+            launches=launches,
+            osu=None if osu is None else Path(osu),
+            convention=convention,
+            seed=seed,
+            via=via,
+            note=note,
+        )
+
+    def check(
+        self, *, short: bool = False, via: str = "file", **machine: Unpack[MachineArguments]
+    ) -> ConformanceResult:
+        """Runs every collective in every form under the files, and compares each result, as `colltune check` does."""
+        from colltune.session.check import check
+
+        return check(self.directory, machine_options(machine), short=short, via=via)
+
+    def drift(self, *, budget: str | float = "100s", seed: int = 1, **machine: Unpack[MachineArguments]) -> DriftReport:
+        """Measures the rules again beside the default, as `colltune drift` does; ``lost`` names what pays no longer."""
+        from colltune.session.drift import drift
+
+        return drift(self.directory, machine_options(machine), budget_s=parse_duration(budget), seed=seed)
+
+    def diff(self, other: Tuned | PathLike) -> TuningDifference:
+        """Where another tuning decides differently, as `colltune diff` does."""
+        from colltune.session.diff import diff
+
+        return diff(self.directory, other.directory if isinstance(other, Tuned) else Path(other))
 
     def run(self, command: Sequence[str]) -> int:
         """Runs ``command`` with the tuning in force, and returns its exit code.
@@ -195,7 +249,7 @@ class Tuned:
         return subprocess.run(arguments, env={**os.environ, **variables}, check=False).returncode
 
 
-def load(directory: str | os.PathLike[str], *, provisional: bool = False) -> Tuned:
+def load(directory: PathLike, *, provisional: bool = False) -> Tuned:
     """The tuning that `tune` left in ``directory``. Raises InputError where there is none.
 
     ``provisional``: also put in force what a job that was ended left unproven; else it is left out.
@@ -207,7 +261,7 @@ def load(directory: str | os.PathLike[str], *, provisional: bool = False) -> Tun
 
 def tune(
     collectives: str | Sequence[str],
-    out: str | os.PathLike[str] = "tuned",
+    out: PathLike = "tuned",
     *,
     budget: str | float = "5m",
     min_size: str | int = "1",
@@ -215,7 +269,7 @@ def tune(
     resume: bool = False,
     seed: int = 1,
     mpiexec: str | None = None,
-    hostfile: str | os.PathLike[str] | None = None,
+    hostfile: PathLike | None = None,
     nodes: int | None = None,
     ppn: int | None = None,
     thread_level: str = "single",

@@ -258,7 +258,7 @@ def test_the_manifest_tells_how_each_decision_was_come_by(tuned: Path) -> None:
         assert decision["verdict"] == "refused" or min(decision["ratios"]) > 0
 
 
-def test_the_python_interface_tunes_as_the_command_does(mpi: Installation, tmp_path: Path) -> None:
+def test_the_python_interface_tunes_and_looks_again_as_the_commands_do(mpi: Installation, tmp_path: Path) -> None:
     stages: list[str] = []
     tuned = colltune_api.tune(
         ["alltoall"],
@@ -275,3 +275,12 @@ def test_the_python_interface_tunes_as_the_command_does(mpi: Installation, tmp_p
     assert tuned.choose("alltoall", "32") == load_tuning(tmp_path / "tuned").rule_sets["alltoall"].evaluate(
         Scenario("alltoall", 1, 2, 32)
     )
+    assert tuned.check(short=True).passed
+    verified = tuned.verify(launches=2)
+    assert {one.scenario.collective for one in verified.comparisons} == {"alltoall"}
+    assert sum(verified.counts.values()) == len(verified.comparisons)
+    report = tuned.drift(budget=20)
+    assert set(report.found.verdicts) <= {"alltoall"}
+    assert (report.here.mpi_build, report.same_place) == (mpi.build, True)
+    assert not report.lost
+    assert tuned.diff(tmp_path / "tuned").same

@@ -72,6 +72,29 @@ def test_a_format_that_needs_another_librarys_times_is_refused(tuned: colltune.T
     assert written.read_bytes() == b"{}"
 
 
+def test_two_tunings_are_compared_by_their_directories(tuned: colltune.Tuned, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    save_tuning(other, Tuning(HERE, {"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE)}, {}, {}))
+    found = tuned.diff(other)
+    assert not found.same
+    (difference,) = found.decisions
+    assert (difference.one, difference.other) == (RING, DEFAULT)
+    assert tuned.diff(colltune.load(other)) == found
+    assert tuned.diff(tuned).same
+
+
+def test_a_look_at_a_tuning_says_what_is_wrong_with_its_arguments(tuned: colltune.Tuned) -> None:
+    for look in (tuned.verify, tuned.check, tuned.drift):
+        with pytest.raises(InputError, match="/nowhere/mpiexec"):
+            look(mpiexec="/nowhere/mpiexec")
+    with pytest.raises(InputError, match="no convention 'mine'"):
+        tuned.verify(convention="mine")
+    with pytest.raises(InputError, match="Give 2 or more"):
+        tuned.verify(launches=1)
+    with pytest.raises(InputError, match="soon"):
+        tuned.drift(budget="soon")
+
+
 def test_one_collective_and_numbers_are_taken_and_a_slip_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean bcast"):
         colltune.tune("bcats", tmp_path)

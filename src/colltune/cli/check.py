@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -23,14 +22,11 @@ def check(
 
     The exit code is 1 if a case fails. More ranks than cores are fine here: --ppn 8 checks up to 8 ranks.
     """
-    from colltune.bench.workbench import MachineOptions, open_tuned_workbench
-    from colltune.deploy.live import in_force_via
-    from colltune.prove.replay import replay
-    from colltune.store.tuning import load_deployable
+    from colltune.session.arguments import machine_options
+    from colltune.session.check import check as run_check
 
-    tuning = in_force_via(load_deployable(tuned), via, os.environ)
-    bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)
-    result = replay(bench, tuning.rule_sets, tuning.variables_at(tuned), short=short)
+    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
+    result = run_check(tuned, machine, short=short, via=via)
     typer.echo(result.message)
     for failure in result.failures:
         typer.echo(f"  {failure}")

@@ -16,19 +16,10 @@ def diff(
 ) -> None:
     """Say where the decisions of two tunings differ. Exit code 0: nowhere, 1: somewhere, 2: one cannot be read."""
     from colltune.cli.console import make_console
-    from colltune.report.diff import (
-        TuningDifference,
-        compare_decisions,
-        compare_environments,
-        decisions_table,
-        environments_table,
-    )
-    from colltune.store.tuning import load_tuning
+    from colltune.report.diff import decisions_table, environments_table
+    from colltune.session.diff import diff as run_diff
 
-    one, two = load_tuning(tuned), load_tuning(other)
-    names = (str(tuned), str(other))
-    environments = compare_environments(one.environment, two.environment)
-    found = TuningDifference(environments, *compare_decisions(one.rule_sets, two.rule_sets))
+    found, names = run_diff(tuned, other), (str(tuned), str(other))
     console = make_console()
     if found.environments:
         console.print(environments_table(found.environments, names))

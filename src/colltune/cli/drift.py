@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,42 +30,27 @@ def drift(
     pays, or so many say that it does not that chance is no explanation. All else that is shown informs.
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
-    from dataclasses import fields
-
-    from colltune.bench.workbench import MachineOptions, open_workbench
     from colltune.cli.console import make_console
-    from colltune.core.errors import InputError
-    from colltune.core.sample import Environment
     from colltune.core.units import parse_duration
     from colltune.report.tables import drift_table
-    from colltune.search.reuse import drift as look_again
-    from colltune.store.tuning import load_deployable
+    from colltune.session.arguments import machine_options
+    from colltune.session.drift import drift as run_drift
 
-    budget_s = parse_duration(budget)
-    tuning = load_deployable(tuned)
-    there = tuning.environment
-    machine = MachineOptions(
-        mpiexec or there.facts.get("mpiexec"), hostfile, nodes or there.nodes, ppn or there.ppn, there.thread_level
-    )
-    bench = open_workbench(machine, os.environ)
-    here = bench.environment
-    if here.mpi != there.mpi:
-        raise InputError(f"{tuned} was tuned for {there.mpi}, and here is {here.mpi}", "Give the other's --mpiexec")
     console = make_console()
-    for one in fields(Environment):
-        then, now = getattr(there, one.name), getattr(here, one.name)
-        if one.compare and then != now:
-            console.print(f"{one.name} was {str(then)[:40]} and is {str(now)[:40]}", markup=False)
-    found = look_again(bench, tuning, tuned, budget_s, seed)
-    console.print(drift_table(_rows(found)))
-    for text in _sentences(found):
-        console.print(text, markup=False)
-    lost = [name for name, why in found.verdicts.items() if why]
-    if lost:
-        same = (here.mpi_build, here.machine) == (there.mpi_build, there.machine)
-        place = tuned if same else tuned.with_name(f"{tuned.name}-{here.mpi}-{here.mpi_version}")
-        console.print(f"Tune again: {colltune_command('tune', *lost, '--out', place)}", markup=False)
-    raise typer.Exit(1 if lost else 0)
+
+    def say(lines: Iterable[str]) -> None:
+        for text in lines:
+            console.print(text, markup=False)
+
+    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
+    report = run_drift(tuned, machine, budget_s=parse_duration(budget), seed=seed, begun=say)
+    console.print(drift_table(_rows(report.found)))
+    say(_sentences(report.found))
+    if report.lost:
+        here = report.here
+        place = tuned if report.same_place else tuned.with_name(f"{tuned.name}-{here.mpi}-{here.mpi_version}")
+        say([f"Tune again: {colltune_command('tune', *report.lost, '--out', place)}"])
+    raise typer.Exit(1 if report.lost else 0)
 
 
 def _rows(found: Drift) -> Iterator[Rechecked]:

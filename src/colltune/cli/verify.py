@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,43 +38,27 @@ def verify(
     ppn: Ppn = None,
 ) -> None:
     """Compare the default with the tuned file, also at sizes that were not tuned. Exit code 1 if any is slower."""
-    from colltune.bench.workbench import MachineOptions, open_tuned_workbench
     from colltune.cli.console import make_console
-    from colltune.core.errors import InputError
-    from colltune.deploy.live import in_force_via
-    from colltune.measure.contract import Convention
-    from colltune.measure.osu import OsuBenchmarks
-    from colltune.prove.default_against_tuned import EFFORT, scenarios_to_verify
-    from colltune.prove.default_against_tuned import verify as run_verify
-    from colltune.prove.verdict import Verdict
     from colltune.report.tables import comparisons_table
-    from colltune.store.history import tuned_sizes
-    from colltune.store.tuning import load_deployable
+    from colltune.session.arguments import machine_options
+    from colltune.session.verify import verify as run_verify
 
-    if convention not in list(Convention):
-        raise InputError(f"there is no convention {convention!r}", f"Use {' or '.join(Convention)}")
-    tuning = in_force_via(load_deployable(tuned), via, os.environ)
-    bench = open_tuned_workbench(MachineOptions(mpiexec, hostfile, nodes, ppn), tuning.environment, os.environ)
-    programs = None if osu is None else OsuBenchmarks.find(osu, list(tuning.rule_sets))
-    scenarios = scenarios_to_verify(tuning, tuned_sizes(tuned), bench)
     console = make_console()
-    comparisons = run_verify(
-        bench,
-        tuning,
+    found = run_verify(
         tuned,
-        scenarios,
-        launches,
-        seed,
-        osu=programs,
-        effort=replace(EFFORT, convention=Convention(convention)),
+        machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}),
+        launches=launches,
+        osu=osu,
+        convention=convention,
+        seed=seed,
+        via=via,
         note=lambda note: console.print(note),
     )
-    console.print(comparisons_table(comparisons))
-    for line in _summary(comparisons, launches):
+    console.print(comparisons_table(found.comparisons))
+    for line in _summary(found.comparisons, launches):
         console.print(line)
-    counts = {verdict: sum(1 for c in comparisons if c.verdict is verdict) for verdict in Verdict}
-    console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")
-    raise typer.Exit(1 if counts[Verdict.SLOWER] else 0)
+    console.print(", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + ".")
+    raise typer.Exit(1 if found.slower else 0)
 
 
 def _summary(comparisons: Sequence[Comparison], launches: int) -> Iterator[str]:

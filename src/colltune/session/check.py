@@ -1,0 +1,22 @@
+"""The conformance replay of a tuning on the real MPI. What `colltune check` does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from colltune.bench.workbench import MachineOptions, open_tuned_workbench
+from colltune.deploy.live import in_force_via
+from colltune.prove.conformance import ConformanceResult
+from colltune.prove.replay import replay
+from colltune.store.tuning import load_deployable
+
+
+def check(directory: Path, machine: MachineOptions, *, short: bool = False, via: str = "file") -> ConformanceResult:
+    """Runs every collective in every form under the tuning, and compares each result byte for byte.
+
+    ``short``: one case of each kind. Raises ColltuneError.
+    """
+    tuning = in_force_via(load_deployable(directory), via, os.environ)
+    bench = open_tuned_workbench(machine, tuning.environment, os.environ)
+    return replay(bench, tuning.rule_sets, tuning.variables_at(directory), short=short)

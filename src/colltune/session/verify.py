@@ -1,0 +1,74 @@
+"""Compares the library's default with a tuning, also at sizes that were not tuned. What `colltune verify` does."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.bench.workbench import MachineOptions, open_tuned_workbench
+from colltune.core.errors import InputError
+from colltune.deploy.live import in_force_via
+from colltune.measure.contract import Convention
+from colltune.measure.osu import OsuBenchmarks
+from colltune.prove.default_against_tuned import EFFORT, scenarios_to_verify
+from colltune.prove.default_against_tuned import verify as compare_launches
+from colltune.prove.verdict import Comparison, Verdict
+from colltune.store.history import tuned_sizes
+from colltune.store.tuning import load_deployable
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The points that were compared, by ``launches`` launches with the files and as many without."""
+
+    comparisons: Sequence[Comparison]
+    launches: int
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many points are faster, the same, and slower."""
+        found = Counter(one.verdict for one in self.comparisons)
+        return {verdict: found[verdict] for verdict in Verdict}
+
+    @property
+    def slower(self) -> list[Comparison]:
+        """The points at which the tuning surely loses."""
+        return [one for one in self.comparisons if one.verdict is Verdict.SLOWER]
+
+
+def verify(
+    directory: Path,
+    machine: MachineOptions,
+    *,
+    launches: int = 8,
+    osu: Path | None = None,
+    convention: str = Convention.SLOWEST_RANK,
+    seed: int = 1,
+    via: str = "file",
+    note: Callable[[str], None] = lambda _text: None,
+) -> Verification:
+    """Measures every collective of the tuning with its files and without, in launches of their own.
+
+    ``osu``: the directory of an OSU build that measures in place of colltune. Raises ColltuneError.
+    """
+    if launches < 2:
+        raise InputError(f"{launches} launch of each kind says nothing of how launches differ", "Give 2 or more")
+    if convention not in list(Convention):
+        raise InputError(f"there is no convention {convention!r}", f"Use {' or '.join(Convention)}")
+    tuning = in_force_via(load_deployable(directory), via, os.environ)
+    bench = open_tuned_workbench(machine, tuning.environment, os.environ)
+    comparisons = compare_launches(
+        bench,
+        tuning,
+        directory,
+        scenarios_to_verify(tuning, tuned_sizes(directory), bench),
+        launches,
+        seed,
+        osu=None if osu is None else OsuBenchmarks.find(osu, list(tuning.rule_sets)),
+        effort=replace(EFFORT, convention=Convention(convention)),
+        note=note,
+    )
+    return Verification(comparisons, launches)
