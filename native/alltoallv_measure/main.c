@@ -127,13 +127,15 @@ static int ct__time(const ct__request *r, ct__buffers *b, double *times)
 static int ct__time_set_up(long id, int rank)
 {
     MPI_Comm comm;
+    ct_state *state;
     ct_team *team;
     int64_t mine[2] = {0}, agreed[2];
     double took_s, longest_s;
     CT_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     CT_TRY(MPI_Barrier(comm));
     double began_s = MPI_Wtime();
-    CT_TRY(ct_state_team(comm, &team));
+    CT_TRY(ct_state_need(comm, &state));
+    CT_TRY(ct_state_team(state, &team));
     CT_TRY(MPI_Allreduce(mine, agreed, 2, MPI_INT64_T, MPI_MAX, team->comm));
     took_s = MPI_Wtime() - began_s;
     CT_TRY(MPI_Reduce(&took_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD));
