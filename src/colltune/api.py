@@ -305,5 +305,5 @@ def _frame(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:
     try:
         import pandas
     except ImportError as error:
-        raise InputError("frames need pandas", "Run pip install 'colltune[evaluate]'") from error
+        raise InputError("frames need pandas", "Run pip install pandas") from error
     return pandas.DataFrame(rows)

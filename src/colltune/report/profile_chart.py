@@ -18,7 +18,7 @@ def draw_profile(bars: Sequence[tuple[str, float, float]], whole_s: float, path:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError("a plot needs matplotlib", "Run pip install 'colltune[evaluate]'") from error
+        raise InputError("a plot needs matplotlib", "Run pip install matplotlib") from error
     shown = list(bars)[:_MOST_BARS][::-1]
     figure = Figure(figsize=(8.0, 1.2 + 0.32 * len(shown)), layout="constrained")
     axes = figure.add_subplot()

@@ -128,7 +128,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise InputError("matplotlib is not installed", "Install colltune[evaluate], or give --plots none") from error
+        raise InputError("matplotlib is not installed", "Run pip install matplotlib, or give --plots none") from error
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

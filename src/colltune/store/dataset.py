@@ -62,7 +62,7 @@ def read_table(path: Path) -> pandas.DataFrame:
     try:
         import pandas
     except ImportError as error:
-        raise InputError("reading tables needs pandas", "Install colltune[evaluate]") from error
+        raise InputError("reading tables needs pandas", "Run pip install pandas pyarrow") from error
     if not path.is_file():
         raise InputError(f"there is no file {path}", "Give a CSV, CSV.GZ or Parquet file of measurements")
     try:

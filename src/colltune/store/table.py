@@ -150,5 +150,5 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise InputError("Parquet needs pyarrow", "Install colltune[evaluate], or write a .csv.gz") from error
+        raise InputError("Parquet needs pyarrow", "Run pip install pyarrow, or write a .csv.gz") from error
     return pyarrow, parquet

@@ -24,7 +24,7 @@ def open_backend(installation: Installation) -> Backend:
             raise InputError(
                 f"{installation.mpiexec} is {installation.library} {installation.version}; "
                 "colltune tunes MPICH and Open MPI",
-                "Give the mpiexec of one of these by --mpiexec, or run pip install 'colltune[mpich]'",
+                "Give the mpiexec of one of these by --mpiexec, or run pip install mpich",
             )
 
 

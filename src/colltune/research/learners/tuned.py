@@ -1,7 +1,7 @@
 """FACT with its optional last step: the hyperparameters of the models are tuned once the data are collected (IV.C).
 
 Optuna searches, as DeepHyper did for the authors; the aim is theirs, a small average slowdown, here on measured
-scenarios that the models were not given. Needs ``pip install 'colltune[evaluate]'``.
+scenarios that the models were not given. Needs Optuna.
 """
 
 from __future__ import annotations
@@ -118,8 +118,6 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise InputError(
-            "Optuna is not installed", "Run pip install 'colltune[evaluate]', or use fact without tuning"
-        ) from error
+        raise InputError("Optuna is not installed", "Run pip install optuna, or use fact without tuning") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

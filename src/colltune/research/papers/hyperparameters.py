@@ -134,7 +134,7 @@ def tune(grid: Grid, samples: Sequence[Sample], seed: int) -> list[Trial]:
     try:
         import optuna
     except ImportError as error:
-        raise InputError("tuning hyperparameters needs optuna", "Install colltune[evaluate]") from error
+        raise InputError("tuning hyperparameters needs optuna", "Run pip install optuna") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     trials: list[Trial] = []
 
