@@ -95,13 +95,12 @@ def test_only_wrong_results_leave_nothing_to_learn_from():
     assert not history.has_times
 
 
-def test_a_choice_that_ended_the_job_twice_is_given_up():
+def test_a_choice_that_ended_the_job_is_given_up_everywhere_but_never_the_default():
     space = small_space()
     history = History(space)
-    history.tell([Sample(space.scenarios[0], RING, Status.HUNG)])
-    assert RING in history.candidates(space.scenarios[1])
-    history.tell([Sample(space.scenarios[1], RING, Status.CRASHED)])
+    history.tell([Sample(space.scenarios[0], RING, Status.HUNG), Sample(space.scenarios[0], DEFAULT, Status.CRASHED)])
     assert all(RING not in history.candidates(scenario) for scenario in space.scenarios)
+    assert [DEFAULT in history.candidates(scenario) for scenario in space.scenarios[:2]] == [False, True]
 
 
 def test_repeated_measurements_of_a_pair_count_by_their_median():

@@ -14,14 +14,28 @@ from colltune.core.scenario import Scenario
 _BROKEN = frozenset({Status.WRONG, Status.CRASHED, Status.HUNG})
 
 
+def pair_median(samples: Sequence[Sample]) -> float:
+    """Seconds of one choice in one scenario: the median over launches of the median of each launch's repetitions.
+
+    So the repetitions of a launch count alike, however many looks they were taken in, and so do launches. Raises
+    ValueError where no sample has a time.
+    """
+    if len(samples) == 1:
+        return samples[0].time_s
+    launches: defaultdict[int, list[float]] = defaultdict(list)
+    for sample in samples:
+        launches[sample.launch] += sample.times_s
+    return median(median(times_s) for times_s in launches.values() if times_s)
+
+
 def medians_of(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float]:
-    """Median time by pair in seconds, over all its samples; pairs of which a sample failed are left out."""
+    """Median time by pair in seconds, over all its samples; choices that are not trusted are left out."""
     broken = broken_choices(samples)
-    times: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
+    found: defaultdict[tuple[Scenario, Choice], list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.status is Status.OK and (sample.scenario.collective, sample.choice) not in broken:
-            times[sample.scenario, sample.choice].append(sample.time_s)
-    return {pair: median(values) for pair, values in times.items()}
+            found[sample.scenario, sample.choice].append(sample)
+    return {pair: pair_median(some) for pair, some in found.items()}
 
 
 def broken_choices(samples: Sequence[Sample]) -> set[tuple[str, Choice]]:
@@ -29,4 +43,9 @@ def broken_choices(samples: Sequence[Sample]) -> set[tuple[str, Choice]]:
 
     The default is never among them: it is what an application runs in any case, and a node that dies is not its fault.
     """
-    return {(s.scenario.collective, s.choice) for s in samples if s.status in _BROKEN and s.choice != DEFAULT}
+    return {(s.scenario.collective, s.choice) for s in samples if breaks(s.choice, s.status)}
+
+
+def breaks(choice: Choice, status: Status) -> bool:
+    """Whether ``choice`` is trusted nowhere any more once a sample of it ended so."""
+    return status in _BROKEN and choice != DEFAULT

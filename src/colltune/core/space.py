@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import REDUCTIONS, Scenario
-
-# What a gain on counts of nodes or ranks per node counts that few applications form.
-UNUSUAL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +100,16 @@ def is_usual(scenario: Scenario, nodes: int, ppn: int) -> bool:
     return all(
         count == own or count & (count - 1) == 0 for count, own in ((scenario.nodes, nodes), (scenario.ppn, ppn))
     )
+
+
+# What a gain on counts of nodes or ranks per node counts that few applications form.
+_UNUSUAL = 0.5
+
+
+def weight_of(scenario: Scenario, nodes: int, ppn: int) -> float:
+    """What a gain in ``scenario`` counts in a job of ``nodes`` x ``ppn``: that of the whole job is 1."""
+    part = math.sqrt(scenario.ranks / (nodes * ppn))
+    return part if is_usual(scenario, nodes, ppn) else _UNUSUAL * part
 
 
 def middle_sizes(size_bytes: int, collective: str) -> tuple[int, int]:

@@ -6,19 +6,14 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import log
-from statistics import median
 
 from colltune.core.choice import Choice
+from colltune.core.medians import breaks, pair_median
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 
 Pair = tuple[Scenario, Choice]
-
-# A choice that ended the job at two scenarios is given up everywhere: each costs a relaunch.
-_FATAL_SCENARIOS = 2
-_FATAL = frozenset({Status.CRASHED, Status.HUNG})
-
 
 _Order = tuple[int, int, int, str, str]
 
@@ -29,22 +24,11 @@ def _order(pair: Pair) -> _Order:
     return scenario.nodes, scenario.ppn, scenario.size_bytes, choice.algorithm, str(choice.parameters)
 
 
-def _median_over_launches(samples: Sequence[Sample]) -> float:
-    """The repetitions of one launch count alike, however many looks they were taken in; and so do launches."""
-    if len(samples) == 1:
-        return samples[0].time_s
-    launches: defaultdict[int, list[float]] = defaultdict(list)
-    for sample in samples:
-        launches[sample.launch] += sample.times_s
-    return median(median(times_s) for times_s in launches.values())
-
-
 class History:
     """The samples of one collective as a set: neither their order nor a repetition matters.
 
-    Failures never get a time. They exclude choices: an inapplicable, crashed or hung choice at its scenario; a choice
-    that crashed or hung at two scenarios everywhere; an algorithm with a wrong result everywhere, whatever its
-    parameters.
+    Failures never get a time. They exclude choices: one that failed in any way at its scenario, and one that is not
+    trusted any more (`core.medians.breaks`) everywhere.
     """
 
     def __init__(self, space: Space) -> None:
@@ -52,8 +36,7 @@ class History:
         self._samples: set[Sample] = set()
         self._times: defaultdict[Pair, list[Sample]] = defaultdict(list)
         self._failed: defaultdict[Pair, set[Status]] = defaultdict(set)
-        self._wrong: set[str] = set()
-        self._fatal: defaultdict[Choice, set[Scenario]] = defaultdict(set)
+        self._broken: set[Choice] = set()
         self._pending: set[Pair] = set()
         self._medians: dict[Pair, float] = {}  # of every pair with a time, excluded or not
         self._sorted: list[tuple[_Order, Pair]] = []  # the keys of _medians, in order
@@ -85,25 +68,19 @@ class History:
         if pair not in self._times:
             insort(self._sorted, (_order(pair), pair))
         self._times[pair].append(sample)
-        self._medians[pair] = _median_over_launches(self._times[pair])
+        self._medians[pair] = pair_median(self._times[pair])
 
     def _note_failure(self, pair: Pair, status: Status) -> None:
         self._failed[pair].add(status)
-        if status is Status.WRONG:
-            self._wrong.add(pair[1].algorithm)
-        if status in _FATAL:
-            self._fatal[pair[1]].add(pair[0])
+        if breaks(pair[1], status):
+            self._broken.add(pair[1])
 
     def tell_pending(self, point: Point) -> None:
         self._pending |= {(point.scenario, choice) for choice in point.choices}
 
     def excluded(self, scenario: Scenario, choice: Choice) -> bool:
         """Whether ``choice`` failed in a way that rules it out at ``scenario``."""
-        return bool(self._failed) and (
-            (scenario, choice) in self._failed
-            or choice.algorithm in self._wrong
-            or len(self._fatal.get(choice, ())) >= _FATAL_SCENARIOS
-        )
+        return bool(self._failed) and ((scenario, choice) in self._failed or choice in self._broken)
 
     def candidates(self, scenario: Scenario) -> tuple[Choice, ...]:
         """The legal choices that no failure rules out."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -12,7 +11,7 @@ from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.core.space import Space
+from colltune.core.space import Space, weight_of
 from colltune.distill.decide import Baseline, Bench
 from colltune.distill.rules import distill_proven
 from colltune.prove.gate import judge
@@ -33,7 +32,7 @@ def candidates_of(
         """Of the whole job before its parts, and by the ratio that was measured."""
         default, chosen = medians.get((scenario, workbench.baseline(scenario))), medians.get((scenario, choice))
         ratio = default / chosen if default and chosen else 1.0
-        return ratio * math.sqrt(scenario.ranks / (workbench.nodes * workbench.ppn))
+        return ratio * weight_of(scenario, workbench.nodes, workbench.ppn)
 
     found = [(s, c) for choices in decided.values() for s, c in choices.items() if c != DEFAULT]
     return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))

@@ -19,7 +19,7 @@ from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import UNUSUAL, is_usual
+from colltune.core.space import weight_of
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.measure.contract import Effort, Source
 from colltune.prove.candidates import provisional
@@ -196,8 +196,7 @@ class Proof:
         """What was gained when it was measured, for the time that the proof takes; the whole job before its parts."""
         default_s = self._default_s(scenario)
         ratio = default_s / self.medians.get((scenario, choice), default_s)
-        part = math.sqrt(scenario.ranks / (self.bench.nodes * self.bench.ppn))
-        part *= 1.0 if is_usual(scenario, self.bench.nodes, self.bench.ppn) else UNUSUAL
+        part = weight_of(scenario, self.bench.nodes, self.bench.ppn)
         # Where nothing was measured the model had a reason to choose.
         return max(math.log(ratio), _LEAST_GAIN) * part / self._group_s(scenario, choice)
 

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.medians import pair_median
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
@@ -111,23 +112,26 @@ def _nothing_measured(scenario: Scenario, samples: Sequence[Sample]) -> str:
 
 
 def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample], width: int) -> Iterator[str]:
-    """The default, what is chosen now and the fastest others, by their medians over all repetitions."""
+    """The default, what is chosen now and the fastest others, by their medians."""
     times: defaultdict[Choice, list[float]] = defaultdict(list)
+    timed: defaultdict[Choice, list[Sample]] = defaultdict(list)
     failed: Counter[tuple[Choice, Status]] = Counter()
     for sample in samples:
         if sample.scenario == scenario:
             if sample.status is Status.OK:
                 times[sample.choice] += sample.times_s
+                timed[sample.choice].append(sample)
             else:
                 failed[sample.choice, sample.status] += 1
-    ranked = sorted(times, key=lambda choice: median(times[choice]))
+    medians_s = {choice: pair_median(some) for choice, some in timed.items()}
+    ranked = sorted(medians_s, key=lambda choice: medians_s[choice])
     first = [choice for choice in ranked if choice in (DEFAULT, chosen)]
     shown = set(first + [choice for choice in ranked if choice not in first][: _MOST_CHOICES - len(first)])
     at = "" if scenario.collective == "barrier" else f" at {format_size(scenario.size_bytes)}"
     table = TextTable((f"measured{at}", "median>", "95% interval>", "repetitions>", "default/it>", ""))
-    default_s = median(times[DEFAULT]) if DEFAULT in times else None
+    default_s = medians_s.get(DEFAULT)
     for choice in (c for c in ranked if c in shown):
-        middle = median(times[choice])
+        middle = medians_s[choice]
         ratio = f"{default_s / middle:.2f}" if default_s is not None else "?"
         mark = "<- chosen" if choice == chosen else ""
         table.add_row(
@@ -138,7 +142,7 @@ def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample
     yield from (f"  {line}" for line in table.lines(width - 2))
     if len(ranked) > len(shown):
         yield f"  and {len(ranked) - len(shown)} that were slower than those"
-    if chosen != DEFAULT and default_s is not None and chosen in times and default_s < median(times[chosen]):
+    if chosen != DEFAULT and default_s is not None and chosen in times and default_s < medians_s[chosen]:
         yield from _wrapped(
             f"  These are times of the campaign alone, one after the other in few launches: there {chosen} was slower."
             " Its rule rests on the comparisons side by side that follow.",

@@ -9,6 +9,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.medians import pair_median
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
@@ -184,11 +185,11 @@ def _verdict(entry: Mapping[str, Any]) -> str:
 
 
 def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[Timing, ...]]:
-    times: defaultdict[Scenario, defaultdict[Choice, list[float]]] = defaultdict(lambda: defaultdict(list))
+    times: defaultdict[Scenario, defaultdict[Choice, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     failed: defaultdict[Scenario, dict[Choice, Status]] = defaultdict(dict)
     for sample in samples:
         if sample.status is Status.OK:
-            times[sample.scenario][sample.choice] += sample.times_s
+            times[sample.scenario][sample.choice].append(sample)
         else:
             failed[sample.scenario][sample.choice] = sample.status
     found = {}
@@ -199,9 +200,10 @@ def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[Timing, ...]]:
     return found
 
 
-def _timing(choice: Choice, times_s: Sequence[float]) -> Timing:
+def _timing(choice: Choice, samples: Sequence[Sample]) -> Timing:
+    times_s = [time_s for sample in samples for time_s in sample.times_s]
     low_s, high_s = median_interval(times_s) or (None, None)
-    return Timing(choice, Status.OK, median(times_s), low_s, high_s, len(times_s))
+    return Timing(choice, Status.OK, pair_median(samples), low_s, high_s, len(times_s))
 
 
 def knowledge(findings: Findings) -> list[Knowledge]:

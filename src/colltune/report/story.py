@@ -38,10 +38,12 @@ def _gain(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
         f" (at least {geometric_mean([d.low for d in some]):.2f}; {format_count(len(some), 'decision')})"
         for name, some in sorted(by_name.items())
     )
+    speedup = geometric_mean([decision.speedup or 1.0 for decision in kept])
+    low = geometric_mean([decision.low for decision in kept])
     makes, hold = ("makes", "it holds") if len(kept) == 1 else ("make", "they hold")
     yield (
-        f"{format_count(len(kept), 'decision')} {makes} collectives {findings.summary['speedup']:.2f} times as fast on"
-        f" average where {hold} (geometric mean, at least {findings.summary['speedup_low']:.2f}): {best}."
+        f"{format_count(len(kept), 'decision')} {makes} collectives {speedup:.2f} times as fast on"
+        f" average where {hold} (geometric mean, at least {low:.2f}): {best}."
         " Everywhere else the library's own choice stands."
     )
     top = max(kept, key=lambda decision: decision.speedup or 0.0)
@@ -51,7 +53,7 @@ def _gain(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
 def _certainty(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
     if kept:
         yield (
-            f"Each was at least {findings.summary['speedup_worst']:.2f} times as fast as the default again and again in"
+            f"Each was at least {min(d.low for d in kept):.2f} times as fast as the default again and again in"
             f" fresh comparisons ({min(len(d.ratios) for d in kept)} or more of them{_over_launches(findings, kept)})."
         )
     provisional = sum(1 for decision in findings.decisions if decision.provisional)

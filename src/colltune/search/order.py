@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import UNUSUAL, Point, Space, is_usual
+from colltune.core.space import Point, Space, weight_of
 from colltune.learn.contract import Learner
 from colltune.schedule.durations import Durations
 
@@ -128,8 +128,7 @@ class Agenda:
         return Point(point.scenario, choices)
 
     def _worth(self, point: Point) -> float:
-        part = math.sqrt(point.scenario.ranks / (self._nodes * self._ppn))
-        part *= 1.0 if is_usual(point.scenario, self._nodes, self._ppn) else UNUSUAL
+        part = weight_of(point.scenario, self._nodes, self._ppn)
         return self._expected_gain(point.scenario) * part / self.expect_s(point)
 
     def _learn_gain(self, scenario: Scenario, gain: float) -> None:
