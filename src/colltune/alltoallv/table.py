@@ -10,6 +10,7 @@ from typing import Any
 
 from colltune.alltoallv.setting import LIBRARY, Setting
 from colltune.core.errors import InputError
+from colltune.machine.files import write_atomically
 
 FORMAT = 1
 FIRST_CALL = 2
@@ -54,7 +55,7 @@ def save_table(path: Path, entries: Iterable[Entry], made: Mapping[str, Any]) ->
     """Writes ``entries``; ``made`` says from what, for people. Raises InputError where that cannot be done."""
     content = {"format": FORMAT, "made": dict(made), "entries": [_entry(entry) for entry in entries]}
     try:
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}", "Give another place by --out") from error
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from colltune.core.errors import LaunchError
+from colltune.machine.files import write_atomically
 
 
 def write_host_file(content: str) -> Path:
@@ -15,7 +16,7 @@ def write_host_file(content: str) -> Path:
     try:
         path = Path(_directory().name) / hashlib.sha256(content.encode()).hexdigest()[:16]
         if not path.exists():
-            path.write_text(content, encoding="utf-8")
+            write_atomically(path, content.encode())
     except OSError as error:
         raise LaunchError(
             f"cannot write the list of nodes to {tempfile.gettempdir()}: {error.strerror}", "Make room, or set TMPDIR"

@@ -21,6 +21,7 @@ from typing import NoReturn
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.machine.compile import cache_directory
+from colltune.machine.files import write_atomically
 from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.detect import Runner, find_library, identify_launcher, run_command
 from colltune.mpi.installation import Library
@@ -204,7 +205,7 @@ def _unknown_to(
     if not unknown:
         try:
             cached.parent.mkdir(parents=True, exist_ok=True)
-            cached.write_text("\n".join(names) + "\n", encoding="utf-8")
+            write_atomically(cached, ("\n".join(names) + "\n").encode())
         except OSError:
             pass  # it is asked again the next time
     return unknown, ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from colltune.core.errors import InputError
+from colltune.machine.files import write_atomically
 from colltune.profile.application import Blocks, Calls, Communicator, Profile
 from colltune.profile.parts import part_files, read_parts
 
@@ -21,12 +21,9 @@ def save_profile(path: Path, profile: Profile) -> None:
     content = {"kind": _KIND, "schema": SCHEMA, **dataclasses.asdict(profile)}
     for calls, written in zip(profile.calls, content["calls"], strict=True):
         written["calls"] = calls.calls
-    beside = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        beside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        beside.replace(path)
+        write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --out") from error
 
 

@@ -18,6 +18,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Status
 from colltune.core.units import format_duration, format_size
 from colltune.core.version import __version__
+from colltune.machine.files import write_atomically
 from colltune.report.charts import all_charts
 from colltune.report.findings import Cell, Decision, Findings, Timing, knowledge
 from colltune.report.story import environment_rows, summary_sentences, where
@@ -118,9 +119,7 @@ def _charting_library(cache: Path) -> str:
     script: str = vl_convert.javascript_bundle("window.colltuneEmbed = vegaEmbed;").replace("</script", "<\\/script")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        beside = kept.with_suffix(".part")
-        beside.write_text(script, encoding="utf-8")
-        beside.replace(kept)
+        write_atomically(kept, script.encode())
     except OSError:
         pass  # a read-only home costs the seconds again, no more
     return script

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from colltune.core.choice import DEFAULT, format_choice
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import PER_BLOCK
+from colltune.machine.files import write_atomically
 
 Value = str | int | float | bool
 # Name -> type of every column. ``cost_s`` is ours: what the measurement took, set-up and repetitions included.
@@ -113,16 +113,12 @@ def require_format(path: Path) -> None:
 def save_rows(path: Path, rows: Sequence[Mapping[str, Value]]) -> None:
     """Writes a table in one step: whoever reads it meanwhile sees the old one or the new one. Raises InputError."""
     require_format(path)
-    part = path.with_name(f".{path.name}.part")
+    parquet = path.name.endswith(".parquet")
+    data = _parquet_bytes(rows) if parquet else _csv_bytes(rows, packed=path.name.endswith(".gz"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.name.endswith(".parquet"):
-            _write_parquet(part, rows)
-        else:
-            part.write_bytes(_csv_bytes(rows, packed=path.name.endswith(".gz")))
-        os.replace(part, path)
+        write_atomically(path, data)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {error.strerror or error}", "Give another file by --out") from error
 
 
@@ -137,12 +133,14 @@ def _csv_bytes(rows: Sequence[Mapping[str, Value]], packed: bool) -> bytes:
     return gzip.compress(data, mtime=0) if packed else data
 
 
-def _write_parquet(path: Path, rows: Sequence[Mapping[str, Value]]) -> None:
+def _parquet_bytes(rows: Sequence[Mapping[str, Value]]) -> bytes:
     arrow, parquet = _pyarrow()
     types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
     schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
     columns = {name: [row[name] for row in rows] for name in COLUMNS}
-    parquet.write_table(arrow.table(columns, schema=schema), path, compression="zstd")
+    written = io.BytesIO()
+    parquet.write_table(arrow.table(columns, schema=schema), written, compression="zstd")
+    return written.getvalue()
 
 
 def _pyarrow() -> tuple[Any, Any]:

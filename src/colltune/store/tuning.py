@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -21,6 +20,7 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.machine.files import write_atomically
 
 SCHEMA = 1
 _AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"
@@ -126,7 +126,7 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
     try:
         write_files(directory, tuning.files)
         write_files(directory, held.files if held is not None else {})
-        _replace(directory / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+        write_files(directory, {MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()})
         _remove(stale)
     except OSError as error:
         raise ColltuneError(
@@ -163,7 +163,8 @@ def _remove(paths: Iterable[Path]) -> None:
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
     """Each file in one step: whoever reads it sees the old one or the new one. Raises OSError."""
     for name, data in files.items():
-        _replace(directory / name, data)
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(directory / name, data)
 
 
 def load_tuning(directory: Path) -> Tuning:
@@ -205,20 +206,6 @@ def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:
             f"`colltune explain {directory} COLLECTIVE` shows them; to tune an MPI, leave out --simulate",
         )
     return tuning
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + f".{os.getpid()}")
-    try:
-        with open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _decisions_out(
