@@ -148,4 +148,10 @@ CT__EARLY CT_EXPORT ct__handler *__sysv_signal(int number, ct__handler *handler)
 /* exit() without MPI_Finalize: also the way in which a library ends a program after an error. */
 __attribute__((destructor)) static void ct__exit(void) { ct__write("exit without MPI_Finalize"); }
 
-void ct_signals_aborted(void) { ct__write("MPI_Abort"); }
+/* Nothing follows. MPICH's MPI_Abort may come back before the launcher ends the job: what was written has to stay, and the
+ * others are not to be joined in MPI_Finalize. */
+void ct_signals_aborted(void)
+{
+    ct__write("MPI_Abort");
+    ct_ready = false;
+}
