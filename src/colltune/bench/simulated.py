@@ -17,6 +17,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.machine.compile import build_simulated, cache_directory, source_directory
+from colltune.machine.process import run_launch
 from colltune.measure.simulated import Noise
 from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEPS, Simulator, SmpiSource, fits
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
@@ -127,9 +128,7 @@ def find_simgrid(environ: Mapping[str, str]) -> Simgrid:
         raise InputError(f"a simulated cluster needs SimGrid's SMPI, and there is no {missing} on PATH", _INSTALL)
     smpirun, smpicxx = map(Path, filter(None, found))
     try:
-        said = subprocess.run(
-            [smpirun, "--version"], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
-        ).stdout
+        said = run_launch([str(smpirun), "--version"], environ, 60.0).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"{smpirun} cannot be run: {error}", _INSTALL) from error
     match = re.search(r"(\d+)\.(\d+)", said)

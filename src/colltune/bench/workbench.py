@@ -19,7 +19,7 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.emit.contract import Emitter, variables_for
 from colltune.machine.compile import build, cache_directory
-from colltune.machine.leftovers import end_rest, marked
+from colltune.machine.process import run_launch
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
 from colltune.mpi.host_files import write_host_file
@@ -167,17 +167,11 @@ class Workbench:
     def said_under(self, variables: Mapping[str, str]) -> str:
         """What a launch on the whole job writes under ``variables``, from its start to its end. Raises LaunchError."""
         command = self.command(self._agent_program, variables)
-        environment = marked({**self.process_environment, **command.environment})
+        environment = {**self.process_environment, **command.environment}
         try:
-            done = subprocess.run(
-                command.argv, input="quit\n", capture_output=True, text=True, errors="replace", env=environment,
-                timeout=_PATIENCE_S, check=False,
-            )  # fmt: skip
+            done = run_launch(command.argv, environment, _PATIENCE_S, "quit\n")
         except (OSError, subprocess.TimeoutExpired) as error:
-            end_rest(environment)
             raise LaunchError(f"a launch of the agent does not end: {error}", "Try this command by hand") from error
-        if done.returncode != 0:
-            end_rest(environment)
         return done.stdout + done.stderr
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
-import signal
 import subprocess
 import threading
 import time
@@ -14,37 +12,24 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from colltune.core.errors import LaunchError
-from colltune.machine.leftovers import end_rest, marked
+from colltune.machine.process import Launch
 
 _ENDED = None
+_GRACE_S = 2.0
 
 
 class AgentProcess:
-    """One launch of the agent under an MPI launcher.
-
-    The launcher is given a session of its own, so that ending it ends what it started and nothing else. What it started
-    in further sessions is ended after it.
-    """
+    """One launch of the agent under an MPI launcher."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], start_timeout_s: float) -> None:
         self.command = list(command)
-        self._environment = marked(environment)
         self._stderr_tail: deque[str] = deque(maxlen=40)
         self._lines: queue.Queue[str | None] = queue.Queue()
         try:
-            self._process = subprocess.Popen(
-                self.command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=self._environment,
-                text=True,
-                errors="replace",
-                bufsize=1,
-                start_new_session=True,
-            )
+            self._launch = Launch(command, environment, stdin=subprocess.PIPE)
         except OSError as error:
             raise LaunchError(f"cannot run {command[0]}: {error.strerror}", "Check --mpiexec") from error
+        self._process = self._launch.process
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -119,30 +104,17 @@ class AgentProcess:
         self.send("quit")
         with contextlib.suppress(OSError):
             self._input.close()
-        try:
-            code = self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
+        code = self._launch.wait(timeout_s)
+        if code is None:
             self.kill()
             code = self._process.wait()
-        if code != 0:
-            end_rest(self._environment)
         for reader in self._readers:
             reader.join(timeout=2.0)
         return code
 
     def kill(self) -> None:
         """Ends the job at once: first the launcher is asked, so that it can end its ranks on other nodes."""
-        for number, grace_s in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(grace_s)
-            if number is signal.SIGTERM and self._process.returncode is not None:
-                # Ranks that the launcher left behind are still of its session.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                break
-        end_rest(self._environment)
+        self._launch.end(_GRACE_S)
         with contextlib.suppress(OSError):
             self._input.close()
 

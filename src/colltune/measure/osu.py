@@ -10,7 +10,7 @@ from typing import Protocol
 
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.scenario import Scenario
-from colltune.machine.leftovers import end_rest, marked
+from colltune.machine.process import run_launch
 
 _TIMEOUT_S = 600.0
 
@@ -55,13 +55,10 @@ class OsuBenchmarks:
             start = command(
                 [str(self.programs[scenario.collective]), *sizes], variables, nodes=scenario.nodes, ppn=scenario.ppn
             )
-            merged = marked({**environment, **start.environment, **variables})
             try:
-                run = subprocess.run(
-                    start.argv, env=merged, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
-                )
+                run = run_launch(start.argv, {**environment, **start.environment, **variables}, _TIMEOUT_S)
+                run.check_returncode()
             except (OSError, subprocess.SubprocessError) as error:
-                end_rest(merged)
                 raise LaunchError(f"{' '.join(start.argv)} failed: {error}", "Try it by hand") from error
             found[scenario] = parse_latency(run.stdout, scenario)
         return found

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
+from colltune.machine.process import run_launch
 
 Settings = tuple[tuple[str, int], ...]
+_PATIENCE_S = 60.0
 
 
 def resolve_settings(
@@ -23,15 +25,8 @@ def resolve_settings(
     texts = sorted({f"{name}={value}" for pairs in named.values() for name, value in pairs if not _is_integer(value)})
     known: dict[str, int] = {}
     try:
-        run = subprocess.run(
-            [str(agent), "--resolve", *texts],
-            capture_output=True,
-            text=True,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-            check=True,
-        )
+        run = run_launch([str(agent), "--resolve", *texts], environment, _PATIENCE_S)
+        run.check_returncode()
     except (OSError, subprocess.SubprocessError) as error:
         raise LaunchError(
             f"the agent {agent} cannot be run: {error}", "Remove it, so that it is compiled anew"

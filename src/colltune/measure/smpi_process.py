@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import LaunchError
+from colltune.machine.process import Launch
 from colltune.measure.smpi_cluster import SimulatedCluster
 
 _STARTING_S, _ENDING_S = 120.0, 5.0
@@ -68,17 +68,11 @@ class SmpiProcess:
             *(str(simgrid.program), str(ppn), *[repr(1e-9 / cluster.memory_gbyte)] * 2),
         ]
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                cwd=place,
-                start_new_session=True,  # so that the simulator, a child of smpirun, can be ended with it
-            )
+            self._launch = Launch(command, os.environ, stdin=subprocess.PIPE, stderr=self._errors, directory=place)
         except OSError as error:
             self._place.cleanup()
             raise LaunchError(f"{simgrid.smpirun} cannot be run: {error}", "Repair SimGrid") from error
+        self._process = self._launch.process
         self._unread, self._stuck = b"", False
         try:
             ready = self._read(_STARTING_S)
@@ -106,12 +100,8 @@ class SmpiProcess:
         assert self._process.stdout is not None
         with contextlib.suppress(OSError):  # what was not written yet cannot be any more
             self._process.stdin.close()  # which ends a simulation that waits
-        try:
-            self._process.wait(0.0 if self._stuck else _ENDING_S)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        if self._launch.wait(0.0 if self._stuck else _ENDING_S) is None:
+            self._launch.kill()
         self._process.stdout.close()
         self._errors.close()
         self._place.cleanup()
@@ -119,7 +109,7 @@ class SmpiProcess:
     def _ask(self, line: str, kind: str, limit_s: float) -> Sequence[str]:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except OSError as error:
             raise SimulationError(self._why()) from error

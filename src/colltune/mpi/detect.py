@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from colltune.core.errors import InputError
+from colltune.machine.process import run_launch
 from colltune.mpi.installation import Installation, Launcher, Library
 
 _PATIENCE_S = 60.0
@@ -42,17 +43,10 @@ Runner = Callable[[Sequence[str], Mapping[str, str]], Answer]
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> Answer:
     """Runs a command that answers at once. Raises OSError where it cannot be started, or does not end."""
     try:
-        done = subprocess.run(
-            command,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PATIENCE_S,
-            check=False,
-        )
+        done = run_launch(command, environment, _PATIENCE_S)
     except subprocess.TimeoutExpired as error:
         raise OSError(f"no answer within {_PATIENCE_S:.0f} s") from error
-    return Answer(done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace"))
+    return Answer(done.returncode, done.stdout + done.stderr)
 
 
 def find_mpi(

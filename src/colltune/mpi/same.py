@@ -22,6 +22,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.machine.compile import cache_directory
 from colltune.machine.files import write_atomically
+from colltune.machine.process import run_launch
 from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.detect import Runner, find_library, identify_launcher, run_command
 from colltune.mpi.installation import Library
@@ -191,10 +192,7 @@ def _unknown_to(
         return [], ""
     kept = {name: environ[name] for name in ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH") if name in environ}
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _ASK, str(library), *names], env=kept, capture_output=True, text=True,
-            errors="replace", timeout=_PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = run_launch([sys.executable, "-c", _ASK, str(library), *names], kept, _PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return [], f"{library} could not be asked whether it reads the files: {error}"
     said = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE)

@@ -7,11 +7,8 @@ running case in a file.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import shlex
-import signal
 import subprocess
 import tempfile
 import time
@@ -23,7 +20,7 @@ from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.core.units import format_duration
-from colltune.machine.leftovers import end_rest, marked
+from colltune.machine.process import run_launch
 
 PROGRAM = "conformance"  # the directory under native/
 BEFORE_FIRST_CASE = "start-up, before the first case"
@@ -171,45 +168,15 @@ def run_conformance(command: Sequence[str], environment: Mapping[str, str], time
 
 def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> tuple[str, str, int | None]:
     """Both streams and the exit code; None as the code where the time was up."""
-    environment = marked(environment)
     try:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        done = run_launch(command, environment, timeout_s)
+    except subprocess.TimeoutExpired as error:
+        return str(error.stdout), str(error.stderr), None
     except OSError as error:
         raise LaunchError(
             f"cannot run {command[0]}: {error.strerror}", "Check the launcher with colltune doctor"
         ) from error
-    with process:
-        try:
-            stdout, stderr = process.communicate(timeout=timeout_s)
-            return stdout, stderr, process.returncode
-        except subprocess.TimeoutExpired:
-            # The launcher is given time to end its ranks on all nodes.
-            _signal_group(process, signal.SIGTERM)
-            try:
-                stdout, stderr = process.communicate(timeout=5.0)
-            except subprocess.TimeoutExpired:
-                _signal_group(process, signal.SIGKILL)
-                stdout, stderr = process.communicate()
-            return stdout, stderr, None
-        finally:
-            if process.poll() is None:
-                _signal_group(process, signal.SIGKILL)
-            if process.returncode != 0:
-                end_rest(environment)
-
-
-def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+    return done.stdout, done.stderr, done.returncode
 
 
 def parse_output(

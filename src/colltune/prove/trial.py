@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.rules import RuleSet
 from colltune.deploy.live import FOLDER, live_files
 from colltune.emit.live import LIVE_FILE, parse_live
+from colltune.machine.process import Launch
 from colltune.mpi.application import tuned_command
 from colltune.prove.application import DEFAULT_SIDE, Checked, Side, check_application
 from colltune.prove.replay import departing
@@ -72,11 +70,11 @@ class Trial:
         environment = {**self.bench.process_environment, **variables}
         made = self.tuning.environment
         argv = tuned_command(self.command, made.facts, made.mpi, variables, environment.get("PATH"))
-        with open(self.log, "ab") as log:
-            log.write(f"# {'default' if side == DEFAULT_SIDE else ', '.join(sorted(side))}\n".encode())
+        with open(self.log, "a", encoding="utf-8") as log:
+            log.write(f"# {'default' if side == DEFAULT_SIDE else ', '.join(sorted(side))}\n")
             log.flush()
             started_s = time.monotonic()
-            code = _wait(argv, environment, log.fileno(), patience_s)
+            code = _wait(argv, environment, log, patience_s)
             taken_s = time.monotonic() - started_s
         if code is None:
             raise LaunchError(f"was not done after {patience_s:.0f} s", f"See {self.log}")
@@ -112,29 +110,14 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> T
     return replace(tuning, rule_sets=rule_sets, files=files, variables=left.variables, by_shape=by_shape)
 
 
-def _wait(argv: Sequence[str], environment: Mapping[str, str], output: int, patience_s: float | None) -> int | None:
+def _wait(argv: Sequence[str], environment: Mapping[str, str], output: IO[str], patience_s: float | None) -> int | None:
     """The exit code; None where patience ended, and the whole job with it."""
     try:
-        child = subprocess.Popen(
-            argv,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+        launch = Launch(argv, environment, stdout=output, stderr=output)
     except OSError as error:
         raise LaunchError(f"cannot be started: {error.strerror}", "Check the command of the profile") from error
     try:
-        return child.wait(patience_s)
-    except subprocess.TimeoutExpired:
-        return None
+        return launch.wait(patience_s)
     finally:
-        if child.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGTERM)
-            try:
-                child.wait(5.0)
-            except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+        if launch.process.poll() is None:
+            launch.end()

@@ -1,0 +1,76 @@
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from colltune.machine.process import Launch, run_launch
+
+# Starts a process in its own session and one in a further session, as a launcher does, and says their numbers.
+_TREE = """
+import subprocess, sys, time
+inside = subprocess.Popen(["sleep", "600"])
+outside = subprocess.Popen(["sleep", "600"], start_new_session=True)
+print(inside.pid, outside.pid, flush=True)
+if sys.argv[1] == "fail":
+    sys.exit(3)
+time.sleep(600)
+"""
+
+
+def lives(number: int) -> bool:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def all_end(numbers: list[int]) -> bool:
+    for _ in range(600):
+        if not any(map(lives, numbers)):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def tree(fate: str) -> list[str]:
+    return [sys.executable, "-c", _TREE, fate]
+
+
+def test_a_program_is_answered_as_subprocess_does() -> None:
+    done = run_launch(["sh", "-c", "cat; echo two >&2; exit 3"], os.environ, 60.0, "one\n")
+    assert (done.stdout, done.stderr, done.returncode) == ("one\n", "two\n", 3)
+
+
+def test_without_text_the_standard_input_is_empty() -> None:
+    assert run_launch(["cat"], os.environ, 60.0).stdout == ""
+
+
+def test_what_runs_on_is_ended_with_all_that_it_started_and_what_it_wrote_is_kept() -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as raised:
+        run_launch(tree("stay"), os.environ, 5.0)
+    assert "timed out after 5.0 seconds" in str(raised.value)
+    numbers = [int(word) for word in raised.value.stdout.split()]
+    assert len(numbers) == 2
+    assert all_end(numbers)
+
+
+def test_what_a_program_that_failed_left_in_other_sessions_is_ended() -> None:
+    launch = Launch(tree("fail"), os.environ)
+    assert launch.process.stdout is not None
+    numbers = [int(word) for word in launch.process.stdout.readline().split()]
+    with launch.process:
+        assert launch.wait(60.0) == 3
+    assert all_end(numbers)
+
+
+def test_what_does_not_heed_the_request_to_end_is_made_to() -> None:
+    launch = Launch(["sh", "-c", "trap '' TERM; echo on; while :; do sleep 1; done"], os.environ)
+    assert launch.process.stdout is not None
+    assert launch.process.stdout.readline() == "on\n"
+    assert launch.wait(0.0) is None
+    with launch.process:
+        launch.end(0.2)
+    assert launch.process.returncode == -9
