@@ -99,11 +99,11 @@ def compile_cluster(directory: Path, cc: str = "cc") -> Path:
 
 def _compile(compiler: str, parts: Sequence[str], program: Path) -> Path:
     own = parts[0] == "alltoallv_cluster"
-    algorithms = source_directory("alltoallv")
+    algorithms, common = source_directory("alltoallv"), source_directory("common")
     directories = [algorithms if name == algorithms.name else _NATIVE / name for name in parts]
     sources = [path for directory in directories for path in directory.glob("*.c")]
-    sources = [path for path in sources if path.name not in (_OF_MPI if own else ())]
-    includes = [f"-I{directory}" for directory in (*directories, algorithms.parent / "include")]
+    sources = [common / "nodes.c", *(path for path in sources if path.name not in (_OF_MPI if own else ()))]
+    includes = [f"-I{directory}" for directory in (*directories, common, algorithms.parent / "include")]
     command = [compiler, "-std=gnu11", "-O2", "-DCT_SIMULATED", *includes, *map(str, sorted(sources)), "-lm"]
     try:
         done = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, check=False)

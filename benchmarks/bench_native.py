@@ -48,8 +48,9 @@ def main() -> None:
 def selection_ns(mpicc: str, place: Path) -> dict[str, float]:
     """Medians of launches of tests/native/alltoallv_select.c."""
     program, native = place / "select", ROOT / "native"
-    sources = [*(native / "alltoallv").glob("*.c"), ROOT / "tests" / "native" / "alltoallv_select.c"]
-    includes = [f"-I{native / name}" for name in ("include", "alltoallv")]
+    parts = [native / name for name in ("alltoallv", "common")]
+    sources = [*(path for part in parts for path in part.glob("*.c")), ROOT / "tests" / "native" / "alltoallv_select.c"]
+    includes = [f"-I{part}" for part in (native / "include", *parts)]
     command = [mpicc, "-std=c11", "-O2", *includes, *map(str, sources), "-lm", "-o", str(program)]
     subprocess.run(command, check=True)
     runs = [subprocess.run([str(program)], capture_output=True, text=True, check=True) for _ in range(LAUNCHES)]

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nodes.h"
+
 #define CT_PROTOCOL 1
 enum {
     CT_MAX_LINE = 1 << 26, /* bytes of a request; the largest that a catalogue makes has some 2^15 */
@@ -74,12 +76,7 @@ void ct_request_free(ct_request *request);
 
 typedef struct {
     int rank, size;
-    int node_count;
-    int *node_of; /* [size] node of each world rank, numbered in order of first appearance */
-    int *local_of; /* [size] index of each world rank on its node */
-    int *rank_at;  /* [node_count * widest] world rank by node and local index; -1 where there is none */
-    int widest;    /* largest number of ranks on a node */
-    int *ppn_of;   /* [node_count] */
+    ct_nodes nodes;
 } ct_world;
 
 typedef struct {

@@ -33,9 +33,10 @@ static int ct__announce(const ct_world *world, int provided)
         code = MPI_Gather(own, WIDTH, MPI_CHAR, names, WIDTH, MPI_CHAR, 0, MPI_COMM_WORLD);
     if (code == MPI_SUCCESS && world->rank == 0) {
         printf("ready protocol=%d ranks=%d thread_level=%d nodes=", CT_PROTOCOL, world->size, provided);
-        for (int node = 0; node < world->node_count; node++)
-            printf("%s%s:%d", node == 0 ? "" : ",", names + (size_t)world->rank_at[node * world->widest] * WIDTH,
-                   world->ppn_of[node]);
+        const ct_nodes *nodes = &world->nodes;
+        for (int node = 0; node < nodes->count; node++)
+            printf("%s%s:%d", node == 0 ? "" : ",", names + (size_t)ct_nodes_leader(nodes, node) * WIDTH,
+                   ct_nodes_ranks(nodes, node));
         printf("\n");
         fflush(stdout);
     }

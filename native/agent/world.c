@@ -6,52 +6,9 @@
 
 int ct_world_make(ct_world *world)
 {
-    MPI_Comm node;
-    int code, leader, local;
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);
-    code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &node);
-    if (code != MPI_SUCCESS)
-        return code;
-    MPI_Comm_rank(node, &local);
-    leader = world->rank;
-    code = MPI_Bcast(&leader, 1, MPI_INT, 0, node);
-    MPI_Comm_free(&node);
-    size_t size = (size_t)world->size;
-    int *leaders = malloc(sizeof(int) * size), *node_of_leader = malloc(sizeof(int) * size);
-    world->node_of = malloc(sizeof(int) * size);
-    world->local_of = calloc(size, sizeof(int));
-    world->ppn_of = calloc(size, sizeof(int));
-    if (code == MPI_SUCCESS && (!leaders || !node_of_leader || !world->node_of || !world->local_of || !world->ppn_of))
-        code = MPI_ERR_NO_MEM;
-    if (code == MPI_SUCCESS)
-        code = MPI_Allgather(&leader, 1, MPI_INT, leaders, 1, MPI_INT, MPI_COMM_WORLD);
-    if (code == MPI_SUCCESS) {
-        for (int i = 0; i < world->size; i++)
-            node_of_leader[i] = -1;
-        world->node_count = 0;
-        world->widest = 0;
-        for (int i = 0; i < world->size; i++) {
-            if (node_of_leader[leaders[i]] < 0)
-                node_of_leader[leaders[i]] = world->node_count++;
-            int number = node_of_leader[leaders[i]];
-            world->node_of[i] = number;
-            world->local_of[i] = world->ppn_of[number]++;
-            if (world->ppn_of[number] > world->widest)
-                world->widest = world->ppn_of[number];
-        }
-        size_t slots = (size_t)world->node_count * (size_t)world->widest;
-        world->rank_at = malloc(sizeof(int) * slots);
-        if (world->rank_at == NULL)
-            code = MPI_ERR_NO_MEM;
-        for (size_t i = 0; i < slots && code == MPI_SUCCESS; i++)
-            world->rank_at[i] = -1;
-        for (int i = 0; i < world->size && code == MPI_SUCCESS; i++)
-            world->rank_at[world->node_of[i] * world->widest + world->local_of[i]] = i;
-    }
-    free(leaders);
-    free(node_of_leader);
-    return code;
+    return ct_nodes_find(MPI_COMM_WORLD, &world->nodes);
 }
 
 int ct_world_members(const ct_world *world, const ct_request *request, int *members)
@@ -59,13 +16,13 @@ int ct_world_members(const ct_world *world, const ct_request *request, int *memb
     int count = 0;
     for (int n = 0; n < request->node_count; n++) {
         int node = request->nodes[n];
-        if (node >= world->node_count || request->ppn > world->ppn_of[node])
+        if (node >= world->nodes.count || request->ppn > ct_nodes_ranks(&world->nodes, node))
             return -1;
         for (int earlier = 0; earlier < n; earlier++)
             if (request->nodes[earlier] == node)
                 return -1;
         for (int local = 0; local < request->ppn; local++)
-            members[count++] = world->rank_at[node * world->widest + local];
+            members[count++] = world->nodes.member[world->nodes.first[node] + local];
     }
     return count;
 }

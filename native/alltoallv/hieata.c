@@ -1,5 +1,5 @@
 /* HieAta: within the node every block goes, by ParAta, to the rank that forwards to its destination; then between nodes. */
-#include "hieata.h"
+#include "hieata_between.h"
 
 #include <stdlib.h>
 
@@ -34,20 +34,22 @@ static int ct__run(ct_hieata_call *c, const ct_alltoallv_choice *choice)
     return c->steps.failed;
 }
 
-ct_steps ct_hieata_steps(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice)
+/* The exchange within the node, but for its slots and what comes home. */
+static ct_steps ct__steps(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice)
 {
     const ct_hieata_plan *plan = team->plan;
-    int locals = ct_team_node_size(team, team->node), radix = choice->radix < locals ? choice->radix : locals;
-    return (ct_steps){.team = team, .x = x, .me = team->local_of[team->rank], .size = locals,
-                      .rank_at = &team->member[team->first[team->node]], .list_first = plan->first, .list = plan->list,
+    int locals = ct_nodes_ranks(&team->nodes, team->node), radix = choice->radix < locals ? choice->radix : locals;
+    return (ct_steps){.team = team, .x = x, .me = team->nodes.local_of[team->rank], .size = locals,
+                      .rank_at = &team->nodes.member[team->nodes.first[team->node]], .list_first = plan->first, .list = plan->list,
                       .radix = radix < 2 ? 2 : radix, .window = 0, .forwarded_most = ct_team_forwarded_most(team, choice)};
 }
 
 int ct_hieata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, ct_statistic *statistic)
 {
-    CT_TRY(ct_hieata_plan_make(team));
+    if (team->plan == NULL && (team->plan = ct_hieata_plan_make(&team->nodes, team->rank)) == NULL)
+        return MPI_ERR_NO_MEM;
     const ct_hieata_plan *plan = team->plan;
-    ct_hieata_call call = {.steps = ct_hieata_steps(team, x, choice), .plan = plan};
+    ct_hieata_call call = {.steps = ct__steps(team, x, choice), .plan = plan};
     size_t count = (size_t)call.steps.size;
     call.own = &plan->list[plan->first[call.steps.me]];
     call.eaten = calloc(count, sizeof(int64_t));

@@ -3,7 +3,7 @@
  * One message: the statistic, the sizes of the blocks (16 bits each) in the order of their local sources, the blocks. One for each
  * block: each has the tag of its local source, and is empty for a block that goes straight. Nodes are visited by distance with
  * at most `batch` in flight; as in linear.c, batches may differ between ranks. */
-#include "hieata.h"
+#include "hieata_between.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,11 +67,11 @@ static int ct__receive_coalesced(ct_hieata_call *c, int node, ct__flight *flight
 {
     ct_team *team = c->steps.team;
     /* room for the longest blocks that may be forwarded: an error of one must not cost the sizes of the others */
-    int64_t bytes = ct__head_bytes(ct_team_node_size(team, node)) + ct_team_node_size(team, node) * c->steps.forwarded_most;
+    int64_t bytes = ct__head_bytes(ct_nodes_ranks(&team->nodes, node)) + ct_nodes_ranks(&team->nodes, node) * c->steps.forwarded_most;
     flight->in = ct_pool_take(&team->pool, (size_t)bytes);
     if (flight->in == NULL)
         return MPI_ERR_NO_MEM;
-    return PMPI_Irecv(flight->in->data, (int)bytes, MPI_BYTE, ct_hieata_forwarder(team, node, team->rank), CT_TAG_NODE,
+    return PMPI_Irecv(flight->in->data, (int)bytes, MPI_BYTE, ct_hieata_forwarder(&team->nodes, node, team->rank), CT_TAG_NODE,
                       team->comm, &flight->requests[flight->request_count++]);
 }
 
@@ -97,12 +97,12 @@ static int ct__send_staggered(ct_hieata_call *c, int index, ct__flight *flight)
 static int ct__receive_staggered(ct_hieata_call *c, int node, ct__flight *flight)
 {
     ct_team *team = c->steps.team;
-    int from = ct_hieata_forwarder(team, node, team->rank);
-    for (int i = team->first[node]; i < team->first[node + 1]; i++) {
-        if (ct_side_bytes(&c->steps.x->receive, team->member[i]) == 0)
+    int from = ct_hieata_forwarder(&team->nodes, node, team->rank);
+    for (int i = team->nodes.first[node]; i < team->nodes.first[node + 1]; i++) {
+        if (ct_side_bytes(&c->steps.x->receive, team->nodes.member[i]) == 0)
             continue;
-        flight->sources[flight->received++] = team->member[i];
-        CT_TRY(ct_block_receive(&c->steps.x->receive, team->member[i], from, CT_TAG_NODE + i - team->first[node], team->comm,
+        flight->sources[flight->received++] = team->nodes.member[i];
+        CT_TRY(ct_block_receive(&c->steps.x->receive, team->nodes.member[i], from, CT_TAG_NODE + i - team->nodes.first[node], team->comm,
                                 &flight->requests[flight->request_count++]));
     }
     return MPI_SUCCESS;
@@ -111,7 +111,7 @@ static int ct__receive_staggered(ct_hieata_call *c, int node, ct__flight *flight
 static int ct__start(ct_hieata_call *c, int distance, bool staggered, ct__flight *flight)
 {
     ct_team *team = c->steps.team;
-    int source_node = (team->node - distance + team->node_count) % team->node_count;
+    int source_node = (team->node - distance + team->nodes.count) % team->nodes.count;
     flight->request_count = flight->received = flight->out_count = 0;
     flight->distance = distance;
     CT_TRY(staggered ? ct__receive_staggered(c, source_node, flight) : ct__receive_coalesced(c, source_node, flight));
@@ -127,13 +127,13 @@ static void ct__take_in(ct_hieata_call *c, int node, const ct_chunk *in)
     memcpy(&theirs, in->data, sizeof theirs);
     ct_statistic_join(c->steps.statistic, &theirs);
     const uint16_t *sizes = (const uint16_t *)(const void *)(in->data + sizeof theirs);
-    const char *from = in->data + ct__head_bytes(ct_team_node_size(team, node));
-    for (int i = team->first[node]; i < team->first[node + 1]; i++) {
-        uint16_t told = sizes[i - team->first[node]];
-        ct_keep_first(&c->steps.failed, ct_steps_take(&c->steps, team->member[i], told, from));
+    const char *from = in->data + ct__head_bytes(ct_nodes_ranks(&team->nodes, node));
+    for (int i = team->nodes.first[node]; i < team->nodes.first[node + 1]; i++) {
+        uint16_t told = sizes[i - team->nodes.first[node]];
+        ct_keep_first(&c->steps.failed, ct_steps_take(&c->steps, team->nodes.member[i], told, from));
         from += ct_told_bytes(told);
     }
-    ct_charge(ct_team_node_size(team, node), from - in->data);
+    ct_charge(ct_nodes_ranks(&team->nodes, node), from - in->data);
 }
 
 /* Single blocks are where they belong. What is left is to tell those that came straight from those for which there was more room. */
@@ -164,7 +164,7 @@ static void ct__finish(ct_hieata_call *c, ct__flight *flight)
     while (flight->out_count > 0)
         ct_pool_give(&team->pool, flight->out[--flight->out_count]);
     if (flight->in != NULL) {
-        ct__take_in(c, (team->node - flight->distance + team->node_count) % team->node_count, flight->in);
+        ct__take_in(c, (team->node - flight->distance + team->nodes.count) % team->nodes.count, flight->in);
         ct_pool_give(&team->pool, flight->in);
         flight->in = NULL;
     }
@@ -172,7 +172,7 @@ static void ct__finish(ct_hieata_call *c, ct__flight *flight)
 
 static int ct__fly(ct_hieata_call *c, int batch, bool staggered, ct__flight *flights)
 {
-    int distances = c->steps.team->node_count - 1;
+    int distances = c->steps.team->nodes.count - 1;
     for (int k = 1; k <= distances; k++) {
         ct__flight *flight = &flights[(k - 1) % batch];
         if (k > batch)
@@ -187,24 +187,24 @@ static int ct__fly(ct_hieata_call *c, int batch, bool staggered, ct__flight *fli
 int ct_hieata_between(ct_hieata_call *c, int batch, bool staggered)
 {
     const ct_team *team = c->steps.team;
-    if (team->node_count == 1)
+    if (team->nodes.count == 1)
         return MPI_SUCCESS;
-    if (batch <= 0 || batch > team->node_count - 1)
-        batch = team->node_count - 1;
+    if (batch <= 0 || batch > team->nodes.count - 1)
+        batch = team->nodes.count - 1;
     /* destinations of one node: its ranks, shared among ours */
-    size_t outs = (size_t)((team->widest + c->steps.size - 1) / c->steps.size), count = (size_t)batch;
-    size_t requests = staggered ? (size_t)team->widest + outs * (size_t)c->steps.size : 1 + outs;
+    size_t outs = (size_t)((team->nodes.widest + c->steps.size - 1) / c->steps.size), count = (size_t)batch;
+    size_t requests = staggered ? (size_t)team->nodes.widest + outs * (size_t)c->steps.size : 1 + outs;
     ct__flight *flights = calloc(count, sizeof *flights);
     MPI_Request *all_requests = malloc(sizeof *all_requests * requests * count);
     MPI_Status *all_statuses = malloc(sizeof *all_statuses * requests * count);
-    int *all_sources = malloc(sizeof *all_sources * (size_t)team->widest * count);
+    int *all_sources = malloc(sizeof *all_sources * (size_t)team->nodes.widest * count);
     ct_chunk **all_outs = malloc(sizeof *all_outs * outs * count);
     int code = MPI_ERR_NO_MEM;
     if (flights && all_requests && all_statuses && all_sources && all_outs) {
         for (size_t i = 0; i < count; i++) {
             flights[i].requests = &all_requests[i * requests];
             flights[i].statuses = &all_statuses[i * requests];
-            flights[i].sources = &all_sources[i * (size_t)team->widest];
+            flights[i].sources = &all_sources[i * (size_t)team->nodes.widest];
             flights[i].out = &all_outs[i * outs];
         }
         code = ct__fly(c, batch, staggered, flights);

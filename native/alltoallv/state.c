@@ -170,7 +170,7 @@ static int ct__share_table(ct_state *state, const char *path)
 {
     char why[256];
     const ct_team *team = state->team;
-    if (team->rank == 0 && !ct_table_load(path, team->size, team->widest, &state->table, why, sizeof why))
+    if (team->rank == 0 && !ct_table_load(path, team->size, team->nodes.widest, &state->table, why, sizeof why))
         fprintf(stderr, "colltune: %s; the library's own alltoallv is used\n", why);
     CT_TRY(ct_state_raise(state->comm, PMPI_Bcast(&state->table, (int)sizeof state->table, MPI_BYTE, 0, team->comm)));
     for (int i = 1; i < state->table.choice_count; i++)

@@ -3,6 +3,7 @@
 #define CT_TEAM_H
 
 #include "exchange.h"
+#include "hieata_plan.h"
 
 #include <stddef.h>
 
@@ -25,22 +26,17 @@ typedef struct {
 typedef struct {
     MPI_Comm comm; /* private: no message of the application can meet ours */
     int rank, size;
-    int node, node_count, widest; /* this rank's node; ranks of the node with most of them */
-    int *node_of;                 /* [size]; nodes are numbered in order of their first rank */
-    int *local_of;                /* [size] index of each rank on its node */
-    int *first;                   /* [node_count + 1] into member */
-    int *member;                  /* [size] ranks node by node, ascending */
+    int node; /* this rank's */
+    ct_nodes nodes;
     ct_pool pool;
     unsigned calls; /* exchanges so far, on all ranks alike */
-    void *plan; /* hieata_plan.c's lists of destinations, made at first use */
+    ct_hieata_plan *plan; /* NULL until HieAta's first use */
 } ct_team;
 
 /* The team of a private communicator (private_comm.h), which is freed with it. `every`: ranks of a pretended node, for tests; 0: the nodes as
  * they are. Collective; *team is NULL on failure, on all ranks alike where it was memory that lacked. */
 int ct_team_adopt(MPI_Comm private_comm, int every, ct_team **team);
 int ct_team_free(ct_team *team);
-
-static inline int ct_team_node_size(const ct_team *team, int node) { return team->first[node + 1] - team->first[node]; }
 
 /* The most bytes that the algorithms may hold for a communicator at once. */
 enum { CT_TEAM_MEMORY = 64 << 20 };

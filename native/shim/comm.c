@@ -75,7 +75,7 @@ static uint64_t ct__mix(uint64_t state, uint64_t value)
 /* Nodes, ranks per node and identity, from the ranks that the members have in MPI_COMM_WORLD. */
 static bool ct__place(ct_comm *comm, const int *ranks)
 {
-    int *members = calloc((size_t)ct_job.nodes, sizeof *members);
+    int *members = calloc((size_t)ct_job.nodes.count, sizeof *members);
     if (members == NULL)
         return false;
     bool all = true;
@@ -83,7 +83,7 @@ static bool ct__place(ct_comm *comm, const int *ranks)
     for (int i = 0; i < comm->size && all; i++) {
         all = ranks[i] != MPI_UNDEFINED && ranks[i] >= 0 && ranks[i] < ct_job.size;
         if (all) {
-            members[ct_job.node_of[ranks[i]]]++;
+            members[ct_job.nodes.node_of[ranks[i]]]++;
             comm->identity = ct__mix(comm->identity, (uint64_t)ranks[i]);
         }
     }
@@ -93,7 +93,7 @@ static bool ct__place(ct_comm *comm, const int *ranks)
     pthread_mutex_unlock(&ct__lock);
     comm->identity = ct__mix(comm->identity, generation);
     int fewest = comm->size;
-    for (int i = 0; i < ct_job.nodes && all; i++) {
+    for (int i = 0; i < ct_job.nodes.count && all; i++) {
         comm->nodes += members[i] > 0;
         comm->ppn = members[i] > comm->ppn ? members[i] : comm->ppn;
         fewest = members[i] > 0 && members[i] < fewest ? members[i] : fewest;

@@ -108,7 +108,7 @@ static void ct__write(const char *path, uint64_t lost)
     if (file == NULL)
         return;
     fprintf(file, "colltune-count 1\njob ranks=%d nodes=%d threads_multiple=%d live=%d lost=%llu\n", ct_job.size,
-            ct_job.nodes, ct_job.threads_multiple, ct__live, (unsigned long long)lost);
+            ct_job.nodes.count, ct_job.threads_multiple, ct__live, (unsigned long long)lost);
     static const char *const FORMS[] = {"blocking", "nonblocking", "persistent"};
     for (int i = 0; i < ct__row_count; i++) {
         const ct__row *row = &ct__rows[i];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes wrappers.c, real.h and ../include/names.h: one wrapper for each collective of MPI 5.0, in every form and width.
+"""Writes wrappers.c, real.h and ../common/names.h: one wrapper for each collective of MPI 5.0, in every form and width.
 
 Run it after a change: `python native/shim/generate.py`. A test compares its output with what is committed.
 """
@@ -161,7 +161,7 @@ def main(directory: Path) -> None:
     names = [head + "#ifndef CT_NAMES_H\n#define CT_NAMES_H\n", "#define CT_REAL_NAMES(X) \\"]
     names += [" \\\n".join(f"    X({name})" for name, *_ in variants()), "\n#endif"]
     (directory / "real.h").write_text("\n".join(real) + "\n", encoding="utf-8")
-    (directory.parent / "include" / "names.h").write_text("\n".join(names) + "\n", encoding="utf-8")
+    (directory.parent / "common" / "names.h").write_text("\n".join(names) + "\n", encoding="utf-8")
     wrappers = [head + _MACROS, *(wrapper(*one) for one in variants())]
     (directory / "wrappers.c").write_text("\n".join(wrappers).rstrip() + "\n", encoding="utf-8")
 

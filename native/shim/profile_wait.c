@@ -99,29 +99,21 @@ static void ct__compare_clocks(int partner, bool reference, int64_t *offset_ns, 
 void ct_profile_clocks(bool at_end)
 {
     int64_t found[2] = {0, 0};
-    int node = ct_job.node_of[ct_job.rank];
-    int *leaders = malloc(sizeof *leaders * (size_t)ct_job.nodes);
+    const ct_nodes *nodes = &ct_job.nodes;
+    int node = nodes->node_of[ct_job.rank], leader = ct_nodes_leader(nodes, node), reach = 1;
     ct__clock[at_end].at_ns = (int64_t)ct_now_ns();
-    /* Without the list nothing could be agreed; a job that has no memory left for it ends in any case. */
-    if (leaders == NULL)
-        PMPI_Abort(MPI_COMM_WORLD, 12);
-    for (int i = ct_job.size - 1; i >= 0; i--)
-        leaders[ct_job.node_of[i]] = i;
-    int reach = 1;
-    while (reach < ct_job.nodes)
+    while (reach < nodes->count)
         reach *= 2;
-    for (int distance = reach / 2; distance >= 1 && leaders[node] == ct_job.rank; distance /= 2) {
-        if (node % (2 * distance) == 0 && node + distance < ct_job.nodes)
-            ct__compare_clocks(leaders[node + distance], true, &found[0], &found[1]);
+    for (int distance = reach / 2; distance >= 1 && leader == ct_job.rank; distance /= 2) {
+        if (node % (2 * distance) == 0 && node + distance < nodes->count)
+            ct__compare_clocks(ct_nodes_leader(nodes, node + distance), true, &found[0], &found[1]);
         else if (node % (2 * distance) == distance)
-            ct__compare_clocks(leaders[node - distance], false, &found[0], &found[1]);
+            ct__compare_clocks(ct_nodes_leader(nodes, node - distance), false, &found[0], &found[1]);
     }
-    for (int i = 0; i < ct_job.size && ct_job.nodes > 1; i++)
-        if (ct_job.node_of[i] == node && i != leaders[node] && leaders[node] == ct_job.rank)
-            PMPI_Send(found, 2, MPI_INT64_T, i, CT__TAG, ct_job.comm);
-    if (ct_job.nodes > 1 && leaders[node] != ct_job.rank)
-        PMPI_Recv(found, 2, MPI_INT64_T, leaders[node], CT__TAG, ct_job.comm, MPI_STATUS_IGNORE);
-    free(leaders);
+    for (int i = nodes->first[node] + 1; i < nodes->first[node + 1] && nodes->count > 1 && leader == ct_job.rank; i++)
+        PMPI_Send(found, 2, MPI_INT64_T, nodes->member[i], CT__TAG, ct_job.comm);
+    if (nodes->count > 1 && leader != ct_job.rank)
+        PMPI_Recv(found, 2, MPI_INT64_T, leader, CT__TAG, ct_job.comm, MPI_STATUS_IGNORE);
     ct__clock[at_end].offset_ns = found[0];
     if ((uint64_t)found[1] > ct_profile.clock_error_ns)
         ct_profile.clock_error_ns = (uint64_t)found[1];

@@ -129,7 +129,7 @@ bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int
     ct__put(&out, "colltune-profile 1\njob");
     ct__put_word(&out, "ranks_seen", rank < 0 ? "all" : "one");
     ct__put_number(&out, "ranks", (uint64_t)ct_job.size);
-    ct__put_number(&out, "nodes", (uint64_t)ct_job.nodes);
+    ct__put_number(&out, "nodes", (uint64_t)ct_job.nodes.count);
     ct__put_number(&out, "elapsed_ns", elapsed_ns);
     ct__put_number(&out, "threads_multiple", ct_job.threads_multiple);
     ct__put_number(&out, "clock_error_ns", ct_profile.clock_error_ns);

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "names.h"
+#include "nodes.h"
 #include "real.h"
 
 typedef enum {
@@ -91,17 +92,16 @@ typedef struct {
 extern const ct_module ct_profile_module, ct_select_module, ct_alltoallv_module, ct_count_module;
 
 /* The job, filled in when MPI is initialised. */
-typedef struct {
+struct ct_job {
     int rank, size;
-    int nodes;
-    const int *node_of;         /* [size] node of each rank of MPI_COMM_WORLD, numbered in the order of ranks */
+    ct_nodes nodes;             /* of the ranks of MPI_COMM_WORLD */
     MPI_Comm comm;              /* the ranks of MPI_COMM_WORLD, for colltune's own messages */
     MPI_Group group;            /* of MPI_COMM_WORLD */
     bool threads_multiple;
     uint64_t started_ns;
-} ct_world;
+};
 
-extern ct_world ct_job;
+extern struct ct_job ct_job;
 /* The library's PMPI_ functions; and the next MPI_ ones, which are those of another tool, where one is loaded after us.
  * A call that the program makes goes on to the latter; what comes back from there as PMPI_ goes to the former. */
 extern ct_real_functions ct_real, ct_next;

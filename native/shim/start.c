@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-ct_world ct_job;
+struct ct_job ct_job;
 
 /* [0]: the next tool's or the library's MPI_, [1]: the library's PMPI_ */
 static int (*ct__init[2])(int *, char ***);
@@ -84,26 +84,6 @@ static bool ct__same_library(void)
     return false;
 }
 
-/* Numbers the nodes by the order of their first ranks. Collective. */
-static bool ct__find_nodes(void)
-{
-    MPI_Comm node;
-    int first = ct_job.rank;
-    int *leaders = malloc(sizeof *leaders * (size_t)ct_job.size);
-    bool fine = leaders != NULL;
-    if (PMPI_Comm_split_type(ct_job.comm, MPI_COMM_TYPE_SHARED, ct_job.rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
-        return false;
-    PMPI_Bcast(&first, 1, MPI_INT, 0, node);
-    PMPI_Comm_free(&node);
-    if (!fine || PMPI_Allgather(&first, 1, MPI_INT, leaders, 1, MPI_INT, ct_job.comm) != MPI_SUCCESS)
-        return false;
-    /* A node's first rank comes before its others, so its number is there when they ask. */
-    for (int i = 0; i < ct_job.size; i++)
-        leaders[i] = leaders[i] == i ? ct_job.nodes++ : leaders[leaders[i]];
-    ct_job.node_of = leaders;
-    return true;
-}
-
 static bool ct__find_world(void)
 {
     int level = MPI_THREAD_SINGLE;
@@ -112,7 +92,8 @@ static bool ct__find_world(void)
     return ct_private_comm(MPI_COMM_WORLD, &ct_job.comm) == MPI_SUCCESS &&
            PMPI_Comm_rank(ct_job.comm, &ct_job.rank) == MPI_SUCCESS &&
            PMPI_Comm_size(ct_job.comm, &ct_job.size) == MPI_SUCCESS &&
-           PMPI_Comm_group(ct_job.comm, &ct_job.group) == MPI_SUCCESS && ct__find_nodes();
+           PMPI_Comm_group(ct_job.comm, &ct_job.group) == MPI_SUCCESS &&
+           ct_nodes_find(ct_job.comm, &ct_job.nodes) == MPI_SUCCESS;
 }
 
 static bool ct__announced;

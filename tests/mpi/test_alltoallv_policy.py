@@ -25,10 +25,10 @@ NOT, NOW, BESIDE = range(3)
 def protocol(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     made = tmp_path_factory.mktemp("protocol") / "protocol.so"
     native = _ROOT / "native"
-    sources = [*(native / "alltoallv" / f"{name}.c" for name in ("policy", "table", "json", "choice"))]
-    more = [path for path in (native / "alltoallv").glob("*.c") if path not in sources]
-    command = [str(mpi.mpicc), "-std=c11", "-O2", "-shared", "-fPIC", f"-I{native / 'include'}"]
-    command += [f"-I{native / 'alltoallv'}", *map(str, [*sources, *more, _ROOT / "tests/native/alltoallv_select.c"])]
+    sources = [path for name in ("alltoallv", "common") for path in (native / name).glob("*.c")]
+    command = [str(mpi.mpicc), "-std=c11", "-O2", "-shared", "-fPIC"]
+    command += [f"-I{native / name}" for name in ("include", "alltoallv", "common")]
+    command += map(str, [*sources, _ROOT / "tests/native/alltoallv_select.c"])
     subprocess.run([*command, "-lm", "-o", str(made)], check=True)
     return ctypes.CDLL(str(made))
 

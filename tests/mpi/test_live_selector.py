@@ -18,7 +18,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.deploy.live import FOLDER, in_force_via
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
-from colltune.machine.compile import LIBRARY_PARTS, build, build_library, source_directory
+from colltune.machine.compile import COMMON, LIBRARY_PARTS, build, build_library, source_directory
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.conformance import replay_arguments
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
@@ -177,7 +177,7 @@ def test_the_library_is_clean_under_sanitizers(either: Live, number: int) -> Non
     if not Path(asan).is_file():
         pytest.skip("no AddressSanitizer beside the C compiler")
     target = either.directory / "libsanitized.so"
-    parts = [source_directory(name) for name in ("include", *LIBRARY_PARTS)]
+    parts = [source_directory(name) for name in ("include", COMMON, *LIBRARY_PARTS)]
     flags = ["-g", *FLAGS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-fsanitize=address,undefined"]
     flags += ["-fno-sanitize-recover=all", *(f"-I{part}" for part in parts)]
     sources = [str(path) for part in parts for path in sorted(part.glob("*.c"))]

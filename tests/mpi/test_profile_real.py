@@ -255,10 +255,10 @@ def test_a_terminal_without_utf8_costs_neither_profile_nor_exit_code(
     assert done.stdout.isascii()
 
 
-@pytest.mark.parametrize("names", [("shim", "alltoallv"), ("agent",), ("conformance",), ("probe",)])
+@pytest.mark.parametrize("names", [("shim", "alltoallv"), ("alltoallv_measure", "alltoallv"), ("agent",), ("conformance",), ("probe",)])
 def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, ...], tmp_path: Path) -> None:
     native = _SOURCES.parents[1] / "native"
-    folders = [native / name for name in names if (native / name).is_dir()]
+    folders = [native / name for name in (*names, "common")]
     include = [f"-I{folder}" for folder in [native / "include", *folders]]
     flags = ["-std=c11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", *include]
     for source in sorted(path for folder in folders for path in folder.glob("*.c")):

@@ -22,10 +22,10 @@ def generator() -> ModuleType:
 
 
 def test_the_committed_wrappers_are_the_generated_ones(generator: ModuleType, tmp_path: Path) -> None:
-    for name in ("shim", "include"):
+    for name in ("shim", "common"):
         (tmp_path / name).mkdir()
     generator.main(tmp_path / "shim")
-    for name in ("shim/wrappers.c", "shim/real.h", "include/names.h"):
+    for name in ("shim/wrappers.c", "shim/real.h", "common/names.h"):
         assert (tmp_path / name).read_text() == (_SHIM.parent / name).read_text(), f"run {_SHIM / 'generate.py'}"
 
 
