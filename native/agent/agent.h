@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "nodes.h"
+#include "variables.h"
 
 #define CT_PROTOCOL 1
 enum {
@@ -24,20 +25,9 @@ enum {
 };
 enum { CT_TAG_REQUEST = 11, CT_TAG_RESULT = 12, CT_TAG_SYNC = 100 }; /* SYNC + the communicator's number while it is made */
 
-/* ---- control.c: control variables of the library (MPI_T) ---- */
+/* ---- resolve.c ---- */
 
-typedef struct {
-    int variable; /* index into control.c's table; -1: the library has no such variable */
-    int value;
-} ct_setting;
-
-enum { CT_CONTROL_MISSING = -1, CT_CONTROL_NO_MEMORY = -2 };
-
-int ct_control_find(const char *name); /* or one of these; MISSING: not there, or not an integer */
-int ct_control_write(const ct_setting *settings, int count);   /* MPI error code */
-int ct_control_restore(const ct_setting *settings, int count); /* back to the values at start */
-bool ct_control_by_communicator(void); /* whether settings hold for communicators made under them, not for calls */
-int ct_control_resolve(int argc, char **argv);                 /* the --resolve mode; exit status */
+int ct_resolve(int argc, char **argv); /* the --resolve mode; exit status */
 
 /* ---- request.c: the text of a request ---- */
 

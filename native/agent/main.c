@@ -47,15 +47,15 @@ static int ct__announce(const ct_world *world, int provided)
 /* An algorithm that does not apply must be refused, not replaced (MPICH's default is to replace it silently). */
 static void ct__refuse_fallback(void)
 {
-    int variable = ct_control_find("MPIR_CVAR_COLLECTIVE_FALLBACK");
+    int variable = ct_variable_find("MPIR_CVAR_COLLECTIVE_FALLBACK");
     if (variable >= 0)
-        ct_control_write(&(ct_setting){.variable = variable, .value = 0}, 1);
+        ct_settings_write(&(ct_setting){.variable = variable, .value = 0}, 1);
 }
 
 int main(int argc, char **argv)
 {
     if (argc >= 2 && strcmp(argv[1], "--resolve") == 0)
-        return ct_control_resolve(argc - 2, argv + 2);
+        return ct_resolve(argc - 2, argv + 2);
     int level = MPI_THREAD_SINGLE, provided, code;
     if (argc == 3 && strcmp(argv[1], "--thread-level") == 0)
         level = ct__thread_level(argv[2]);

@@ -21,10 +21,10 @@ int ct_synchronise(MPI_Comm comm)
 
 int ct_point_steer(const ct_choice *choice, bool on)
 {
-    if (ct_control_by_communicator())
+    if (ct_settings_by_communicator())
         return MPI_SUCCESS;
-    return on ? ct_control_write(choice->settings, choice->setting_count)
-              : ct_control_restore(choice->settings, choice->setting_count);
+    return on ? ct_settings_write(choice->settings, choice->setting_count)
+              : ct_settings_restore(choice->settings, choice->setting_count);
 }
 
 int ct_point_run(ct_point *point, int index, double *elapsed_s)

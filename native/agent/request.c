@@ -112,8 +112,8 @@ static const char *ct__read_setting(char *item, const ct_request *request, ct_ch
             return CT__UNREADABLE;
         name = request->names[place];
     }
-    int variable = ct_control_find(name);
-    if (variable == CT_CONTROL_NO_MEMORY)
+    int variable = ct_variable_find(name);
+    if (variable == CT_VARIABLE_NO_MEMORY)
         return CT__NO_MEMORY;
     if (variable < 0) {
         if (choice->missing == NULL)

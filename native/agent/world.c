@@ -80,7 +80,7 @@ int ct_group_release(int slot)
 
 int ct_group_reserve(ct_group *group, const ct_request *request)
 {
-    if (!ct_control_by_communicator())
+    if (!ct_settings_by_communicator())
         return MPI_SUCCESS;
     int code = MPI_SUCCESS, needed = request->choice_count > CT_USUAL_VARIANTS ? request->choice_count : CT_USUAL_VARIANTS;
     if (group->variant_count + request->choice_count > needed)
@@ -109,7 +109,7 @@ static bool ct__same(const ct_variant *variant, const ct_choice *choice)
 int ct_group_variant(ct_group *group, const ct_choice *choice, MPI_Comm *comm)
 {
     *comm = group->comm;
-    if (!ct_control_by_communicator() || choice->setting_count == 0)
+    if (!ct_settings_by_communicator() || choice->setting_count == 0)
         return MPI_SUCCESS;
     for (int i = 0; i < group->variant_count; i++)
         if (ct__same(&group->variants[i], choice)) {
@@ -118,10 +118,10 @@ int ct_group_variant(ct_group *group, const ct_choice *choice, MPI_Comm *comm)
         }
     /* The settings of other collectives are at their initial values: an algorithm that is made of other collectives
      * would take theirs along. */
-    int code = ct_control_write(choice->settings, choice->setting_count);
+    int code = ct_settings_write(choice->settings, choice->setting_count);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_dup(group->comm, comm);
-    int restored = ct_control_restore(choice->settings, choice->setting_count);
+    int restored = ct_settings_restore(choice->settings, choice->setting_count);
     if (code != MPI_SUCCESS || restored != MPI_SUCCESS)
         return code == MPI_SUCCESS ? restored : code;
     size_t size = sizeof *choice->settings * (size_t)choice->setting_count;

@@ -129,10 +129,10 @@ static MPI_Comm ct__variant(const ct_call *call, const ct_select_choice *choice)
     MPI_Comm *variant = &shape->variants[choice - ct_select_choices];
     if (*variant != MPI_COMM_NULL)
         return *variant;
-    if (ct_select_write(choice) == MPI_SUCCESS) {
+    if (ct_settings_write(choice->settings, choice->count) == MPI_SUCCESS) {
         if (ct_private_comm(call->comm, variant) != MPI_SUCCESS)
             *variant = MPI_COMM_NULL;
-        ct_select_restore(choice);
+        ct_settings_restore(choice->settings, choice->count);
     }
     return *variant;
 }
@@ -206,14 +206,15 @@ static void ct__before(ct_call *call)
     const ct_select_choice *choice = ct__choose(call);
     call->note[CT_MODULE_SELECT] = (void *)choice;
     if (choice != NULL)
-        ct_select_write(choice);
+        ct_settings_write(choice->settings, choice->count);
 }
 
 static void ct__after(ct_call *call, int code)
 {
     (void)code;
-    if (call->note[CT_MODULE_SELECT] != NULL)
-        ct_select_restore(call->note[CT_MODULE_SELECT]);
+    const ct_select_choice *choice = call->note[CT_MODULE_SELECT];
+    if (choice != NULL)
+        ct_settings_restore(choice->settings, choice->count);
 }
 
 static void ct__comm_freed(ct_comm *comm)

@@ -8,8 +8,9 @@
 #define CT_SELECT_H
 
 #include "shim.h"
+#include "variables.h"
 
-enum { CT_SELECT_SETTINGS = 12, CT_SELECT_CHOICES = 512, CT_SELECT_NAME = 96 };
+enum { CT_SELECT_SETTINGS = 12, CT_SELECT_CHOICES = 512 };
 
 typedef enum {
     CT_NEED_POWER_OF_TWO = 1 << 0, CT_NEED_COMMUTATIVE = 1 << 1, CT_NEED_BUILTIN_OP = 1 << 2,
@@ -27,8 +28,7 @@ typedef struct {
 typedef struct {
     ct_select_needs needs;
     int count;
-    int variables[CT_SELECT_SETTINGS]; /* see ct_select_variable */
-    int values[CT_SELECT_SETTINGS];
+    ct_setting settings[CT_SELECT_SETTINGS];
 } ct_select_choice;
 
 typedef struct {
@@ -52,10 +52,6 @@ extern ct_select_rules ct_select_table[CT_FUNCTIONS];
 
 /* Reads the rules; false, with a reason in `why`, for text that cannot be read. */
 bool ct_select_parse(char *text, char *why, size_t why_size);
-/* A control variable by its name, as an index for the functions below; -1: the library has none that can be set. */
-int ct_select_variable(const char *name);
-int ct_select_write(const ct_select_choice *choice);
-int ct_select_restore(const ct_select_choice *choice);
 
 /* For the module that counts: the text of rules, on all ranks, and the choice for a call; NULL: the library's own. */
 char *ct_select_read(const char *path);

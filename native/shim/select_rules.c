@@ -1,4 +1,4 @@
-/* The text of the rules, and the control variables that they set.
+/* The text of the rules.
  *
  *     colltune-live 1
  *     choice NUMBER NEED,leaders-NEED,node-NEED|- VARIABLE=VALUE,...|- # for people
@@ -18,75 +18,6 @@
 ct_select_choice ct_select_choices[CT_SELECT_CHOICES];
 int ct_select_choice_count;
 ct_select_rules ct_select_table[CT_FUNCTIONS];
-
-static struct {
-    char name[CT_SELECT_NAME];
-    MPI_T_cvar_handle handle;
-    int initial;
-    bool is_flag;
-} *ct__variables;
-static int ct__variable_count;
-
-static int ct__read(MPI_T_cvar_handle handle, bool is_flag, int *value)
-{
-    bool flag = false;
-    int code = MPI_T_cvar_read(handle, is_flag ? (void *)&flag : (void *)value);
-    if (is_flag)
-        *value = flag;
-    return code;
-}
-
-int ct_select_variable(const char *name)
-{
-    for (int i = 0; i < ct__variable_count; i++)
-        if (strcmp(ct__variables[i].name, name) == 0)
-            return i;
-    int index, count, verbosity, bind, scope, none = 0, nothing = 0, initial;
-    MPI_Datatype type;
-    MPI_T_enum values;
-    MPI_T_cvar_handle handle;
-    if (strlen(name) >= CT_SELECT_NAME || MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||
-        MPI_T_cvar_get_info(index, NULL, &none, &verbosity, &type, &values, NULL, &nothing, &bind, &scope) !=
-            MPI_SUCCESS ||
-        (type != MPI_INT && type != MPI_C_BOOL) || scope == MPI_T_SCOPE_CONSTANT ||
-        MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS || count != 1 ||
-        ct__read(handle, type == MPI_C_BOOL, &initial) != MPI_SUCCESS)
-        return -1;
-    void *larger = realloc(ct__variables, sizeof *ct__variables * (size_t)(ct__variable_count + 1));
-    if (larger == NULL)
-        return -1;
-    ct__variables = larger;
-    strcpy(ct__variables[ct__variable_count].name, name);
-    ct__variables[ct__variable_count].handle = handle;
-    ct__variables[ct__variable_count].initial = initial;
-    ct__variables[ct__variable_count].is_flag = type == MPI_C_BOOL;
-    return ct__variable_count++;
-}
-
-static int ct__write(int variable, int value)
-{
-    bool flag = value != 0;
-    void *data = ct__variables[variable].is_flag ? (void *)&flag : (void *)&value;
-    return MPI_T_cvar_write(ct__variables[variable].handle, data);
-}
-
-int ct_select_write(const ct_select_choice *choice)
-{
-    int code = MPI_SUCCESS;
-    for (int i = 0; i < choice->count && code == MPI_SUCCESS; i++)
-        code = ct__write(choice->variables[i], choice->values[i]);
-    return code;
-}
-
-int ct_select_restore(const ct_select_choice *choice)
-{
-    int code = MPI_SUCCESS;
-    for (int i = 0; i < choice->count; i++) {
-        int one = ct__write(choice->variables[i], ct__variables[choice->variables[i]].initial);
-        code = code == MPI_SUCCESS ? one : code;
-    }
-    return code;
-}
 
 /* What follows the beginning of `word`, or NULL if that is another. */
 static const char *ct__after(const char *word, const char *beginning)
@@ -140,9 +71,9 @@ static bool ct__parse_choice(char *words[4], char *why, size_t why_size)
         if (equals == NULL || choice->count == CT_SELECT_SETTINGS)
             return snprintf(why, why_size, "choice %s has settings that cannot be read", words[0]), false;
         *equals = '\0';
-        choice->values[choice->count] = atoi(equals + 1);
-        choice->variables[choice->count] = ct_select_variable(pair);
-        if (choice->variables[choice->count++] < 0)
+        ct_setting *setting = &choice->settings[choice->count++];
+        *setting = (ct_setting){.variable = ct_variable_find(pair), .value = atoi(equals + 1)};
+        if (setting->variable < 0)
             return snprintf(why, why_size, "this MPI has no control variable %s", pair), false;
     }
     ct_select_choice_count++;

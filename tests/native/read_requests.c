@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Names that begin with KNOWN_ are there; the number of a variable is its name's length. */
-int ct_control_find(const char *name) { return strncmp(name, "KNOWN_", 6) == 0 ? (int)strlen(name) : -1; }
+int ct_variable_find(const char *name) { return strncmp(name, "KNOWN_", 6) == 0 ? (int)strlen(name) : -1; }
 
 static void show(const char *line, size_t length)
 {

@@ -1,0 +1,91 @@
+#define _POSIX_C_SOURCE 200809L
+
+#include "variables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct ct__variable {
+    char *name;
+    MPI_T_cvar_handle handle;
+    int initial;
+    bool is_flag; /* its values are of the type bool */
+} *ct__variables;
+static int ct__count, ct__capacity;
+
+/* Room for one more variable; false: no memory. */
+static bool ct__reserve(void)
+{
+    if (ct__count < ct__capacity)
+        return true;
+    int capacity = ct__capacity > 0 ? 2 * ct__capacity : 64;
+    struct ct__variable *larger = realloc(ct__variables, sizeof *larger * (size_t)capacity);
+    if (larger == NULL)
+        return false;
+    ct__variables = larger;
+    ct__capacity = capacity;
+    return true;
+}
+
+static int ct__read(MPI_T_cvar_handle handle, bool is_flag, int *value)
+{
+    bool flag = false;
+    int code = MPI_T_cvar_read(handle, is_flag ? (void *)&flag : (void *)value);
+    if (is_flag)
+        *value = flag;
+    return code;
+}
+
+int ct_variable_find(const char *name)
+{
+    for (int i = 0; i < ct__count; i++)
+        if (strcmp(ct__variables[i].name, name) == 0)
+            return i;
+    int index, count, verbosity, bind, scope, none = 0, nothing = 0, initial;
+    MPI_Datatype type;
+    MPI_T_enum values;
+    MPI_T_cvar_handle handle;
+    if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||
+        MPI_T_cvar_get_info(index, NULL, &none, &verbosity, &type, &values, NULL, &nothing, &bind, &scope) !=
+            MPI_SUCCESS ||
+        (type != MPI_INT && type != MPI_C_BOOL) || scope == MPI_T_SCOPE_CONSTANT ||
+        MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS || count != 1 ||
+        ct__read(handle, type == MPI_C_BOOL, &initial) != MPI_SUCCESS)
+        return CT_VARIABLE_MISSING;
+    char *kept = ct__reserve() ? strdup(name) : NULL;
+    if (kept == NULL)
+        return CT_VARIABLE_NO_MEMORY;
+    ct__variables[ct__count] = (struct ct__variable){kept, handle, initial, type == MPI_C_BOOL};
+    return ct__count++;
+}
+
+int ct_variable_initial(int variable) { return ct__variables[variable].initial; }
+
+static int ct__write(const struct ct__variable *variable, int value)
+{
+    bool flag = value != 0;
+    int code = MPI_T_cvar_write(variable->handle, variable->is_flag ? (void *)&flag : (void *)&value), there;
+    /* Open MPI 4.1 has a switch that can be read only, and is set in the environment. */
+    if (code != MPI_SUCCESS && ct__read(variable->handle, variable->is_flag, &there) == MPI_SUCCESS && there == value)
+        code = MPI_SUCCESS;
+    return code;
+}
+
+int ct_settings_write(const ct_setting *settings, int count)
+{
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < count && code == MPI_SUCCESS; i++)
+        code = ct__write(&ct__variables[settings[i].variable], settings[i].value);
+    return code;
+}
+
+int ct_settings_restore(const ct_setting *settings, int count)
+{
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < count; i++) {
+        const struct ct__variable *variable = &ct__variables[settings[i].variable];
+        int one = ct__write(variable, variable->initial);
+        code = code == MPI_SUCCESS ? one : code;
+    }
+    return code;
+}
