@@ -1,5 +1,5 @@
 /* One step's message: which slots, their sizes, their blocks. */
-#include "steps.h"
+#include "steps_message.h"
 
 #include <string.h>
 
