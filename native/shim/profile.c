@@ -1,13 +1,12 @@
 /* The profile as a module: what happens at each call. */
 #define _GNU_SOURCE
-#include "profile.h"
+#include "profile_merge.h"
+#include "profile_wait.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-ct_profile_state ct_profile;
 
 enum { CT__REQUESTS = 1 << 10 };
 /* Persistent collectives: what a start of a request counts as. */
@@ -18,65 +17,6 @@ static struct {
 } ct__requests[CT__REQUESTS];
 static _Atomic int ct__request_count;
 static pthread_mutex_t ct__lock = PTHREAD_MUTEX_INITIALIZER;
-
-int ct_profile_bin(uint64_t size_bytes) { return size_bytes == 0 ? 0 : 64 - __builtin_clzll(size_bytes); }
-
-uint64_t ct_profile_key(int class, ct_function function, ct_form form, ct_op_class op, int bin)
-{
-    return 1u | (uint64_t)bin << 1 | (uint64_t)function << 8 | (uint64_t)form << 16 | (uint64_t)op << 20 |
-           (uint64_t)(class + 1) << 32;
-}
-
-int ct_profile_class_of(ct_comm *comm)
-{
-    if (comm == NULL)
-        return -1;
-    if (comm->data[CT_MODULE_PROFILE] != NULL)
-        return (int)(intptr_t)comm->data[CT_MODULE_PROFILE] - 1;
-    ct_profile_class new = {.size = (uint32_t)comm->size, .remote_size = (uint32_t)comm->remote_size,
-                            .nodes = (uint32_t)comm->nodes, .ppn = (uint32_t)comm->ppn, .even = comm->even};
-    pthread_mutex_lock(&ct__lock);
-    int count = atomic_load(&ct_profile.class_count), at = 0;
-    for (; at < count; at++) {
-        ct_profile_class *known = &ct_profile.classes[at];
-        if (known->size == new.size && known->remote_size == new.remote_size && known->nodes == new.nodes &&
-            known->ppn == new.ppn && known->even == new.even)
-            break;
-    }
-    if (at == count && count < CT_PROFILE_CLASSES) {
-        ct_profile.classes[at] = new;
-        atomic_store(&ct_profile.class_count, count + 1);
-    }
-    if (at < CT_PROFILE_CLASSES) {
-        ct_profile.classes[at].count++;
-        comm->data[CT_MODULE_PROFILE] = (void *)(intptr_t)(at + 1);
-    }
-    pthread_mutex_unlock(&ct__lock);
-    return at < CT_PROFILE_CLASSES ? at : -1;
-}
-
-ct_profile_record *ct_profile_find(uint64_t key)
-{
-    unsigned at = (unsigned)((key * 0x9e3779b97f4a7c15ULL) >> 48) % CT_PROFILE_RECORDS;
-    for (unsigned i = 0; i < CT_PROFILE_RECORDS; i++, at = (at + 1) % CT_PROFILE_RECORDS) {
-        ct_profile_record *record = &ct_profile.records[at];
-        uint64_t there = atomic_load_explicit(&record->key, memory_order_relaxed);
-        if (there == key)
-            return record;
-        if (there != 0)
-            continue;
-        /* A full table would be searched to its end at each call. */
-        if (atomic_load_explicit(&ct_profile.record_count, memory_order_relaxed) > CT_PROFILE_RECORDS * 3 / 4)
-            return NULL;
-        if (atomic_compare_exchange_strong(&record->key, &there, key)) {
-            atomic_fetch_add(&ct_profile.record_count, 1);
-            return record;
-        }
-        if (there == key)
-            return record;
-    }
-    return NULL;
-}
 
 static void ct__raise(_Atomic uint64_t *at, uint64_t value)
 {
@@ -128,39 +68,6 @@ static void ct__count_details(ct_profile_record *record, const ct_call *call, co
     }
 }
 
-static void ct__before(ct_call *call) { call->started_ns = ct_now_ns(); }
-
-static void ct__after(ct_call *call, int code)
-{
-    uint64_t elapsed_ns = ct_now_ns() - call->started_ns, sequence = 0;
-    if (code != MPI_SUCCESS)
-        return;
-    if (call->form == CT_BLOCKING && call->known != NULL)
-        sequence = call->known->sequence++;
-    ct_profile_extent extent;
-    ct_profile_measure(call, &extent);
-    ct_op_class op = CT_OP_NONE;
-    if ((call->function >= CT_REDUCE && call->function <= CT_EXSCAN))
-        op = ct_profile_op(call->op);
-    int class = ct_profile_class_of(call->known);
-    ct_profile_record *record =
-        ct_profile_find(ct_profile_key(class, call->function, call->form, op, ct_profile_bin(extent.size_bytes)));
-    if (record == NULL) {
-        atomic_fetch_add_explicit(&ct_profile.lost, 1, memory_order_relaxed);
-        return;
-    }
-    ct_profile_add(record, CT_PROFILE_time_ns, elapsed_ns);
-    ct__count_details(record, call, &extent);
-    if (call->form == CT_PERSISTENT) {
-        ct_profile_add(record, CT_PROFILE_inits, 1);
-        ct_profile_request_add(*call->request, record, &extent);
-        return;
-    }
-    ct__count(record, extent.size_bytes, extent.own_bytes);
-    if (call->form == CT_BLOCKING)
-        ct_profile_stamp_call(call, record, sequence, elapsed_ns);
-}
-
 static unsigned ct__request_slot(MPI_Request request)
 {
     uint64_t bits = 0;
@@ -168,7 +75,7 @@ static unsigned ct__request_slot(MPI_Request request)
     return (unsigned)((bits * 0x9e3779b97f4a7c15ULL) >> 48) % CT__REQUESTS;
 }
 
-void ct_profile_request_add(MPI_Request request, ct_profile_record *record, const ct_profile_extent *extent)
+static void ct__request_add(MPI_Request request, ct_profile_record *record, const ct_profile_extent *extent)
 {
     pthread_mutex_lock(&ct__lock);
     MPI_Request none;
@@ -208,14 +115,14 @@ static int ct__request_find(MPI_Request request)
     return -1;
 }
 
-void ct_profile_request_started(MPI_Request request)
+static void ct__request_started(MPI_Request request)
 {
     int at = ct__request_find(request);
     if (at >= 0)
         ct__count(ct__requests[at].record, ct__requests[at].size_bytes, ct__requests[at].own_bytes);
 }
 
-void ct_profile_request_freed(MPI_Request request)
+static void ct__request_freed(MPI_Request request)
 {
     int at = ct__request_find(request);
     if (at < 0)
@@ -223,6 +130,39 @@ void ct_profile_request_freed(MPI_Request request)
     /* Searches go on past MPI_REQUEST_NULL, as past a slot in use. */
     atomic_store(&ct__requests[at].request, MPI_REQUEST_NULL);
     atomic_fetch_sub(&ct__request_count, 1);
+}
+
+static void ct__before(ct_call *call) { call->started_ns = ct_now_ns(); }
+
+static void ct__after(ct_call *call, int code)
+{
+    uint64_t elapsed_ns = ct_now_ns() - call->started_ns, sequence = 0;
+    if (code != MPI_SUCCESS)
+        return;
+    if (call->form == CT_BLOCKING && call->known != NULL)
+        sequence = call->known->sequence++;
+    ct_profile_extent extent;
+    ct_profile_measure(call, &extent);
+    ct_op_class op = CT_OP_NONE;
+    if ((call->function >= CT_REDUCE && call->function <= CT_EXSCAN))
+        op = ct_profile_op(call->op);
+    int class = ct_profile_class_of(call->known);
+    ct_profile_record *record =
+        ct_profile_find(ct_profile_key(class, call->function, call->form, op, ct_profile_bin(extent.size_bytes)));
+    if (record == NULL) {
+        atomic_fetch_add_explicit(&ct_profile.lost, 1, memory_order_relaxed);
+        return;
+    }
+    ct_profile_add(record, CT_PROFILE_time_ns, elapsed_ns);
+    ct__count_details(record, call, &extent);
+    if (call->form == CT_PERSISTENT) {
+        ct_profile_add(record, CT_PROFILE_inits, 1);
+        ct__request_add(*call->request, record, &extent);
+        return;
+    }
+    ct__count(record, extent.size_bytes, extent.own_bytes);
+    if (call->form == CT_BLOCKING)
+        ct_profile_stamp_call(call, record, sequence, elapsed_ns);
 }
 
 static bool ct__start(void)
@@ -248,16 +188,6 @@ static bool ct__start(void)
 
 static bool ct__written;
 
-static void ct__stop(void)
-{
-    if (ct__written) /* for an end that did not come */
-        ct_profile_unwrite(ct_job.rank);
-    ct_profile.elapsed_ns = ct_now_ns() - ct_profile.started_ns;
-    ct_profile_clocks(true);
-    ct_profile_waiting();
-    ct_profile_merge();
-}
-
 static void ct__die(const char *why)
 {
     static ct_profile_row rows[CT_PROFILE_RECORDS + CT_PROFILE_CLASSES];
@@ -267,14 +197,25 @@ static void ct__die(const char *why)
     ct__written = true;
 }
 
+static void ct__stop(void)
+{
+    if (ct__written) /* for an end that did not come */
+        ct_profile_unwrite(ct_job.rank);
+    ct_profile.elapsed_ns = ct_now_ns() - ct_profile.started_ns;
+    ct_profile_clocks(true);
+    ct_profile_waiting();
+    if (!ct_profile_merge()) /* each by itself, then */
+        ct__die("no memory to merge");
+}
+
 const ct_module ct_profile_module = {
     .name = "profile",
     .variable = "COLLTUNE_PROFILE",
     .start = ct__start,
     .before = ct__before,
     .after = ct__after,
-    .request_started = ct_profile_request_started,
-    .request_freed = ct_profile_request_freed,
+    .request_started = ct__request_started,
+    .request_freed = ct__request_freed,
     .stop = ct__stop,
     .die = ct__die,
 };

@@ -1,5 +1,5 @@
-/* Rows of all ranks to rank 0. */
-#include "profile.h"
+#include "profile_collect.h"
+#include "shim.h"
 
 int ct_profile_collect(void *rows, size_t size, int count, int tag, ct_profile_join *join, void *context)
 {

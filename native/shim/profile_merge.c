@@ -1,5 +1,6 @@
 /* The tables of all ranks become one, along a binomial tree. */
-#include "profile.h"
+#include "profile_merge.h"
+#include "profile_collect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,15 +75,14 @@ static int ct__unite(ct_profile_row *rows, int count, uint64_t *lost)
 
 static int ct__join(void *rows, int count, void *lost) { return ct__unite(rows, count, lost); }
 
-void ct_profile_merge(void)
+bool ct_profile_merge(void)
 {
     ct_profile_row *rows = malloc(sizeof *rows * CT__MOST);
     int have = rows != NULL, all_have = 0;
     PMPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, ct_job.comm);
-    if (!all_have) { /* each by itself, then */
-        ct_profile_module.die("no memory to merge");
+    if (!all_have) {
         free(rows);
-        return;
+        return false;
     }
     uint64_t own[2] = {atomic_load(&ct_profile.lost), atomic_load(&ct_profile.stamps_lost)}, lost[2];
     uint64_t longest[2] = {ct_profile.elapsed_ns, ct_profile.clock_error_ns}, most[2];
@@ -94,4 +94,5 @@ void ct_profile_merge(void)
         ct_profile_write(-1, "", rows, count, most[0], lost[0], lost[1]);
     }
     free(rows);
+    return true;
 }

@@ -4,7 +4,8 @@
  * on every rank alike whether it is sampled, without a message. A sampled call is noted with the time of its arrival;
  * in MPI_Finalize the arrivals of all ranks are compared, on clocks whose offsets were measured at both ends of the job.
  * A rank's waiting is the time from its own arrival to the last one's, and never more than it spent in the call. */
-#include "profile.h"
+#include "profile_wait.h"
+#include "profile_collect.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The file: lines of `word name=value ...`. Written with nothing but open, write and rename, as it may have to be in a
  * signal handler. */
 #define _GNU_SOURCE
-#include "profile.h"
+#include "profile_write.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,10 +3,10 @@
  * One table for each rank, of fixed size: a record for each (class of communicator, function, form, class of
  * operation, bin of sizes). Counters are atomic where MPI may be called by several threads at a time, plain elsewhere.
  * In MPI_Finalize the tables are merged along a tree, and rank 0 writes one file of text lines. */
-#ifndef CT_PROFILE_H
-#define CT_PROFILE_H
+#ifndef CT_PROFILE_TABLE_H
+#define CT_PROFILE_TABLE_H
 
-#include "shim.h"
+#include "profile_size.h"
 
 #include <stdatomic.h>
 
@@ -40,11 +40,6 @@ typedef enum {
 #undef CT__NAME
         CT_PROFILE_COUNTER_COUNT
 } ct_profile_counter;
-
-typedef enum {
-    CT_OP_NONE, CT_OP_ARITHMETIC, CT_OP_EXTREMUM, CT_OP_LOGICAL, CT_OP_BITWISE, CT_OP_LOCATION, CT_OP_COMMUTATIVE,
-    CT_OP_ORDERED, CT_OP_CLASSES
-} ct_op_class;
 
 /* A class of communicators: those of one form. */
 typedef struct {
@@ -87,20 +82,6 @@ typedef struct {
 
 extern ct_profile_state ct_profile;
 
-/* What a call moves. `size_bytes` is what its algorithm is chosen by, as in a scenario: one block of allgather(v),
- * gather(v), scatter(v) and alltoall(v, w), mean where they differ; the whole vector elsewhere. */
-typedef struct {
-    uint64_t size_bytes;
-    uint64_t own_bytes; /* of this rank: its block, its vector, or all its blocks to others and itself */
-    bool in_place;
-    bool blocks_seen;
-    uint64_t blocks, empty_blocks, block_bytes, self_bytes, largest_bytes;
-    double square_bytes;
-} ct_profile_extent;
-
-void ct_profile_measure(const ct_call *call, ct_profile_extent *extent);
-ct_op_class ct_profile_op(MPI_Op op);
-
 /* The class of a communicator, made at its first call. < 0: no room. */
 int ct_profile_class_of(ct_comm *comm);
 /* The record of a key; NULL: no room. */
@@ -116,38 +97,5 @@ static inline void ct_profile_add(ct_profile_record *record, ct_profile_counter 
     else
         atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + value, memory_order_relaxed);
 }
-
-void ct_profile_request_add(MPI_Request request, ct_profile_record *record, const ct_profile_extent *extent);
-void ct_profile_request_started(MPI_Request request);
-void ct_profile_request_freed(MPI_Request request);
-
-/* Notes a blocking call for the estimate of waiting, if it is one of those that are sampled. */
-void ct_profile_stamp_call(const ct_call *call, const ct_profile_record *record, uint64_t sequence, uint64_t elapsed_ns);
-/* Collective: the clocks of the nodes against that of the first. */
-void ct_profile_clocks(bool at_end);
-/* Collective: fills in the counters of waiting from the stamps of all ranks. */
-void ct_profile_waiting(void);
-/* Collective: writes the merged tables, on rank 0. */
-void ct_profile_merge(void);
-
-/* A record with its class, as merged and written. */
-typedef struct {
-    ct_profile_class class;
-    uint64_t key; /* less the class */
-    uint64_t counters[CT_PROFILE_COUNTER_COUNT];
-} ct_profile_row;
-
-/* Rows of this rank, `rows` [CT_PROFILE_RECORDS + CT_PROFILE_CLASSES]. Returns how many. Async-signal-safe. */
-int ct_profile_rows(ct_profile_row *rows);
-/* Writes a file. `rank` < 0: of all ranks. Async-signal-safe. Returns false, with errno, if it cannot. */
-bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int count, uint64_t elapsed_ns,
-                      uint64_t lost, uint64_t stamps_lost);
-/* Takes away what a rank has written before. */
-void ct_profile_unwrite(int rank);
-
-/* Gathers rows of `size` bytes up a binomial tree to rank 0. `join` makes one set of `count` rows, of two sets in a row,
- * and returns how many are left. Returns how many rows rank 0 has; 0 elsewhere. */
-typedef int ct_profile_join(void *rows, int count, void *context);
-int ct_profile_collect(void *rows, size_t size, int count, int tag, ct_profile_join *join, void *context);
 
 #endif
