@@ -1,4 +1,4 @@
-/* The way of a call through the modules. */
+/* The modules that are at work. */
 #include "shim.h"
 
 #include <stdlib.h>
@@ -79,10 +79,8 @@ void ct_modules_request(MPI_Request request, bool freed)
     }
 }
 
-bool ct_enter(ct_call *call, int *code)
+bool ct_modules_before(ct_call *call, int *code)
 {
-    ct_depth++;
-    call->known = ct_comm_get(call->comm);
     for (int i = 0; i < ct__count; i++)
         if (ct__active[i]->before != NULL)
             ct__active[i]->before(call);
@@ -92,20 +90,9 @@ bool ct_enter(ct_call *call, int *code)
     return false;
 }
 
-int ct_leave(ct_call *call, int code)
+void ct_modules_after(ct_call *call, int code)
 {
     for (int i = ct__count - 1; i >= 0; i--)
         if (ct__active[i]->after != NULL)
             ct__active[i]->after(call, code);
-    ct_depth--;
-    return code;
-}
-
-const char *ct_function_name(ct_function function)
-{
-    static const char *const NAMES[CT_FUNCTIONS] = {
-        "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
-        "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
-        "neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw"};
-    return NAMES[function];
 }

@@ -127,6 +127,9 @@ bool ct_real_find(void);
 bool ct_modules_wanted(void);
 void ct_modules_start(void);
 void ct_modules_stop(void);
+/* `before` and `carry_out` of all modules: whether one has made the call, then `*code` is its result. */
+bool ct_modules_before(ct_call *call, int *code);
+void ct_modules_after(ct_call *call, int code);
 /* Whether a module at work has a `die`. */
 bool ct_modules_have_last_words(void);
 void ct_modules_die(const char *why);
