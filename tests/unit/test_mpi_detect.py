@@ -103,7 +103,7 @@ def test_links_to_an_installation_are_followed(tmp_path, tools) -> None:
 
 
 def test_no_mpiexec(tmp_path, tools) -> None:
-    with pytest.raises(InputError, match=r"no mpiexec: neither beside this Python .* nor on PATH.*colltune\[mpich\]"):
+    with pytest.raises(InputError, match=r"no mpiexec: neither beside this Python .* nor on PATH.*pip install mpich"):
         find_mpi(None, tools, python_bin=tmp_path)
 
 
