@@ -27,10 +27,10 @@ sys.path.insert(0, str(ROOT / "tests" / "mpi"))
 
 from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
 
+from colltune.alltoallv.preload import with_alltoallv  # noqa: E402
 from colltune.alltoallv.setting import Shape  # noqa: E402
 from colltune.alltoallv.source import AlltoallvSource, Blocks  # noqa: E402
 from colltune.alltoallv.table import FIRST_CALL, load_table, save_table  # noqa: E402
-from colltune.cli.run import with_alltoallv  # noqa: E402
 from colltune.core.choice import DEFAULT, Choice  # noqa: E402
 from colltune.core.proven import lower_bound, upper_bound  # noqa: E402
 from colltune.core.sample import Environment  # noqa: E402

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.cli.run import with_alltoallv
+from colltune.alltoallv.preload import with_alltoallv
 from colltune.mpi.installation import Installation
 
 _APPLICATION = Path(__file__).parents[1] / "native" / "alltoallv_application.c"

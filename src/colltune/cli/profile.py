@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from colltune.mpi.installation import Installation
     from colltune.profile.application import Profile
 
-_LAUNCHERS = frozenset({"mpiexec", "mpiexec.hydra", "mpirun", "prterun", "orterun"})
 _EXAMPLE = "Write: colltune profile --out app.json -- mpiexec -n 4 ./app"
 
 
@@ -52,6 +52,7 @@ def run_profiled(
     """Runs ``command`` with the library in it. Returns its exit code and the profile, which is also in ``out``."""
     from colltune.cli.profile_show import print_profile
     from colltune.machine.compile import build_library, cache_directory
+    from colltune.mpi.application import launcher_of
     from colltune.mpi.installation import Library
     from colltune.profile.parts import part_files
     from colltune.profile.preload import preload_command, preload_environment
@@ -61,7 +62,8 @@ def run_profiled(
         old.unlink()
     installation = _installation(command, environment, mpiexec)
     library = build_library(installation.mpicc, cache_directory(environment))
-    arguments = [_program(command[0], installation, environment), *command[1:]]
+    facts = {"mpiexec": str(installation.mpiexec)}
+    arguments = [launcher_of(command, facts, environment.get("PATH", "")), *command[1:]]
     arguments = preload_command(arguments, installation.library is Library.OPENMPI)
     try:
         code = subprocess.run(arguments, env=preload_environment(library, out, environment), check=False).returncode
@@ -153,21 +155,10 @@ def _require_file(out: Path) -> None:
 
 def _installation(command: Sequence[str], environment: Mapping[str, str], mpiexec: str | None) -> Installation:
     from colltune.mpi.detect import find_mpi
+    from colltune.mpi.launchers import is_launcher
 
-    named = mpiexec or (command[0] if Path(command[0]).name in _LAUNCHERS and _there(command[0], environment) else None)
+    path = environment.get("PATH", "")
+    there = is_launcher(command[0]) and shutil.which(command[0], path=path) is not None
+    named = mpiexec or (command[0] if there else None)
     python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
     return find_mpi(named, environment, python_bin=python_bin)
-
-
-def _there(program: str, environment: Mapping[str, str]) -> bool:
-    import shutil
-
-    return shutil.which(program, path=environment.get("PATH", "")) is not None
-
-
-def _program(name: str, installation: Installation, environment: Mapping[str, str]) -> str:
-    """The launcher that was found stands in for a bare ``mpiexec`` that PATH does not have."""
-    if name in _LAUNCHERS and not _there(name, environment):
-        beside = installation.mpiexec.parent / name
-        return str(beside if beside.is_file() else installation.mpiexec)
-    return name

@@ -11,7 +11,7 @@ import typer
 
 from colltune.cli.options import Tuned, Via, say_left_out
 from colltune.core.errors import InputError
-from colltune.mpi.application import is_launcher, tuned_command
+from colltune.mpi.application import tuned_command
 
 if TYPE_CHECKING:
     from colltune.store.tuning import Tuning
@@ -58,6 +58,8 @@ def run(
     from colltune.store.tuning import load_deployable
 
     if alltoallv is not None and not tuned.is_dir():
+        from colltune.alltoallv.preload import with_alltoallv
+
         command = [str(tuned), *context.args]
         _replace_by(command, with_alltoallv(command, alltoallv, os.environ))
     flags, via_after, command = _split(context.args)
@@ -98,6 +100,8 @@ def run(
     for text in obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
     if alltoallv is not None:
+        from colltune.alltoallv.preload import with_alltoallv
+
         arguments, environment = with_alltoallv(arguments, alltoallv, environment)
     if not prove and not profile:
         _replace_by(command, (arguments, environment))
@@ -124,34 +128,6 @@ def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[st
         os.execvpe(arguments[0], list(arguments), dict(environment))
     except OSError as error:
         raise InputError(f"cannot run {command[0]}: {error.strerror}", "Check the command after --") from error
-
-
-def with_alltoallv(
-    command: Sequence[str], table: Path, environment: Mapping[str, str]
-) -> tuple[list[str], dict[str, str]]:
-    """Command and environment with libcolltune loaded into the program, and MPI_Alltoallv by ``table``."""
-    from colltune.alltoallv.table import load_table
-    from colltune.machine.compile import build_library, cache_directory
-    from colltune.mpi.detect import find_mpi
-    from colltune.mpi.installation import Library
-
-    table = _table_in(table)
-    load_table(table)
-    launcher = command[0] if is_launcher(command[0]) else None
-    installation = find_mpi(launcher, environment)
-    library = str(build_library(installation.mpicc, cache_directory(environment)))
-    loaded = ":".join(filter(None, (library, environment.get("LD_PRELOAD", ""))))
-    made = {**environment, "LD_PRELOAD": loaded, "COLLTUNE_ALLTOALLV": str(table.resolve())}
-    if installation.library is Library.OPENMPI and launcher is not None:  # it hands on only what it is told to
-        return [command[0], "-x", "LD_PRELOAD", "-x", "COLLTUNE_ALLTOALLV", *command[1:]], made
-    return list(command), made
-
-
-def _table_in(given: Path) -> Path:
-    """``given``, or the table in it where that is a directory which `colltune tune alltoallv` wrote."""
-    from colltune.alltoallv.tune import TABLE
-
-    return given / TABLE if given.is_dir() else given
 
 
 def _split(arguments: Sequence[str]) -> tuple[set[str], str, list[str]]:

@@ -12,10 +12,10 @@ from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis, parse_live
 from colltune.machine.compile import build_library, cache_directory
+from colltune.machine.preload import PRELOAD, preload_variables
 from colltune.store.tuning import Tuning
 
 FOLDER = "live"
-PRELOAD = "LD_PRELOAD"
 _WAYS = ("file", "live")
 
 
@@ -66,7 +66,5 @@ def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tu
 
 def preloaded_first(variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """``environment`` with ``variables``, and what is preloaded already kept behind ours."""
-    merged = {**environment, **variables}
-    if PRELOAD in variables and environment.get(PRELOAD):
-        merged[PRELOAD] = f"{variables[PRELOAD]}:{environment[PRELOAD]}"
-    return merged
+    preloaded = preload_variables(variables[PRELOAD], environment) if PRELOAD in variables else {}
+    return {**environment, **variables, **preloaded}

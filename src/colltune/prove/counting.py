@@ -12,10 +12,11 @@ from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter
 from colltune.machine.compile import build_library, cache_directory
+from colltune.machine.preload import preload_variables
 from colltune.prove.effect import Effect, read_effect
 from colltune.store.tuning import Tuning
 
-_PRELOAD, _COUNT, _RULES = "LD_PRELOAD", "COLLTUNE_COUNT", "COLLTUNE_COUNT_RULES"
+_COUNT, _RULES = "COLLTUNE_COUNT", "COLLTUNE_COUNT_RULES"
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,9 @@ def begin_counting(tuning: Tuning, environment: Mapping[str, str]) -> Counting:
     if mpicc is None:
         return Counting(failure="the tuning does not say the compiler of its MPI")
     try:
-        library = str(build_library(mpicc, cache_directory(environment)))
+        library = build_library(mpicc, cache_directory(environment))
         place = Path(tempfile.mkdtemp(prefix="count-", dir=cache_directory(environment)))
-        already = environment.get(_PRELOAD, "")
-        preloaded = already if library in already.split(":") else ":".join(filter(None, (library, already)))
-        variables = {_PRELOAD: preloaded, _COUNT: str(place / "count")}
+        variables = {**preload_variables(library, environment), _COUNT: str(place / "count")}
         if LIVE_VARIABLE not in tuning.variables:
             # As the live selector reads them, but without settings: looked up, and nothing is set.
             made = tuning.environment
