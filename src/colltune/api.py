@@ -23,16 +23,15 @@ from statistics import median
 from typing import TYPE_CHECKING, Unpack
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
-from colltune.core.units import format_count, parse_duration, parse_size
+from colltune.core.units import format_count, parse_duration
 from colltune.machine.compile import cache_directory
-from colltune.session.arguments import MachineArguments, PathLike, machine_options
+from colltune.session.arguments import MachineArguments, PathLike, TuneArguments, machine_options, signature_of
 from colltune.session.explain import explain_call, load_findings, scenario_of
 from colltune.session.export import export
-from colltune.store.lock import locked
+from colltune.session.options import Listener, TuneOptions
 from colltune.store.tuning import Tuning, load_tuning, write_files
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from colltune.prove.conformance import ConformanceResult
     from colltune.report.diff import TuningDifference
     from colltune.session.drift import DriftReport
-    from colltune.session.options import Listener
     from colltune.session.verify import Verification
 
 
@@ -260,45 +258,27 @@ def load(directory: PathLike, *, provisional: bool = False) -> Tuned:
 
 
 def tune(
-    collectives: str | Sequence[str],
+    collectives: str | Sequence[str] = (),
     out: PathLike = "tuned",
     *,
-    budget: str | float = "5m",
-    min_size: str | int = "1",
-    max_size: str | int = "1MiB",
-    resume: bool = False,
-    seed: int = 1,
-    mpiexec: str | None = None,
-    hostfile: PathLike | None = None,
-    nodes: int | None = None,
-    ppn: int | None = None,
-    thread_level: str = "single",
-    reproducible: bool = False,
-    topology: str | None = None,
     listener: Listener | None = None,
+    **arguments: Unpack[TuneArguments],
 ) -> Tuned:
     """Measures, decides, proves and writes, as `colltune tune` does; the options mean the same.
 
-    ``budget`` may be a number of seconds, sizes numbers of bytes. ``listener`` hears of the progress. Raises
-    ColltuneError; what was measured by then is kept, and ``resume`` goes on.
+    ``budget`` and ``runtime`` may be numbers of seconds, sizes numbers of bytes. ``collectives`` may be left out where
+    a ``profile`` says what to tune. ``listener`` hears of the progress. Raises ColltuneError; what was measured by then
+    is kept, and ``resume`` goes on.
     """
-    from colltune.bench.workbench import MachineOptions, open_workbench
-    from colltune.session.options import TuneOptions, require_writable
-    from colltune.session.tune import tune as run_tune
-
     collectives = [collectives] if isinstance(collectives, str) else collectives
-    parse_collectives(collectives)
-    directory = Path(out)
-    smallest, largest, budget_s = parse_size(min_size), parse_size(max_size), parse_duration(budget)
-    options = TuneOptions(
-        collectives, smallest, largest, budget_s, resume, seed, reproducible=reproducible, topology=topology
-    )
-    require_writable(directory)
-    host_file = Path(hostfile) if hostfile is not None else None
-    with locked(directory):
-        bench = open_workbench(MachineOptions(mpiexec, host_file, nodes, ppn, thread_level), os.environ)
-        run_tune(bench, options, directory, listener)
-    return load(directory)
+    options = TuneOptions.of(collectives, arguments)
+    from colltune.session.tune_here import tune_here
+
+    tune_here(options, Path(out), listener)
+    return load(out)
+
+
+setattr(tune, "__signature__", signature_of(tune, TuneArguments))  # noqa: B010 - what help() and notebooks show
 
 
 def _frame(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.cli.tune_check import check_with_application
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
@@ -25,6 +24,7 @@ from colltune.mpi.installation import Installation
 from colltune.profile.application import Profile
 from colltune.prove.trial import Trial, require_command, without
 from colltune.search.campaign import Outcome
+from colltune.session.check_application import check_with_application
 from colltune.session.options import Listener, TuneOptions, TuneResult, gate_summary
 from colltune.store.tuning import Tuning, load_tuning
 

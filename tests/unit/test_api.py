@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.session.arguments import TuneArguments, offered
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
@@ -100,6 +103,39 @@ def test_one_collective_and_numbers_are_taken_and_a_slip_is_told(tmp_path: Path)
         colltune.tune("bcats", tmp_path)
     with pytest.raises(InputError, match="/nowhere/mpiexec"):
         colltune.tune("bcast", tmp_path, budget=30, max_size=4096, mpiexec="/nowhere/mpiexec")
+
+
+def test_arguments_are_checked_before_anything_starts(tuned: colltune.Tuned, tmp_path: Path) -> None:
+    misspelt = {"bugdet": "1m"}
+    with pytest.raises(InputError, match=r"no argument 'bugdet'. Did you mean budget"):
+        colltune.tune("bcast", tmp_path, **misspelt)
+    with pytest.raises(InputError, match=r"no argument 'nods'. Did you mean nodes"):
+        tuned.check(**{"nods": 2})
+    with pytest.raises(InputError, match=r"nodes=0 is too small. Give 1 or more"):
+        tuned.drift(nodes=0)
+    with pytest.raises(InputError, match=r"none is given. Give one by --profile"):
+        colltune.tune("bcast", tmp_path, check=True)
+    with pytest.raises(InputError, match="nothing to tune is given"):
+        colltune.tune(out=tmp_path)
+    with pytest.raises(InputError, match="there is no /nowhere to start from"):
+        colltune.tune("bcast", tmp_path, prior="/nowhere")
+    with pytest.raises(InputError, match="--ppn cannot be used with --simulate"):
+        colltune.tune("bcast", tmp_path, simulate="dragonfly:4x2", ppn=2)
+    with pytest.raises(InputError, match="/nowhere"):
+        colltune.tune(out=tmp_path, profile="/nowhere")
+
+
+def test_the_command_and_the_function_take_the_same() -> None:
+    helped = subprocess.run(
+        [sys.executable, "-m", "colltune", "tune", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    shown = {name.replace("-", "_") for name in re.findall(r"^  --([a-z-]+)", helped, re.MULTILINE)}
+    taken = {
+        one.name
+        for one in inspect.signature(colltune.tune).parameters.values()
+        if one.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    assert shown - {"help", "out"} == taken - {"listener"} == set(offered(TuneArguments))
 
 
 def test_a_tuning_is_shown_in_a_line_and_in_a_notebook_as_a_table(tuned: colltune.Tuned) -> None:

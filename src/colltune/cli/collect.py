@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, ThreadLevel, refuse_with_simulate
+from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, ThreadLevel
 from colltune.cli.stopping import heed_scheduler
 
 
@@ -51,6 +51,7 @@ def collect(
     from colltune.cli.display import Display
     from colltune.core.units import format_count, format_duration
     from colltune.measure.contract import Effort
+    from colltune.session.arguments import refuse_with_simulate
     from colltune.session.collect import CollectOptions, live_subject, simulated_subject
     from colltune.session.collect import collect as run_collect
     from colltune.session.options import require_writable

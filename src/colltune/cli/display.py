@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -48,8 +48,14 @@ class Display:
         if self._bar is not None:
             self._bar.stop()
 
-    def listener(self) -> Listener:
-        return Listener(progress=self._progress, proof=self._proof, stage=self._stage, note=self._note)
+    def listener(self, opened: Callable[[], object] = lambda: None) -> Listener:
+        """``opened`` is called once it is known where to measure."""
+
+        def show(bench: Workbench | Simulation) -> None:
+            opened()
+            self.simulated(bench) if isinstance(bench, Simulation) else self.machine(bench)
+
+        return Listener(self._progress, self._proof, self._stage, self._note, show)
 
     def machine(self, bench: Workbench) -> None:
         ranks = format_count(bench.ppn, "rank")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from colltune.core.units import format_count
+from colltune.session.arguments import Said, offered, signature_of
 
-if TYPE_CHECKING:
-    from colltune.bench.workbench import MachineOptions
+_Command = TypeVar("_Command", bound=Callable[..., None])
 
 Tuned = Annotated[Path, typer.Argument(help="Directory that `colltune tune` wrote.", show_default=False)]
 Mpiexec = Annotated[
@@ -44,17 +46,26 @@ def say_left_out(count: int) -> None:
         )
 
 
-def refuse_with_simulate(machine: MachineOptions) -> None:
-    """Raises InputError for options that say where to run: a simulated cluster runs nowhere."""
-    from colltune.core.errors import InputError
+def offers(arguments: type) -> Callable[[_Command], _Command]:
+    """Gives a command that takes ``**arguments``, a TypedDict, an option for each of them."""
 
-    given = {
-        "--mpiexec": machine.mpiexec,
-        "--hostfile": machine.host_file,
-        "--nodes": machine.nodes,
-        "--ppn": machine.ppn,
-        "--thread-level": machine.thread_level != "single",
-    }
-    named = [name for name, value in given.items() if value]
-    if named:
-        raise InputError(f"{', '.join(named)} cannot be used with --simulate", "Write the shape as in dragonfly:64x4")
+    def decorate(command: _Command) -> _Command:
+        signature = signature_of(command, arguments)
+        offered_as = {name: _option(name, said) for name, said in offered(arguments).items()}
+        made = [
+            one.replace(annotation=offered_as[one.name], kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            if one.name in offered_as
+            else one
+            for one in signature.parameters.values()
+        ]
+        setattr(command, "__signature__", signature.replace(parameters=made))  # noqa: B010 - no attribute of the type
+        command.__annotations__ = {one.name: one.annotation for one in made}
+        return command
+
+    return decorate
+
+
+def _option(name: str, said: Said) -> object:
+    flag = "--" + name.replace("_", "-")
+    kind = said.kind if said.default is not None else said.kind | None
+    return Annotated[kind, typer.Option(flag, help=said.help, min=said.least)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +13,8 @@ from colltune.core.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
     from colltune.alltoallv.tune import AlltoallvResult
-    from colltune.bench.workbench import MachineOptions
-
-_LARGEST = 16384  # bytes: larger blocks go straight to their destinations by any algorithm
-
+    from colltune.bench.workbench import Workbench
+    from colltune.session.arguments import TuneArguments
 
 # Options of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
 _OTHERS = ("profile", "runtime", "check", "min_size", "gate", "reproducible", "topology", "prior")
@@ -36,18 +33,18 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def tune_alltoallv_here(
-    machine: MachineOptions, out: Path, largest: int, budget_s: float, seed: int, *, resume: bool
-) -> None:
+def tune_alltoallv(arguments: TuneArguments, out: Path) -> None:
     """Measures, proves, writes out/alltoallv.json, and prints what was found."""
-    from colltune.alltoallv.tune import tune_alltoallv
-    from colltune.bench.workbench import open_workbench
+    from colltune.session.tune_alltoallv import tune_alltoallv_here
 
-    bench = open_workbench(machine, os.environ)
-    typer.echo(f"{bench.environment.mpi} {bench.environment.mpi_version}, {bench.nodes} x {bench.ppn} ranks")
-    largest = min(largest, _LARGEST)
-    result = tune_alltoallv(bench, out, largest, budget_s, seed, lambda text: typer.echo(f"{text} ..."), resume=resume)
-    _show(result, str(bench.installation.mpiexec))
+    opened: list[Workbench] = []
+
+    def show(bench: Workbench) -> None:
+        opened.append(bench)
+        typer.echo(f"{bench.environment.mpi} {bench.environment.mpi_version}, {bench.nodes} x {bench.ppn} ranks")
+
+    result = tune_alltoallv_here(arguments, out, show, lambda text: typer.echo(f"{text} ..."))
+    _show(result, str(opened[0].installation.mpiexec))
 
 
 def _show(result: AlltoallvResult, mpiexec: str) -> None:

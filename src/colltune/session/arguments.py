@@ -1,35 +1,173 @@
-"""What a caller may say, by name: the command line and the Python interface take the same."""
+"""What a caller may say, by name: the command line and the Python interface are both made from this.
+
+An argument is written once, with its help, its default and its bounds. `TypedDict` gives a type checker the names and
+types; `Said` gives the command line its options.
+"""
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, cast, get_type_hints
+
+from colltune.core.errors import InputError
 
 if TYPE_CHECKING:
     from colltune.bench.workbench import MachineOptions
 
 PathLike = str | os.PathLike[str]
+_Arguments = TypeVar("_Arguments", bound=Mapping[str, object])
+
+
+@dataclass(frozen=True)
+class Said:
+    """How an argument is offered. ``kind``: its type on the command line. ``least``: the smallest number allowed."""
+
+    help: str
+    default: object = None
+    kind: type = str
+    least: int | None = None
 
 
 class MachineArguments(TypedDict, total=False):
-    """Where to run; what is not given is found, or is that of the tuning."""
+    """Where to run. What is not given is found; to look at a tuning it is that of the tuning."""
 
-    mpiexec: str | None
-    hostfile: PathLike | None
-    nodes: int | None
-    ppn: int | None
+    mpiexec: Annotated[str | None, Said("mpiexec of the MPI to use. Default: beside this Python, then on PATH.")]
+    hostfile: Annotated[PathLike | None, Said("File with the nodes, where no scheduler says them.", kind=Path)]
+    nodes: Annotated[int | None, Said("Nodes to use. Default: all of the job.", kind=int, least=1)]
+    ppn: Annotated[int | None, Said("Ranks per node. Default: as many as the job has.", kind=int, least=1)]
 
 
-def machine_options(arguments: MachineArguments, thread_level: str = "single") -> MachineOptions:
+class CampaignArguments(TypedDict, total=False):
+    """What to tune, and how long."""
+
+    profile: Annotated[
+        PathLike | None,
+        Said(
+            "Tune what this application calls: a file of `colltune profile`, or a directory in which"
+            " `colltune run --profile` left one.",
+            kind=Path,
+        ),
+    ]
+    runtime: Annotated[
+        str | float, Said("With --profile: the time that the application will still run, all runs together.", "2h")
+    ]
+    check: Annotated[
+        bool,
+        Said(
+            "With --profile: at the end run the application too, by the command of its profile, with and without"
+            " the rules in turn. Rules with which it is slower are withdrawn.",
+            False,
+            bool,
+        ),
+    ]
+    budget: Annotated[
+        str | float,
+        Said(
+            "Time for the whole command, such as 90s or 5m: launches, measuring, proof, replay. Where a tuning"
+            " takes longer at least, it says so at its start. --check comes on top.",
+            "5m",
+        ),
+    ]
+    min_size: Annotated[str | int, Said("Smallest message.", "1")]
+    max_size: Annotated[str | int, Said("Largest message, such as 64KiB or 1MiB.", "1MiB")]
+    resume: Annotated[bool, Said("Go on with a campaign that was cut off.", False, bool)]
+    gate: Annotated[str, Said("on: keep only rules proven faster in fresh launches. off: keep all (research).", "on")]
+    reproducible: Annotated[bool, Said("Reductions give the same bits for every message size and timing.", False, bool)]
+    topology: Annotated[
+        str | None,
+        Said(
+            "Which parts of the job may measure at once: a file, a scheme such as aurora, or serial."
+            " Default: Slurm's topology file, else serial."
+        ),
+    ]
+    prior: Annotated[
+        str | Sequence[str] | None,
+        Said(
+            "Start from what is known elsewhere: an earlier tuning, a table of `colltune collect` (of another"
+            " cluster, or simulated), a model of `colltune train`, or shipped. May be given several times.",
+            kind=list[str],
+        ),
+    ]
+    seed: Annotated[int, Said("Seed of every random choice.", 1, int, least=0)]
+
+
+class TuneArguments(CampaignArguments, MachineArguments, total=False):
+    """All that `tune` takes beside the collectives and the directory."""
+
+    thread_level: Annotated[
+        str,
+        Said(
+            "What the application asks MPI_Init_thread for: single, funneled, serialized or multiple."
+            " Default: with --profile that of its program, else single.",
+            "",
+        ),
+    ]
+    simulate: Annotated[
+        str,
+        Said("Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node).", ""),
+    ]
+
+
+def offered(arguments: type) -> dict[str, Said]:
+    """How each of ``arguments``, a TypedDict, is offered, by name."""
+    hints = get_type_hints(arguments, include_extras=True)
+    return {name: next(one for one in hint.__metadata__ if isinstance(one, Said)) for name, hint in hints.items()}
+
+
+def complete(kind: type[_Arguments], given: _Arguments) -> _Arguments:
+    """``given`` with the defaults of what it leaves out. Raises InputError for a name or number out of place."""
+    known = offered(kind)
+    for name, value in given.items():
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            raise InputError(
+                f"there is no argument {name!r}", f"Did you mean {close[0]}?" if close else f"Use {', '.join(known)}"
+            )
+        least = known[name].least
+        if least is not None and isinstance(value, int) and value < least:
+            raise InputError(f"{name}={value} is too small", f"Give {least} or more")
+    return cast(_Arguments, {**{name: said.default for name, said in known.items()}, **given})
+
+
+def signature_of(function: object, arguments: type) -> inspect.Signature:
+    """The signature of ``function``, which takes ``**arguments``, with each of these by its name, type and default."""
+    assert callable(function)
+    own = inspect.signature(function, eval_str=True)
+    named = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=offered(arguments)[name].default, annotation=hint
+        )
+        for name, hint in get_type_hints(arguments).items()
+    ]
+    rest = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    return own.replace(parameters=[*rest, *named])
+
+
+def machine_options(given: MachineArguments, thread_level: str = "single") -> MachineOptions:
     """The same for a workbench."""
     from colltune.bench.workbench import MachineOptions
 
-    hostfile = arguments.get("hostfile")
+    said = complete(MachineArguments, given)
+    hostfile = said["hostfile"]
     return MachineOptions(
-        arguments.get("mpiexec"),
-        None if hostfile is None else Path(hostfile),
-        arguments.get("nodes"),
-        arguments.get("ppn"),
-        thread_level,
+        said["mpiexec"], None if hostfile is None else Path(hostfile), said["nodes"], said["ppn"], thread_level
     )
+
+
+def refuse_with_simulate(machine: MachineOptions) -> None:
+    """Raises InputError for options that say where to run: a simulated cluster runs nowhere."""
+    given = {
+        "--mpiexec": machine.mpiexec,
+        "--hostfile": machine.host_file,
+        "--nodes": machine.nodes,
+        "--ppn": machine.ppn,
+        "--thread-level": machine.thread_level != "single",
+    }
+    named = [name for name, value in given.items() if value]
+    if named:
+        raise InputError(f"{', '.join(named)} cannot be used with --simulate", "Write the shape as in dragonfly:64x4")

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import geometric_mean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
-from colltune.learn.stakes import Stakes
+from colltune.core.units import parse_duration, parse_size
 from colltune.measure.contract import Effort
 from colltune.prove.gate import THRESHOLD
-from colltune.prove.time_plan import TimePlan
-from colltune.search.campaign import Outcome, Progress
-from colltune.search.priors import PriorSources
-from colltune.store.tuning import Tuning
+from colltune.session.arguments import (
+    MachineArguments,
+    PathLike,
+    TuneArguments,
+    complete,
+    machine_options,
+    refuse_with_simulate,
+)
+
+# A slip of the fingers is told at once, and not after the import of what learns.
+if TYPE_CHECKING:
+    from colltune.bench.simulated import Simulation
+    from colltune.bench.workbench import MachineOptions, Workbench
+    from colltune.learn.stakes import Stakes
+    from colltune.profile.application import Profile
+    from colltune.prove.time_plan import TimePlan
+    from colltune.search.campaign import Outcome, Progress
+    from colltune.search.priors import PriorSources
+    from colltune.store.tuning import Tuning
 
 
 @dataclass(frozen=True)
@@ -27,7 +43,9 @@ class TuneOptions:
     algorithm per shape, whose order of operations depends on neither message size nor timing. With ``stakes`` only
     their scenarios are measured, as far as the job can form them, and the bounds of sizes do not matter.
     ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
-    Slurm says, or serial.
+    Slurm says, or serial. With ``application`` it is tuned for what that calls in the ``runtime_s`` to come, and
+    ``check`` runs it at the end. ``machine`` is where; ``thread_level`` is "" where nobody said one. ``simulate``: a
+    simulated cluster in place of it.
     """
 
     collectives: Sequence[str]
@@ -43,6 +61,39 @@ class TuneOptions:
     stakes: Stakes | None = None
     topology: str | None = None
     prior: PriorSources | None = None
+    application: Profile | None = None
+    runtime_s: float = 7200.0
+    check: bool = False
+    machine: MachineOptions | None = None
+    thread_level: str = ""
+    simulate: str = ""
+
+    @classmethod
+    def of(cls, collectives: Sequence[str], arguments: TuneArguments) -> TuneOptions:
+        """What a caller said. Raises InputError for what cannot be understood, or does not go together."""
+        said = complete(TuneArguments, arguments)
+        parse_collectives(collectives)
+        _require_together(collectives, said)
+        found = cls(
+            collectives,
+            parse_size(said["min_size"]),
+            parse_size(said["max_size"]),
+            parse_duration(said["budget"]),
+            said["resume"],
+            said["seed"],
+            said["gate"] == "on",
+            said["reproducible"],
+            topology=said["topology"],
+            application=_load_profile(said["profile"]),
+            runtime_s=parse_duration(said["runtime"]),
+            check=said["check"],
+            machine=machine_of(said),
+            thread_level=said["thread_level"],
+            simulate=said["simulate"],
+        )
+        if found.simulate and found.machine is not None:
+            refuse_with_simulate(found.machine)
+        return replace(found, prior=_load_prior(said["prior"]))
 
     def require_something(self) -> None:
         """Raises InputError where the budget or the range of sizes is empty."""
@@ -50,14 +101,58 @@ class TuneOptions:
             raise InputError("the budget and the range of sizes must not be empty", "Give for example --budget 5m")
 
 
+def machine_of(said: TuneArguments) -> MachineOptions:
+    """Where to run."""
+    where = MachineArguments(mpiexec=said["mpiexec"], hostfile=said["hostfile"], nodes=said["nodes"], ppn=said["ppn"])
+    return machine_options(where, said["thread_level"] or "single")
+
+
+def _require_together(collectives: Sequence[str], said: TuneArguments) -> None:
+    """Raises InputError for arguments that contradict each other."""
+    gate, profile = said["gate"], said["profile"]
+    if gate not in ("on", "off"):
+        raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
+    if profile is None and not collectives:
+        raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
+    if profile is not None and said["simulate"]:
+        raise InputError("--profile is for a real machine, not for --simulate", "Leave one of them out")
+    if said["check"] and profile is None:
+        raise InputError("--check runs the application of a profile, and none is given", "Give one by --profile")
+
+
+def _load_profile(path: PathLike | None) -> Profile | None:
+    if path is None:
+        return None
+    from colltune.profile.files import load_profile
+    from colltune.store.history import latest_profile
+
+    path = Path(path)
+    return load_profile(latest_profile(path) if path.is_dir() else path)
+
+
+def _load_prior(names: str | Sequence[str] | None) -> PriorSources | None:
+    if not names:
+        return None
+    from colltune.pretrained.features import read_features
+    from colltune.pretrained.record import RunningMachine
+    from colltune.search.priors import load_prior_sources
+
+    names = [names] if isinstance(names, str) else names
+    return load_prior_sources(names, lambda: read_features(RunningMachine()))
+
+
 @dataclass
 class Listener:
-    """Hears of what goes on; a command line shows it, a library user may not care."""
+    """Hears of what goes on; a command line shows it, a library user may not care.
+
+    ``opened`` hears of the job or the simulated cluster, before anything is measured.
+    """
 
     progress: Callable[[Progress], None] = lambda _progress: None
     proof: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     stage: Callable[[str], None] = lambda _text: None
     note: Callable[[str], None] = lambda _text: None
+    opened: Callable[[Workbench | Simulation], None] = lambda _bench: None
 
 
 @dataclass(frozen=True)

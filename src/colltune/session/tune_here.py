@@ -1,0 +1,75 @@
+"""Tunes where the options say: opens this job's MPI or a simulated cluster, and holds the directory meanwhile.
+
+What `colltune tune` and the Python API do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.bench.simulated import open_simulation
+from colltune.bench.workbench import MachineOptions, open_workbench
+from colltune.core.stop import StopRequest
+from colltune.mpi.detect import ask_flux
+from colltune.mpi.job import find_job
+from colltune.prove.trial import require_command
+from colltune.session.check_application import check_with_application
+from colltune.session.options import Listener, TuneOptions, TuneResult, require_writable
+from colltune.session.payoff import Payoff, for_application, machine_like, payoff_of
+from colltune.session.tune import tune
+from colltune.session.tune_simulated import tune_simulated
+from colltune.store.lock import locked
+
+
+@dataclass(frozen=True)
+class Finished:
+    """``payoff``: what the tuning saves the application, where it was for one and was not cut off."""
+
+    result: TuneResult
+    payoff: Payoff | None = None
+
+
+def tune_here(
+    options: TuneOptions,
+    out: Path,
+    listener: Listener | None = None,
+    stop: StopRequest | None = None,
+    began_s: float | None = None,
+) -> Finished:
+    """Tunes, and leaves the tuning in ``out``. Raises ColltuneError, before MPI starts where that can be.
+
+    ``began_s``: when the command began (of time.monotonic), whose budget this is.
+    """
+    began_s = time.monotonic() if began_s is None else began_s
+    listener, stop = listener or Listener(), stop or StopRequest()
+    require_writable(out)
+    with locked(out):
+        if not options.simulate:
+            return _tune_job(options, out, listener, stop, began_s)
+        with closing(open_simulation(options.simulate, os.environ)) as simulation:
+            listener.opened(simulation)
+            return Finished(tune_simulated(simulation, options, out, listener, stop))
+
+
+def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopRequest, began_s: float) -> Finished:
+    machine, application = options.machine or MachineOptions(), options.application
+    if application is not None:
+        job = find_job(os.environ, host_file=machine.host_file, flux_resources=ask_flux(os.environ))
+        machine = machine_like(application, machine, options.thread_level, job)
+    bench = open_workbench(machine, os.environ)
+    if application is not None:
+        shape = (bench.nodes, bench.ppn)
+        options = for_application(options, application, options.runtime_s, bench.catalogue, shape, listener.note)
+        if options.check:
+            require_command(application.command, bench.environment.facts, bench.process_environment)
+    listener.opened(bench)
+    result = tune(bench, options, out, listener, stop, began_s)
+    if options.check and application is not None and not result.outcome.interrupted:
+        result = check_with_application(bench, result, application, options, out, listener, stop)
+    if options.stakes is None or result.outcome.interrupted:
+        return Finished(result)
+    return Finished(result, payoff_of(result, options.stakes, bench.nodes * bench.ppn))
