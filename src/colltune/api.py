@@ -30,9 +30,9 @@ from colltune.core.units import format_count, parse_duration
 from colltune.machine.compile import cache_directory
 from colltune.session.arguments import MachineArguments, PathLike, TuneArguments, machine_options, signature_of
 from colltune.session.explain import explain_call, load_findings, scenario_of
-from colltune.session.export import export
+from colltune.session.export import export_to
 from colltune.session.options import Listener, TuneOptions
-from colltune.store.tuning import Tuning, load_tuning, write_files
+from colltune.store.tuning import Tuning, load_tuning
 
 if TYPE_CHECKING:
     import pandas
@@ -179,9 +179,7 @@ class Tuned:
         ``library``: openmpi, mpich, intelmpi, mvapich or cvars (thresholds of MPICH 3 and Cray MPICH). Raises
         InputError where the measurements do not support it.
         """
-        exported = export(self.directory, library)
-        directory = Path(out) if out is not None else self.directory / "export" / library
-        write_files(directory, exported.files)
+        directory, exported = export_to(self.directory, library, None if out is None else Path(out))
         return [directory / name for name in exported.files]
 
     def verify(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -46,36 +45,19 @@ def collect(
     smallest, largest = parse_size(min_size), parse_size(max_size)
     budget_s = parse_duration(budget) if budget else float("inf")
     counts = _parse_counts("--node-counts", node_counts), _parse_counts("--ppn-counts", ppn_counts)
-    from colltune.bench.simulated import Simulation, open_simulation
-    from colltune.bench.workbench import MachineOptions, Workbench, check_collectives, open_workbench
     from colltune.cli.display import Display
+    from colltune.core.stop import StopRequest
     from colltune.core.units import format_count, format_duration
-    from colltune.measure.contract import Effort
-    from colltune.session.arguments import refuse_with_simulate
-    from colltune.session.collect import CollectOptions, live_subject, simulated_subject
-    from colltune.session.collect import collect as run_collect
-    from colltune.session.options import require_writable
-    from colltune.store.table import require_format
+    from colltune.session.arguments import machine_options
+    from colltune.session.collect import CollectOptions
+    from colltune.session.collect_here import collect_here
 
-    require_format(out)
-    require_writable(out.parent)
-    machine = MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level)
-    bench: Workbench | Simulation
-    if simulate:
-        refuse_with_simulate(machine)
-        bench, effort = open_simulation(simulate, os.environ), Effort(fewest=1)
-        subject = simulated_subject(bench, cluster)
-    else:
-        bench, effort = open_workbench(machine, os.environ), Effort()
-        subject = live_subject(bench, cluster or os.environ.get("SLURM_CLUSTER_NAME") or bench.environment.machine)
-    wanted, nothing = check_collectives(collectives or bench.catalogue.entries, bench.catalogue)
-    options = CollectOptions(wanted, smallest, largest, between, *counts, budget_s, resume, seed, effort)
-    stop = heed_scheduler()
+    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level)
+    options = CollectOptions(collectives or [], smallest, largest, between, *counts, budget_s, resume, seed)
+    stop = StopRequest()
     with Display() as display:
-        display.simulated(bench) if isinstance(bench, Simulation) else display.machine(bench)
-        for name, reason in nothing.items():
-            display.listener().note(f"{name}: {reason}")
-        done = run_collect(subject, options, out, display.listener().progress, stop=stop)
+        listener = display.listener(lambda: heed_scheduler(stop))
+        done = collect_here(options, out, machine, cluster=cluster, simulate=simulate, listener=listener, stop=stop)
     say = display.console.print
     say(f"{format_count(done.rows, 'row')} in {out}, {format_duration(done.elapsed_s)}.", markup=False)
     if done.failed:

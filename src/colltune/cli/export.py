@@ -16,16 +16,9 @@ def export(
     out: Annotated[Path | None, typer.Option(help="Directory for the files. Default: TUNED/export/FORMAT.")] = None,
 ) -> None:
     """Write a tuning in another format that its measurements support, such as MPICH 3's thresholds (cvars)."""
-    from colltune.core.errors import InputError
-    from colltune.session.export import export as run_export
-    from colltune.store.tuning import write_files
+    from colltune.session.export import export_to
 
-    exported = run_export(tuned, to)
-    directory = out if out is not None else tuned / "export" / to
-    try:
-        write_files(directory, exported.files)
-    except OSError as error:
-        raise InputError(f"cannot write to {directory}: {error.strerror}", "Give another directory by --out") from error
+    directory, exported = export_to(tuned, to, out)
     for name in exported.files:
         typer.echo(str(directory / name))
     for remark in exported.remarks:

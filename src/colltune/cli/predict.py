@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,35 +37,24 @@ def predict(
     For a machine that cannot be tuned now. What `colltune tune` finds is proven, and this is not. --nodes and --ppn may
     be those of the whole machine.
     """
-    from colltune.bench.workbench import MachineOptions, open_workbench
-    from colltune.core.collective_names import parse_collectives
     from colltune.core.units import parse_size
-    from colltune.pretrained.features import read_features
-    from colltune.pretrained.model import load_model
-    from colltune.pretrained.record import RecordedMachine, RunningMachine
-    from colltune.pretrained.triad import measure_triad
-    from colltune.session.predict import existing_tuning, widened
-    from colltune.session.predict import predict as run_predict
-    from colltune.store.tuning import save_tuning
+    from colltune.session.arguments import machine_options
+    from colltune.session.predict_here import predict_here
 
-    parse_collectives(collectives or [])
-    largest = parse_size(max_size)
-    known = load_model(model)
-    if machine is not None:
-        hardware = read_features(RecordedMachine.load(machine))
-    else:
-        hardware = read_features(RunningMachine(), measure_triad if triad else None)
-    # A workbench of two ranks opens anywhere; what is predicted for is the job, or what --nodes and --ppn say.
-    options = MachineOptions(mpiexec, hostfile, None, max(ppn or 2, 2), thread_level)
-    bench = widened(open_workbench(options, os.environ), nodes, ppn)
-    tuned = existing_tuning(out, bench.environment)
-    if tuned is not None:
+    done = predict_here(
+        collectives or [],
+        out,
+        machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level),
+        recorded=machine,
+        model=model,
+        largest_bytes=parse_size(max_size),
+        triad=triad,
+    )
+    if done.result is None:
         typer.echo(f"{out} was tuned on this machine, which is better than any prediction: it stays as it is.")
-        typer.echo(f"Run your application with: {run_command(out, str(bench.installation.mpiexec))}")
-        return
-    result = run_predict(bench, known, hardware, largest, collectives or ())
-    save_tuning(out, result.tuning)
-    _show(result, out)
+        typer.echo(f"Run your application with: {run_command(out, done.mpiexec)}")
+    else:
+        _show(done.result, out)
 
 
 def _show(result: PredictResult, out: Path) -> None:

@@ -15,13 +15,11 @@ def go_on_command(arguments: Sequence[str]) -> str:
     return colltune_command(*arguments, *resumed)
 
 
-def heed_scheduler(stop: StopRequest | None = None) -> StopRequest:
-    """From now on SIGTERM asks to stop, once: what is measured by then is still made use of."""
-    stop = stop or StopRequest()
+def heed_scheduler(stop: StopRequest) -> None:
+    """From now on SIGTERM makes ``stop``, once: what is measured by then is still made use of."""
 
     def ask(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         stop.make()
 
     signal.signal(signal.SIGTERM, ask)
-    return stop

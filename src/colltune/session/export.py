@@ -20,7 +20,7 @@ from colltune.emit.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.emit.thresholds import CVARS_FILE, MODELS, fit, format_fits
 from colltune.store.history import measurements
-from colltune.store.tuning import Tuning, load_tuning
+from colltune.store.tuning import Tuning, load_tuning, write_files
 
 FORMATS = ("openmpi", "mpich", "intelmpi", "mvapich", "cvars")
 # The library whose measurements a format needs.
@@ -71,6 +71,17 @@ def export(directory: Path, target: str) -> Exported:
         emitter2 = Mvapich2Emitter(load("mvapich", tuning.environment.mpi_version))
         files |= emitter2.emit(_expressible(tuning, emitter2))
     return Exported(files, tuple(text for text in remarks if text))
+
+
+def export_to(directory: Path, target: str, out: Path | None = None) -> tuple[Path, Exported]:
+    """Writes the same into ``out``, by default a folder of the tuning, and says where it is."""
+    exported = export(directory, target)
+    place = out if out is not None else directory / "export" / target
+    try:
+        write_files(place, exported.files)
+    except OSError as error:
+        raise InputError(f"cannot write to {place}: {error.strerror}", "Give another directory by --out") from error
+    return place, exported
 
 
 def _is_mvapich_4(environment: Environment) -> bool:
