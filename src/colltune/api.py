@@ -12,6 +12,7 @@ Everything raises ColltuneError with what is wrong and what to do next. pandas i
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
-from colltune.core.units import format_count, parse_duration
+from colltune.core.units import format_count, parse_duration, parse_size
 from colltune.machine.compile import cache_directory
 from colltune.session.arguments import MachineArguments, PathLike, TuneArguments, machine_options, signature_of
 from colltune.session.explain import explain_call, load_findings, scenario_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from colltune.prove.conformance import ConformanceResult
     from colltune.report.diff import TuningDifference
+    from colltune.session.collect import Collected
     from colltune.session.drift import DriftReport
     from colltune.session.verify import Verification
 
@@ -268,8 +270,7 @@ def tune(
     a ``profile`` says what to tune. ``listener`` hears of the progress. Raises ColltuneError; what was measured by then
     is kept, and ``resume`` goes on.
     """
-    collectives = [collectives] if isinstance(collectives, str) else collectives
-    options = TuneOptions.of(collectives, arguments)
+    options = TuneOptions.of(_names(collectives), arguments)
     from colltune.session.tune_here import tune_here
 
     tune_here(options, Path(out), listener)
@@ -277,6 +278,79 @@ def tune(
 
 
 setattr(tune, "__signature__", signature_of(tune, TuneArguments))  # noqa: B010 - what help() and notebooks show
+
+
+def collect(
+    collectives: str | Sequence[str] = (),
+    out: PathLike = "data.parquet",
+    *,
+    min_size: str | int = "1",
+    max_size: str | int = "1MiB",
+    between: int = 1,
+    node_counts: Sequence[int] | None = None,
+    ppn_counts: Sequence[int] | None = None,
+    budget: str | float | None = None,
+    resume: bool = False,
+    cluster: str = "",
+    seed: int = 1,
+    thread_level: str = "single",
+    simulate: str = "",
+    listener: Listener | None = None,
+    **machine: Unpack[MachineArguments],
+) -> Collected:
+    """Measures every legal algorithm at every shape and size, as `colltune collect` does, and writes the table ``out``.
+
+    No name is all collectives. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
+    """
+    from colltune.session.collect import CollectOptions
+    from colltune.session.collect_here import collect_here
+
+    options = CollectOptions(
+        _names(collectives),
+        parse_size(min_size),
+        parse_size(max_size),
+        between,
+        node_counts,
+        ppn_counts,
+        math.inf if budget is None else parse_duration(budget),
+        resume,
+        seed,
+    )
+    where = machine_options(machine, thread_level)
+    return collect_here(options, Path(out), where, cluster=cluster, simulate=simulate, listener=listener)
+
+
+def predict(
+    collectives: str | Sequence[str] = (),
+    out: PathLike = "tuned",
+    *,
+    machine: PathLike | None = None,
+    model: PathLike | None = None,
+    max_size: str | int = "1MiB",
+    triad: bool = False,
+    thread_level: str = "single",
+    **where: Unpack[MachineArguments],
+) -> Tuned:
+    """A tuning without measuring, from what other clusters found, as `colltune predict` does. Nothing of it is proven.
+
+    ``machine``: a record of the nodes by `colltune gather`; None is this node. What was measured in ``out`` stays.
+    """
+    from colltune.session.predict_here import predict_here
+
+    predict_here(
+        _names(collectives),
+        Path(out),
+        machine_options(where, thread_level),
+        recorded=None if machine is None else Path(machine),
+        model=None if model is None else Path(model),
+        largest_bytes=parse_size(max_size),
+        triad=triad,
+    )
+    return load(out)
+
+
+def _names(collectives: str | Sequence[str]) -> Sequence[str]:
+    return [collectives] if isinstance(collectives, str) else collectives
 
 
 def _frame(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:

@@ -125,6 +125,19 @@ def test_arguments_are_checked_before_anything_starts(tuned: colltune.Tuned, tmp
         colltune.tune(out=tmp_path, profile="/nowhere")
 
 
+def test_collect_and_predict_say_what_is_wrong_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean bcast"):
+        colltune.collect("bcats", tmp_path / "data.csv")
+    with pytest.raises(InputError, match=r"data\.txt"):
+        colltune.collect("bcast", tmp_path / "data.txt")
+    with pytest.raises(InputError, match="--nodes cannot be used with --simulate"):
+        colltune.collect("bcast", tmp_path / "data.csv", simulate="dragonfly:4x2", nodes=2)
+    with pytest.raises(InputError, match="Did you mean allreduce"):
+        colltune.predict("alreduce", tmp_path)
+    with pytest.raises(InputError, match="/nowhere/mpiexec"):
+        colltune.predict("allreduce", tmp_path, mpiexec="/nowhere/mpiexec")
+
+
 def test_the_command_and_the_function_take_the_same() -> None:
     helped = subprocess.run(
         [sys.executable, "-m", "colltune", "tune", "--help"], capture_output=True, text=True, check=True
