@@ -57,7 +57,7 @@ def test_tune_works_across_nodes(
         *("--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(1)), "--out", str(tmp_path)),
     )
     assert done.returncode == 0, done.stderr
-    assert "4 nodes x 1 ranks" in done.stdout
+    assert "4 nodes x 1 rank" in done.stdout
     samples = read_journal(tmp_path / JOURNAL).samples
     assert {(s.scenario.nodes, s.scenario.ppn) for s in samples} == {(4, 1), (3, 1), (2, 1)}
     assert {s.status for s in samples} <= {Status.OK, Status.INAPPLICABLE}

@@ -90,6 +90,12 @@ def test_what_is_not_proven_in_time_stays_with_the_default() -> None:
     assert Launches().confirmation(clock=lambda: 7.0).run(candidates(FAST), 6.0)[0].ratios == ()
 
 
+def test_a_proof_that_is_cut_off_before_its_first_launch_has_tried_nothing() -> None:
+    confirmation = Launches().confirmation(cost_s=lambda _scenario: 1.0)
+    assert {result.verdict for result in confirmation.results(candidates(FAST))} == {Verdict.NOT_TRIED}
+    assert confirmation.rest_s(candidates(FAST)) == pytest.approx(3.0 * fewest_groups())
+
+
 def failed(point: Point, choice: Choice, status: Status) -> tuple[Point, list[Sample]]:
     return point, [Sample(point.scenario, choice, status)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -50,7 +51,7 @@ class Confirmation:
     clock: Callable[[], float] = time.monotonic
     launch_s: float = 0.0
     cost_s: Callable[[Scenario], float] = lambda _scenario: 0.0
-    _ratios: dict[Scenario, list[float]] = field(default_factory=dict, init=False)
+    _ratios: defaultdict[Scenario, list[float]] = field(default_factory=lambda: defaultdict(list), init=False)
     _failed: dict[Scenario, str] = field(default_factory=dict, init=False)
     _untrusted: dict[tuple[str, Choice], str] = field(default_factory=dict, init=False)
     _alone: dict[Scenario, int] = field(default_factory=dict, init=False)
