@@ -68,7 +68,7 @@ def test_what_a_job_that_was_ended_leaves_is_provisional_until_it_is_resumed(mpi
     assert Path(ran.stdout.removeprefix("file:").strip()).is_file()
     report = " ".join(colltune("report", str(out), "--text").stdout.split())
     assert "provisional" in report
-    assert "again and again" not in report
+    assert "in fresh comparisons" not in report
     assert "bcast provisional" not in report
     explained = colltune("explain", str(out), "bcast", "--ppn", "2", "--size", "256").stdout
     assert f"{FAST} provisional" in explained

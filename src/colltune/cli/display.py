@@ -15,6 +15,7 @@ from colltune.bench.workbench import Workbench
 from colltune.cli.console import make_console
 from colltune.cli.doctor import CROWDED
 from colltune.cli.hints import run_command
+from colltune.core.choice import DEFAULT
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.report.story import provisional_text, untried_text
@@ -84,12 +85,13 @@ class Display:
 
     def _progress(self, step: Step) -> None:
         left_s = max(0.0, min(step.budget_s - step.elapsed_s, self._time_left(step)))
-        state = f"{step.pairs_done} of {step.pairs_total}, {format_duration(left_s)} left"
+        state = f"{step.pairs_done} of {step.pairs_total} measured, {format_duration(left_s)} left"
         where = step.collective
         if step.scenario is not None:
             where += f" {step.scenario.nodes} x {step.scenario.ppn} {format_size(step.scenario.size_bytes)}"
         if step.best is not None and step.speedup is not None:
-            where += f": {step.best} {step.speedup:.2f} x"
+            faster = "" if step.best == DEFAULT else f", {step.speedup:.2f}x faster"
+            where += f": best so far {step.best}{faster}"
         if self._bar is not None and self._task is not None:
             self._bar.update(
                 self._task, description=where, completed=step.pairs_done, total=step.pairs_total, state=state

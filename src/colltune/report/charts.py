@@ -1,4 +1,4 @@
-"""The charts of the report, as Vega-Lite specifications without colours of their own: the page gives light and dark."""
+"""The charts of the report, as Vega-Lite specifications without colours: the page sets those for light and dark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLLECTIVE = {"field": "collective", "type": "nominal", "title": "collective"}
 
 
 def all_charts(findings: Findings) -> dict[str, Spec]:
-    """By name; a chart that has nothing to show is left out."""
+    """The charts by name; a chart without data is left out."""
     charts = {
         "speedup": _speedup(findings),
         "convergence": _convergence(findings),

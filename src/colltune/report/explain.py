@@ -45,7 +45,7 @@ class Explanation:
 
 
 def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
-    """One screenful of text, in lines of at most ``width`` as far as words and numbers allow."""
+    """One screen of text, in lines of at most ``width`` characters; words and numbers are not broken."""
     scenario, rules = explanation.scenario, explanation.rule_set
     rule = rules.rule_for(scenario)
     region = format_region(rules.region_of(rule), scenario.collective, rules.basis)
@@ -141,10 +141,10 @@ def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample
         table.add_row(str(choice), status.value, "", "", "", "")
     yield from (f"  {line}" for line in table.lines(width - 2))
     if len(ranked) > len(shown):
-        yield f"  and {len(ranked) - len(shown)} that were slower than those"
+        yield f"  and {len(ranked) - len(shown)} slower ones"
     if chosen != DEFAULT and default_s is not None and chosen in times and default_s < medians_s[chosen]:
         yield from _wrapped(
-            f"  These are times of the campaign alone, one after the other in few launches: there {chosen} was slower."
+            f"  These are times of the campaign alone, one after another in few launches: there {chosen} was slower."
             " Its rule rests on the comparisons side by side that follow.",
             width,
         )
@@ -156,7 +156,7 @@ def _interval(times_s: Sequence[float]) -> str:
 
 
 def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
-    """What the gate found for ``scenario``."""
+    """The decision of the acceptance test on ``scenario``, and its ratios."""
     if explanation.gate is None:
         yield "none: the gate was off when this was tuned"
         return
@@ -184,15 +184,15 @@ def _listed(ratios: Sequence[float]) -> str:
 
 
 def _bound_text(ratios: Sequence[float], low: float) -> str:
-    """What the bound is among ``ratios`` (ascending), so that a lesser one beside it is no riddle; "" without one."""
+    """Which of ``ratios`` (ascending) is the bound, so that a reader understands smaller ones; "" without a bound."""
     if low <= 0.0:
         return ""
-    text = f"median {median(ratios):.2f}; with 99.5% confidence it is at least {low:.2f}, the "
+    text = f"median {median(ratios):.2f}; with 99.5% confidence at least {low:.2f}, the "
     below = [ratio for ratio in ratios if ratio < low]
     if not below:
-        return text + f"least of the {len(ratios)}"
+        return text + f"smallest of the {len(ratios)}"
     place = "second" if len(below) == 1 else "third" if len(below) == 2 else f"{len(below) + 1}th"
-    return text + f"{place} least of the {len(ratios)} (so {_listed(below)} below it is no contradiction)"
+    return text + f"{place} smallest of the {len(ratios)} ({_listed(below)} may lie below it)"
 
 
 def _proof_times(scenario: Scenario, choice: str, proofs: Sequence[Sample]) -> str:

@@ -1,4 +1,4 @@
-"""What a campaign found, worked out from its measurements: the numbers behind the report, with no markup."""
+"""The results of a campaign, computed from its measurements: the numbers of the report, without markup."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One measured scenario: what is in force there, and all that was timed, fastest first, failures last."""
+    """One measured scenario: the choice in force, and all timed choices, fastest first, failures last."""
 
     scenario: Scenario
     chosen: Choice
@@ -124,7 +124,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that a report tells.
+    """All data of a report.
 
     ``proofs``: samples that the proof took, beside those of the campaign. ``jobs``: (nodes, ranks per node) of the jobs
     that it was tuned in, if they are several.
@@ -139,7 +139,7 @@ class Findings:
 
     @property
     def decisions(self) -> list[Decision]:
-        """What went through the gate, in the order of the scenarios."""
+        """The decisions of the acceptance test, in the order of the scenarios."""
         found = [
             Decision(
                 Scenario(*entry["scenario"]),
@@ -207,7 +207,7 @@ def _timing(choice: Choice, samples: Sequence[Sample]) -> Timing:
 
 
 def knowledge(findings: Findings) -> list[Knowledge]:
-    """How the selection of each collective grew better while it was measured, in the order of time.
+    """How the selection of each collective improved during the campaign, in the order of time.
 
     The selection at any time is the fastest measured by then; what is not measured yet runs the default.
     """
@@ -255,7 +255,7 @@ def _together(samples: Iterable[Sample]) -> list[list[Sample]]:
 
 
 def timeline(findings: Findings) -> list[Slot]:
-    """How the machine was used while the campaign measured: what ran beside what, in as few lanes as that takes."""
+    """How the campaign used the machine: which measurements ran at the same time, in as few lanes as possible."""
     free_at: list[float] = []
     slots: list[Slot] = []
     start_s = findings.started_s
@@ -272,7 +272,7 @@ def timeline(findings: Findings) -> list[Slot]:
 
 
 def spreads(findings: Findings) -> list[Spread]:
-    """The noise of every sample with at least four repetitions, and how it moved where it was measured again."""
+    """The noise of every sample with four repetitions or more, and how far its median moved if measured again."""
     samples = [s for s in (*findings.samples, *findings.proofs) if len(s.times_s) >= 4]
     medians: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
     for sample in samples:

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no other file.
+"""The report as one HTML file that needs no network and no other file.
 
 Needs what the plain install brings (jinja2, and vl-convert-python, which brings the charting library's JavaScript).
 """
@@ -106,7 +106,7 @@ def _extra_missing() -> InputError:
 
 
 def _charting_library(cache: Path) -> str:
-    """Vega-Lite as one script. Making it takes seconds, so it is kept."""
+    """Vega-Lite as one script. It takes seconds to make, so it is kept in a file."""
     try:
         import vl_convert
     except ImportError as error:
@@ -126,7 +126,7 @@ def _charting_library(cache: Path) -> str:
 
 
 def _embedded(value: object) -> str:
-    """JSON that may stand inside a script element."""
+    """JSON that is safe inside a script element."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -221,7 +221,7 @@ def _failed_rows(findings: Findings) -> list[list[str]]:
 
 
 def _converged(findings: Findings) -> str:
-    """When the selection came within 3% of the end's, in words."""
+    """When the selection came within 3% of the final one, in words."""
     last: dict[str, float] = {}
     for step in knowledge(findings):
         if step.slowdown > 1.03:

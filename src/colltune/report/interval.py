@@ -1,4 +1,4 @@
-"""How well a median is known."""
+"""The confidence interval of a median."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report in words: what was gained, where, how sure that is, what it cost, and what to distrust."""
+"""The report in words: the gain, where it is, how certain it is, what it cost, and what to distrust."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def summary_sentences(findings: Findings) -> list[str]:
 def _gain(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
     names = ", ".join(findings.rule_sets)
     if not findings.summary.get("gated", True):
-        yield f"The proof was switched off: the decisions for {names} were measured once and may be slower."
+        yield f"The proof was switched off: the decisions for {names} were measured only once and may be slower."
         return
     if not kept:
         yield f"Nothing was proven to be faster than the library's own choice, so it stands everywhere for {names}."
@@ -47,13 +47,13 @@ def _gain(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
         " Everywhere else the library's own choice stands."
     )
     top = max(kept, key=lambda decision: decision.speedup or 0.0)
-    yield f"The most is gained at {where(top)} by {top.choice}: {top.speedup:.2f} times as fast."
+    yield f"The largest gain is at {where(top)} by {top.choice}: {top.speedup:.2f} times as fast."
 
 
 def _certainty(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
     if kept:
         yield (
-            f"Each was at least {min(d.low for d in kept):.2f} times as fast as the default again and again in"
+            f"Each was at least {min(d.low for d in kept):.2f} times as fast as the default in"
             f" fresh comparisons ({min(len(d.ratios) for d in kept)} or more of them{_over_launches(findings, kept)})."
         )
     provisional = sum(1 for decision in findings.decisions if decision.provisional)
@@ -62,7 +62,8 @@ def _certainty(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
     refused = sum(1 for decision in findings.decisions if decision.refused)
     if refused:
         they = "it was" if refused == 1 else "they were"
-        yield f"{format_count(refused, 'further candidate')} looked faster and could not prove it; {they} refused."
+        count = format_count(refused, "further candidate")
+        yield f"{count} looked faster at first, but not in the proof; {they} refused."
     untried = [decision for decision in findings.decisions if decision.not_tried]
     if untried:
         ended = bool(findings.summary.get("interrupted"))
@@ -82,8 +83,8 @@ def warnings(findings: Findings) -> Iterator[str]:
         typical = median(spread.relative_iqr for spread in scatter)
         if typical > NOISY:
             yield (
-                f"The machine was noisy: half of the repetitions of a typical measurement lie {typical:.0%} apart."
-                " Tune again when it is quiet, or with a larger --budget."
+                f"The machine was noisy: half of a typical measurement's repetitions spread over {typical:.0%} of the"
+                " median. Tune again when it is idle, or with a larger --budget."
             )
     drifts = sorted(abs(spread.drift - 1.0) for spread in scatter if spread.drift is not None)
     if drifts and drifts[len(drifts) * 9 // 10] > DRIFTING:
@@ -103,21 +104,21 @@ def _over_launches(findings: Findings, kept: Sequence[Decision]) -> str:
 
 
 def provisional_text(count: int) -> str:
-    """What is to be known of decisions that were not proven before the job was ended."""
+    """What to know about decisions that were not proven before the job was ended."""
     what = f"{format_count(count, 'decision')} {'is' if count == 1 else 'are'} provisional"
     return (
-        f"{what}: faster when measured, and not proven, since the job was ended first."
+        f"{what}: faster when measured, but not proven, because the job was ended first."
         " `colltune run` and `colltune env` leave that out unless --provisional is given."
     )
 
 
 def untried_text(count: int, budget_s: float | None, *, interrupted: bool = False) -> str:
-    """How many promising choices were not tried, and which budget would do."""
+    """How many promising choices were not tried, and which budget would be enough."""
     choices = f"{format_count(count, 'promising choice')} {'was' if count == 1 else 'were'}"
     if interrupted:
-        return f"{choices} not tried, since the job was ended first."
-    rest = "" if budget_s is None else f"; about --budget {format_budget(budget_s)} would try all"
-    return f"{choices} not tried, since the budget ended first{rest}."
+        return f"{choices} not tried, because the job was ended first."
+    rest = "" if budget_s is None else f"; --budget {format_budget(budget_s)} would be enough for all"
+    return f"{choices} not tried, because the budget ended first{rest}."
 
 
 def _cost(findings: Findings) -> str:

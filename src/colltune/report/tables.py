@@ -13,7 +13,7 @@ from colltune.core.units import format_duration, format_size
 
 
 class Comparison(Protocol):
-    """What a row of the verification says; ``colltune.prove.verdict.Comparison`` is one."""
+    """A row of the verification; ``colltune.prove.verdict.Comparison`` is one."""
 
     @property
     def scenario(self) -> Scenario: ...
@@ -104,7 +104,7 @@ def comparisons_table(comparisons: Iterable[Comparison]) -> TextTable:
 
 
 def drift_table(rows: Iterable[Rechecked]) -> TextTable:
-    """One row per point: the speed-up of its choice over the default then and now, and what to think of it."""
+    """One row per point: the speed-up of its choice over the default then and now, and the verdict."""
     table = TextTable(
         ("collective", "nodes x ppn>", "message size>", "choice", "then>", "now>", "launches>", "default>", "")
     )

@@ -1,4 +1,4 @@
-"""What a packer owes to the one who measures."""
+"""The contract of packers: which measurements start now, and on which nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from colltune.core.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A point that waits to be measured, and how long that is expected to take, in seconds."""
+    """A point that waits to be measured, and the expected time of its measurement in seconds."""
 
     point: Point
     duration_s: float
@@ -24,7 +24,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A task on the nodes (positions in the job) that it has until it is finished."""
+    """A task and the nodes (positions in the job) that it occupies until it is finished."""
 
     task: Task
     nodes: tuple[int, ...]

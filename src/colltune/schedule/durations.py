@@ -1,4 +1,4 @@
-"""What measuring a scenario will take, judged by what others took."""
+"""The expected time of a measurement, learned from earlier measurements."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Durations:
                 self.version += 1
 
     def expect_s(self, scenario: Scenario) -> float:
-        """Seconds that one choice takes in ``scenario``; by other collectives as far as nothing is known of its own."""
+        """Expected seconds of one choice in ``scenario``. Uses other collectives where its own was not measured."""
         row, line = _row(scenario), self._lines.get(_kind(scenario))
         several = scenario.nodes > 1
         if line is not None:
@@ -98,7 +98,7 @@ class Durations:
 
     @property
     def known(self) -> bool:
-        """Whether expectations come from measurements at all."""
+        """Whether there is any measurement to learn from."""
         return bool(self._lines)
 
 
@@ -128,7 +128,7 @@ def _row(scenario: Scenario) -> Floats:
 
 
 def _line(seen: Sequence[tuple[Scenario, float]]) -> Floats:
-    """Least squares of the relative errors with coefficients of at least 0: a negative one is left out in turn.
+    """Least squares of the relative errors with coefficients of at least 0: negative ones are removed one by one.
 
     What may be due to the constant as well as to size or ranks is taken to be due to the constant.
     """

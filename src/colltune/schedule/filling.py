@@ -1,4 +1,4 @@
-"""Packing by expected durations: long points first, short ones in the gaps, no barrier in between."""
+"""Packing by expected durations: long points first, short ones in the gaps, without barriers between them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class _Reservation:
-    """Where the first task that had to wait will run, and from when on, if all goes as expected."""
+    """The nodes and the expected start of the first task that has to wait."""
 
     nodes: frozenset[int]
     layers: frozenset[int]
@@ -80,7 +80,7 @@ class FillingPacker:
         return elsewhere and reservation.layers.isdisjoint(self.topology.layers_used(nodes))
 
     def _reserve(self, task: Task, now_s: float) -> _Reservation | None:
-        """Lets the running points end in the expected order, until there is room for ``task``."""
+        """Assumes that the running points end in the expected order, until there is room for ``task``."""
         ended: list[tuple[Placement, _Running]] = []
         nodes, start_s = None, now_s
         for placement, running in sorted(self._running.items(), key=lambda item: item[1].end_s):

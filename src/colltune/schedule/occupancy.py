@@ -43,7 +43,7 @@ class Occupancy:
         self._running = 0
 
     def find(self, nodes: int) -> tuple[int, ...] | None:
-        """Where a measurement on ``nodes`` nodes fits now, spoiling least for others; None where it does not.
+        """The nodes on which a measurement fits now and hinders others least; None if it does not fit.
 
         Several nodes go below the switch with the fewest free nodes that has enough; one node goes where several
         could not.
@@ -79,7 +79,7 @@ class Occupancy:
         return layers
 
     def free(self, nodes: Sequence[int], layers: frozenset[int]) -> None:
-        """Undoes a take."""
+        """Frees what ``take`` marked."""
         for layer in layers:
             self._used[layer] = False
             self._add(self._parent[layer], int(self._available[layer]))

@@ -11,7 +11,7 @@ from colltune.schedule.contract import Packer, Placement, Task
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A placement and when it ran, in seconds from the begin."""
+    """A placement and when it ran, in seconds from the start."""
 
     placement: Placement
     start_s: float
@@ -30,7 +30,7 @@ class Timeline:
 
     @property
     def serial_s(self) -> float:
-        """What the same would take one after another."""
+        """The time of the same tasks one after another."""
         return sum(run.end_s - run.start_s for run in self.runs)
 
     @property

@@ -23,7 +23,7 @@ Paths = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer of a scheme: the part of the host name that numbers it, divided (whole numbers) where several are one."""
+    """A layer of a scheme: the part of the host name that numbers it, divided if several are one part."""
 
     name: str
     part: str
@@ -32,7 +32,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class NameScheme:
-    """How a site's host names tell where a host is."""
+    """How the host names of a site show where a host is."""
 
     host: re.Pattern[str]
     layers: tuple[Layer, ...]
@@ -42,7 +42,7 @@ class NameScheme:
         """The layers above ``host``, the greatest first. Raises InputError for a name of another site."""
         match = self.host.fullmatch(host)
         if match is None:
-            raise InputError(f"the host name {host} is not of the scheme {self.host.pattern}", _NEXT)
+            raise InputError(f"the host name {host} does not match the scheme {self.host.pattern}", _NEXT)
         path = []
         for layer in self.layers:
             value = match.group(layer.part)
@@ -59,7 +59,7 @@ def shipped_schemes() -> tuple[str, ...]:
 
 
 def site_file(environment: Mapping[str, str]) -> Path | None:
-    """Slurm's own file of the site's topology, where there is one that this node can read."""
+    """Slurm's topology file of the site, if this node can read one."""
     conf = environment.get("SLURM_CONF")
     directory = Path(conf).parent if conf else Path("/etc/slurm")
     found = (directory / name for name in ("topology.yaml", "topology.conf"))
@@ -175,12 +175,12 @@ def _switch_of_yaml(item: Node, name: str, source: str) -> tuple[str, str, str]:
 
 
 def _paths_of_switches(switches: Sequence[tuple[str, str, str]], source: str) -> Paths:
-    """(name, children, nodes) of each switch -> the path to each host. Raises InputError for what is no tree."""
+    """(name, children, nodes) of each switch -> the path to each host. Raises InputError if this is not a tree."""
     parent: dict[str, str] = {}
     for name, children, _ in switches:
         for child in expand_hostlist(children) if children else ():
             if child in parent:
-                raise InputError(f"{source}: the switch {child} hangs on both {parent[child]} and {name}", _NEXT)
+                raise InputError(f"{source}: the switch {child} is below both {parent[child]} and {name}", _NEXT)
             parent[child] = name
     paths: dict[str, tuple[str, ...]] = {}
     for name, _, nodes in switches:
@@ -192,7 +192,7 @@ def _paths_of_switches(switches: Sequence[tuple[str, str, str]], source: str) ->
         path = tuple(reversed(above))
         for host in expand_hostlist(nodes) if nodes else ():
             if host in paths:
-                raise InputError(f"{source}: the host {host} hangs on both {paths[host][-1]} and {name}", _NEXT)
+                raise InputError(f"{source}: the host {host} is below both {paths[host][-1]} and {name}", _NEXT)
             paths[host] = path
     return paths
 
@@ -217,6 +217,6 @@ def parse_plain(text: str, source: str) -> tuple[Paths, Top]:
             continue
         for host in expand_hostlist(rest.strip()):
             if host in paths:
-                raise InputError(f"{source}, line {number}: the host {host} stands there twice", _NEXT)
+                raise InputError(f"{source}, line {number}: the host {host} is listed twice", _NEXT)
             paths[host] = path
     return paths, top

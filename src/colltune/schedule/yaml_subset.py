@@ -1,4 +1,4 @@
-"""As much YAML as Slurm's topology.yaml is written in, so that no YAML library is needed.
+"""The part of YAML that Slurm's topology.yaml uses, so that no YAML library is needed.
 
 Block mappings and sequences, plain and quoted scalars, ``[a, b]`` on one line, comments. Anything else is an error
 with its line, never a guess. Scalars stay text.
