@@ -1,4 +1,4 @@
-/* Ranks as coroutines: each runs until it has to wait; if all do, the network goes on. */
+/* Ranks as coroutines: each runs until it has to wait; if all do, what they wait for goes on. */
 #include "cluster.h"
 
 #include <stdio.h>
@@ -75,14 +75,12 @@ static void ct__start(int rank)
     ct_cluster_ready(rank);
 }
 
-void ct_cluster_run(int nodes, int ppn, void (*body)(void *), void *argument)
+void ct_cluster_run(int ranks, void (*body)(void *), void *argument, bool (*go_on)(void))
 {
-    size_t ranks = (size_t)nodes * (size_t)ppn;
-    ct__all.ranks = nodes * ppn, ct__all.body = body, ct__all.argument = argument;
-    ct__all.rank = calloc(ranks, sizeof(ct_rank));
-    ct__all.context = calloc(ranks, sizeof(ucontext_t));
-    ct__all.ready = calloc(ranks, sizeof(int));
-    ct_network_make(nodes, ppn);
+    ct__all.ranks = ranks, ct__all.body = body, ct__all.argument = argument;
+    ct__all.rank = calloc((size_t)ranks, sizeof(ct_rank));
+    ct__all.context = calloc((size_t)ranks, sizeof(ucontext_t));
+    ct__all.ready = calloc((size_t)ranks, sizeof(int));
     for (int rank = 0; rank < ct__all.ranks; rank++)
         ct__start(rank);
     while (ct__all.ended < ct__all.ranks) {
@@ -91,7 +89,7 @@ void ct_cluster_run(int nodes, int ppn, void (*body)(void *), void *argument)
             ct__all.ready_first = (ct__all.ready_first + 1) % ct__all.ranks;
             ct__all.ready_count--;
             swapcontext(&ct__all.main, &ct__all.context[ct__all.me]);
-        } else if (!ct_network_step()) {
+        } else if (!go_on()) {
             fprintf(stderr, "sweep: deadlock, %d ranks wait for messages that nobody sends\n", ct__all.ranks - ct__all.ended);
             exit(3);
         }

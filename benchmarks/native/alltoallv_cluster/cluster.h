@@ -27,8 +27,9 @@ typedef struct {
     int missing; /* of what it waits for */
 } ct_rank;
 
-/* Runs `body` on every rank, to its end. */
-void ct_cluster_run(int nodes, int ppn, void (*body)(void *), void *argument);
+/* Runs `body` on every rank, to its end. Where all ranks wait, `go_on` carries on with what they wait for; false: nothing is
+ * left of it. */
+void ct_cluster_run(int ranks, void (*body)(void *), void *argument, bool (*go_on)(void));
 int ct_cluster_ranks(void);
 int ct_cluster_me(void);
 ct_rank *ct_cluster_rank(int rank);
@@ -44,9 +45,10 @@ void ct_cluster_barrier(void);
 void ct_network_make(int nodes, int ppn);
 /* `message` gets on its way at its time_s. */
 void ct_network_send(ct_message *message);
-/* Carries on until some message arrives; false: none is on its way. */
-bool ct_network_step(void);
+/* Carries one message on by one link; false: none is on its way. `*arrived`: the message if it is there now, else NULL. */
+bool ct_network_step(ct_message **arrived);
 /* ---- messages.c ---- */
-void ct_message_arrived(ct_message *send, double time_s);
+/* The same, and gives what arrived to the receive that waits for it. */
+bool ct_messages_step(void);
 
 #endif

@@ -32,6 +32,8 @@ int main(int argc, char **argv)
         return 2;
     }
     ct__job job = {.ppn = atoi(argv[2]), .seed = strtoull(argv[3], NULL, 10)};
-    ct_cluster_run(atoi(argv[4]), job.ppn, ct__body, &job);
+    int nodes = atoi(argv[4]);
+    ct_network_make(nodes, job.ppn);
+    ct_cluster_run(nodes * job.ppn, ct__body, &job, ct_messages_step);
     return 0;
 }

@@ -94,12 +94,17 @@ static void ct__deliver(ct_message *send, ct_message *receive)
     }
 }
 
-void ct_message_arrived(ct_message *send, double time_s)
+bool ct_messages_step(void)
 {
-    send->time_s = time_s;
-    send->there = true;
-    if (send->match != NULL)
-        ct__deliver(send, send->match);
+    ct_message *send;
+    if (!ct_network_step(&send))
+        return false;
+    if (send != NULL) {
+        send->there = true;
+        if (send->match != NULL)
+            ct__deliver(send, send->match);
+    }
+    return true;
 }
 
 static void ct__meet(ct_message *send, ct_message *receive)
@@ -209,7 +214,7 @@ int PMPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status)
                 status->bytes = m->bytes;
                 return MPI_SUCCESS;
             }
-        if (ct_cluster_others_ready() <= probing && !ct_network_step() && ct_cluster_others_ready() == 0)
+        if (ct_cluster_others_ready() <= probing && !ct_messages_step() && ct_cluster_others_ready() == 0)
             return MPI_ERR_ARG; /* nobody will send it */
         probing++;
         ct_cluster_ready(ct_cluster_me());

@@ -83,15 +83,22 @@ static int ct__route(int from, int to, int links[4])
 
 void ct_network_send(ct_message *message) { ct__push(message->time_s, message, 0); }
 
-bool ct_network_step(void)
+static void ct__arrive(ct_message *m, double time_s, ct_message **arrived)
 {
+    m->time_s = time_s;
+    *arrived = m;
+}
+
+bool ct_network_step(ct_message **arrived)
+{
+    *arrived = NULL;
     if (ct__net.count == 0)
         return false;
     ct__event event = ct__pop();
     ct_message *m = event.message;
     int from = m->from / ct__net.ppn, to = m->to / ct__net.ppn, links[4];
     if (from == to) {
-        ct_message_arrived(m, event.time_s + CT__NODE_S + m->bytes / CT__NODE_BYTES_PER_S);
+        ct__arrive(m, event.time_s + CT__NODE_S + m->bytes / CT__NODE_BYTES_PER_S, arrived);
         return true;
     }
     int count = ct__route(from, to, links);
@@ -101,6 +108,6 @@ bool ct_network_step(void)
     if (event.hop + 1 < count)
         ct__push(start_s + CT__LINK_S, m, event.hop + 1);
     else
-        ct_message_arrived(m, start_s + CT__LINK_S + taken_s);
+        ct__arrive(m, start_s + CT__LINK_S + taken_s, arrived);
     return true;
 }
