@@ -19,7 +19,7 @@ from colltune.core.space import Space, message_sizes, shapes
 from colltune.machine.compile import build_simulated, cache_directory, source_directory
 from colltune.machine.process import run_launch
 from colltune.measure.simulated import Noise
-from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEPS, Simulator, SmpiSource, fits
+from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEPS, Simulator, SmpiSource, Timing, fits
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
 from colltune.measure.smpi_process import Algorithm, Simgrid
 
@@ -32,7 +32,7 @@ class Simulation:
 
     cluster: SimulatedCluster
     catalogue: SimulatedCatalogue
-    simulator: Simulator
+    simulator: Timing
     environment: Environment
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
 

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Sample, Status
@@ -45,6 +46,22 @@ class Verdict:
 
     right: bool
     seen: str = ""
+
+
+class Timing(Protocol):
+    """What tells how long algorithms take on a cluster: SimGrid by `Simulator`, or a formula."""
+
+    def time(self, algorithm: Algorithm, nodes: int, ppn: int, size_bytes: int) -> Simulated | str:
+        """Seconds, or why there are none."""
+        ...
+
+    def verdict(self, algorithm: Algorithm, nodes: int, ppn: int) -> Verdict:
+        """Whether ``algorithm`` gives right results on a shape."""
+        ...
+
+    def close(self) -> None:
+        """Ends what runs for it."""
+        ...
 
 
 class Simulator:
@@ -158,7 +175,7 @@ class SmpiSource:
     def __init__(
         self,
         environment: Environment,
-        simulator: Simulator,
+        simulator: Timing,
         algorithm_of: Callable[[Scenario, Choice], Algorithm],
         seed: int,
         launch: int = 1,
