@@ -12,7 +12,10 @@ from colltune.mpi.installation import Installation, Library
 
 _ROOT = Path(__file__).parents[2]
 _PARTS = [_ROOT / "native" / name for name in ("alltoallv", "common")]
-_SOURCES = [*sorted(source for part in _PARTS for source in part.glob("*.c")), _ROOT / "tests/native/alltoallv_property.c"]
+_SOURCES = [
+    *sorted(source for part in _PARTS for source in part.glob("*.c")),
+    _ROOT / "tests/native/alltoallv_property.c",
+]
 _INCLUDES = [f"-I{part}" for part in (*_PARTS, _ROOT / "native" / "include")]
 _WRAPPED = [f"-Wl,--wrap=PMPI_Comm_{name}" for name in ("create", "split_type", "free")]
 _SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

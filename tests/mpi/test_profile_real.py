@@ -255,7 +255,9 @@ def test_a_terminal_without_utf8_costs_neither_profile_nor_exit_code(
     assert done.stdout.isascii()
 
 
-@pytest.mark.parametrize("names", [("shim", "alltoallv"), ("alltoallv_measure", "alltoallv"), ("agent",), ("conformance",), ("probe",)])
+@pytest.mark.parametrize(
+    "names", [("shim", "alltoallv"), ("alltoallv_measure", "alltoallv"), ("agent",), ("conformance",), ("probe",)]
+)
 def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, ...], tmp_path: Path) -> None:
     native = _SOURCES.parents[1] / "native"
     folders = [native / name for name in (*names, "common")]

@@ -65,7 +65,6 @@ class Confirmation:
     def run(self, candidates: Mapping[Scenario, Choice], deadline_s: float) -> list[ProvenDecision]:
         """Judges ``candidates``, which come in the order of their promise: the first are proven first."""
         self._ratios |= {scenario: [] for scenario in candidates}
-        self._expected_s = {scenario: self.cost_s(scenario) for scenario in candidates}
         fewest = fewest_groups()
         quotas = [-(-fewest * (i + 1) // self.launches) for i in range(self.launches - 1)] + [self.most_groups]
         for number, quota in enumerate(quotas):
@@ -185,7 +184,9 @@ class Confirmation:
 
     def _expect_s(self, scenario: Scenario, typical_s: float) -> float:
         """What a group is expected to take, ``typical_s`` where nobody knows."""
-        return self._expected_s.get(scenario, 0.0) or typical_s or 1e-9
+        if scenario not in self._expected_s:
+            self._expected_s[scenario] = self.cost_s(scenario)
+        return self._expected_s[scenario] or typical_s or 1e-9
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         if not samples:
