@@ -238,13 +238,11 @@ class Tuned:
 
         Raises InputError where it would use another build of the MPI than the one that was tuned.
         """
-        from colltune.mpi.application import tuned_command
-        from colltune.mpi.same import TunedMpi
+        from colltune.deploy.application import put_in_force
 
-        made, variables = self.environment, self.variables
-        arguments = tuned_command(command, made.facts, made.mpi, variables, os.environ.get("PATH"))
-        TunedMpi(str(self.directory), made, variables, os.environ).require_of(arguments)
-        return subprocess.run(arguments, env={**os.environ, **variables}, check=False).returncode
+        force = put_in_force(self.directory, self.tuning, os.environ)
+        force.require_mpi(command)
+        return subprocess.run(force.command(command), env=force.environment, check=False).returncode
 
 
 def load(directory: PathLike, *, provisional: bool = False) -> Tuned:

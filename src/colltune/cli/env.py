@@ -23,16 +23,16 @@ def env(
     Nothing is printed, and the exit code is 2, where the mpiexec on PATH, or if there is none the MPI that was tuned,
     is not the build that was tuned.
     """
-    from colltune.mpi.same import TunedMpi
+    from colltune.deploy.application import put_in_force
     from colltune.store.tuning import load_deployable
 
     tuning = load_deployable(tuned, provisional=provisional)
-    variables = tuning.variables_at(tuned)
-    unsure = TunedMpi(str(tuned), tuning.environment, variables, os.environ).require_here()
+    force = put_in_force(tuned, tuning, os.environ)
+    unsure = force.require_mpi_here()
     if unsure:
         typer.echo(f"colltune: warning: {unsure}", err=True)
     say_left_out(tuning.left_out)
-    for name, value in variables.items():
+    for name, value in force.variables.items():
         line = f"export {name}={shlex.quote(value)}"
         # A path is given to the shell byte for byte, whatever the encoding of the terminal.
         sys.stdout.flush()

@@ -98,19 +98,6 @@ def _gathered(out: Path, command: Sequence[str], mpi: str) -> Profile | None:
     return found
 
 
-def begin_profile(tuned: Path, mpicc: str, environment: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
-    """A file in the history of ``tuned`` for the profile of a run, and ``environment`` such that it is written."""
-    import time
-
-    from colltune.machine.compile import build_library, cache_directory
-    from colltune.profile.preload import preload_environment
-    from colltune.store.history import PROFILE, new_entry
-
-    library = build_library(mpicc, cache_directory(environment))
-    out = new_entry(tuned, time.time()) / PROFILE
-    return out, preload_environment(library, out, environment)
-
-
 def finish_profile(out: Path, command: Sequence[str], mpi: str) -> None:
     """Gathers what the ranks left into ``out``, and says so; takes its folder away again where that is nothing."""
     import contextlib

@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from colltune.cli.options import Tuned, Via, say_left_out
 from colltune.core.errors import InputError
-from colltune.mpi.application import tuned_command
-
-if TYPE_CHECKING:
-    from colltune.store.tuning import Tuning
 
 _PROVE = "--prove"
 _PROFILE = "--profile"
@@ -68,35 +64,22 @@ def run(
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
     tuning = load_deployable(tuned, provisional=provisional or _PROVISIONAL in flags)
     say_left_out(tuning.left_out)
-    variables = tuning.variables_at(tuned)
-    environment = {**os.environ, **variables}
-    if via != "file":
-        from colltune.deploy.live import in_force_via, preloaded_first
+    from colltune.deploy.application import put_in_force
 
-        tuning = in_force_via(tuning, via, os.environ)
-        variables = tuning.variables_at(tuned)
-        environment = preloaded_first(variables, os.environ)
-    made = tuning.environment
-    from colltune.mpi.same import TunedMpi
-
-    bare = tuned_command(command, made.facts, made.mpi, {}, os.environ.get("PATH"))
-    unsure = TunedMpi(str(tuned), made, variables, os.environ).require_of(bare)
+    force = put_in_force(tuned, tuning, os.environ, via)
+    unsure = force.require_mpi(command)
     if unsure:
         typer.echo(f"colltune: warning: {unsure}", err=True)
-    record, told = None, variables
+    record = None
     if profile:
-        from colltune.cli.profile import begin_profile
-        from colltune.profile.preload import VARIABLE
-
-        record, environment = begin_profile(tuned, made.facts["mpicc"], environment)
-        told = {**variables, "LD_PRELOAD": environment["LD_PRELOAD"], VARIABLE: environment[VARIABLE]}
+        record, force = force.profiled()
     if prove:
         from colltune.prove.counting import Counting, begin_counting
 
-        count = begin_counting(tuning, environment) if variables else Counting()
-        environment, told = {**environment, **count.variables}, {**told, **count.variables}
-    arguments = tuned_command(command, made.facts, made.mpi, told, environment.get("PATH"))
-    obstacles = [] if via == "live" else _obstacles(tuning, environment, command)
+        count = begin_counting(force.tuning, force.environment) if force.variables else Counting()
+        force = force.telling(count.variables)
+    arguments, environment = force.command(command), force.environment
+    obstacles = [] if via == "live" else force.obstacles(command)
     for text in obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
     if alltoallv is not None:
@@ -109,16 +92,16 @@ def run(
 
     if prove:
         try:
-            code, proof = run_and_prove(arguments, environment, variables, tuning, count)
+            code, proof = run_and_prove(arguments, environment, force.variables, force.tuning, count)
         finally:
             count.discard()
-        code = report(code, proof, environment, tuning.rule_sets, obstacles)
+        code = report(code, proof, environment, force.tuning.rule_sets, obstacles)
     else:
         code = run_child(arguments, environment)
     if record is not None:
         from colltune.cli.profile import finish_profile
 
-        finish_profile(record, command, f"{made.mpi} {made.mpi_version}")
+        finish_profile(record, command, f"{tuning.environment.mpi} {tuning.environment.mpi_version}")
     raise typer.Exit(code)
 
 
@@ -142,22 +125,3 @@ def _split(arguments: Sequence[str]) -> tuple[set[str], str, list[str]]:
         else:
             via, rest = (rest[1] if len(rest) > 1 else "?"), rest[2:]
     return flags, via, rest[1:] if rest[:1] == ["--"] else rest
-
-
-def _obstacles(tuning: Tuning, environment: Mapping[str, str], command: Sequence[str]) -> list[str]:
-    """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
-    if tuning.environment.mpi != "openmpi":
-        return []
-    from colltune.bench.backends.openmpi import find_obstacles
-    from colltune.mpi.detect import ask_flux
-    from colltune.mpi.job import find_job
-
-    found = find_obstacles(environment, command)
-    nodes = len(find_job(environment, flux_resources=ask_flux(environment)).nodes)
-    counts = sorted({count for count, _ in tuning.tuned_in})
-    if nodes not in counts:
-        found.append(
-            f"tuned on {' and '.join(map(str, counts))} {'node' if counts == [1] else 'nodes'}, and this job has"
-            f" {nodes}: a file of Open MPI cannot tell them apart"
-        )
-    return found

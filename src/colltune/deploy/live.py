@@ -12,7 +12,7 @@ from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis, parse_live
 from colltune.machine.compile import build_library, cache_directory
-from colltune.machine.preload import PRELOAD, preload_variables
+from colltune.machine.preload import PRELOAD
 from colltune.store.tuning import Tuning
 
 FOLDER = "live"
@@ -62,9 +62,3 @@ def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tu
     rule_sets = {c: found.get(c, RuleSet.always(c, live_basis(catalogue, c))) for c in tuning.rule_sets}
     variables = {PRELOAD: str(library), LIVE_VARIABLE: f"{{directory}}/{name}"}
     return replace(tuning, rule_sets=rule_sets, variables=variables)
-
-
-def preloaded_first(variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """``environment`` with ``variables``, and what is preloaded already kept behind ours."""
-    preloaded = preload_variables(variables[PRELOAD], environment) if PRELOAD in variables else {}
-    return {**environment, **variables, **preloaded}

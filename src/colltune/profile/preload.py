@@ -14,7 +14,12 @@ VARIABLE = "COLLTUNE_PROFILE"
 
 def preload_environment(library: Path, profile: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """``environment`` with the library loaded first, and the file to write."""
-    return {**environment, **preload_variables(library, environment), VARIABLE: str(profile.resolve())}
+    return {**environment, **profile_variables(library, profile, environment)}
+
+
+def profile_variables(library: Path, profile: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """What ``environment`` needs for that."""
+    return {**preload_variables(library, environment), VARIABLE: str(profile.resolve())}
 
 
 def preload_command(command: Sequence[str], openmpi: bool) -> list[str]:

@@ -1,0 +1,97 @@
+"""A tuning in force in an application: what its launcher and its ranks get, and what keeps the tuning from deciding."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.mpi.application import tuned_command
+from colltune.mpi.same import TunedMpi
+from colltune.store.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class InForce:
+    """``tuning``, which lies in ``directory``, in force by ``variables`` in what is started from ``around``.
+
+    ``told``: these variables and others that the ranks need, of which a launcher may have to be told.
+    """
+
+    directory: Path
+    tuning: Tuning
+    around: Mapping[str, str]
+    variables: Mapping[str, str]
+    told: Mapping[str, str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the launcher."""
+        return {**self.around, **self.told}
+
+    def telling(self, variables: Mapping[str, str]) -> InForce:
+        """The same where the ranks get ``variables`` too."""
+        return replace(self, told={**self.told, **variables})
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """``command`` such that its ranks on all nodes see what they need, by the MPI that was tuned."""
+        made = self.tuning.environment
+        return tuned_command(command, made.facts, made.mpi, self.told, self.environment.get("PATH"))
+
+    def require_mpi(self, command: Sequence[str]) -> str:
+        """Raises InputError where ``command`` would use another MPI than the one that was tuned.
+
+        Returns what could not be found out, "" for nothing.
+        """
+        return self._mpi().require_of(replace(self, told={}).command(command))
+
+    def require_mpi_here(self) -> str:
+        """The same of whatever program is started from ``around``."""
+        return self._mpi().require_here()
+
+    def _mpi(self) -> TunedMpi:
+        return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around)
+
+    def profiled(self) -> tuple[Path, InForce]:
+        """A file in the history of the directory for the profile of a run, and the same such that it is written."""
+        from colltune.machine.compile import build_library, cache_directory
+        from colltune.profile.preload import profile_variables
+        from colltune.store.history import PROFILE, new_entry
+
+        library = build_library(self.tuning.environment.facts["mpicc"], cache_directory(self.environment))
+        record = new_entry(self.directory, time.time()) / PROFILE
+        return record, self.telling(profile_variables(library, record, self.environment))
+
+    def obstacles(self, command: Sequence[str]) -> list[str]:
+        """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
+        if self.tuning.environment.mpi != "openmpi":
+            return []
+        from colltune.bench.backends.openmpi import find_obstacles
+        from colltune.mpi.detect import ask_flux
+        from colltune.mpi.job import find_job
+
+        environment = self.environment
+        found = find_obstacles(environment, command)
+        nodes = len(find_job(environment, flux_resources=ask_flux(environment)).nodes)
+        counts = sorted({count for count, _ in self.tuning.tuned_in})
+        if nodes not in counts:
+            found.append(
+                f"tuned on {' and '.join(map(str, counts))} {'node' if counts == [1] else 'nodes'}, and this job has"
+                f" {nodes}: a file of Open MPI cannot tell them apart"
+            )
+        return found
+
+
+def put_in_force(directory: Path, tuning: Tuning, around: Mapping[str, str], via: str = "file") -> InForce:
+    """``tuning``, which lies in ``directory``, by way of ``via``, "file" or "live". Raises as ``in_force_via``."""
+    if via == "file":
+        variables = tuning.variables_at(directory)
+        return InForce(directory, tuning, around, variables, variables)
+    from colltune.deploy.live import in_force_via
+    from colltune.machine.preload import PRELOAD, preload_variables
+
+    tuning = in_force_via(tuning, via, around)
+    variables = tuning.variables_at(directory)
+    preloaded = preload_variables(variables[PRELOAD], around) if variables else {}
+    return InForce(directory, tuning, around, variables, {**variables, **preloaded})

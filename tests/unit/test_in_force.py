@@ -1,0 +1,41 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from colltune.core.choice import Choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.deploy.application import InForce, put_in_force
+from colltune.store.tuning import Tuning
+
+_RULES = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, None, Choice("binomial")),))
+
+
+def in_force(mpi: str, around: Mapping[str, str], place: Path) -> InForce:
+    environment = Environment(mpi, "5.0", "0", "here", 2, 4, "single", {})
+    variables = {"TUNED_FILE": "{directory}/rules"}
+    return put_in_force(place, Tuning(environment, {"bcast": _RULES}, {}, variables), around)
+
+
+def test_ranks_get_the_tuning_and_what_is_told_besides(tmp_path: Path) -> None:
+    force = in_force("mpich", {"HOME": "/home/me", "TUNED_FILE": "mine"}, tmp_path)
+    file = f"{tmp_path.resolve()}/rules"
+    assert force.environment == {"HOME": "/home/me", "TUNED_FILE": file}
+    told = force.telling({"MORE": "1"})
+    assert told.environment == {"HOME": "/home/me", "TUNED_FILE": file, "MORE": "1"}
+    assert told.variables == force.variables == {"TUNED_FILE": file}
+
+
+@pytest.mark.parametrize(("mpi", "words"), [("mpich", []), ("openmpi", ["-x", "TUNED_FILE", "-x", "MORE"])])
+def test_open_mpi_is_told_what_to_hand_on(mpi: str, words: list[str], tmp_path: Path) -> None:
+    force = in_force(mpi, {}, tmp_path).telling({"MORE": "1"})
+    assert force.command(["mpiexec", "-n", "4", "./app"]) == ["mpiexec", *words, "-n", "4", "./app"]
+    assert force.command(["./app"]) == ["./app"]
+
+
+def test_a_file_of_open_mpi_on_another_count_of_nodes_is_an_obstacle(tmp_path: Path) -> None:
+    found = in_force("openmpi", {"PATH": ""}, tmp_path).obstacles(["mpiexec", "./app"])
+    assert any("tuned on 2 nodes, and this job has 1" in text for text in found)
+    assert in_force("mpich", {"PATH": ""}, tmp_path).obstacles(["mpiexec", "./app"]) == []
