@@ -75,7 +75,7 @@ class Tuned:
 
     def _headline(self) -> str:
         summary = self.tuning.summary
-        if "speedup" not in summary:
+        if "speedup_low" not in summary:  # nothing proven, or a tuning of an earlier release
             return ""
         return f"; {summary['speedup']:.2f} times as fast where proven, at least {summary['speedup_low']:.2f}"
 

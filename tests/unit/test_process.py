@@ -74,3 +74,12 @@ def test_what_does_not_heed_the_request_to_end_is_made_to() -> None:
     with launch.process:
         launch.end(0.2)
     assert launch.process.returncode == -9
+
+
+@pytest.mark.parametrize("guest", [True, False])
+def test_a_program_of_the_users_finds_its_environment_as_it_was(guest: bool) -> None:
+    given = {"PATH": os.environ["PATH"], "MINE": "1"}
+    launch = Launch([sys.executable, "-c", "import os; print(sorted(os.environ))"], given, guest=guest)
+    out, _ = launch.finish(None, 60.0)
+    assert ("COLLTUNE_LAUNCH" in out) is not guest
+    assert "'MINE'" in out

@@ -20,7 +20,8 @@ _KILLED_S = 5.0
 class Launch:
     """A program that runs, by ``process``; its streams are text. Raises OSError where it cannot be started.
 
-    Ending it ends nothing else. What it starts in further sessions, as a launcher does for other nodes, is ended too.
+    Ending it ends nothing else. A mark in its environment tells what it starts in further sessions, as a launcher does
+    for other nodes, which is ended too. ``guest``: a program of the user's, whose environment takes no mark.
     """
 
     def __init__(
@@ -32,8 +33,10 @@ class Launch:
         stdout: int | IO[str] = subprocess.PIPE,
         stderr: int | IO[str] = subprocess.PIPE,
         directory: Path | None = None,
+        guest: bool = False,
     ) -> None:
-        self._environment = marked(environment)
+        self._guest = guest
+        self._environment = environment if guest else marked(environment)
         self.process = subprocess.Popen(
             list(command),
             stdin=stdin,
@@ -54,7 +57,7 @@ class Launch:
         except subprocess.TimeoutExpired:
             return None
         if code != 0:
-            end_rest(self._environment)
+            self._end_rest()
         return code
 
     def end(self, grace_s: float = _GRACE_S) -> None:
@@ -70,7 +73,7 @@ class Launch:
         self._signal(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_KILLED_S)
-        end_rest(self._environment)
+        self._end_rest()
 
     def finish(self, text: str | None, limit_s: float) -> tuple[str, str]:
         """What it writes to both streams when given ``text``. Raises subprocess.TimeoutExpired, and ends it then."""
@@ -90,6 +93,10 @@ class Launch:
             raise
         self.wait()
         return out, err
+
+    def _end_rest(self) -> None:
+        if not self._guest:
+            end_rest(self._environment)
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

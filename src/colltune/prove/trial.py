@@ -113,7 +113,7 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> T
 def _wait(argv: Sequence[str], environment: Mapping[str, str], output: IO[str], patience_s: float | None) -> int | None:
     """The exit code; None where patience ended, and the whole job with it."""
     try:
-        launch = Launch(argv, environment, stdout=output, stderr=output)
+        launch = Launch(argv, environment, stdout=output, stderr=output, guest=True)
     except OSError as error:
         raise LaunchError(f"cannot be started: {error.strerror}", "Check the command of the profile") from error
     try:
