@@ -49,7 +49,7 @@ class Live:
         loaded = f"{self.preload}:{beside}" if beside else str(self.preload)
         inside = {"LD_PRELOAD": loaded, "COLLTUNE_SELECT": str(self.directory / LIVE_FILE), **variables}
         started = self.bench.command(command, inside, ppn=ranks)
-        environment = {**os.environ, **QUIET, **started.environment, **inside}
+        environment = {**os.environ, **QUIET, "MPIR_CVAR_COLLECTIVE_FALLBACK": "error", **started.environment, **inside}
         return subprocess.run(
             started.argv, env=environment, capture_output=True, text=True, timeout=200, check=False,
             stdin=subprocess.DEVNULL,
