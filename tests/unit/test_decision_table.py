@@ -5,27 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rule_sets import CHOICES, rule_sets
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
-from colltune.core.rules import Region, Rule, RuleSet
+from colltune.core.rules import Region, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.core.steps import Span, Steps
 
-CHOICES = (DEFAULT, Choice("ring"), Choice("recexch", (("k", 4),)))
 CALLS = [(ppn, ranks, size) for ppn in range(1, 5) for ranks in range(1, 7) for size in range(8)]
-
-
-@st.composite
-def rule_sets(draw: st.DrawFn) -> RuleSet:
-    def bounds(most: int) -> list[int | None]:
-        return [*sorted(draw(st.sets(st.integers(1, most), max_size=2))), None]
-
-    rules = []
-    for ppn in bounds(3):
-        for ranks in bounds(5):
-            rules += [Rule(ppn, ranks, size, draw(st.sampled_from(CHOICES))) for size in bounds(6)]
-    return RuleSet("bcast", SizeBasis.MESSAGE, tuple(rules))
 
 
 tables = rule_sets().map(DecisionTable.of)

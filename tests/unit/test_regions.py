@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
+from rule_sets import rule_sets
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable, Difference
@@ -12,7 +12,6 @@ from colltune.core.scenario import SizeBasis
 from colltune.core.steps import Span
 from colltune.report.regions import format_region
 
-CHOICES = (DEFAULT, Choice("ring"), Choice("recexch", (("k", 4),)))
 TWO = RuleSet(
     "allreduce",
     SizeBasis.MESSAGE,
@@ -28,18 +27,6 @@ TWO = RuleSet(
 
 def differences(one: RuleSet, other: RuleSet) -> list[Difference]:
     return DecisionTable.of(one).differences(DecisionTable.of(other))
-
-
-@st.composite
-def rule_sets(draw: st.DrawFn) -> RuleSet:
-    def bounds(most: int) -> list[int | None]:
-        return [*sorted(draw(st.sets(st.integers(1, most), max_size=2))), None]
-
-    rules = []
-    for ppn in bounds(3):
-        for ranks in bounds(5):
-            rules += [Rule(ppn, ranks, size, draw(st.sampled_from(CHOICES))) for size in bounds(6)]
-    return RuleSet("bcast", SizeBasis.MESSAGE, tuple(rules))
 
 
 def contains(region: Region, ppn: int, ranks: int, size: int) -> bool:
