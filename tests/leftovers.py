@@ -12,6 +12,8 @@ from pathlib import Path
 
 MARK = "COLLTUNE_TEST_SESSION"
 _NAMESPACES = Path("/run/netns")
+# Python's own, which ends with the process that runs the tests.
+_TRACKER = b"multiprocessing.resource_tracker"
 
 
 class Session:
@@ -29,7 +31,7 @@ class Session:
             with contextlib.suppress(OSError):
                 command = (place / "cmdline").read_bytes()
                 mine = self._mark in (place / "environ").read_bytes().split(b"\0") or self._directory in command
-                if command and mine and int(place.name) != os.getpid():
+                if command and mine and int(place.name) != os.getpid() and _TRACKER not in command:
                     found[int(place.name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
         return found
 
