@@ -129,7 +129,7 @@ class DecisionTable:
 
     def intersect(self, other: DecisionTable) -> DecisionTable:
         """What both decide alike; the default where they do not agree."""
-        return self.combine(other, lambda one, two: one if one == two else DEFAULT)
+        return self.combine(other, _if_equal)
 
     def merge(self, other: DecisionTable) -> DecisionTable:
         """These decisions, and those of ``other`` where the default stands here."""
@@ -178,6 +178,15 @@ class DecisionTable:
             for size, choice in by_size.pairs
         ]
         return RuleSet(self.collective, self.basis, tuple(rules))
+
+
+def agreed(one: BySize, other: BySize) -> BySize:
+    """The choices that both make, by size; the default where they do not agree."""
+    return one.combine(other, _if_equal)
+
+
+def _if_equal(one: Choice, other: Choice) -> Choice:
+    return one if one == other else DEFAULT
 
 
 def _over_ranks(ppn: int, by_ranks: Mapping[int, BySize], outside: BySize, between: Between | None) -> ByRanks:

@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.decision_table import BySize, DecisionTable
+from colltune.core.decision_table import BySize, DecisionTable, agreed
 from colltune.core.model import Model
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import PER_BLOCK, REDUCTIONS, Scenario, SizeBasis
@@ -105,8 +105,7 @@ def _rule_set(
 
     def between(ppn: int, counts: Span, one: BySize, other: BySize) -> BySize:
         """The choices on which both neighbours agree, as far as they are legal between them."""
-        agreed = one.combine(other, lambda a, b: a if a == b else DEFAULT)
-        return _Gap(space, basis, ppn, counts).legal(agreed)
+        return _Gap(space, basis, ppn, counts).legal(agreed(one, other))
 
     extended = between if reach is _Reach.EXTENDED else None
     return DecisionTable.of_shapes(space.collective, basis, decided, between=extended).rule_set()

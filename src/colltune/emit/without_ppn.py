@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.decision_table import LEAST_RANKS, ByRanks, BySize, DecisionTable
+from colltune.core.decision_table import LEAST_RANKS, ByRanks, BySize, DecisionTable, agreed
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import SizeBasis
@@ -28,9 +28,9 @@ def merge_ppn(
     table = DecisionTable.of(rule_set)
     by_ranks = table.by_ppn.last
     if table.by_ppn.bounds:
-        agreed = {nodes * ppn: _agreed(table, nodes * ppn, shapes) for nodes, ppn in shapes}
-        bounds = [bound for ranks in agreed for bound in (ranks - 1, ranks)]
-        by_ranks = Steps.cut(bounds, lambda span: agreed.get(span.low, _DEFAULT), least=1)
+        by_count = {nodes * ppn: _agreed(table, nodes * ppn, shapes) for nodes, ppn in shapes}
+        bounds = [bound for ranks in by_count for bound in (ranks - 1, ranks)]
+        by_ranks = Steps.cut(bounds, lambda span: by_count.get(span.low, _DEFAULT), least=1)
 
     def fitting(span: Span) -> BySize:
         # What needs just two ranks runs on no greater number, so that three stand for all of these.
@@ -44,7 +44,7 @@ def merge_ppn(
 def _agreed(table: DecisionTable, ranks: int, shapes: Sequence[tuple[int, int]]) -> BySize:
     """The choices by size that all of ``shapes`` with so many ranks make."""
     found = [table.by_ppn.at(ppn).at(ranks) for nodes, ppn in shapes if nodes * ppn == ranks]
-    return reduce(lambda one, other: one.combine(other, lambda a, b: a if a == b else DEFAULT), found)
+    return reduce(agreed, found)
 
 
 def by_ranks_of(rule_set: RuleSet, reader: str) -> ByRanks:
