@@ -116,7 +116,7 @@ def test_the_mpi_that_was_tuned_is_started(kit: Kit, tmp_path: Path) -> None:
 
 def test_the_demo_ends_with_the_exports_of_its_own_mpi(kit: Kit, other: Kit, tmp_path: Path) -> None:
     kit.tuned(tmp_path / "tuned")
-    made = ["make", "-n", "demo", f"MPI={kit.mpi.library}"]
+    made = ["make", "--no-print-directory", "-n", "demo", f"MPI={kit.mpi.library}"]
     settings = [f"MPIEXEC={kit.mpi.mpiexec}", f"BIN={Path(sys.executable).parent}"]
     lines = subprocess.run([*made, *settings], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     environment = {**os.environ, "PATH": bin_of(other.mpi)}
