@@ -29,7 +29,7 @@ BUDGET_S = 180.0
 def campaign(bench: Workbench, seed: int, directory: Path) -> dict[str, float]:
     """The figures of one campaign, from its launch to its last sample in the journal."""
     spaces = {name: bench.space(name, 1, LARGEST_BYTES) for name in COLLECTIVES}
-    source = bench.live_source(seed)
+    source = bench.launch(seed)
     with Journal.create(directory / f"journal-{seed}.jsonl", bench.environment) as journal:
         started_s = time.monotonic()
         source.start()

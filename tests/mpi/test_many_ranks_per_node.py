@@ -56,7 +56,7 @@ def test_every_choice_of_every_collective_is_measured(
     options = MachineOptions(str(installation.mpiexec), four_nodes.host_file(PPN), NODES, PPN, "single")
     bench = open_workbench(options, os.environ)
     points = [point for name in bench.catalogue.entries for point in points_of(bench, name)]
-    source = bench.live_source(seed=1)
+    source = bench.launch(seed=1)
     # The job starts on a node, as that of a user does.
     object.__setattr__(source._plan, "command", four_nodes.inside(*source._plan.command))
     try:

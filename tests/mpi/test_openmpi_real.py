@@ -270,7 +270,7 @@ def test_whatever_a_file_prefers_every_legal_call_works(
 
 
 def test_every_choice_of_the_catalogue_is_measured_and_right(bench: Workbench) -> None:
-    source = bench.live_source(seed=1)
+    source = bench.launch(seed=1)
     try:
         for name in COLLECTIVES:
             choices = bench.legal(Scenario(name, 1, 4, 0 if name == "barrier" else 4096))
@@ -285,14 +285,14 @@ def test_every_choice_of_the_catalogue_is_measured_and_right(bench: Workbench) -
 
 def test_a_launch_ends_when_it_is_told_to(bench: Workbench) -> None:
     """Not after the ten seconds that the host waits before it kills: a proof has many launches."""
-    source = bench.live_source(seed=1)
+    source = bench.launch(seed=1)
     source.start()
     assert source._agent is not None
     assert source._agent.close(timeout_s=250.0) == 0  # and was not killed, however slow the machine
 
 
 def test_what_does_not_fit_is_inapplicable_and_the_job_goes_on(bench: Workbench) -> None:
-    source = bench.live_source(seed=1)
+    source = bench.launch(seed=1)
     scenario = Scenario("alltoall", 1, 4, 64)
     wanted = Point(scenario, (DEFAULT, Choice("two_proc"), Choice("pairwise")))
     try:
@@ -305,7 +305,7 @@ def test_what_does_not_fit_is_inapplicable_and_the_job_goes_on(bench: Workbench)
 
 def test_more_choices_than_the_agent_keeps_communicators_for(bench: Workbench) -> None:
     """128 are kept for one group of ranks; then all are given back."""
-    source = bench.live_source(seed=1)
+    source = bench.launch(seed=1)
     points = []
     for turn in range(8):
         for name in COLLECTIVES:

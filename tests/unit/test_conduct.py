@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -72,6 +73,14 @@ class Machine:
         pass
 
 
+@dataclass(frozen=True)
+class Job:
+    """What a packer asks of a bench."""
+
+    parts_disturb: bool = True
+    ppn: int = 1
+
+
 def space(collective: str) -> Space:
     scenarios = tuple(Scenario(collective, nodes, 1, 1 << power) for nodes in (2, 4, 8) for power in range(10))
     return Space(collective, scenarios, lambda _scenario: (DEFAULT, RING))
@@ -116,18 +125,24 @@ def test_points_that_disturb_one_another_are_told_with_the_number_and_measured_i
     assert found is not None
     assert found.places == 2
     assert found.ratio == pytest.approx(1.2)
-    assert packer_of(shared, groups(2), "bcast", 1, notes.append) is None
+    assert packer_of(Job(), shared, groups(2), "bcast", notes.append) is None
     assert "1.20 times as long beside 1 others" in notes[0]
 
 
 def test_points_that_leave_one_another_alone_are_measured_at_once() -> None:
     notes: list[str] = []
-    assert packer_of(Machine(lambda others: TOLERANCE - 0.02), groups(4), "bcast", 1, notes.append) is not None
+    assert packer_of(Job(), Machine(lambda others: TOLERANCE - 0.02), groups(4), "bcast", notes.append) is not None
     assert "at once" in notes[0]
-    assert packer_of(Machine(), groups(1), "bcast", 1, notes.append) is None
+    assert packer_of(Job(), Machine(), groups(1), "bcast", notes.append) is None
     assert "no room" in notes[1]
-    assert packer_of(Machine(), Topology.serial(HOSTS), "bcast", 1, notes.append) is None
+    assert packer_of(Job(), Machine(), Topology.serial(HOSTS), "bcast", notes.append) is None
     assert len(notes) == 2
+
+
+def test_where_no_parts_can_disturb_one_another_nothing_is_measured_to_see_that() -> None:
+    machine = Machine()
+    assert packer_of(Job(parts_disturb=False), machine, groups(4), "bcast", lambda _text: None) is not None
+    assert machine.now_s == 0.0
 
 
 def test_durations_learn_the_constant_the_ranks_and_the_bytes() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench import workbench
 from colltune.bench.backends import recall_backend
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import LaunchError
@@ -17,7 +18,6 @@ from colltune.measure.osu import OsuBenchmarks
 from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
-from colltune.prove import replay as replays
 from colltune.prove.replay import replay
 
 NODES, PPN = 10_000, 2
@@ -61,7 +61,7 @@ def seen(bench: Workbench) -> list[str]:
 def test_the_conformance_replay_of_a_large_job_finds_its_nodes(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replays, "build", lambda *_: Path("conformance"))
+    monkeypatch.setattr(workbench, "build", lambda *_: Path("conformance"))
     result = replay(bench, {"bcast": RuleSet.always("bcast", SizeBasis.NONE)}, {}, short=True)
     assert result.passed, result
     assert result.cases == 1

@@ -8,11 +8,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from colltune.bench.workbench import Workbench
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.proven import ProvenDecision, Verdict
@@ -30,6 +28,7 @@ from colltune.prove.candidates import judge_one_launch, proven_rules
 from colltune.prove.default_against_tuned import verify
 from colltune.prove.in_force import InForce
 from colltune.prove.proof import Proof
+from colltune.session.options import Listener
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, Tuning
 
@@ -62,7 +61,14 @@ class Bench:
     def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
         return self.shared(scenario, Choice("alpha"))
 
-    def live_source(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
+    @property
+    def library(self) -> Bench:
+        return self
+
+    def now_s(self) -> float:
+        return time.monotonic()
+
+    def launch(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
         self.launches += 1
 
         def truth(scenario: Scenario, choice: Choice) -> float | Status:
@@ -85,7 +91,7 @@ def rules_of(gate: Sequence[ProvenDecision]) -> dict[str, RuleSet]:
     decided = {name: dict.fromkeys(GRID[name], DEFAULT) for name in GRID}
     for result in gate:
         decided[result.scenario.collective][result.scenario] = result.choice
-    return proven_rules(cast("Workbench", Bench(usual)), spaces, decided, gate)
+    return proven_rules(Bench(usual), spaces, decided, gate)
 
 
 GRID = {
@@ -114,7 +120,7 @@ def keep_what_pays(
 ) -> dict[Scenario, str]:
     """The verdict on each scenario, with the reason of a refusal."""
     in_force = InForce(
-        bench=cast("Workbench", bench),
+        bench=bench,
         rules_of=rules_of,
         emit=bench.emit,
         workplace=place,
@@ -189,8 +195,8 @@ def test_a_launch_that_is_cut_off_takes_nothing_from_those_before_it(tmp_path: P
     """The sixth launch answers on its first scenario only: the two before are compared, as many of each kind."""
 
     class CutOff(Bench):
-        def live_source(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
-            source = super().live_source(seed, variables)
+        def launch(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
+            source = super().launch(seed, variables)
             if self.launches >= 6:
                 measure = source.measure
                 source.measure = lambda points, effort: islice(measure(points, effort), 1)  # type: ignore[method-assign]
@@ -224,20 +230,17 @@ def prove(bench: Bench, out: Path, candidates: Mapping[Scenario, Choice], left_s
         for time_s in (bench.times(s, choice),)
     ]
     return Proof(
-        bench=cast("Workbench", bench),
+        bench=bench,
         out=out,
         seed=1,
         threshold=1.03,
         deadline_s=time.monotonic() + left_s,
         grace_s=math.inf,
         launch_s=0.01,
-        medians={(sample.scenario, sample.choice): sample.time_s for sample in samples},
         samples=samples,
         effort=Effort(),
         grid=[scenario for grid in GRID.values() for scenario in grid],
-        stage=lambda _text: None,
-        note=lambda _text: None,
-        progress=lambda _results: None,
+        listener=Listener(),
         stop=StopRequest(),
     )
 
@@ -292,7 +295,7 @@ def test_what_is_cut_off_before_the_files_are_compared_is_provisional(tmp_path: 
         if text.startswith(stage) and stage == "comparing":
             stop.make()
 
-    cut = replace(proof, stop=stop, progress=progress, stage=begin)
+    cut = replace(proof, stop=stop, listener=Listener(proof=progress, stage=begin))
     (result,) = cut.run({MINE: FAST}, rules_of, bench.emit)
     assert result.verdict is Verdict.PROVISIONAL
     assert "not compared" in result.reason
@@ -363,7 +366,7 @@ def test_a_verification_goes_on_without_what_the_agent_refuses_and_names_it() ->
     bench = Bench(partly)
     tuning = bench.emit({"bcast": RuleSet.always("bcast", SizeBasis.TOTAL, FAST)})
     notes: list[str] = []
-    found = verify(cast("Workbench", bench), tuning, Path("nowhere"), [MINE, BESIDE], 3, 1, note=notes.append)
+    found = verify(bench, tuning, Path("nowhere"), [MINE, BESIDE], 3, 1, note=notes.append)
     assert [comparison.scenario for comparison in found] == [BESIDE]
     assert len(notes) == 1
     assert str(MINE) in notes[0]

@@ -22,7 +22,7 @@ from colltune.measure.smpi_process import Algorithm, Simulated
 from colltune.prove.gate import THRESHOLD
 from colltune.search.campaign import Progress
 from colltune.session.options import Listener, TuneOptions
-from colltune.session.tune_simulated import tune_simulated
+from colltune.session.tune import tune
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 
@@ -82,7 +82,7 @@ def options(**more: Unpack[Asked]) -> TuneOptions:
 def test_what_is_proven_is_faster_and_what_is_not_stays(
     simulation: Simulation, formula: Formula, tmp_path: Path
 ) -> None:
-    result = tune_simulated(simulation, options(), tmp_path)
+    result = tune(simulation, options(), tmp_path)
     assert (result.outcome.interrupted, result.nothing_to_tune) == (False, {})
     rules = load_tuning(tmp_path).rule_sets["bcast"]
     assert rules == result.tuning.rule_sets["bcast"]
@@ -107,7 +107,7 @@ def test_what_is_proven_is_faster_and_what_is_not_stays(
 
 def test_an_algorithm_that_is_wrong_is_never_measured(simulation: Simulation, formula: Formula, tmp_path: Path) -> None:
     formula.wrong.add("two_level")
-    result = tune_simulated(simulation, options(), tmp_path)
+    result = tune(simulation, options(), tmp_path)
     assert "two_level" not in {sample.choice.algorithm for sample in result.outcome.samples}
     assert {sample.status for sample in result.outcome.samples} == {Status.OK}
 
@@ -121,10 +121,10 @@ def test_a_campaign_that_is_cut_off_says_so_and_goes_on(simulation: Simulation, 
         if len(heard) == 3:
             stop.make()
 
-    cut_off = tune_simulated(simulation, options(), tmp_path, Listener(progress), stop)
+    cut_off = tune(simulation, options(), tmp_path, Listener(progress), stop)
     assert cut_off.outcome.interrupted
     before = read_journal(tmp_path / JOURNAL).samples
-    whole = tune_simulated(simulation, options(resume=True), tmp_path)
+    whole = tune(simulation, options(resume=True), tmp_path)
     assert not whole.outcome.interrupted
     after = read_journal(tmp_path / JOURNAL).samples
     assert after[: len(before)] == before
@@ -134,4 +134,4 @@ def test_a_campaign_that_is_cut_off_says_so_and_goes_on(simulation: Simulation, 
 
 def test_options_that_mean_nothing_here_are_refused(simulation: Simulation, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--reproducible"):
-        tune_simulated(simulation, options(reproducible=True), tmp_path)
+        tune(simulation, options(reproducible=True), tmp_path)

@@ -6,35 +6,59 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from colltune.bench.contract import Event, LibraryBench, unheard
 from colltune.catalog.simulated import SimulatedCatalogue, load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space, message_sizes, shapes
+from colltune.core.topology import Topology
+from colltune.emit.simulated import SimulatedEmitter
 from colltune.machine.compile import build_simulated, cache_directory, source_directory
 from colltune.machine.process import run_launch
 from colltune.measure.simulated import Noise
-from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEPS, Simulator, SmpiSource, Timing, fits
+from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEADY, STEPS, Simulator, SmpiSource, Timing, fits
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
 from colltune.measure.smpi_process import Algorithm, Simgrid
+from colltune.schedule.topology_files import load_topology
+from colltune.store.tuning import Tuning
 
 _INSTALL = "Install SimGrid (Debian and Ubuntu: apt-get install libsimgrid-dev), or put its smpirun on PATH"
 
 
+@dataclass
+class Clock:
+    """The time of whoever waits longer: the user for the simulator, or the owner of the machine that is simulated."""
+
+    begin_s: float = field(default_factory=time.monotonic)
+    launches: list[SmpiSource] = field(default_factory=list)
+
+    def now_s(self) -> float:
+        """Seconds."""
+        return max(time.monotonic() - self.begin_s, sum(launch.now_s for launch in self.launches))
+
+
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated cluster, ready to be measured."""
+    """A simulated cluster, ready to be measured: a Bench.
+
+    The simulator gives the same time for the same call always. So that the acceptance test has something to do,
+    repetitions and launches of a tuning carry noise (``STEADY``).
+    """
 
     cluster: SimulatedCluster
     catalogue: SimulatedCatalogue
     simulator: Timing
     environment: Environment
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
+    _clock: Clock = field(default_factory=Clock)
 
     @property
     def nodes(self) -> int:
@@ -43,6 +67,23 @@ class Simulation:
     @property
     def ppn(self) -> int:
         return self.cluster.ppn
+
+    @property
+    def library(self) -> LibraryBench | None:
+        """None: no MPI reads these rules."""
+        return None
+
+    @property
+    def start_text(self) -> str:
+        return "checking the simulator's algorithms"
+
+    @property
+    def parts_disturb(self) -> bool:
+        """No: every point is simulated alone."""
+        return False
+
+    def now_s(self) -> float:
+        return self._clock.now_s()
 
     def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
         """The default and the candidates that were right wherever they were checked."""
@@ -74,11 +115,23 @@ class Simulation:
         """What a candidate is compared with: the candidate that the default is."""
         return self.catalogue.default(scenario)
 
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        """Nothing: every rule says the whole algorithm."""
+        del scenario, choice
+        return {}
+
     def space(self, collective: str, smallest: int, largest: int) -> Space:
-        """The scenarios on several nodes, for sizes between two bounds in bytes."""
+        """The scenarios on several nodes, for sizes between two bounds in bytes.
+
+        Without the default, which is one of the other choices: it need not be measured twice.
+        """
         sizes = message_sizes(collective, smallest, largest)
         every = (Scenario(collective, n, p, size) for n, p in shapes(self.nodes, self.ppn) for size in sizes if n > 1)
-        return self.space_over(collective, list(every))
+
+        def candidates(scenario: Scenario) -> tuple[Choice, ...]:
+            return tuple(choice for choice in self.legal(scenario) if choice != DEFAULT)
+
+        return Space(collective, self.space_over(collective, list(every)).scenarios, candidates)
 
     def space_over(self, collective: str, scenarios: Sequence[Scenario]) -> Space:
         """The space of those of ``scenarios`` that can be simulated."""
@@ -87,6 +140,31 @@ class Simulation:
     def source(self, seed: int, launch: int = 1, noise: Noise = EXACT) -> SmpiSource:
         """A source of samples; ``launch`` numbers the simulated launches of the job."""
         return SmpiSource(self.environment, self.simulator, self.algorithm, seed, launch, noise)
+
+    def launch(self, seed: int, *, on_event: Event = unheard) -> SmpiSource:
+        """The next launch, on the clock."""
+        number = 1 + len(self._clock.launches)
+        launch = SmpiSource(self.environment, self.simulator, self.algorithm, seed, number, STEADY, self.now_s)
+        on_event("launch", {"number": number})
+        self._clock.launches.append(launch)
+        return launch
+
+    def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
+        """Of the simulated network, unless the user ``named`` another one."""
+        del note
+        topology = self.cluster.topology()
+        return topology if named is None else load_topology(named, topology.hosts)
+
+    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
+        """All of it: the format is our own."""
+        del jobs
+        return rule_set
+
+    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        """``rule_sets`` in a file that no MPI reads."""
+        emitter = SimulatedEmitter()
+        files = emitter.emit(list(rule_sets.values()))
+        return Tuning(self.environment, rule_sets, {f"{emitter.name}/{name}": data for name, data in files.items()}, {})
 
     def close(self) -> None:
         self.simulator.close()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.bench.backends import Backend, open_backend
+from colltune.bench.contract import Event, LibraryBench, Program, unheard
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.collective_names import parse_collectives
@@ -17,6 +19,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
+from colltune.core.topology import Topology
 from colltune.emit.contract import Emitter, variables_for
 from colltune.machine.compile import build, cache_directory
 from colltune.machine.process import run_launch
@@ -24,8 +27,9 @@ from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settin
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
 from colltune.mpi.host_files import write_host_file
 from colltune.mpi.installation import Installation
-from colltune.mpi.job import Job, find_job
+from colltune.mpi.job import Job, Scheduler, find_job
 from colltune.mpi.launch import Command, Request, launch
+from colltune.schedule.topology_files import load_topology, site_file
 from colltune.store.tuning import Tuning
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
@@ -45,7 +49,7 @@ class MachineOptions:
 
 @dataclass(frozen=True)
 class Workbench:
-    """An MPI ready to be measured."""
+    """An MPI ready to be measured: a LibraryBench."""
 
     installation: Installation
     job: Job
@@ -62,6 +66,22 @@ class Workbench:
     @property
     def catalogue(self) -> Catalogue:
         return self.backend.catalogue
+
+    @property
+    def library(self) -> LibraryBench:
+        return self
+
+    @property
+    def start_text(self) -> str:
+        return "starting the MPI job"
+
+    @property
+    def parts_disturb(self) -> bool:
+        return True
+
+    def now_s(self) -> float:
+        """time.monotonic."""
+        return time.monotonic()
 
     @property
     def emitter(self) -> Emitter:
@@ -136,12 +156,26 @@ class Workbench:
         place = write_host_file(command.host_file[1])
         return launch(self.installation, self.job, replace(request, host_file=str(place)))
 
-    def live_source(
-        self,
-        seed: int,
-        variables: Mapping[str, str] | None = None,
-        on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None,
-    ) -> LiveSource:
+    def program(self, name: str, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> Program:
+        """The program ``name`` of native/, compiled for this MPI, to run on the whole job under ``variables``."""
+        built = build(self.installation.mpicc, name, cache_directory(self.process_environment))
+        command = self.command([str(built), *arguments], variables)
+        return Program(command.argv, {**self.process_environment, **command.environment, **(variables or {})})
+
+    def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
+        """Of the job's nodes. Raises InputError where the user ``named`` one that does not fit."""
+        hosts = self.job.names[: self.nodes]
+        if named is not None:
+            return load_topology(named, hosts)
+        of_site = site_file(self.process_environment)
+        if self.job.scheduler is Scheduler.SLURM and len(hosts) > 1 and of_site is not None:
+            try:
+                return load_topology(str(of_site), hosts)
+            except InputError as error:
+                note(f"{error}; points are measured one at a time")
+        return Topology.serial(hosts)
+
+    def launch(self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard) -> LiveSource:
         """A source of samples on a fresh launch, with ``variables`` set for every rank."""
         command = self.command(self._agent_program, variables)
 

@@ -48,7 +48,7 @@ def doctor(
         typer.echo(f"{'in force':<14} {text}")
     for text in dict.fromkeys([*bench.backend.obstacles(os.environ), *outranking]):
         typer.echo(f"{'warning':<14} {text}")
-    ready = bench.live_source(seed=1)
+    ready = bench.launch(seed=1)
     try:
         said = ready.start()
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from colltune.bench.workbench import Workbench
+from colltune.bench.contract import LibraryBench
 from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
@@ -32,7 +32,7 @@ def proven_live(gate: Sequence[ProvenDecision], threshold: float) -> list[Proven
     ]
 
 
-def live_files(bench: Workbench, rule_sets: Mapping[str, RuleSet]) -> dict[str, bytes]:
+def live_files(bench: LibraryBench, rule_sets: Mapping[str, RuleSet]) -> dict[str, bytes]:
     """The selector's rules, named as in a tuning directory."""
     emitter = LiveEmitter(bench.catalogue, bench.settings)
     return {f"{FOLDER}/{name}": data for name, data in emitter.emit(list(rule_sets.values())).items()}

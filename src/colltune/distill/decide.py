@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Protocol
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
@@ -22,21 +21,6 @@ from colltune.distill.selection import Selection
 Baseline = Callable[[Scenario], Choice]
 # What a choice decides in common with other scenarios (see Backend.shared).
 Shared = Callable[[Scenario, Choice], Mapping[Hashable, Choice]]
-
-
-class Bench(Protocol):
-    """What decisions ask of the place where they were measured: a workbench, or a simulation."""
-
-    @property
-    def nodes(self) -> int: ...
-
-    @property
-    def ppn(self) -> int: ...
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    def baseline(self, scenario: Scenario) -> Choice: ...
 
 
 def decide(
@@ -108,11 +92,10 @@ def _dearest_conflict(
 
 
 def unproven_rules(
-    bench: Bench, spaces: Mapping[str, Space], models: Mapping[str, Model], samples: Sequence[Sample]
+    catalogue: Catalogue, spaces: Mapping[str, Space], models: Mapping[str, Model], samples: Sequence[Sample]
 ) -> dict[str, RuleSet]:
     """Rules of all that the models hold for the fastest, proven or not."""
     medians = medians_of(samples)
     return {
-        name: distill(models[name], space, medians, bench.catalogue.collective(name).basis)
-        for name, space in spaces.items()
+        name: distill(models[name], space, medians, catalogue.collective(name).basis) for name, space in spaces.items()
     }

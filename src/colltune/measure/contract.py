@@ -111,3 +111,31 @@ class ParallelSource(Source, Protocol):
         Raises LaunchError where nothing can be measured at all, and TimeIsUpError once the source's time is over.
         """
         ...
+
+
+class Launch(ParallelSource, Protocol):
+    """A launch of a job as a source.
+
+    ``until_s``, of the clock of whoever launched it: what is not answered by then is given up, as if it had not been
+    asked for.
+    """
+
+    until_s: float
+
+    @property
+    def launches(self) -> int:
+        """How often the job was begun: anew after whatever ended it."""
+        ...
+
+    @property
+    def inside_s(self) -> float:
+        """Seconds inside calls of the collectives."""
+        ...
+
+    def start(self) -> object:
+        """Begins the job unless it runs. Raises LaunchError where it cannot."""
+        ...
+
+    def kill(self) -> None:
+        """Ends the job without waiting for what it is doing."""
+        ...

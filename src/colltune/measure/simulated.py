@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +13,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.measure.contract import Effort
+from colltune.measure.contract import Answer, Effort, TimeIsUpError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class SimulatedSource:
 
     Each choice is timed as often as the effort asks for at least, or the point at most.
     ``launch`` and ``seed`` fix all that is random. ``now_s`` is the source's own clock: the cost of what it measured.
+    ``until_s`` is of ``clock``, the source's own by default.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class SimulatedSource:
         seed: int,
         launch: int = 1,
         noise: Noise = QUIET,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._environment = environment
         self._truth = truth
@@ -62,12 +66,27 @@ class SimulatedSource:
         self._speed = noise.launch_mode if self._random.random() < 0.5 else 1.0
         self._modes: dict[tuple[Scenario, Choice], float] = {}
         self._group = 0
+        self._begun: deque[tuple[int, Point, Effort]] = deque()
+        self._tickets = 0
         self.now_s = 0.0
+        self._clock = clock or (lambda: self.now_s)
+        self.until_s = math.inf
+        self.launches = 1
         self.closed = False
 
     @property
     def environment(self) -> Environment:
         return self._environment
+
+    @property
+    def inside_s(self) -> float:
+        return self.now_s
+
+    def start(self) -> None:
+        """Nothing has to be begun."""
+
+    def kill(self) -> None:
+        self.close()
 
     def close(self) -> None:
         self.closed = True
@@ -76,10 +95,27 @@ class SimulatedSource:
         for point in points:
             if not point.choices:
                 continue
-            self._group += 1
-            self._speed *= float(np.exp(self._random.normal(0.0, self._noise.drift)))
-            count = min(point.repetitions or effort.fewest, effort.fewest)
-            yield point, [self._sample(point.scenario, choice, count) for choice in point.choices]
+            if self._clock() >= self.until_s:
+                return
+            yield point, self._measured(point, effort)
+
+    def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:  # noqa: ARG002
+        """One point after another, wherever they are: this machine does nothing at once."""
+        self._tickets += 1
+        self._begun.append((self._tickets, point, effort))
+        return self._tickets
+
+    def next_answer(self) -> Answer:
+        if self._clock() >= self.until_s:
+            raise TimeIsUpError
+        ticket, point, effort = self._begun.popleft()
+        return Answer(ticket, point, self._measured(point, effort), last=True)
+
+    def _measured(self, point: Point, effort: Effort) -> list[Sample]:
+        self._group += 1
+        self._speed *= float(np.exp(self._random.normal(0.0, self._noise.drift)))
+        count = min(point.repetitions or effort.fewest, effort.fewest)
+        return [self._sample(point.scenario, choice, count) for choice in point.choices]
 
     def _sample(self, scenario: Scenario, choice: Choice, count: int) -> Sample:
         truth = self._truth(scenario, choice)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import heapq
 import json
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.measure.contract import Answer, Effort
+from colltune.measure.contract import Answer, Effort, TimeIsUpError
 from colltune.measure.simulated import Noise, SimulatedSource
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
 from colltune.measure.smpi_process import Algorithm, Simgrid, Simulated, SimulationError, SmpiProcess
@@ -170,6 +171,7 @@ class SmpiSource:
     ``algorithm_of`` says what runs for a choice in a scenario, the default included. The simulator's times know no
     noise; ``noise`` adds some, drawn anew for every ``launch``, so that what has to prove itself against noise does.
     ``now_s`` is the clock of the simulated machine: what its owner would have waited, by SET_UP_S and the calls.
+    ``until_s`` is of ``clock``, that of the machine by default.
     """
 
     def __init__(
@@ -180,6 +182,7 @@ class SmpiSource:
         seed: int,
         launch: int = 1,
         noise: Noise = EXACT,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._simulator, self._algorithm_of = simulator, algorithm_of
         self._detail: dict[tuple[Scenario, Choice], str] = {}
@@ -187,17 +190,33 @@ class SmpiSource:
         self._running: list[tuple[float, int, Point, list[Sample]]] = []
         self._tickets = 0
         self.now_s = 0.0
+        self._clock = clock or (lambda: self.now_s)
+        self.until_s = math.inf
+        self.launches = 1
 
     @property
     def environment(self) -> Environment:
         return self._inner.environment
 
+    @property
+    def inside_s(self) -> float:
+        return self.now_s
+
+    def start(self) -> None:
+        """Nothing has to be begun: the simulator starts with what it is asked first."""
+
+    def kill(self) -> None:
+        self.close()
+
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         for point in points:
-            if point.choices:
-                self.begin(point, effort)
-                answer = self.next_answer()
-                yield answer.point, answer.samples
+            if not point.choices:
+                continue
+            if self._clock() >= self.until_s:
+                return
+            self.begin(point, effort)
+            answer = self.next_answer()
+            yield answer.point, answer.samples
 
     def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:  # noqa: ARG002
         """Begins at once, beside all that runs. Where it is simulated makes no difference, nor does what runs beside.
@@ -215,7 +234,9 @@ class SmpiSource:
         return self._tickets
 
     def next_answer(self) -> Answer:
-        """What ends next on the simulated machine."""
+        """What ends next on the simulated machine. Raises TimeIsUpError from ``until_s`` on."""
+        if self._clock() >= self.until_s:
+            raise TimeIsUpError
         end_s, ticket, point, samples = heapq.heappop(self._running)
         self.now_s = max(self.now_s, end_s)
         return Answer(ticket, point, samples, last=True)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space, weight_of
-from colltune.distill.decide import Baseline, Bench
+from colltune.distill.decide import Baseline
 from colltune.distill.rules import distill_proven
 from colltune.prove.gate import judge
 
@@ -22,7 +23,7 @@ _ONE_LAUNCH_THRESHOLD = 1.10
 
 
 def candidates_of(
-    workbench: Bench,
+    bench: Bench,
     decided: Mapping[str, Mapping[Scenario, Choice]],
     medians: Mapping[tuple[Scenario, Choice], float],
 ) -> dict[Scenario, Choice]:
@@ -30,9 +31,9 @@ def candidates_of(
 
     def gain(scenario: Scenario, choice: Choice) -> float:
         """Of the whole job before its parts, and by the ratio that was measured."""
-        default, chosen = medians.get((scenario, workbench.baseline(scenario))), medians.get((scenario, choice))
+        default, chosen = medians.get((scenario, bench.baseline(scenario))), medians.get((scenario, choice))
         ratio = default / chosen if default and chosen else 1.0
-        return ratio * weight_of(scenario, workbench.nodes, workbench.ppn)
+        return ratio * weight_of(scenario, bench.nodes, bench.ppn)
 
     found = [(s, c) for choices in decided.values() for s, c in choices.items() if c != DEFAULT]
     return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))
@@ -69,7 +70,7 @@ def provisional(gate: Sequence[ProvenDecision], missing: str) -> list[ProvenDeci
 
 
 def proven_rules(
-    workbench: Bench,
+    bench: Bench,
     spaces: Mapping[str, Space],
     decided: Mapping[str, Mapping[Scenario, Choice]],
     gate: Sequence[ProvenDecision],
@@ -80,7 +81,7 @@ def proven_rules(
 
     ``basis_of``: what they compare; None is what the library's file does.
     """
-    basis_of = basis_of or (lambda name: workbench.catalogue.collective(name).basis)
+    basis_of = basis_of or (lambda name: bench.catalogue.collective(name).basis)
     kept = {result.scenario for result in gate if result.verdict in accepted}
     return {
         name: distill_proven(

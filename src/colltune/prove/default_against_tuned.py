@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -12,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from colltune.bench.workbench import Workbench
+from colltune.bench.contract import Bench, LibraryBench
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
@@ -20,7 +19,6 @@ from colltune.core.sample import Status
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Point, shapes
 from colltune.measure.contract import REFUSED, Convention, Effort
-from colltune.measure.osu import OsuBenchmarks
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
 from colltune.prove.verdict import Comparison, compare_all
 from colltune.store.tuning import Tuning
@@ -32,6 +30,8 @@ _CONTROLS = 3
 _FEWEST_COMPARED = 2
 # Fewer launches of each kind tell nothing of how launches differ.
 FEWEST_LAUNCHES = FEWEST_FILE_LAUNCHES
+# Another program's time of each scenario, in seconds, under variables that are set for every rank.
+Medians = Callable[[Mapping[str, str], Sequence[Scenario]], Mapping[Scenario, float]]
 
 
 def held_out(rules: RuleSet, sizes: Sequence[int], nodes: int, ppn: int) -> list[Scenario]:
@@ -54,7 +54,7 @@ def _spread(scenarios: Sequence[Scenario], most: int) -> list[Scenario]:
     return [scenarios[round(i * (len(scenarios) - 1) / (most - 1))] for i in range(most)]
 
 
-def scenarios_to_verify(tuning: Tuning, tuned_sizes: Mapping[str, Sequence[int]], bench: Workbench) -> list[Scenario]:
+def scenarios_to_verify(tuning: Tuning, tuned_sizes: Mapping[str, Sequence[int]], bench: Bench) -> list[Scenario]:
     """Over all collectives and the shapes that the job at hand can form."""
     found: list[Scenario] = []
     for nodes, ppn in reversed(shapes(bench.nodes, bench.ppn)):
@@ -64,14 +64,14 @@ def scenarios_to_verify(tuning: Tuning, tuned_sizes: Mapping[str, Sequence[int]]
 
 
 def verify(
-    bench: Workbench,
+    bench: LibraryBench,
     tuning: Tuning,
     directory: Path,
     scenarios: Sequence[Scenario],
     launches: int,
     seed: int,
     *,
-    osu: OsuBenchmarks | None = None,
+    osu: Medians | None = None,
     effort: Effort = EFFORT,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     deadline_s: float = math.inf,
@@ -80,27 +80,27 @@ def verify(
 ) -> list[Comparison]:
     """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
 
-    With ``osu`` these programs measure in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
-    each kind, where more would not be over by ``deadline_s`` (of time.monotonic). What is not measured by ``until_s``
-    is left out, and so are scenarios with fewer than two launches of each kind then. ``note`` hears of the scenarios
-    that the agent refused to measure. Raises LaunchError where a launch fails: then the file is not in order, whatever
-    its speed.
+    With ``osu`` that measures in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
+    each kind, where more would not be over by ``deadline_s``, which is on the bench's clock. What is not measured by
+    ``until_s`` is left out, and so are scenarios with fewer than two launches of each kind then. ``note`` hears of the
+    scenarios that the agent refused to measure. Raises LaunchError where a launch fails: then the file is not in order,
+    whatever its speed.
     """
     variables = tuning.variables_at(directory)
     order = random.Random(seed)
     times: dict[bool, defaultdict[Scenario, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
     refused: dict[Scenario, str] = {}
-    started_s = time.monotonic()
+    started_s = bench.now_s()
     for launch in range(launches):
-        each_s = (time.monotonic() - started_s) / max(launch, 1)
-        if launch >= FEWEST_LAUNCHES and time.monotonic() + each_s > deadline_s:
+        each_s = (bench.now_s() - started_s) / max(launch, 1)
+        if launch >= FEWEST_LAUNCHES and bench.now_s() + each_s > deadline_s:
             break
         for position, tuned in enumerate(order.sample((True, False), 2)):
             setting = variables if tuned else {}
             if osu is None:
                 found = _medians_of_launch(bench, setting, scenarios, seed + launch, effort, until_s, refused)
             else:
-                found = osu.medians(bench.command, setting, bench.process_environment, scenarios)
+                found = dict(osu(setting, scenarios))
             for scenario, time_s in found.items():
                 times[tuned][scenario].append(time_s)
             progress(2 * launch + position + 1, 2 * launches)
@@ -120,7 +120,7 @@ def verify(
 
 
 def _medians_of_launch(
-    bench: Workbench,
+    bench: LibraryBench,
     variables: Mapping[str, str],
     scenarios: Sequence[Scenario],
     seed: int,
@@ -130,9 +130,9 @@ def _medians_of_launch(
 ) -> dict[Scenario, float]:
     """``refused`` takes what the agent would not measure, and why."""
     found: dict[Scenario, float] = {}
-    if time.monotonic() >= until_s:
+    if bench.now_s() >= until_s:
         return found
-    with closing(bench.live_source(seed, variables)) as source:
+    with closing(bench.launch(seed, variables)) as source:
         source.until_s = until_s
         for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
             if samples and samples[0].status is Status.INAPPLICABLE and samples[0].detail != REFUSED:

@@ -37,12 +37,16 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sentinel:
-    """A scenario with a choice beside the default, and what both took then, in seconds."""
+    """A scenario with a choice beside the default, and what both took then, in seconds.
+
+    ``default``: the choice that the default was measured as.
+    """
 
     scenario: Scenario
     choice: Choice
     default_s: float
     choice_s: float
+    default: Choice = DEFAULT
 
     @property
     def gain(self) -> float:
@@ -79,10 +83,11 @@ def sentinels(
     samples: Iterable[Sample],
     most: int,
     wanted: Callable[[Scenario], Choice | None] = lambda _scenario: None,
+    default_of: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT,
 ) -> list[Sentinel]:
     """At most ``most`` of each collective, spread over shapes and sizes, three of four where something is gained.
 
-    The choice is ``wanted``, or the fastest one that was measured beside the default.
+    The choice is ``wanted``, or the fastest one that was measured beside the default, which is ``default_of``.
     """
     times: defaultdict[Scenario, dict[Choice, list[float]]] = defaultdict(dict)
     for sample in samples:
@@ -91,13 +96,14 @@ def sentinels(
     found: defaultdict[str, list[Sentinel]] = defaultdict(list)
     for scenario in sorted(times):
         medians = {choice: median(some) for choice, some in times[scenario].items()}
-        others = {choice: time_s for choice, time_s in medians.items() if choice != DEFAULT}
-        if DEFAULT not in medians or not others:
+        default = default_of(scenario)
+        others = {choice: time_s for choice, time_s in medians.items() if choice != default}
+        if default not in medians or not others:
             continue
         choice = wanted(scenario)
         if choice is None or choice not in others:
             choice = min(others, key=lambda one: others[one])
-        found[scenario.collective].append(Sentinel(scenario, choice, medians[DEFAULT], others[choice]))
+        found[scenario.collective].append(Sentinel(scenario, choice, medians[default], others[choice], default))
     return [one for mine in found.values() for one in _chosen(mine, most)]
 
 
@@ -121,7 +127,7 @@ def recheck(wanted: Sequence[Sentinel], launches: Sequence[Iterable[Sample]]) ->
     for samples in launches:
         times = {(s.scenario, s.choice): s.time_s for s in samples if s.status is Status.OK}
         for one in wanted:
-            now = times.get((one.scenario, DEFAULT)), times.get((one.scenario, one.choice))
+            now = times.get((one.scenario, one.default)), times.get((one.scenario, one.choice))
             if now[0] is not None and now[1] is not None:
                 pairs[one].append((now[0], now[1]))
     return [Recheck(one, tuple(pairs[one])) for one in wanted]

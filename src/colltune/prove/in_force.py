@@ -7,13 +7,12 @@ every call, which on a few ranks and bytes can take as long as the better algori
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.bench.workbench import Workbench
+from colltune.bench.contract import LibraryBench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
@@ -40,10 +39,10 @@ class InForce:
 
     ``emit`` makes the tuning of rules, ``rules_of`` the rules of results. ``workplace``: a directory that all nodes
     see. ``grid``: every scenario that was looked at. ``launch_s``: what a launch takes; ``time_s``: what a call takes
-    by default, as far as known. ``deadline_s`` is on ``clock``; what outlasts it by ``grace_s`` is cut off.
+    by default, as far as known. ``deadline_s`` is on the bench's clock; what outlasts it by ``grace_s`` is cut off.
     """
 
-    bench: Workbench
+    bench: LibraryBench
     rules_of: Callable[[Sequence[ProvenDecision]], Mapping[str, RuleSet]]
     emit: Callable[[Mapping[str, RuleSet]], Tuning]
     workplace: Path
@@ -54,7 +53,6 @@ class InForce:
     time_s: Callable[[Scenario], float]
     deadline_s: float
     grace_s: float = math.inf
-    clock: Callable[[], float] = time.monotonic
 
     def keep_what_pays(self, gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
         """``gate`` with what is not faster in force refused; one round for each file that was tried.
@@ -90,7 +88,9 @@ class InForce:
             refused |= self._slowed_beside(found, touching)
             if not refused:
                 return results
-            last = round_number == _ROUNDS - 1 or self.clock() + self._round_s(scenarios, launches) > self.deadline_s
+            last = (
+                round_number == _ROUNDS - 1 or self.bench.now_s() + self._round_s(scenarios, launches) > self.deadline_s
+            )
             results = [_after(result, refused) for result in results]
             if last:
                 return self._without_longer_files(results, tuning)
@@ -115,7 +115,7 @@ class InForce:
         firsts = {(r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.choice): r for r in reversed(by_time)}
         ordered = [r.scenario for r in firsts.values()]
         ordered += [r.scenario for r in by_time if r.scenario not in set(ordered)]
-        left_s = self.deadline_s - self.clock()
+        left_s = self.deadline_s - self.bench.now_s()
         launches = _LAUNCHES
         while launches > FEWEST_LAUNCHES and self._round_s([*shortest, *controls, *ordered], launches) > left_s:
             launches -= 1

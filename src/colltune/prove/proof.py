@@ -1,20 +1,21 @@
-"""The proof within the time that is left: choices in fresh launches first, then the files in force."""
+"""The proof within the time that is left: choices in fresh launches first, then the files that a library loads."""
 
 from __future__ import annotations
 
 import math
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import median
+from typing import Protocol
 
-from colltune.bench.workbench import Workbench
+from colltune.bench.contract import Bench, LibraryBench
 from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
+from colltune.core.medians import medians_of
 from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
@@ -60,30 +61,45 @@ def workplace(out: Path) -> Iterator[Path]:
         yield Path(place)
 
 
+class Audience(Protocol):
+    """Hears of what goes on."""
+
+    @property
+    def stage(self) -> Callable[[str], None]: ...
+
+    @property
+    def note(self) -> Callable[[str], None]: ...
+
+    @property
+    def proof(self) -> Callable[[Sequence[ProvenDecision]], None]: ...
+
+
 @dataclass(frozen=True)
 class Proof:
-    """Puts candidates to the proof until ``deadline_s`` (of time.monotonic), the most gain for their time first.
+    """Puts candidates to the proof until ``deadline_s`` (on the bench's clock), the most gain for their time first.
 
-    What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``;
-    ``medians``: seconds by pair, of these. ``launch_s``: what a launch takes. ``grid``: every scenario that was looked
-    at. ``stage``, ``note`` and ``progress`` hear of what goes on; ``stop`` cuts it off.
+    What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``.
+    ``launch_s``: what a launch takes. ``grid``: every scenario that was looked at. ``listener`` hears of what goes on;
+    ``stop`` cuts it off.
     """
 
-    bench: Workbench
+    bench: Bench
     out: Path
     seed: int
     threshold: float
     deadline_s: float
     grace_s: float
     launch_s: float
-    medians: Mapping[tuple[Scenario, Choice], float]
     samples: Sequence[Sample]
     effort: Effort
     grid: Sequence[Scenario]
-    stage: Callable[[str], None]
-    note: Callable[[str], None]
-    progress: Callable[[Sequence[ProvenDecision]], None]
+    listener: Audience
     stop: StopRequest
+
+    @cached_property
+    def medians(self) -> Mapping[tuple[Scenario, Choice], float]:
+        """Seconds by pair, of what the campaign measured."""
+        return medians_of(self.samples)
 
     def run(self, candidates: Mapping[Scenario, Choice], rules_of: Rules, emit: Emit) -> list[ProvenDecision]:
         """The verdict on each candidate."""
@@ -93,29 +109,32 @@ class Proof:
         """The verdicts, and what it would have taken to reach one on every candidate."""
         if not candidates:
             return Judged([], 0.0)
-        left_s = max(self.deadline_s - time.monotonic(), 0.0)
-        files_s = max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
+        library = self.bench.library
+        left_s = max(self.deadline_s - self.bench.now_s(), 0.0)
+        files_s = 0.0 if library is None else max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
         candidates = self._in_order(candidates, left_s - files_s)
         gate, rest_s = self._in_fresh_launches(candidates, self.deadline_s - files_s)
-        return Judged(self._compared(gate, rules_of, emit), rest_s)
+        return Judged(gate if library is None else self._compared(library, gate, rules_of, emit), rest_s)
 
-    def _compared(self, gate: Sequence[ProvenDecision], rules_of: Rules, emit: Emit) -> list[ProvenDecision]:
+    def _compared(
+        self, library: LibraryBench, gate: Sequence[ProvenDecision], rules_of: Rules, emit: Emit
+    ) -> list[ProvenDecision]:
         """``gate`` after the comparison of the files, where there is anything to compare."""
         if self.stop.made:
             return provisional(gate, _UNCOMPARED)
         if not any(result.verdict is Verdict.KEPT for result in gate):
             return list(gate)
-        self.stage("comparing the file in force with the default")
+        self.listener.stage("comparing the file in force with the default")
         try:
             with self.stop.cuts(), workplace(self.out) as place:
-                return self._in_force(place, rules_of, emit).keep_what_pays(gate)
+                return self._in_force(library, place, rules_of, emit).keep_what_pays(gate)
         except INTERRUPTIONS:
-            self.note("the comparison of the files was cut off, so nothing is proven")
+            self.listener.note("the comparison of the files was cut off, so nothing is proven")
             return provisional(gate, _UNCOMPARED)
 
-    def _in_force(self, place: Path, rules_of: Rules, emit: Emit) -> InForce:
+    def _in_force(self, library: LibraryBench, place: Path, rules_of: Rules, emit: Emit) -> InForce:
         return InForce(
-            bench=self.bench,
+            bench=library,
             rules_of=rules_of,
             emit=emit,
             workplace=place,
@@ -129,9 +148,9 @@ class Proof:
         )
 
     def _fresh_launches(self, deadline_s: float) -> int:
-        if PROOF_LAUNCHES * self.launch_s <= _LAUNCH_SHARE * (deadline_s - time.monotonic()):
+        if PROOF_LAUNCHES * self.launch_s <= _LAUNCH_SHARE * (deadline_s - self.bench.now_s()):
             return PROOF_LAUNCHES
-        self.note(
+        self.listener.note(
             f"a launch takes {self.launch_s:.1f} s, so the proof has {FEWEST_PROOF_LAUNCHES} of them in place of "
             f"{PROOF_LAUNCHES}"
         )
@@ -141,12 +160,12 @@ class Proof:
         self, candidates: Mapping[Scenario, Choice], deadline_s: float
     ) -> tuple[list[ProvenDecision], float]:
         """The verdicts, and what the comparisons would take that are still missing."""
-        self.stage(f"proving {len(candidates)} choices against the default in fresh launches")
+        self.listener.stage(f"proving {len(candidates)} choices against the default in fresh launches")
         launches = self._fresh_launches(deadline_s)
         seeds = iter(range(self.seed + 1, self.seed + 1000))
 
         def open_source() -> Source:
-            source = self.bench.live_source(next(seeds))
+            source = self.bench.launch(next(seeds))
             source.until_s = deadline_s + self.grace_s
             return source
 
@@ -156,17 +175,18 @@ class Proof:
                 record=journal.append,
                 baseline=self.bench.baseline,
                 threshold=self.threshold,
-                progress=self.progress,
+                progress=self.listener.proof,
                 effort=EFFORT,
                 launches=launches,
                 launch_s=self.launch_s,
+                clock=self.bench.now_s,
                 cost_s=lambda scenario: self._group_s(scenario, candidates[scenario]),
             )
             try:
                 with self.stop.cuts():
                     return confirmation.run(candidates, deadline_s), confirmation.rest_s(candidates)
             except (LaunchError, *INTERRUPTIONS) as error:
-                self.note(
+                self.listener.note(
                     f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
                 )
                 return confirmation.results(candidates), confirmation.rest_s(candidates)

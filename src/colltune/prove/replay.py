@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.bench.workbench import Workbench
+from colltune.bench.contract import LibraryBench
 from colltune.core.errors import ColltuneError
 from colltune.core.rules import RuleSet
-from colltune.machine.compile import build, cache_directory
 from colltune.prove.conformance import (
     PROGRAM,
     ConformanceResult,
@@ -29,7 +28,7 @@ _FULL_TIMEOUT_S = 3600.0
 
 
 def replay(
-    bench: Workbench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], *, short: bool
+    bench: LibraryBench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], *, short: bool
 ) -> ConformanceResult:
     """Every collective in every form, with ``variables`` set, at rank counts up to the job's.
 
@@ -40,15 +39,12 @@ def replay(
 
 
 def _run(
-    bench: Workbench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], short: bool
+    bench: LibraryBench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], short: bool
 ) -> ConformanceResult:
-    program = build(bench.installation.mpicc, PROGRAM, cache_directory(bench.process_environment))
-    arguments = replay_arguments(
-        rank_counts(bench.nodes * bench.ppn), rule_sets.values(), short=short, thread_level=bench.thread_level
-    )
-    command = bench.command([str(program), *arguments], variables)
-    environment = {**bench.process_environment, **command.environment, **variables}
-    return run_conformance(command.argv, environment, _SHORT_TIMEOUT_S if short else _FULL_TIMEOUT_S)
+    counts, thread_level = rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
+    arguments = replay_arguments(counts, rule_sets.values(), short=short, thread_level=thread_level)
+    program = bench.program(PROGRAM, arguments, variables)
+    return run_conformance(program.argv, program.environment, _SHORT_TIMEOUT_S if short else _FULL_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +64,17 @@ class ReplaySlice:
         return launch_s + self.rank_counts * _CASES * case_s
 
 
-def replay_slice(bench: Workbench) -> ReplaySlice:
+def replay_slice(bench: LibraryBench) -> ReplaySlice:
     """Runs a few cases on all ranks, which tells what the replay at the end will take. Compiles it, where need be."""
-    program = build(bench.installation.mpicc, PROGRAM, cache_directory(bench.process_environment))
-    counts = rank_counts(bench.nodes * bench.ppn)
-    arguments = replay_arguments(counts[-1:], short=True, collectives=_SLICE, thread_level=bench.thread_level)
-    command = bench.command([str(program), *arguments])
-    environment = {**bench.process_environment, **command.environment}
-    found = run_conformance(command.argv, environment, _SHORT_TIMEOUT_S)
+    counts, thread_level = rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
+    arguments = replay_arguments(counts[-1:], short=True, collectives=_SLICE, thread_level=thread_level)
+    program = bench.program(PROGRAM, arguments)
+    found = run_conformance(program.argv, program.environment, _SHORT_TIMEOUT_S)
     return ReplaySlice(found.wall_s, found.cases, len(counts))
 
 
 def make_safe(
-    bench: Workbench, tuning: Tuning, workplace: Path, emit: Callable[[Mapping[str, RuleSet]], Tuning]
+    bench: LibraryBench, tuning: Tuning, workplace: Path, emit: Callable[[Mapping[str, RuleSet]], Tuning]
 ) -> tuple[Tuning, list[str]]:
     """``tuning``, or what is left of it once every collective that fails the replay is back at the default.
 

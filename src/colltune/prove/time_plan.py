@@ -27,7 +27,8 @@ class TimePlan:
     """The budget of one run of `colltune tune`, on a clock that reads ``began_s`` when the command began.
 
     ``set_up_s``: from then until the first launch is ready to measure. ``launch_s``: one launch of the agent, its end
-    included. ``replay_s``: the conformance replay at the end. ``proven`` False: no proof is asked for.
+    included. ``replay_s``: the conformance replay at the end. ``proven`` False: no proof is asked for. ``files`` False:
+    no library loads files, so that none are compared.
     """
 
     budget_s: float
@@ -36,11 +37,13 @@ class TimePlan:
     launch_s: float
     replay_s: float
     proven: bool = True
+    files: bool = True
 
     @property
     def launches(self) -> int:
         """Launches at least, the first one and the replay not counted."""
-        return FEWEST_PROOF_LAUNCHES + 2 * FEWEST_FILE_LAUNCHES if self.proven else 0
+        of_files = 2 * FEWEST_FILE_LAUNCHES if self.files else 0
+        return FEWEST_PROOF_LAUNCHES + of_files if self.proven else 0
 
     @property
     def fixed_cost_s(self) -> float:
@@ -71,7 +74,7 @@ class TimePlan:
 
     def budget_for(self, rest_s: float) -> float:
         """The budget with which comparisons that take ``rest_s`` more would be made, about."""
-        return self.total_s + rest_s / (1.0 - _MEASURING_SHARE) / (1.0 - _FILES_SHARE)
+        return self.total_s + rest_s / (1.0 - _MEASURING_SHARE) / (1.0 - (_FILES_SHARE if self.files else 0.0))
 
     @property
     def extension(self) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
@@ -56,15 +57,17 @@ def conduct(
 
 
 def packer_of(
-    source: ParallelSource, topology: Topology, collective: str, ppn: int, note: Callable[[str], None]
+    bench: Bench, source: ParallelSource, topology: Topology, collective: str, note: Callable[[str], None]
 ) -> Packer | None:
-    """A packer for ``topology``, after a check that what runs at once does not disturb one another.
+    """A packer for ``topology``, after a check that what runs at once does not disturb one another, if it might.
 
     None where points are better measured one at a time; ``note`` hears why.
     """
     if topology.top is Top.ALONE or len(topology.hosts) < 2:
         return None
-    found = disturbance(source, topology, collective, ppn)
+    if not bench.parts_disturb:
+        return FillingPacker(topology)
+    found = disturbance(source, topology, collective, bench.ppn)
     if found is None:
         note("the topology leaves no room for two measurements at once")
         return None

@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import median
 
-from colltune.bench.workbench import Workbench
+from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import Verdict
@@ -50,7 +50,7 @@ def begin_journal(path: Path, environment: Environment, resume: bool, note: Call
 
 
 def reused(
-    bench: Workbench,
+    bench: Bench,
     source: Source,
     spaces: Mapping[str, Space],
     journal: Journal,
@@ -62,7 +62,13 @@ def reused(
     for text in remarks:
         note(text)
     samples = [] if earlier is None else fitting(earlier, spaces, bench.legal)
-    return reuse(samples, earlier.date, source, effort, journal.append, note) if earlier and samples else ()
+
+    def default_of(scenario: Scenario) -> Choice:
+        return DEFAULT if DEFAULT in spaces[scenario.collective].choices(scenario) else bench.baseline(scenario)
+
+    if earlier is None or not samples:
+        return ()
+    return reuse(samples, earlier.date, source, effort, journal.append, note, default_of)
 
 
 def fitting(
@@ -86,12 +92,14 @@ def reuse(
     effort: Effort,
     record: Callable[[Sequence[Sample]], None],
     note: Callable[[str], None],
+    default_of: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT,
 ) -> list[Sample]:
     """Of ``samples`` those that hold, collective by collective, by a look at a few of them on ``source``.
 
-    ``record`` gets the new samples of that look as they come; then those that are used again.
+    ``record`` gets the new samples of that look as they come; then those that are used again. ``default_of``: what the
+    default was measured as.
     """
-    wanted = sentinels(samples, _FEW)
+    wanted = sentinels(samples, _FEW, default_of=default_of)
     new = _measured(source, wanted, effort, record)
     found = verdicts(recheck(wanted, [new]))
     kept: list[Sample] = []
@@ -114,7 +122,7 @@ def _measured(
     source: Source, wanted: Sequence[Sentinel], effort: Effort, record: Callable[[Sequence[Sample]], None]
 ) -> list[Sample]:
     found: list[Sample] = []
-    for _, samples in source.measure([Point(one.scenario, (DEFAULT, one.choice)) for one in wanted], effort):
+    for _, samples in source.measure([Point(one.scenario, (one.default, one.choice)) for one in wanted], effort):
         record(samples)
         found += samples
     return found
@@ -135,12 +143,12 @@ class Drift:
     left_out: int
 
 
-def drift(bench: Workbench, tuning: Tuning, directory: Path, budget_s: float, seed: int) -> Drift:
+def drift(bench: Bench, tuning: Tuning, directory: Path, budget_s: float, seed: int) -> Drift:
     """Measures rules in force again beside the default, in up to 30 fresh launches, as long as any looks lost.
 
     Raises InputError where nothing of the tuning can be measured here.
     """
-    deadline_s = time.monotonic() + budget_s
+    deadline_s = bench.now_s() + budget_s
     samples = _usable(_measurements(directory), bench, budget_s)
     promises = _promises(tuning, samples, bench)
     kept, left_out = _affordable(promises, budget_s)
@@ -152,9 +160,10 @@ def drift(bench: Workbench, tuning: Tuning, directory: Path, budget_s: float, se
     rules, launches = look_again(
         rules,
         {one.scenario: bench.baseline(one.scenario) for one in kept},
-        lambda launch: bench.live_source(seed + launch),
+        lambda launch: bench.launch(seed + launch),
         deadline_s,
         [Point(one.scenario, (DEFAULT, one.choice)) for one in others],
+        bench.now_s,
     )
     found = recheck(others, launches[:_LAUNCHES])
     return Drift(rules, found, holding_verdicts(rules), len(launches), left_out)
@@ -166,23 +175,24 @@ def look_again(
     open_source: Callable[[int], Source],
     deadline_s: float = math.inf,
     beside: Sequence[Point] = (),
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[list[Holding], list[list[Sample]]]:
     """``rules`` after as many launches as it takes to tell, and what was measured in each.
 
     ``baselines``: what each is compared with. ``open_source``: begins the launch of a number. ``beside``: points that
-    the first launches measure too. ``deadline_s`` is that of time.monotonic.
+    the first launches measure too. ``deadline_s`` is that of ``clock``.
     """
     rules, launches, longest_s = list(rules), list[list[Sample]](), 0.0
     while len(launches) < MOST_LAUNCHES:
         points = [Point(p.scenario, (baselines[p.scenario], p.choice)) for p in (r.promise for r in rules if r.open)]
         points += beside if len(launches) < _LAUNCHES else ()
-        began_s = time.monotonic()
+        began_s = clock()
         if not points or (launches and began_s + longest_s > deadline_s):
             break
         with closing(open_source(len(launches))) as source:
-            in_time = takewhile(lambda _point: time.monotonic() < deadline_s, points)
+            in_time = takewhile(lambda _point: clock() < deadline_s, points)
             launches.append([sample for _, some in source.measure(in_time, _EFFORT) for sample in some])
-        longest_s = max(longest_s, time.monotonic() - began_s)
+        longest_s = max(longest_s, clock() - began_s)
         rules = add_launch(rules, launches[-1], baselines)
     return rules, launches
 
@@ -192,7 +202,7 @@ def _choice_of(tuning: Tuning, scenario: Scenario) -> Choice:
     return DEFAULT if rules is None else rules.evaluate(scenario)
 
 
-def _usable(samples: Sequence[Sample], bench: Workbench, budget_s: float) -> list[Sample]:
+def _usable(samples: Sequence[Sample], bench: Bench, budget_s: float) -> list[Sample]:
     """Those with a time, of shapes that this job can form and calls that are short enough."""
     return [
         sample
@@ -204,11 +214,11 @@ def _usable(samples: Sequence[Sample], bench: Workbench, budget_s: float) -> lis
     ]
 
 
-def _fits(scenario: Scenario, bench: Workbench) -> bool:
+def _fits(scenario: Scenario, bench: Bench) -> bool:
     return scenario.nodes <= bench.nodes and scenario.ppn <= bench.ppn
 
 
-def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Workbench) -> list[Promise]:
+def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Bench) -> list[Promise]:
     """The rules in force at scenarios that were proven or measured, with the proof of each.
 
     Without those that make equal bits: these need not pay.

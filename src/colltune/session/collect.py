@@ -78,7 +78,7 @@ def live_subject(bench: Workbench, cluster: str) -> Subject:
 
     @contextmanager
     def open_source(seed: int, on_event: OnEvent) -> Iterator[Source]:
-        source = bench.live_source(seed, on_event=on_event)
+        source = bench.launch(seed, on_event=on_event)
         try:
             yield source
         except BaseException:

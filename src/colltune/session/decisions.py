@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from colltune.bench.workbench import Workbench
+from colltune.bench.contract import Bench
 from colltune.core.choice import Choice
 from colltune.core.model import Model
 from colltune.core.proven import ProvenDecision, Verdict
@@ -37,7 +37,7 @@ class Decisions:
     proof of speed. ``held``: what is in the directory. ``gated``: False where nothing is to be proven.
     """
 
-    bench: Workbench
+    bench: Bench
     spaces: Mapping[str, Space]
     models: Mapping[str, Model]
     samples: Sequence[Sample]
@@ -137,7 +137,7 @@ class Decisions:
             found = proven_rules(self.bench, self.spaces, self.choices, gate, accepted=accepted)
         else:
             spaces = {name: self.spaces[name] for name in self.choices}
-            found = unproven_rules(self.bench, spaces, self.models, self.samples)
+            found = unproven_rules(self.bench.catalogue, spaces, self.models, self.samples)
         return found | dict(self.fixed)
 
     def _newer_live(self, gate: Sequence[ProvenDecision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
@@ -147,7 +147,10 @@ class Decisions:
         return proven_rules(self.bench, self.spaces, self.choices, gate, basis_of, accepted) | dict(self.fixed)
 
     def _with_live(self, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        return replace(tuning, files={**tuning.files, **live_files(self.bench, rule_sets)})
+        """With the live selector's rules, where there is a library that it can tell what to run."""
+        if self.bench.library is None:
+            return tuning
+        return replace(tuning, files={**tuning.files, **live_files(self.bench.library, rule_sets)})
 
     def _with_provisional(
         self, tuning: Tuning, rule_sets: Mapping[str, RuleSet], live: Mapping[str, RuleSet]

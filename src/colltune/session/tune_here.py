@@ -21,7 +21,6 @@ from colltune.session.check_application import check_with_application
 from colltune.session.options import Listener, TuneOptions, TuneResult, require_writable
 from colltune.session.payoff import Payoff, for_application, machine_like, payoff_of
 from colltune.session.tune import tune
-from colltune.session.tune_simulated import tune_simulated
 from colltune.store.lock import locked
 
 
@@ -52,7 +51,7 @@ def tune_here(
             return _tune_job(options, out, listener, stop, began_s)
         with closing(open_simulation(options.simulate, os.environ)) as simulation:
             listener.opened(simulation)
-            return Finished(tune_simulated(simulation, options, out, listener, stop))
+            return Finished(tune(simulation, options, out, listener, stop))
 
 
 def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopRequest, began_s: float) -> Finished:

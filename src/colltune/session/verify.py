@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.bench.workbench import MachineOptions, open_tuned_workbench
+from colltune.bench.workbench import MachineOptions, Workbench, open_tuned_workbench
 from colltune.core.errors import InputError
+from colltune.core.scenario import Scenario
 from colltune.deploy.live import in_force_via
 from colltune.measure.contract import Convention
 from colltune.measure.osu import OsuBenchmarks
-from colltune.prove.default_against_tuned import EFFORT, scenarios_to_verify
+from colltune.prove.default_against_tuned import EFFORT, Medians, scenarios_to_verify
 from colltune.prove.default_against_tuned import verify as compare_launches
 from colltune.prove.verdict import Comparison, Verdict
 from colltune.store.history import tuned_sizes
@@ -67,8 +68,15 @@ def verify(
         scenarios_to_verify(tuning, tuned_sizes(directory), bench),
         launches,
         seed,
-        osu=None if osu is None else OsuBenchmarks.find(osu, list(tuning.rule_sets)),
+        osu=None if osu is None else _osu_medians(OsuBenchmarks.find(osu, list(tuning.rule_sets)), bench),
         effort=replace(EFFORT, convention=Convention(convention)),
         note=note,
     )
     return Verification(comparisons, launches)
+
+
+def _osu_medians(programs: OsuBenchmarks, bench: Workbench) -> Medians:
+    def medians(variables: Mapping[str, str], scenarios: Sequence[Scenario]) -> Mapping[Scenario, float]:
+        return programs.medians(bench.command, variables, bench.process_environment, scenarios)
+
+    return medians

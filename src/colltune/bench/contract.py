@@ -1,0 +1,127 @@
+"""What tuning asks of the place where it measures: the MPI of a real job, or a cluster that is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from colltune.catalog import Catalogue
+from colltune.core.choice import Choice
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.core.topology import Topology
+from colltune.measure.contract import Launch
+from colltune.measure.resolve import Settings
+from colltune.store.tuning import Tuning
+
+# Hears of a launch: what happened, and facts about it.
+Event = Callable[[str, Mapping[str, object]], None]
+
+
+def unheard(kind: str, facts: Mapping[str, object]) -> None:
+    """An Event for which nobody listens."""
+    del kind, facts
+
+
+class Bench(Protocol):
+    """A place to measure.
+
+    Whatever takes time is on its clock: launches, measurements, and what we compute meanwhile.
+    """
+
+    @property
+    def environment(self) -> Environment: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def ppn(self) -> int: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def start_text(self) -> str:
+        """What the first launch begins with, for the user."""
+        ...
+
+    @property
+    def parts_disturb(self) -> bool:
+        """Whether measurements on disjoint nodes may disturb one another, so that this is to be checked."""
+        ...
+
+    @property
+    def library(self) -> LibraryBench | None:
+        """This bench with what only a real library can do; None where no library loads the files of a tuning.
+
+        Then there are no files to compare, no conformance to replay and no live selector.
+        """
+        ...
+
+    def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
+        """The choices that may be measured in ``scenario``."""
+        ...
+
+    def baseline(self, scenario: Scenario) -> Choice:
+        """What a candidate is compared with: the default, in the form of the candidate that is the same, if one is."""
+        ...
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        """What ``choice`` decides in ``scenario`` that it has in common with other scenarios."""
+        ...
+
+    def space(self, collective: str, smallest: int, largest: int) -> Space:
+        """The scenarios that can be formed here, for sizes between two bounds in bytes, and what to measure in each."""
+        ...
+
+    def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
+        """Of the nodes: as the user ``named`` it, or as far as it is known. Raises InputError for one that misfits."""
+        ...
+
+    def now_s(self) -> float:
+        """The clock, in seconds from any beginning."""
+        ...
+
+    def launch(self, seed: int, *, on_event: Event = unheard) -> Launch:
+        """A fresh launch of the job."""
+        ...
+
+    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
+        """What the files can say of rules that were made from all shapes of this job, and of ``jobs``."""
+        ...
+
+    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        """``rule_sets`` in files, and the variables by which a library reads them, if one does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How to start one of our C programs on the whole job."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+
+
+class LibraryBench(Bench, Protocol):
+    """A bench whose MPI library loads the files of a tuning."""
+
+    def launch(self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard) -> Launch:
+        """A fresh launch of the job with ``variables`` set for every rank: by these the library loads files."""
+        ...
+
+    def program(self, name: str, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> Program:
+        """The program ``name`` of native/, compiled for this MPI, to run under ``variables``."""
+        ...
+
+    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
+        """What the library's own choice in ``scenario`` has in common with other scenarios (see ``shared``)."""
+        ...
+
+    def settings(self, collective: str, choice: Choice) -> Settings | None:
+        """The control variables of a choice with their integers; None where this library does not know them."""
+        ...
