@@ -59,7 +59,7 @@ class Place:
 
     @property
     def table(self) -> Path:
-        return self.directory / "tuned" / "alltoallv.json"
+        return self.directory / "tuned" / "alltoallv.rules"
 
     def job(self, program: Path, *arguments: str) -> list[str]:
         hosts = str(self.cluster.host_file(self.shape.ppn))
@@ -132,7 +132,7 @@ def gate(here: Place, launches: int) -> dict[Scenario, list[float]]:
 def in_force_at_once(here: Place) -> Path:
     """The table for programs that call for hours: what it takes to set up is not waited for."""
     entries = [replace(entry, first_call=FIRST_CALL) for entry in load_table(here.table)]
-    path = here.directory / "at_once.json"
+    path = here.directory / "at_once.rules"
     save_table(path, entries, {})
     return path
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { CT__WHY = 512 }; /* bytes of a reason, with the path of a file */
+
 static struct {
     pthread_mutex_t lock;
     atomic_int keyval; /* of states; made under the lock, read without it */
@@ -165,13 +167,21 @@ int ct_state_team(ct_state *state, ct_team **team)
     return code == MPI_ERR_NO_MEM ? ct_state_raise(state->comm, code) : code;
 }
 
+/* Says once, not for every communicator, that the table is of no use. */
+static void ct__report(const char *why)
+{
+    static atomic_flag reported = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&reported))
+        fprintf(stderr, "colltune: %s; the library's own alltoallv is used\n", why);
+}
+
 /* The first rank reads the file and tells all: none can differ. */
 static int ct__share_table(ct_state *state, const char *path)
 {
-    char why[256];
+    char why[CT__WHY];
     const ct_team *team = state->team;
     if (team->rank == 0 && !ct_table_load(path, team->size, team->nodes.widest, &state->table, why, sizeof why))
-        fprintf(stderr, "colltune: %s; the library's own alltoallv is used\n", why);
+        ct__report(why);
     CT_TRY(ct_state_raise(state->comm, PMPI_Bcast(&state->table, (int)sizeof state->table, MPI_BYTE, 0, team->comm)));
     for (int i = 1; i < state->table.choice_count; i++)
         state->table.choices[i] = ct_choice_normal(&state->table.choices[i], team->size);
@@ -185,11 +195,16 @@ static int ct__share_table(ct_state *state, const char *path)
 static int ct__look(ct_state *state)
 {
     int rank;
+    char why[CT__WHY];
     state->off = true;
     CT_TRY(PMPI_Comm_rank(state->comm, &rank));
     const char *path = getenv("COLLTUNE_ALLTOALLV");
     if (rank == 0)
-        state->first_call = path != NULL ? ct_table_first_call(path, state->size) : 0;
+        state->first_call = path != NULL ? ct_table_first_call(path, state->size, why, sizeof why) : 0;
+    if (state->first_call < 0) {
+        state->first_call = 0;
+        ct__report(why);
+    }
     CT_TRY(PMPI_Bcast(&state->first_call, 1, MPI_INT, 0, state->comm));
     state->off = state->first_call == 0;
     return MPI_SUCCESS;

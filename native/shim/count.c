@@ -32,7 +32,7 @@ static bool ct__start(void)
 {
     ct__live = getenv("COLLTUNE_SELECT") != NULL;
     const char *path = getenv("COLLTUNE_COUNT_RULES");
-    char *text = ct__live || path == NULL ? NULL : ct_select_read(path), why[200];
+    char *text = ct__live || path == NULL ? NULL : ct_select_read(path), why[CT_RULES_WHY];
     ct__rows = calloc(2 * CT__ROWS, sizeof *ct__rows);
     int fine = ct__rows != NULL && (ct__live || (text != NULL && ct_select_parse(text, why, sizeof why))), all = 0;
     free(text);

@@ -2,7 +2,6 @@
 #include "private_comm.h"
 #include "select.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +24,9 @@ static void ct__say(const char *what)
  * run another algorithm. */
 static char *ct__read_rules(const char *path)
 {
-    long length = -1;
-    char *text = NULL;
-    FILE *file = ct_job.rank == 0 ? fopen(path, "rb") : NULL;
-    if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) > 0 && length < INT_MAX) {
-        rewind(file);
-        text = malloc((size_t)length + 1);
-        if (text == NULL || fread(text, 1, (size_t)length, file) != (size_t)length)
-            length = -1;
-    }
-    if (file != NULL)
-        fclose(file);
-    int wanted = length > 0 && length < INT_MAX ? (int)length : 0, have;
+    size_t length = 0;
+    char *text = ct_job.rank == 0 ? ct_rules_load(path, &length) : NULL;
+    int wanted = (int)length, have;
     if (PMPI_Bcast(&wanted, 1, MPI_INT, 0, ct_job.comm) != MPI_SUCCESS)
         wanted = 0;
     if (ct_job.rank != 0 && wanted > 0)
@@ -58,7 +48,7 @@ static bool ct__start(void)
         ct__say("the program asked for MPI_THREAD_MULTIPLE, and a setting would reach the calls of its other threads");
         return false;
     }
-    char *text = ct__read_rules(getenv("COLLTUNE_SELECT")), why[200] = "the rules cannot be read";
+    char *text = ct__read_rules(getenv("COLLTUNE_SELECT")), why[CT_RULES_WHY] = "the rules cannot be read";
     int provided, fine = text != NULL && MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS, all = 0;
     bool opened = fine;
     fine = fine && ct_select_parse(text, why, sizeof why);
@@ -109,8 +99,10 @@ static const ct_select_choice *ct__choose(const ct_call *call)
     MPI_Count size, count;
     if (at < 0 || !ct_select_measure(call, table->basis, &size, &count))
         return NULL;
-    while (size > table->rules[at].max_size)
+    while (at < table->count && size > table->rules[at].max_size)
         at++; /* the rules of a shape end with one for every size */
+    if (at == table->count)
+        return NULL;
     const ct_select_rule *rule = &table->rules[at];
     if (rule->choice < 0 || !ct_select_fits(call, &ct_select_choices[rule->choice].needs, count))
         return NULL;

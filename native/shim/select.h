@@ -7,10 +7,11 @@
 #ifndef CT_SELECT_H
 #define CT_SELECT_H
 
+#include "rules.h"
 #include "shim.h"
 #include "variables.h"
 
-enum { CT_SELECT_SETTINGS = 12, CT_SELECT_CHOICES = 512 };
+enum { CT_SELECT_SETTINGS = 12, CT_SELECT_CHOICES = CT_RULES_CHOICES };
 
 typedef enum {
     CT_NEED_POWER_OF_TWO = 1 << 0, CT_NEED_COMMUTATIVE = 1 << 1, CT_NEED_BUILTIN_OP = 1 << 2,

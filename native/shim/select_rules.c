@@ -1,13 +1,7 @@
-/* The text of the rules.
- *
- *     colltune-live 1
- *     choice NUMBER NEED,leaders-NEED,node-NEED|- VARIABLE=VALUE,...|- # for people
- *     rules COLLECTIVE none|message|total
- *     rule MAX_PPN|- MAX_RANKS|- MAX_SIZE|- NUMBER|-
- *
- * A rule belongs to the collective that was named last. */
+/* The rules of the live selector, from the text that native/common/rules.h describes. */
 #define _POSIX_C_SOURCE 200809L
 
+#include "rules.h"
 #include "select.h"
 
 #include <limits.h>
@@ -41,99 +35,79 @@ static bool ct__parse_needs(char *text, ct_select_needs *needs)
         int i = 0;
         while (i < COUNT && strcmp(name, NAMES[i]) != 0)
             i++;
-        if (i == COUNT && strcmp(word, "-") != 0)
+        if (i == COUNT)
             return false;
-        if (i < COUNT)
-            *of |= 1u << i;
+        *of |= 1u << i;
     }
     return true;
 }
 
-/* A bound, or the largest number for "-". */
-static bool ct__parse_bound(const char *text, long long largest, long long *value)
+static bool ct__parse_settings(char *settings, ct_select_choice *choice, char *why, size_t why_size)
 {
-    char *end;
-    *value = strcmp(text, "-") == 0 ? largest : strtoll(text, &end, 10);
-    return strcmp(text, "-") == 0 || (end != text && *end == '\0' && *value >= 0 && *value <= largest);
+    char *name, *value;
+    long long number;
+    while (ct_rules_setting(&settings, &name, &value)) {
+        if (value == NULL || choice->count == CT_SELECT_SETTINGS || !ct_rules_number(value, INT_MIN, INT_MAX, &number))
+            return snprintf(why, why_size, "choice %d has settings that cannot be read", ct_select_choice_count), false;
+        ct_setting *setting = &choice->settings[choice->count++];
+        *setting = (ct_setting){.variable = ct_variable_find(name), .value = (int)number};
+        if (setting->variable < 0)
+            return snprintf(why, why_size, "this MPI has no control variable %s", name), false;
+    }
+    return true;
 }
 
-static bool ct__parse_choice(char *words[4], char *why, size_t why_size)
+static bool ct__parse_choice(const ct_rules_text *text, char *why, size_t why_size)
 {
-    if (ct_select_choice_count == CT_SELECT_CHOICES || atoi(words[0]) != ct_select_choice_count)
-        return snprintf(why, why_size, "choice %s is not number %d", words[0], ct_select_choice_count), false;
     ct_select_choice *choice = &ct_select_choices[ct_select_choice_count];
-    if (!ct__parse_needs(words[1], &choice->needs))
-        return snprintf(why, why_size, "choice %s has a need that is not known", words[0]), false;
-    char *rest = NULL;
-    bool none = strcmp(words[2], "-") == 0;
-    for (char *pair = none ? NULL : strtok_r(words[2], ",", &rest); pair != NULL; pair = strtok_r(NULL, ",", &rest)) {
-        char *equals = strchr(pair, '=');
-        if (equals == NULL || choice->count == CT_SELECT_SETTINGS)
-            return snprintf(why, why_size, "choice %s has settings that cannot be read", words[0]), false;
-        *equals = '\0';
-        ct_setting *setting = &choice->settings[choice->count++];
-        *setting = (ct_setting){.variable = ct_variable_find(pair), .value = atoi(equals + 1)};
-        if (setting->variable < 0)
-            return snprintf(why, why_size, "this MPI has no control variable %s", pair), false;
-    }
+    if (!ct__parse_needs(text->needs, &choice->needs))
+        return snprintf(why, why_size, "choice %d has a need that is not known", ct_select_choice_count), false;
+    if (!ct__parse_settings(text->settings, choice, why, why_size))
+        return false;
     ct_select_choice_count++;
     return true;
 }
 
-static bool ct__parse_rules(char *words[4], ct_select_rules **rules)
+static bool ct__parse_collective(const ct_rules_text *text, ct_select_rules **rules)
 {
     static const char *const BASES[] = {"none", "message", "total"};
     *rules = NULL;
     for (int f = 0; f < CT_FUNCTIONS; f++)
-        if (strcmp(words[0], ct_function_name((ct_function)f)) == 0)
+        if (strcmp(text->collective, ct_function_name((ct_function)f)) == 0)
             *rules = &ct_select_table[f];
     for (int b = 0; b < 3 && *rules != NULL; b++)
-        if (strcmp(words[1], BASES[b]) == 0)
+        if (strcmp(text->basis, BASES[b]) == 0)
             return (*rules)->basis = (ct_basis)b, true;
     return false;
 }
 
-static bool ct__parse_rule(char *words[4], ct_select_rules *rules)
+/* A rule of the selector has upper bounds alone: those before it have decided what lies below. */
+static bool ct__add_rule(const ct_rules_text *text, ct_select_rules *rules)
 {
-    long long ppn, ranks, size, choice;
-    if (rules == NULL || !ct__parse_bound(words[0], LONG_MAX, &ppn) || !ct__parse_bound(words[1], LONG_MAX, &ranks) ||
-        !ct__parse_bound(words[2], LLONG_MAX, &size) || !ct__parse_bound(words[3], LLONG_MAX, &choice))
+    if (text->ppn.low > 0 || text->ranks.low > 0 || text->size.low > 0 || text->fill != 0)
         return false;
-    choice = choice == LLONG_MAX ? -1 : choice;
     ct_select_rule *larger = realloc(rules->rules, sizeof *larger * (size_t)(rules->count + 1));
-    if (larger == NULL || choice >= ct_select_choice_count)
+    if (larger == NULL)
         return false;
     rules->rules = larger;
-    rules->rules[rules->count++] = (ct_select_rule){(long)ppn, (long)ranks, (MPI_Count)size, (int)choice};
+    rules->rules[rules->count++] = (ct_select_rule){(long)text->ppn.high, (long)text->ranks.high,
+                                                    (MPI_Count)text->size.high, text->choice};
     return true;
 }
 
-bool ct_select_parse(char *text, char *why, size_t why_size)
+bool ct_select_parse(char *content, char *why, size_t why_size)
 {
+    ct_rules_text text;
     ct_select_rules *rules = NULL;
-    char *rest = NULL;
-    int number = 0;
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
-        char *more = NULL, *kind, *words[4] = {NULL};
-        number++;
-        line[strcspn(line, "#")] = '\0';
-        kind = strtok_r(line, " ", &more);
-        for (int i = 0; i < 4 && kind != NULL; i++)
-            words[i] = strtok_r(NULL, " ", &more);
-        bool fine = false;
-        snprintf(why, why_size, "line %d of the rules cannot be read", number);
-        if (kind == NULL)
-            fine = number > 1;
-        else if (number == 1)
-            fine = strcmp(kind, "colltune-live") == 0 && words[0] != NULL && strcmp(words[0], "1") == 0;
-        else if (strcmp(kind, "choice") == 0)
-            fine = words[2] != NULL && ct__parse_choice(words, why, why_size);
-        else if (strcmp(kind, "rules") == 0)
-            fine = words[1] != NULL && ct__parse_rules(words, &rules);
-        else if (strcmp(kind, "rule") == 0)
-            fine = words[3] != NULL && ct__parse_rule(words, rules);
-        if (!fine)
-            return false;
+    bool fine = true;
+    ct_rules_begin(&text, content);
+    for (ct_rules_kind kind; fine && (kind = ct_rules_next(&text)) != CT_RULES_END;) {
+        snprintf(why, why_size, "line %d of the rules cannot be read", text.line);
+        if (kind == CT_RULES_FAULT)
+            return snprintf(why, why_size, "%s", text.why), false;
+        fine = kind == CT_RULES_CHOICE       ? ct__parse_choice(&text, why, why_size)
+               : kind == CT_RULES_COLLECTIVE ? ct__parse_collective(&text, &rules)
+                                             : ct__add_rule(&text, rules);
     }
-    return number > 0;
+    return fine;
 }

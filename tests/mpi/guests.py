@@ -75,6 +75,6 @@ def guest_in(installation: Installation, directory: Path, source: str) -> Guest:
     variables = {
         "COLLTUNE_PROFILE": str(directory / "profile.json"),
         "COLLTUNE_SELECT": str(file),
-        "COLLTUNE_ALLTOALLV": str(table(directory / "table.json", (0, 99999, "parata", 2))),
+        "COLLTUNE_ALLTOALLV": str(table(directory / "table.rules", (0, 99999, "parata", 2))),
     }
     return Guest(bench, kit.preload, program(kit, source), variables, directory / "profile.json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from colltune.alltoallv.setting import Setting
+from colltune.alltoallv.table import FILLS, Entry, Rule, save_table
 from colltune.mpi.installation import Installation
 
 _ROOT = Path(__file__).parents[2]
@@ -42,9 +43,9 @@ class Examples:
 
     def forced(self, algorithm: str, radix: int = 2) -> Path:
         """A table that leaves no call with the library."""
-        rule = {"average_bytes": [0, 1 << 40], "algorithm": algorithm, "radix": radix, "direct_above": 4096}
-        path = self.directory / f"{algorithm}.json"
-        path.write_text(json.dumps({"format": 1, "entries": [{"ranks": [3, 64], "ppn": [1, 64], "rules": [rule]}]}))
+        rule = Rule(0, 1 << 40, Setting(algorithm, radix, direct_above=4096), tuple(range(len(FILLS))))
+        path = self.directory / f"{algorithm}.rules"
+        save_table(path, [Entry((3, 64), (1, 64), (rule,))], {})
         return path
 
 

@@ -78,7 +78,7 @@ def kit(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.Te
 
 
 def _by(tmp_path: Path, algorithm: str, radix: int = 2) -> Path:
-    return table(tmp_path / "table.json", (0, 99999, algorithm, radix))
+    return table(tmp_path / "table.rules", (0, 99999, algorithm, radix))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
@@ -148,7 +148,7 @@ def _calls(kit: Kit, where: Path, *arguments: str, ranks: int = 4) -> list[tuple
 @pytest.mark.parametrize(("algorithm", "blocks"), [("linear", 3), ("library", 0)])
 def test_a_repeated_call_sends_its_blocks_alone(kit: Kit, tmp_path: Path, algorithm: str, blocks: int) -> None:
     rules = [(0, 99, algorithm, 2), (100, 999, "parata", 2)] if algorithm != "library" else [(100, 999, "parata", 2)]
-    calls = _calls(kit, table(tmp_path / "table.json", *rules), "300", "24")
+    calls = _calls(kit, table(tmp_path / "table.rules", *rules), "300", "24")
     assert {messages for messages, *_ in calls} == {blocks}
     agreed = [collectives for _, collectives, _ in calls]
     assert max(agreed) == 1
@@ -162,7 +162,7 @@ def test_an_algorithm_that_carries_the_statistic_sends_nothing_more(kit: Kit, tm
 
 def test_counts_that_change_cost_one_small_reduction_a_call_at_most(kit: Kit, tmp_path: Path) -> None:
     rules = [(0, 99, "linear", 0), (100, 99999, "pairwise", 0)]
-    calls = _calls(kit, table(tmp_path / "table.json", *rules), "100", "24", "2000")
+    calls = _calls(kit, table(tmp_path / "table.rules", *rules), "100", "24", "2000")
     assert max(collectives for _, collectives, _ in calls) == 1
     assert {choice for *_, choice in calls} >= {0, 1, 2}  # and in the end the library has them
 

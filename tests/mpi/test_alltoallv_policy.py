@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import subprocess
 from collections.abc import Iterator
 from itertools import combinations, pairwise, product
@@ -15,6 +14,7 @@ import pytest
 
 from colltune.alltoallv.setting import Setting
 from colltune.alltoallv.table import FILLS, FIRST_CALL, Entry, Rule, around, find, load_table, save_table
+from colltune.emit.rule_text import HEAD
 from colltune.mpi.installation import Installation
 
 _ROOT = Path(__file__).parents[2]
@@ -31,6 +31,10 @@ def protocol(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> cty
     command += map(str, [*sources, _ROOT / "tests/native/alltoallv_select.c"])
     subprocess.run([*command, "-lm", "-o", str(made)], check=True)
     return ctypes.CDLL(str(made))
+
+
+def first_call(protocol: ctypes.CDLL, path: Path, ranks: int) -> int:
+    return protocol.ct_table_first_call(str(path).encode(), ranks, ctypes.create_string_buffer(256), 256)
 
 
 class Rank:
@@ -174,15 +178,15 @@ def test_sizes_that_swing_are_left_to_the_library_for_longer_and_longer(protocol
 @pytest.mark.mpi
 def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL, tmp_path: Path) -> None:
     rules = [Rule(*around(64), Setting("parata", 4, 2, 256)), Rule(*around(128), Setting("linear", 0, 8))]
-    save_table(tmp_path / "t.json", [Entry((5, 9), (2, 4), tuple(rules))], {"note": 'a {"quoted" name'})
-    assert load_table(tmp_path / "t.json")[0].rules == tuple(rules)
-    assert protocol.ct_table_first_call(str(tmp_path / "t.json").encode(), 8) == FIRST_CALL
+    save_table(tmp_path / "t.rules", [Entry((5, 9), (2, 4), tuple(rules))], {"note": 'a {"quoted" name'})
+    assert load_table(tmp_path / "t.rules")[0].rules == tuple(rules)
+    assert first_call(protocol, tmp_path / "t.rules", 8) == FIRST_CALL
     compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
-    path = str(tmp_path / "t.json").encode()
+    path = str(tmp_path / "t.rules").encode()
     assert protocol.ct_table_load(path, 8, 4, compact, why, 256) & 1, why.value
     for average in (1, 47, 48, 63, 64, 95, 96, 127, 128, 191, 192, 5000):
         index = protocol.find_choice(compact, ctypes.c_int64(average * 7), ctypes.c_int64(0), 8)
-        expected = find(load_table(tmp_path / "t.json"), 8, 4, average)
+        expected = find(load_table(tmp_path / "t.rules"), 8, 4, average)
         assert (index == 0) == (expected.algorithm == "library"), average
 
 
@@ -190,12 +194,11 @@ def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL,
 def test_each_entry_has_its_own_first_call(protocol: ctypes.CDLL, tmp_path: Path) -> None:
     rules = (Rule(*around(64), Setting("linear")),)
     entries = [Entry((5, 9), (2, 4), rules, 77), Entry((10, 12), (2, 4), rules), Entry((13, 14), (1, 1), rules, 1)]
-    save_table(tmp_path / "t.json", entries, {})
-    assert load_table(tmp_path / "t.json") == entries
-    path = str(tmp_path / "t.json").encode()
-    found = [protocol.ct_table_first_call(path, ranks) for ranks in (4, 5, 9, 10, 13, 15)]
+    save_table(tmp_path / "t.rules", entries, {})
+    assert load_table(tmp_path / "t.rules") == entries
+    found = [first_call(protocol, tmp_path / "t.rules", ranks) for ranks in (4, 5, 9, 10, 13, 15)]
     assert found == [0, 77, 77, FIRST_CALL, FIRST_CALL, 0]
-    assert protocol.ct_table_first_call(b"/nonexistent", 5) == 0
+    assert first_call(protocol, tmp_path / "nonexistent", 5) == -1
 
 
 @pytest.mark.mpi
@@ -204,9 +207,9 @@ def test_the_fill_of_a_call_has_the_class_that_the_table_means(
     protocol: ctypes.CDLL, tmp_path: Path, ranks: int
 ) -> None:
     rules = tuple(Rule(0, 1 << 30, Setting("linear", 0, 1 + at), (at,)) for at in range(len(FILLS)))
-    save_table(tmp_path / "t.json", [Entry((ranks, ranks), (1, 64), rules)], {})
+    save_table(tmp_path / "t.rules", [Entry((ranks, ranks), (1, 64), rules)], {})
     compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
-    assert protocol.ct_table_load(str(tmp_path / "t.json").encode(), ranks, 4, compact, why, 256) & 1, why.value
+    assert protocol.ct_table_load(str(tmp_path / "t.rules").encode(), ranks, 4, compact, why, 256) & 1, why.value
     most = 2 * (ranks - 1)
     for idle in range(most + 1):
         index = protocol.find_choice(compact, ctypes.c_int64(800), ctypes.c_int64(idle), ranks)
@@ -229,21 +232,36 @@ def test_the_statistic_leaves_out_what_a_rank_keeps(protocol: ctypes.CDLL) -> No
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", '{"format": 2, "entries": []}', '{"format": 1, "entries": [{"ranks": [1]}]}', "[" * 500],
+    [
+        "",
+        "\n",
+        "colltune-rules 3\n",
+        '{"format": 1, "entries": []}',
+        f"{HEAD}\nrule - - - -\n",
+        f"{HEAD}\nrules bcast message\n",
+        f"{HEAD}\nrules alltoallv message\n",
+        f"{HEAD}\nrules alltoallv average\nrule - - - 0\n",
+        f"{HEAD}\nrules alltoallv average\nrule - 9..3 - -\n",
+        f"{HEAD}\nrules alltoallv average\nrule - - -\n",
+        f"{HEAD}\nrules alltoallv average\nrule - - - - 4 5\n",
+        f"{HEAD}\nrules alltoallv average\nrule - - - - 5\n",
+        f"{HEAD}\nrules alltoallv average 0\n",
+        f"{HEAD}\nchoice 1 - algorithm=linear\n",
+        f"{HEAD}\nchoice 0 - algorithm=linear,radix=x\n",
+        f"{HEAD}\nchoice 0 - radix=2\n",
+    ],
 )
 def test_a_broken_table_leaves_everything_to_the_library(protocol: ctypes.CDLL, tmp_path: Path, text: str) -> None:
-    (tmp_path / "t.json").write_text(text)
+    (tmp_path / "t.rules").write_text(text)
     compact, why = ctypes.create_string_buffer(b"\xff" * 4096, 4096), ctypes.create_string_buffer(256)
-    whole = protocol.ct_table_load(str(tmp_path / "t.json").encode(), 8, 4, compact, why, 256) & 1
+    whole = protocol.ct_table_load(str(tmp_path / "t.rules").encode(), 8, 4, compact, why, 256) & 1
     assert not whole
     assert protocol.find_choice(compact, ctypes.c_int64(700), ctypes.c_int64(0), 8) == 0
 
 
 @pytest.mark.mpi
 def test_a_table_with_an_unknown_algorithm_is_refused_whole(protocol: ctypes.CDLL, tmp_path: Path) -> None:
-    rule = {"average_bytes": [0, 99], "algorithm": "later", "radix": 2}
-    entries = [{"ranks": [8, 8], "ppn": [4, 4], "rules": [rule]}]
-    (tmp_path / "t.json").write_text(json.dumps({"format": 1, "entries": entries}))
+    save_table(tmp_path / "t.rules", [Entry((8, 8), (4, 4), (Rule(0, 99, Setting("later", 2)),))], {})
     compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
-    assert not protocol.ct_table_load(str(tmp_path / "t.json").encode(), 8, 4, compact, why, 256) & 1
-    assert b"t.json" in why.value
+    assert not protocol.ct_table_load(str(tmp_path / "t.rules").encode(), 8, 4, compact, why, 256) & 1
+    assert b"t.rules" in why.value

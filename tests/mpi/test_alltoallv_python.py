@@ -39,12 +39,12 @@ def _ran(installation: Installation, where: Path, *, preloaded: bool = False, na
 
 @pytest.mark.parametrize("library", ["mpi", "openmpi"])
 def test_a_python_program_gets_what_mpi4py_gives(request: pytest.FixtureRequest, tmp_path: Path, library: str) -> None:
-    where = table(tmp_path / "table.json", (0, 99999, "parata", 2))
+    where = table(tmp_path / "table.rules", (0, 99999, "parata", 2))
     assert _ran(request.getfixturevalue(library), where).strip() == "right"
 
 
 def test_a_preloaded_library_is_used(mpi: Installation, tmp_path: Path) -> None:
-    where = table(tmp_path / "table.json", (0, 99999, "hieata", 2))
+    where = table(tmp_path / "table.rules", (0, 99999, "hieata", 2))
     assert _ran(mpi, where, preloaded=True, named="/no/such/mpiexec").strip() == "right"
 
 

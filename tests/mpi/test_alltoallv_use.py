@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -10,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from colltune.alltoallv.preload import with_alltoallv
+from colltune.alltoallv.setting import Setting
+from colltune.alltoallv.table import FILLS, FIRST_CALL, Entry, Rule, save_table
+from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
 
 _APPLICATION = Path(__file__).parents[1] / "native" / "alltoallv_application.c"
 
 
-def table(path: Path, *rules: tuple[int, int, str, int]) -> Path:
-    made = [{"average_bytes": [low, high], "algorithm": name, "radix": radix} for low, high, name, radix in rules]
-    path.write_text(json.dumps({"format": 1, "entries": [{"ranks": [3, 64], "ppn": [1, 64], "rules": made}]}))
+def table(path: Path, *rules: tuple[int, int, str, int], first_call: int = FIRST_CALL) -> Path:
+    """A table for 3 to 64 ranks; a rule is its first and last average in bytes, an algorithm and a radix."""
+    of_any_fill = [Rule(low, high, Setting(name, radix), tuple(range(len(FILLS)))) for low, high, name, radix in rules]
+    save_table(path, [Entry((3, 64), (1, 64), tuple(of_any_fill), first_call)], {})
     return path
 
 
@@ -45,7 +48,7 @@ def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
     mpi: Installation, application: Path, tmp_path: Path, ranks: int
 ) -> None:
     rules = [(0, 47, "parata", 2), (48, 1535, "hieata", 2), (1536, 99999, "linear", 0)]
-    verdict, counts = ran(mpi, application, table(tmp_path / "table.json", *rules), ranks)
+    verdict, counts = ran(mpi, application, table(tmp_path / "table.rules", *rules), ranks)
     assert verdict == "wrong=0 alike=1"
     assert sum(counts) == 300
     assert sum(1 for count in counts[1:] if count > 0) >= 2, counts
@@ -53,10 +56,7 @@ def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
 
 @pytest.mark.mpi
 def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, application: Path, tmp_path: Path) -> None:
-    late = table(tmp_path / "table.json", (0, 99999, "parata", 2))
-    content = json.loads(late.read_text())
-    content["entries"][0]["first_call"] = 200
-    late.write_text(json.dumps(content))
+    late = table(tmp_path / "table.rules", (0, 99999, "parata", 2), first_call=200)
     verdict, counts = ran(mpi, application, late, 4)
     assert verdict == "wrong=0 alike=1"
     assert sum(counts) == 300
@@ -68,6 +68,21 @@ def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, appli
 def test_a_table_of_other_ranks_or_a_broken_one_leaves_all_to_the_library(
     mpi: Installation, application: Path, tmp_path: Path
 ) -> None:
-    beside = table(tmp_path / "table.json", (0, 99999, "parata", 2))
-    beside.write_text(beside.read_text().replace("[3, 64]", "[7, 7]", 1))
+    beside = table(tmp_path / "table.rules", (0, 99999, "parata", 2))
+    beside.write_text(beside.read_text().replace("3..64", "7..7"))
     assert ran(mpi, application, beside, 3) == ("wrong=0 alike=1", [300, 0, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.mpi
+def test_a_table_of_an_earlier_colltune_is_refused_in_one_line(
+    mpi: Installation, application: Path, tmp_path: Path
+) -> None:
+    earlier = table(tmp_path / "table.rules", (0, 99999, "parata", 2))
+    command, variables = with_alltoallv([str(mpi.mpiexec), "-n", "3", str(application), "300"], earlier, os.environ)
+    earlier.write_text('{"format": 1, "entries": []}\n')
+    with pytest.raises(InputError, match="not a look-up table of this colltune") as refused:
+        with_alltoallv(command, earlier, os.environ)
+    assert "colltune tune alltoallv" in str(refused.value.next_step)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=250, check=False)
+    assert done.stdout.startswith("wrong=0 alike=1"), done.stderr
+    assert done.stderr.count("tune again with this colltune") == 1

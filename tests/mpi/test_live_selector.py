@@ -230,7 +230,8 @@ def test_threads_that_call_at_once_are_refused(either: Live) -> None:
     ("rules", "why"),
     [
         (b"", "cannot be read"),
-        (b"colltune-live 2\n", "line 1"),
+        (b"colltune-live 2\n", 'line 1 is not "colltune-rules 2"; tune again'),
+        (b"colltune-rules 2\nrules bcast message\nrule - 4..8 - -\n", "line 3"),
         (b"colltune-live 1\nchoice 0 - no_such_variable=1\n", "no control variable no_such_variable"),
         (b"colltune-live 1\nrules bcast message\nrule - - - 3\n", "line 3"),
         (b"colltune-live 1\nchoice 0 two-heads -\n", "need that is not known"),

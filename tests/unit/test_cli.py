@@ -283,4 +283,4 @@ def test_printed_commands_are_quoted_and_start_what_is_meant(tmp_path: Path, mon
 
 def test_run_looks_for_the_table_of_alltoallv_in_a_directory(tmp_path: Path) -> None:
     done = colltune("run", "--alltoallv", str(tmp_path), "--", "true")
-    fails_with_one_line(done, str(tmp_path / "alltoallv.json"))
+    fails_with_one_line(done, str(tmp_path / "alltoallv.rules"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
+COLLECTIVE = "alltoallv"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from colltune.alltoallv.setting import COLLECTIVE
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.sample import Environment, Sample, Status
@@ -16,7 +17,6 @@ from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess
 from colltune.measure.contract import Effort
 
-COLLECTIVE = "alltoallv"
 _FIRST = 5  # repetitions, by which the further ones are chosen
 _SILENCE_S = 120.0
 _START_S = 120.0

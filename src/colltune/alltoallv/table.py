@@ -1,19 +1,21 @@
-"""The look-up table that native/alltoallv/table.c reads: JSON, by ranks, ranks per node, and average block size."""
+"""The look-up table that native/alltoallv/table.c reads, by ranks, ranks per node, and average block size."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from colltune.alltoallv.setting import LIBRARY, Setting
+from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting
 from colltune.core.errors import InputError
+from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
 from colltune.machine.files import write_atomically
 
-FORMAT = 1
 FIRST_CALL = 2
+_BASIS = "average"
+_NO_BOUND = (1 << 63) - 1
 # Classes of the share of blocks that are not empty, of the rank with the fewest: each up to this, the last to all.
 FILLS = (1 / 16, 1 / 4, 1 / 2, 3 / 4, 1.0)
 DENSE = (len(FILLS) - 1,)
@@ -53,61 +55,75 @@ def around(size_bytes: int) -> tuple[int, int]:
 
 def save_table(path: Path, entries: Iterable[Entry], made: Mapping[str, Any]) -> None:
     """Writes ``entries``; ``made`` says from what, for people. Raises InputError where that cannot be done."""
-    content = {"format": FORMAT, "made": dict(made), "entries": [_entry(entry) for entry in entries]}
+    numbers: dict[Setting, int] = {}
+    rules = [line for entry in entries for line in _entry_lines(entry, numbers)]
+    if len(numbers) > MOST_CHOICES:
+        raise InputError(f"{len(numbers)} settings are more than a table takes", "Keep the entries of fewer jobs")
+    choices = [
+        f"choice {number} - {format_list([f'{name}={value}' for name, value in asdict(setting).items()])}"
+        for setting, number in numbers.items()
+    ]
     try:
-        write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+        write_atomically(path, format_rules([f"# made: {json.dumps(dict(made))}", *choices, *rules]))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}", "Give another place by --out") from error
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
-    rules = [
-        {
-            "average_bytes": [rule.low, rule.high],
-            "fill": list(rule.fill),
-            "algorithm": rule.setting.algorithm,
-            "radix": rule.setting.radix,
-            "batch": rule.setting.batch,
-            "direct_above": rule.setting.direct_above,
-        }
-        for rule in entry.rules
-    ]
-    shape = {"ranks": list(entry.ranks), "ppn": list(entry.ppn)}
-    return {**shape, "first_call": entry.first_call, "rules": rules}
+def _entry_lines(entry: Entry, numbers: dict[Setting, int]) -> Iterator[str]:
+    """The last line makes an entry complete: for its jobs, no later one is asked."""
+    shape = f"{_format_range(entry.ppn)} {_format_range(entry.ranks)}"
+    yield f"rules {COLLECTIVE} {_BASIS} {entry.first_call}"
+    for rule in entry.rules:
+        number = "-" if rule.setting == LIBRARY else str(numbers.setdefault(rule.setting, len(numbers)))
+        yield f"rule {shape} {_format_range((rule.low, rule.high))} {number} {','.join(map(str, rule.fill))}"
+    yield f"rule {shape} - -"
 
 
 def load_table(path: Path) -> list[Entry]:
     """The entries of a table. Raises InputError with what is wrong."""
     advice = "Make one by: colltune tune alltoallv --out tuned/"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the look-up table {path}: {error}", advice) from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path} is no look-up table of format {FORMAT}", advice)
     try:
-        return [
-            Entry(
-                _pair(entry["ranks"]),
-                _pair(entry["ppn"]),
-                tuple(_rule(rule) for rule in entry["rules"]),
-                int(entry.get("first_call", FIRST_CALL)),
-            )
-            for entry in content["entries"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} has a faulty entry: {error!r}", advice) from error
+        return _parse(text)
+    except (LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is not a look-up table of this colltune: {error}", advice) from error
 
 
-def _pair(values: Any) -> tuple[int, int]:
-    low, high = values
-    return int(low), int(high)
+def _parse(text: str) -> list[Entry]:
+    settings: list[Setting] = []
+    entries: list[Entry] = []
+    for kind, words, _ in parse_lines(text):
+        if kind == "choice":
+            values = dict(pair.split("=") for pair in words[2].split(","))
+            settings.append(Setting(values.pop("algorithm"), **{name: int(value) for name, value in values.items()}))
+        elif kind == "rules" and words[:2] == [COLLECTIVE, _BASIS]:
+            entries.append(Entry((0, 0), (0, 0), (), int(words[2]) if len(words) > 2 else FIRST_CALL))
+        elif kind == "rule":
+            ppn, ranks, size = map(_parse_range, words[:3])
+            entry = entries[-1]
+            if entry.rules and (entry.ranks, entry.ppn) != (ranks, ppn):
+                raise ValueError("two shapes of job under one line of rules")
+            setting = LIBRARY if words[3] == "-" else settings[int(words[3])]
+            fill = tuple(map(int, words[4].split(","))) if len(words) > 4 else tuple(range(len(FILLS)))
+            rules = entry.rules if words[2:] == ["-", "-"] else (*entry.rules, Rule(*size, setting, fill))
+            entries[-1] = replace(entry, ranks=ranks, ppn=ppn, rules=rules)
+        else:
+            raise ValueError(f"{' '.join([kind, *words])!r} says nothing of {COLLECTIVE}")
+    return entries
 
 
-def _rule(rule: Mapping[str, Any]) -> Rule:
-    numbers = (int(rule.get(name, 0)) for name in ("radix", "batch", "direct_above"))
-    low, high = _pair(rule["average_bytes"])
-    return Rule(low, high, Setting(rule["algorithm"], *numbers), tuple(rule.get("fill", range(len(FILLS)))))
+def _format_range(bounds: tuple[int, int]) -> str:
+    return f"{bounds[0]}..{bounds[1]}"
+
+
+def _parse_range(text: str) -> tuple[int, int]:
+    if text == "-":
+        return 0, _NO_BOUND
+    low, _, high = text.rpartition("..")
+    return int(low or 0), int(high)
 
 
 def find(entries: Iterable[Entry], ranks: int, ppn: int, average_bytes: int, fill: int = DENSE[0]) -> Setting:

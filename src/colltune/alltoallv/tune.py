@@ -11,8 +11,8 @@ from pathlib import Path
 from colltune.alltoallv import guided
 from colltune.alltoallv.cells import runs, smooth
 from colltune.alltoallv.prove import PatternProof
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape, candidates
-from colltune.alltoallv.source import COLLECTIVE, AlltoallvSource, direct_above_bytes
+from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting, Shape, candidates
+from colltune.alltoallv.source import AlltoallvSource, direct_above_bytes
 from colltune.alltoallv.table import FIRST_CALL, Entry, Rule, around, save_table
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import DEFAULT, Choice
@@ -29,7 +29,7 @@ from colltune.prove.time_plan import FEWEST_PROOF_LAUNCHES
 from colltune.search.campaign import Campaign, Outcome
 from colltune.store.journal import Journal
 
-TABLE = "alltoallv.json"
+TABLE = "alltoallv.rules"
 _JOURNAL = "alltoallv.jsonl"
 _MEASURING_SHARE = 0.4  # of the budget; the rest is for the proof
 _LEAST_PROOF_S = 2.0  # beside its launches: less finds nothing
@@ -76,7 +76,7 @@ def tune_alltoallv(
     *,
     resume: bool = False,
 ) -> AlltoallvResult:
-    """Measures the job's whole shape for average blocks up to ``largest_bytes``, and writes out/alltoallv.json.
+    """Measures the job's whole shape for average blocks up to ``largest_bytes``, and writes out/alltoallv.rules.
 
     A setting is in the table only where it was proven faster than the library in fresh launches, by the gate that
     all collectives pass, and not slower for other patterns that the library cannot tell from the one it was proven on.

@@ -34,7 +34,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def tune_alltoallv(arguments: TuneArguments, out: Path) -> None:
-    """Measures, proves, writes out/alltoallv.json, and prints what was found."""
+    """Measures, proves, writes out/alltoallv.rules, and prints what was found."""
     from colltune.session.tune_alltoallv import tune_alltoallv_here
 
     opened: list[Workbench] = []

@@ -15,12 +15,10 @@ from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
+from colltune.emit.rule_text import MOST_CHOICES, format_bound, format_list, format_rules, parse_lines
 
 LIVE_FILE = "colltune-live.rules"
 LIVE_VARIABLE = "COLLTUNE_SELECT"
-# As native/shim/select.h has it.
-MOST_CHOICES = 512
-_HEAD = "colltune-live 1"
 
 Settings = Sequence[tuple[str, int]]
 
@@ -53,18 +51,18 @@ class LiveEmitter:
                     numbers[key] = len(numbers)
                     choices.append(self._choice(numbers[key], *key))
                 bounds = (rule.max_ppn, rule.max_ranks, rule.max_size, numbers.get(key))
-                rules.append("rule " + " ".join("-" if bound is None else str(bound) for bound in bounds))
+                rules.append("rule " + " ".join(map(format_bound, bounds)))
         if len(choices) > MOST_CHOICES:
             raise InputError(f"{len(choices)} choices are more than the live selector takes", "Tune fewer collectives")
-        return {LIVE_FILE: ("\n".join([_HEAD, *choices, *rules]) + "\n").encode("ascii")}
+        return {LIVE_FILE: format_rules([*choices, *rules])}
 
     def _choice(self, number: int, collective: str, choice: Choice) -> str:
-        needs = ",".join(_needs(self._catalogue.algorithm(collective, choice)))
+        needs = format_list(_needs(self._catalogue.algorithm(collective, choice)))
         settings = self._settings(collective, choice)
         if settings is None:
             raise InputError(f"this MPI does not know {collective} {choice}", "Tune again: the MPI has changed")
-        written = ",".join(f"{name}={value}" for name, value in settings)
-        return f"choice {number} {needs or '-'} {written or '-'} # {collective} {format_choice(choice)}"
+        written = format_list([f"{name}={value}" for name, value in settings])
+        return f"choice {number} {needs} {written} # {collective} {format_choice(choice)}"
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         try:
@@ -92,16 +90,12 @@ def _needs(algorithm: Algorithm) -> list[str]:
 
 def parse_live(text: str) -> dict[str, RuleSet]:
     """The rules by collective. Raises InputError for text that LiveEmitter did not write."""
-    lines = text.splitlines()
     choices: list[tuple[str, Choice]] = []
     rules: dict[tuple[str, SizeBasis], list[Rule]] = {}
     try:
-        if lines[0] != _HEAD:
-            raise ValueError(f"the first line is {lines[0]!r}")
-        for line in lines[1:]:
-            kind, *words = line.partition(" #")[0].split(" ")
+        for kind, words, comment in parse_lines(text):
             if kind == "choice":
-                collective, _, choice = line.partition(" # ")[2].partition(" ")
+                collective, _, choice = comment.partition(" ")
                 choices.append((collective, parse_choice(choice)))
             elif kind == "rules":
                 some = rules.setdefault((words[0], SizeBasis(words[1])), [])

@@ -22,7 +22,7 @@ def tune_alltoallv_here(
     opened: Callable[[Workbench], None] = lambda _bench: None,
     stage: Callable[[str], None] = lambda _text: None,
 ) -> AlltoallvResult:
-    """Measures, proves, and writes out/alltoallv.json. ``opened`` hears of the job first. Raises ColltuneError."""
+    """Measures, proves, and writes out/alltoallv.rules. ``opened`` hears of the job first. Raises ColltuneError."""
     said = complete(TuneArguments, arguments)
     budget_s, largest = parse_duration(said["budget"]), parse_size(said["max_size"])
     machine = machine_of(said)
