@@ -14,6 +14,8 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.stop import StopRequestedError
+from colltune.learn.contract import Learner
+from colltune.learn.decision import DecisionLearner
 from colltune.learn.forest import ForestLearner
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import SimulatedSource
@@ -45,6 +47,7 @@ class Bench:
         truth: Callable[[Scenario, Choice], float | Status] = truth,
         spaces: Sequence[Space] | None = None,
         effort: Effort = EFFORT,
+        learner: Callable[[Space, int], Learner] = ForestLearner,
     ) -> None:
         self.source = SimulatedSource(ENVIRONMENT, truth, seed=1)
         self.spaces = {space.collective: space for space in spaces or [small_space(name) for name in collectives]}
@@ -53,7 +56,7 @@ class Bench:
         self.campaign = Campaign(
             source=self.source,
             spaces=self.spaces,
-            learners={name: ForestLearner(space, 1) for name, space in self.spaces.items()},
+            learners={name: learner(space, 1) for name, space in self.spaces.items()},
             record=self.journal.extend,
             budget_s=budget_s,
             effort=effort,
@@ -68,6 +71,11 @@ class Bench:
     @property
     def measured(self) -> Counter[Pair]:
         return Counter((sample.scenario, sample.choice) for sample in self.journal)
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """Seconds by collective."""
+        return {name: sum(s.cost_s for s in self.journal if s.scenario.collective == name) for name in self.spaces}
 
     @property
     def pairs(self) -> set[Pair]:
@@ -168,8 +176,18 @@ def test_the_budget_goes_where_most_is_to_be_gained() -> None:
     whole = Bench(["allreduce", "bcast"], truth=truth)
     bench = Bench(["allreduce", "bcast"], truth=truth, budget_s=whole.run().elapsed_s / 2)
     bench.run()
-    spent_s = {name: sum(s.cost_s for s in bench.journal if s.scenario.collective == name) for name in bench.spaces}
-    assert spent_s["bcast"] > 1.5 * spent_s["allreduce"] > 0.0
+    assert bench.spent_s["bcast"] > 1.5 * bench.spent_s["allreduce"] > 0.0
+
+
+@pytest.mark.parametrize("share", [0.1, 0.03])  # everything that is open is compared; or what the learners ask for
+def test_with_a_posterior_the_budget_goes_where_less_is_known(share: float) -> None:
+    whole = Bench(["allreduce", "bcast"])
+    elapsed_s = whole.run().elapsed_s
+    known = [s for s in whole.journal if s.scenario.collective == "allreduce" and s.scenario.size_bytes != 512]
+    bench = Bench(["allreduce", "bcast"], known=known, budget_s=share * elapsed_s, learner=DecisionLearner)
+    bench.run()
+    first = Counter(sample.scenario.collective for sample in bench.journal[:16])
+    assert first["bcast"] >= 12, first
 
 
 @pytest.mark.parametrize("calls", [15, 30, 60])

@@ -215,7 +215,8 @@ def test_an_agenda_prefers_the_gain_for_the_time() -> None:
         durations.tell(samples)
         agenda.know(samples)
     near, far = (Point(Scenario("bcast", 8, 1, 1 << power), (DEFAULT, RING)) for power in (3, 7))
-    assert agenda.worth(near) > 1.3 * agenda.worth(far)
+    worth_near, worth_far = agenda.worth([near, far])
+    assert worth_near > 1.3 * worth_far
     assert all(point.scenario.size_bytes not in (4, 256) or point.scenario.nodes < 8 for point in agenda.everything())
     assert agenda.rest_s() == pytest.approx(sum(agenda.expect_s(point) for point in agenda.everything()))
 

@@ -52,7 +52,7 @@ def test_what_few_applications_form_comes_after_what_most_do() -> None:
     agenda = Agenda(space, ForestLearner(space, 1), Durations(1.0))
 
     def worth(nodes: int, ppn: int) -> float:
-        return agenda.worth(Point(Scenario("bcast", nodes, ppn, 64), (DEFAULT,)))
+        return float(agenda.worth([Point(Scenario("bcast", nodes, ppn, 64), (DEFAULT,))])[0])
 
     assert worth(6, 12) > worth(4, 12) > worth(3, 12)
     assert worth(2, 12) > worth(3, 12)

@@ -8,6 +8,7 @@ from typing import Protocol
 from colltune.core.model import Model
 from colltune.core.sample import Sample
 from colltune.core.space import Point
+from colltune.learn.features import Floats
 
 
 class Learner(Protocol):
@@ -29,6 +30,14 @@ class Learner(Protocol):
 
     def tell_pending(self, point: Point) -> None:
         """``point`` is being measured: do not ask for it again."""
+        ...
+
+    def expected_gain(self, points: Sequence[Point]) -> Floats:
+        """(n,): what measuring each of n points by itself is expected to gain; at least 0, and 0 where nothing is open.
+
+        The expected fall of the logarithm of the time of the selected choice, summed over the scenarios of the space:
+        0.1 is a tenth of the time of one scenario. So what learners of different collectives ask for can be compared.
+        """
         ...
 
     def should_stop(self) -> str | None:

@@ -15,17 +15,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import Choice
-from colltune.core.model import Model, Prediction
+from colltune.core.model import Model
 from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.belief import Belief, Observations, observations
+from colltune.learn.decision_model import DecisionModel
 from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import Floats, Rows
-from colltune.learn.history import History, Pair
+from colltune.learn.history import History
 from colltune.learn.informed import Trust
 from colltune.learn.noise import MEASURED_SD, log_variances
-from colltune.learn.selection import Duels, Mask, far_ends, nearest, tailed_loss
+from colltune.learn.selection import Duels, Mask, far_ends, nearest
 
 # The deviation of a single repetition's log time that a look is planned with.
 _REPETITION_SD = 0.05
@@ -33,6 +34,8 @@ _REPETITION_SD = 0.05
 _DESIGN: Floats = np.array([(0.5, 0.5, 0.5), (1.0, 1.0, 0.7), (0.5, 0.5, 0.85), (1.0, 1.0, 0.3)])
 # Share of the insurance that is still paid where a prior has seen the far ends elsewhere.
 _INSURED = 0.4
+# Pairs times scenarios that gains are worked out of at once, for the sake of memory.
+_CELLS = 1_000_000
 # What the selection may lose at a scenario before it counts as a significant mistake (FACT, table II).
 _SIGNIFICANT = 0.10
 
@@ -147,6 +150,31 @@ class DecisionLearner:
                 duels = Duels.of(belief.mean, belief.variance, self._candidate[self._rows])
         return points or self._elsewhere(count)
 
+    def expected_gain(self, points: Sequence[Point]) -> Floats:
+        """See Learner; by the posterior, each choice of a point as if it were measured alone."""
+        belief, duels = self._believe()
+        free = self._free
+        owner, places, numbers, repetitions = [], [], [], []
+        for at, point in enumerate(points):
+            row = self._row.get(point.scenario, -1)
+            # A scenario that is not looked at gains as much as the nearest one that is.
+            place = self._place.get(row, -1) if row >= 0 else -1
+            place = self._nearest_place(point.scenario) if place < 0 else place
+            for choice in point.choices:
+                number = self._number.get(choice)
+                if number is not None and (row < 0 or free[row, number]):
+                    owner.append(at)
+                    places.append(place)
+                    numbers.append(number)
+                    repetitions.append(point.repetitions or self._settings.repetitions)
+        gains = _gains(belief, duels, np.array(places, np.intp), np.array(numbers, np.intp), np.array(repetitions))
+        of_points = np.bincount(np.array(owner, np.intp), gains, minlength=len(points))
+        return np.asarray(of_points * (len(self._space.scenarios) / max(len(self._rows), 1)))
+
+    def _nearest_place(self, scenario: Scenario) -> int:
+        away = np.abs(self._all_columns[self._rows] - scenario_columns([scenario])).sum(axis=1)
+        return int(away.argmin())
+
     def should_stop(self) -> str | None:
         if not self._free.any():
             return "every candidate of the space was measured"
@@ -168,7 +196,10 @@ class DecisionLearner:
         times = self._history.times()
         if not times:
             raise ValueError("no sample with a time was told yet")
-        return _DecisionModel(self._number, self._history, self._seen(), self._settings, self._trust)
+        settings = self._settings
+        return DecisionModel(
+            self._number, self._history, self._seen(), self._trust, settings.freedom, settings.fit_iterations
+        )
 
     @property
     def _free(self) -> Mask:
@@ -302,9 +333,7 @@ class DecisionLearner:
             dear = local * np.sqrt(cost[rows, numbers])
             kept = [np.argsort(-local)[: 2 * part], np.argsort(-dear)[:part], random.choice(len(rows), part, False)]
             rows, numbers = (axis[np.unique(np.concatenate(kept))] for axis in (rows, numbers))
-        noise = MEASURED_SD**2 + _REPETITION_SD**2 / look[rows, numbers]
-        crossing = tailed_loss(duels.distance[:, numbers].T, belief.shifts(rows, numbers, noise) + 1e-9)
-        gain = np.where(duels.rival[:, numbers].T, crossing, 0.0).sum(axis=1)
+        gain = duels.gains(belief.shifts(rows, numbers, _result_variance(look[rows, numbers])), numbers)
         score = gain / cost[rows, numbers] ** self._settings.thrift * random.uniform(0.999, 1.0, len(rows))
         best = int(np.argmax(score))
         return int(rows[best]), int(numbers[best])
@@ -345,43 +374,17 @@ class DecisionLearner:
         return self._settings.insurance * (_INSURED if self._trust.believed else 1.0)
 
 
-class _DecisionModel:
-    """Absolute log times; a choice that failed is infinitely slow."""
+def _result_variance(repetitions: Rows) -> Floats:
+    """Of the log of a median of so many repetitions, before it is measured."""
+    return np.asarray(MEASURED_SD**2 + _REPETITION_SD**2 / repetitions)
 
-    def __init__(
-        self,
-        number: dict[Choice, int],
-        history: History,
-        seen: Observations,
-        settings: DecisionSettings,
-        trust: Trust,
-    ) -> None:
-        self._number, self._history = number, history
-        self._trust = trust.anew()
-        pairs = list(history.times())
-        self._row_of = {scenario: row for row, scenario in enumerate(dict.fromkeys(scenario for scenario, _ in pairs))}
-        rows = np.array([self._row_of[scenario] for scenario, _ in pairs], dtype=np.intp)
-        self._trust.weigh(seen, pairs, len(number), settings.fit_iterations)
-        self._belief = Belief(
-            np.zeros((0, 3)),
-            len(number),
-            Observations(seen.z, rows, seen.number, seen.log_time - self._trust.offsets(pairs), seen.noise),
-            self._trust.theta,
-            settings.freedom,
-            0,
-            trust.seed,
-        )
 
-    def predict(self, pairs: Sequence[Pair]) -> Prediction:
-        columns = scenario_columns([scenario for scenario, _ in pairs])
-        rows = np.array([self._row_of.get(scenario, -1) for scenario, _ in pairs], dtype=np.intp)
-        numbers = np.array([self._number[choice] for _, choice in pairs], dtype=np.intp)
-        log_time, variance = np.zeros(len(pairs)), np.zeros(len(pairs))
-        for number in np.unique(numbers):
-            own = numbers == number
-            log_time[own], variance[own] = self._belief.at(columns[own], rows[own], int(number))
-        log_time += self._trust.offsets(pairs)
-        excluded = np.zeros(len(pairs), dtype=bool)
-        if self._history.anything_failed:
-            excluded[:] = [self._history.excluded(*pair) for pair in pairs]
-        return Prediction(np.where(excluded, np.inf, log_time), np.sqrt(variance))
+def _gains(belief: Belief, duels: Duels, places: Rows, numbers: Rows, repetitions: Rows) -> Floats:
+    """(c,): the expected fall of the summed log time of the selected choices, of each of c pairs by itself."""
+    found = np.zeros(len(places))
+    step = max(1, _CELLS // max(len(belief.mean), 1))
+    for first in range(0, len(places), step):
+        part = slice(first, first + step)
+        shifts = belief.shifts(places[part], numbers[part], _result_variance(repetitions[part]))
+        found[part] = duels.gains(shifts, numbers[part])
+    return found

@@ -18,6 +18,7 @@ from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Point, Space, middle_sizes
 from colltune.learn.features import ChoiceEncoding, Floats, scenario_columns
 from colltune.learn.history import History, Pair
+from colltune.learn.nearness import NearGains
 from colltune.learn.stopping import flat
 
 
@@ -64,6 +65,7 @@ class ForestLearner:
         self._seed = seed
         self._settings = settings or ForestSettings()
         self._history = History(space)
+        self._near = NearGains(self._history)
         self._grid: list[Pair] = list(space.pairs())
         self._row = {pair: row for row, pair in enumerate(self._grid)}
         self._scenario_of_row = np.repeat(
@@ -110,6 +112,10 @@ class ForestLearner:
             moved = self._moved(scenario, number) if (number + 1) % self._settings.odd_every == 0 else scenario
             asked.append(Point(moved, self._history.open_choices(moved)))
         return [point for point in asked if point.choices]
+
+    def expected_gain(self, points: Sequence[Point]) -> Floats:
+        """See Learner; by what was gained near to each point, and at its own scenario alone."""
+        return self._near.of(points)
 
     def should_stop(self) -> str | None:
         if not self._open.any() and not any(self._history.open_choices(c) for c in self._corners):

@@ -48,6 +48,14 @@ class Duels:
         """(N, M): what not to switch is expected to lose, in units of log time."""
         return np.where(self.rival, tailed_loss(self.distance, self.deviation), 0.0)
 
+    def gains(self, shifts: Floats, numbers: Rows) -> Floats:
+        """(c,): what measuring each of c pairs is expected to save, summed over the scenarios, in units of log time.
+
+        ``shifts`` (c, N): by how much each would move the mean of its choice, ``numbers`` (c,), at every scenario.
+        """
+        crossing = tailed_loss(self.distance[:, numbers].T, shifts + 1e-9)
+        return np.asarray(np.where(self.rival[:, numbers].T, crossing, 0.0).sum(axis=1))
+
     def expected_loss(self, open_pairs: Mask, margin: float) -> tuple[float, float]:
         """Bounds of the expected mean log of selected over best time, and share of mistakes of over ``margin``.
 

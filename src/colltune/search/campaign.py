@@ -194,9 +194,10 @@ class Campaign:
         found = []
         for agenda in active:
             points = agenda.from_learner(count + _LOOK_AHEAD) if learned else agenda.everything()
-            for place, point in enumerate(points):
+            worth = agenda.worth(points, ranked=learned)
+            for value, point in zip(worth.tolist(), points, strict=True):
                 if agenda.fear_s(point) <= most_s or not self._durations.known:
-                    found.append((agenda.worth(point, place if learned else 0), agenda, point))
+                    found.append((value, agenda, point))
         if learned and not found:
             # What the learners ask for is too dear, and not what is open beside it.
             going_on = [agenda for agenda in active if agenda.reason is None]

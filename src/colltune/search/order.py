@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Sample, Status
+from colltune.core.choice import Choice
+from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space, weight_of
 from colltune.learn.contract import Learner
+from colltune.learn.features import Floats
 from colltune.schedule.durations import Durations
 
-Floats = NDArray[np.float64]
-# Expected log speed-up of a scenario where nothing is known, which counts as much as a measurement in that very place.
-_PRIOR_GAIN = 0.15
 # Of a learner's points the first is the most useful one; each after it is worth this share of the one before.
 _NEXT_BEST = 0.9
 
@@ -40,11 +36,6 @@ class Agenda:
         self._version = -1
         self._nodes = max((scenario.nodes for scenario in ordered), default=1)
         self._ppn = max((scenario.ppn for scenario in ordered), default=1)
-        self._row = {scenario: row for row, scenario in enumerate(ordered)}
-        self._places: Floats = np.array([_place(scenario) for scenario in ordered]).reshape(-1, 2)
-        # The mean of the gains that were found and of the prior, what is near in size and ranks counting most.
-        self._weights: Floats = np.ones(len(ordered))
-        self._gains: Floats = np.full(len(ordered), _PRIOR_GAIN)
         self.reason: str | None = None  # why nothing more is measured
 
     @property
@@ -60,10 +51,6 @@ class Agenda:
             done.setdefault(sample.scenario, set()).add(sample.choice)
         for scenario, choices in done.items():
             self._close(scenario, choices)
-        for scenario in done:
-            times = {s.choice: s.time_s for s in samples if s.scenario == scenario and s.status is Status.OK}
-            if DEFAULT in times:
-                self._learn_gain(scenario, math.log(times[DEFAULT] / min(times.values())))
 
     def distrust(self, choices: Iterable[Choice]) -> None:
         """These are not measured any more."""
@@ -110,9 +97,12 @@ class Agenda:
             self._asked = [point for point in map(self._trusted, self._learner.ask(count)) if point.choices]
         return self._asked[:count]
 
-    def worth(self, point: Point, place: int = 0) -> float:
-        """Expected gain per second of ``point``; ``place``: how many points its learner put before it."""
-        return self._worth(point) * _NEXT_BEST**place
+    def worth(self, points: Sequence[Point], *, ranked: bool = False) -> Floats:
+        """(n,): the expected gain per second of each point. ``ranked``: they come from the learner, best first."""
+        gains = self._learner.expected_gain(points)
+        part = [weight_of(point.scenario, self._nodes, self._ppn) for point in points]
+        place = _NEXT_BEST ** np.arange(len(points)) if ranked else 1.0
+        return np.asarray(gains * part * place / [self.expect_s(point) for point in points])
 
     def expect_s(self, point: Point) -> float:
         return self._durations.expect_s(point.scenario) * len(point.choices)
@@ -127,27 +117,7 @@ class Agenda:
             self._learner.tell_pending(point)  # what is left out is not asked for again
         return Point(point.scenario, choices)
 
-    def _worth(self, point: Point) -> float:
-        part = weight_of(point.scenario, self._nodes, self._ppn)
-        return self._expected_gain(point.scenario) * part / self.expect_s(point)
-
-    def _learn_gain(self, scenario: Scenario, gain: float) -> None:
-        near = np.exp(-np.abs(self._places - np.array(_place(scenario))).sum(axis=1))
-        self._weights += near
-        self._gains += near * gain
-
-    def _expected_gain(self, scenario: Scenario) -> float:
-        row = self._row.get(scenario)
-        if row is None:  # a size between two of the grid, as learners may ask for
-            row = int(np.abs(self._places - np.array(_place(scenario))).sum(axis=1).argmin())
-        return float(self._gains[row] / self._weights[row])
-
     def _refresh(self) -> None:
         if self._version != self._durations.version or not self._expected:
             self._version = self._durations.version
             self._expected = {scenario: self._durations.expect_s(scenario) for scenario in self._open}
-
-
-def _place(scenario: Scenario) -> tuple[float, float]:
-    """Where a scenario is: two doublings of the size are as far as one of the ranks."""
-    return math.log2(scenario.size_bytes + 1) / 2.0, math.log2(scenario.ranks)

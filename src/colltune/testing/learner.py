@@ -125,6 +125,35 @@ class LearnerContract:
         learner = self._told(self._samples())
         assert learner.ask(2) == learner.ask(2)
 
+    def test_expected_gains_are_positive_until_nothing_is_open(self) -> None:
+        space = small_space()
+        points = [Point(scenario, space.choices(scenario)) for scenario in space.scenarios]
+        learner = self.make(space, 4)
+        before = learner.expected_gain(points)
+        assert before.shape == (len(points),)
+        assert np.isfinite(before).all()
+        assert (before > 0.0).all()
+        learner.tell([sample for group, point in enumerate(points[1:]) for sample in measured(point, group)])
+        after = learner.expected_gain(points)
+        assert after[0] > 0.0
+        np.testing.assert_array_equal(after[1:], 0.0)
+
+    def test_what_is_pending_gains_nothing_more(self) -> None:
+        learner = self._told(self._samples())
+        [point] = learner.ask(1)
+        assert learner.expected_gain([point])[0] > 0.0
+        learner.tell_pending(point)
+        assert learner.expected_gain([point])[0] == 0.0
+
+    def test_asking_for_gains_changes_nothing(self) -> None:
+        space = small_space()
+        points = [Point(scenario, space.choices(scenario)) for scenario in space.scenarios]
+        one, other = self._told(self._samples()), self._told(self._samples())
+        gains = one.expected_gain(points)
+        np.testing.assert_array_equal(gains, one.expected_gain(points))
+        assert one.ask(3) == other.ask(3)
+        np.testing.assert_array_equal(gains, other.expected_gain(points))
+
     def test_never_asks_again_for_what_is_fully_measured(self) -> None:
         """A pair that was only looked at, with fewer repetitions than full, may be asked for once more."""
         learner = self.make(small_space(), 5)

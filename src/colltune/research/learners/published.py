@@ -22,6 +22,7 @@ from colltune.core.space import Point, Space
 from colltune.learn.features import Floats, scenario_columns
 from colltune.learn.forest import jackknife_variance
 from colltune.learn.history import History, Pair
+from colltune.learn.nearness import NearGains
 from colltune.learn.stopping import flat
 from colltune.research.learners import trees
 from colltune.research.learners.scaling import Scaling, as_log_time, scale
@@ -52,6 +53,7 @@ class Published:
         self._space, self._seed = space, seed
         self._settings = settings or PublishedSettings()
         self._history = History(space)
+        self._near = NearGains(self._history)
         self._order = list(np.random.default_rng(seed).permutation(len(space.scenarios)))
         self._ranking: list[Point] = []
         self._ranked_at = -1
@@ -71,6 +73,10 @@ class Published:
             self._ranking, self._ranked_at = self._rank(), known
             points = self._still_open(count)
         return points
+
+    def expected_gain(self, points: Sequence[Point]) -> Floats:
+        """As the forest learner's: the papers compare no collectives."""
+        return self._near.of(points)
 
     def should_stop(self) -> str | None:
         return None if self.ask(1) else "every candidate of the space was measured"

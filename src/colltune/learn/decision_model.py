@@ -1,0 +1,58 @@
+"""What the decision learner believes of any pair, measured or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from colltune.core.choice import Choice
+from colltune.core.model import Prediction
+from colltune.learn.belief import Belief, Observations
+from colltune.learn.features import scenario_columns
+from colltune.learn.history import History, Pair
+from colltune.learn.informed import Trust
+
+
+class DecisionModel:
+    """Absolute log times; a choice that failed is infinitely slow."""
+
+    def __init__(
+        self,
+        number: dict[Choice, int],
+        history: History,
+        seen: Observations,
+        trust: Trust,
+        freedom: float,
+        iterations: int,
+    ) -> None:
+        """``freedom``: see ChoiceProcess; ``iterations`` of the fit of the hyperparameters."""
+        self._number, self._history = number, history
+        self._trust = trust.anew()
+        pairs = list(history.times())
+        self._row_of = {scenario: row for row, scenario in enumerate(dict.fromkeys(scenario for scenario, _ in pairs))}
+        rows = np.array([self._row_of[scenario] for scenario, _ in pairs], dtype=np.intp)
+        self._trust.weigh(seen, pairs, len(number), iterations)
+        self._belief = Belief(
+            np.zeros((0, 3)),
+            len(number),
+            Observations(seen.z, rows, seen.number, seen.log_time - self._trust.offsets(pairs), seen.noise),
+            self._trust.theta,
+            freedom,
+            0,
+            trust.seed,
+        )
+
+    def predict(self, pairs: Sequence[Pair]) -> Prediction:
+        columns = scenario_columns([scenario for scenario, _ in pairs])
+        rows = np.array([self._row_of.get(scenario, -1) for scenario, _ in pairs], dtype=np.intp)
+        numbers = np.array([self._number[choice] for _, choice in pairs], dtype=np.intp)
+        log_time, variance = np.zeros(len(pairs)), np.zeros(len(pairs))
+        for number in np.unique(numbers):
+            own = numbers == number
+            log_time[own], variance[own] = self._belief.at(columns[own], rows[own], int(number))
+        log_time += self._trust.offsets(pairs)
+        excluded = np.zeros(len(pairs), dtype=bool)
+        if self._history.anything_failed:
+            excluded[:] = [self._history.excluded(*pair) for pair in pairs]
+        return Prediction(np.where(excluded, np.inf, log_time), np.sqrt(variance))
