@@ -1,1 +1,1 @@
-"""The journal: every sample on disk before the next is asked for, replayed on resume, of one environment only."""
+"""What is kept on disk: journals of samples, tunings, the history of a directory, tables of measurements."""

@@ -33,7 +33,7 @@ _SPREAD = ("min_us", "p10_us", "p25_us", "p75_us", "p90_us", "mean_us")
 FEWEST_SCENARIOS = 24
 FEWEST_PAIRS = 100
 
-# As colltune writes a choice itself; without parameters a name may be anybody's.
+# As colltune writes a choice itself; a name without parameters may come from any tool.
 _OURS = re.compile(r"[a-z0-9_+.]+\(\w+=\w+(?:,\w+=\w+)*\)")
 _LABELLED = re.compile(r"(?P<name>.+?):(?P<parameters>\w+=\w+(?:,\w+=\w+)*)")
 _GROUPED = re.compile(r"(?P<name>.+?) \((?P<number>\d+) procs/leader\)")
@@ -97,7 +97,7 @@ def parse_algorithm(text: str) -> Choice:
 
 
 def _stems(paths: Sequence[Path]) -> list[tuple[Path, str]]:
-    """What each file is called in the names of its grids."""
+    """The name of each file in the names of its grids: its stem, with its folder where stems are equal."""
     different = list({path.resolve(): path for path in paths}.values())
     stems = [path.name.split(".")[0] for path in different]
     return [
@@ -108,7 +108,7 @@ def _stems(paths: Sequence[Path]) -> list[tuple[Path, str]]:
 
 def _grids_of(path: Path, stem: str = "") -> list[Grid]:
     table = read_table(path)
-    # Times of another machine are of another oracle.
+    # Times of different machines never share a grid.
     apart = [column for column in ("cluster", "gpu") if column in table and table[column].nunique() > 1]
     grids = []
     for key, rows in table.groupby(["collective", *apart], sort=True):

@@ -1,4 +1,4 @@
-"""An oracle: the recorded time of every choice at every scenario of one collective on one cluster.
+"""A grid: the recorded time of every choice at every scenario of one collective on one cluster.
 
 Notations: N scenarios, M choices; ``time_s`` (N, M) in seconds, NaN where a choice was not recorded.
 """
@@ -46,7 +46,7 @@ class Grid:
 
     @cached_property
     def space(self) -> Space:
-        """The recorded pairs as a space; outside of its scenarios nothing is legal, for nothing is known there."""
+        """The recorded pairs as a space: outside of its scenarios no choice is legal, because no time is known."""
         legal = {
             scenario: tuple(self.choices[m] for m in np.flatnonzero(np.isfinite(row)))
             for scenario, row in zip(self.scenarios, self.time_s, strict=True)
@@ -101,7 +101,7 @@ class Grid:
 
     @cached_property
     def recorded(self) -> list[tuple[Scenario, Choice]]:
-        """The recorded pairs, scenario by scenario: what a model is asked for."""
+        """The recorded (scenario, choice) pairs, scenario by scenario."""
         return [(self.scenarios[row], self.choices[column]) for row, column in np.argwhere(self.known)]
 
     @property

@@ -1,9 +1,9 @@
-"""What single repetitions of a recorded measurement would have been.
+"""Simulated single repetitions of a recorded measurement.
 
 A table holds medians. Where it also holds quantiles of its repetitions (min_us, p10_us, p25_us, p75_us, p90_us and
-mean_us), repetitions are drawn from them: linear between the quantiles, up to the maximum with which the mean is that
-recorded. Where it does not, from STATED: in the tables that do record them, half of all repetitions lie within 0.5 to
-1.5% of their median, and one in ten more than 2 to 5% above it; STATED is wider than that.
+mean_us), repetitions are drawn from them: linear between the quantiles, with the maximum that gives the recorded mean.
+Where it does not, they are drawn from the quantiles STATED, which are wider than those of the tables that record them:
+there half of all repetitions lie within 0.5 to 1.5% of their median, and one in ten is more than 2 to 5% above it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 PROBABILITIES: Floats = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 STATED: Floats = np.array([0.93, 0.96, 0.98, 1.0, 1.02, 1.06, 1.8])
-_WIDEST = 20.0  # a single repetition is not taken to be slower than this many medians
+_WIDEST = 20.0  # no repetition is drawn slower than this many medians
 
 
 def quantiles(minimum: float, p10: float, p25: float, median: float, p75: float, p90: float, mean: float) -> Floats:
@@ -29,7 +29,7 @@ def quantiles(minimum: float, p10: float, p25: float, median: float, p75: float,
 
 
 def repetitions(grid: Grid, row: int, column: int, count: int, seed: tuple[int, ...]) -> Floats:
-    """(count,): seconds. Equal seeds give equal repetitions, whoever asks."""
+    """(count,): seconds. Equal arguments give equal repetitions."""
     recorded = None if grid.spread is None else grid.spread[row, column]
     shape = STATED if recorded is None or np.isnan(recorded).any() else recorded
     drawn = np.random.default_rng(seed).uniform(size=count)

@@ -21,7 +21,7 @@ PROFILE = "profile.json"
 
 @dataclass(frozen=True)
 class Earlier:
-    """A campaign of the past, or several: a scenario's samples are all of the latest one that measured it."""
+    """Samples of one or more past campaigns: those of a scenario come from the latest campaign that measured it."""
 
     date: str
     samples: tuple[Sample, ...]
@@ -43,9 +43,9 @@ def new_entry(directory: Path, when_s: float) -> Path:
 
 
 def archive(directory: Path) -> Path | None:
-    """Puts the measurements of ``directory`` into its history; None where there are none.
+    """Moves the measurements of ``directory`` into its history and returns the new folder; None without measurements.
 
-    The tuning itself stays in force until another takes its place. Raises InputError where somebody is still measuring.
+    The tuning itself stays valid until another one replaces it. Raises InputError while another process measures.
     """
     journal = directory / JOURNAL
     if not journal.exists():
@@ -70,16 +70,16 @@ def entries(directory: Path) -> Iterator[Path]:
 
 
 def recall(directory: Path, environment: Environment) -> Path | None:
-    """Puts the last campaign of ``environment`` back into its place; None where it is there, or there is none.
+    """Moves the last campaign of ``environment`` from the history back to the top of ``directory``.
 
-    A campaign of another shape of job that is there goes into the history. One of another MPI or machine stays where
-    it is: whoever opens it says so.
+    A campaign of another shape of job at the top goes into the history. One of another MPI or machine stays there, and
+    opening it raises an error. Returns the folder that was moved; None if none was.
     """
     if (directory / JOURNAL).exists():
         try:
             there = read_journal(directory / JOURNAL).environment
         except InputError:
-            return None  # for whoever opens it to heal, or to refuse
+            return None  # opening it repairs it, or raises an error
         if there == environment or replace(there, nodes=environment.nodes, ppn=environment.ppn) != environment:
             return None
     found = next((place for place in entries(directory) if _environment_of(place) == environment), None)
@@ -92,9 +92,9 @@ def recall(directory: Path, environment: Environment) -> Path | None:
 
 
 def measurements(directory: Path, name: str = JOURNAL) -> tuple[Sample, ...]:
-    """What all campaigns of ``directory`` measured with one MPI: of each scenario, those of the latest that has it.
+    """The samples of all campaigns of ``directory`` with one MPI: of each scenario, those of the latest that has it.
 
-    With CONFIRMATION as ``name`` what their proofs measured.
+    ``name``: JOURNAL, or CONFIRMATION for the samples of the acceptance tests.
     """
     samples: list[Sample] = []
     seen: set[object] = set()
@@ -120,7 +120,7 @@ def measurements(directory: Path, name: str = JOURNAL) -> tuple[Sample, ...]:
 def tuned_sizes(directory: Path) -> dict[str, list[int]]:
     """The message sizes in bytes that the campaigns of ``directory`` measured, ascending, by collective.
 
-    Of a prediction, which measured none, those that it was made for.
+    A prediction has measured none; then the sizes that it was made for.
     """
     if not (directory / JOURNAL).exists():
         predicted = load_tuning(directory).summary.get("sizes", {})
@@ -132,7 +132,7 @@ def tuned_sizes(directory: Path) -> dict[str, list[int]]:
 
 
 def _environment_of(place: Path) -> Environment | None:
-    """Of the campaign in a folder of the history; None where it holds none that can be read."""
+    """The environment of the campaign in a folder; None where no journal can be read."""
     try:
         return read_journal(place / JOURNAL).environment
     except InputError:
@@ -140,7 +140,7 @@ def _environment_of(place: Path) -> Environment | None:
 
 
 def read_history(directory: Path, environment: Environment) -> tuple[Earlier | None, list[str]]:
-    """What earlier campaigns of ``directory`` measured in the same environment, and why others say nothing here."""
+    """The samples of earlier campaigns in the same environment, and for each other campaign why it is not used."""
     samples: list[Sample] = []
     seen: set[object] = set()
     dates, remarks = [], []

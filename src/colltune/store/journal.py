@@ -1,8 +1,8 @@
-"""The journal of a campaign: append-only, of one environment, and whole again after any crash.
+"""The journal of a campaign: append-only, of one environment, and readable after any crash.
 
-What ``append`` has returned for is with the operating system: the death of this process cannot lose it, and the
-death of the machine can lose at most the last second. A record that was cut off while it was written is removed
-when the journal is next opened.
+When ``append`` returns, the operating system has the samples: a crash of this process loses none of them, and a crash
+of the machine loses at most the last second. A record that was cut off while it was written is removed when the
+journal is next opened.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from colltune.store.records import (
     encode,
 )
 
-# The longest that a crash of the whole machine may reach back, in seconds.
+# A crash of the whole machine loses at most this many seconds of samples.
 _SYNC_PERIOD_S = 1.0
 _NO_LOCKS_HERE = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -51,14 +51,14 @@ class JournalContents:
 
 
 def read_journal(path: Path | str) -> JournalContents:
-    """Reads a journal for a report, without locking or healing it.
+    """Reads a journal for a report, without locking or repairing it.
 
     Raises InputError for a file that cannot be read, that is not a journal, or that is damaged before its end.
     """
     path = Path(path)
     header, records, torn_bytes, _ = _parse(_read_bytes(path), path)
     if header is None:
-        raise InputError(f"{path} holds no whole header, and so no samples", "Delete it, or resume its campaign")
+        raise InputError(f"{path} holds no complete header, and so no samples", "Delete it, or resume its campaign")
     return JournalContents(
         environment=header.environment,
         colltune_version=header.colltune_version,
@@ -69,7 +69,7 @@ def read_journal(path: Path | str) -> JournalContents:
 
 
 class Journal:
-    """An open journal: what it held, and where the next samples go.
+    """An open journal, to which samples are appended.
 
     Made by ``create`` or ``open``. Holds a lock on the file until it is closed.
     """
@@ -108,7 +108,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path | str, environment: Environment, *, clock: Callable[[], float] = time.monotonic) -> Self:
-        """Goes on with a journal: replays it, and cuts off a record that was left incomplete at its end.
+        """Opens a journal to append to it: reads its samples, and removes an incomplete record at its end.
 
         Raises EnvironmentMismatchError for a journal of another environment; InputError for no journal, a damaged
         one, or one that another process is writing.
@@ -135,7 +135,7 @@ class Journal:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            # Some parallel file systems are mounted without locks: better to go on there than not to tune at all.
+            # Some parallel file systems have no locks: there the journal is used without one.
             if error.errno not in _NO_LOCKS_HERE:
                 os.close(descriptor)
                 raise InputError(
@@ -186,7 +186,7 @@ class Journal:
         self._notes.append(note)
 
     def close(self) -> None:
-        """Flushes to the disk and gives the lock back. May be called twice."""
+        """Flushes to the disk and releases the lock. May be called twice."""
         if self._descriptor < 0:
             return
         descriptor, self._descriptor = self._descriptor, -1
@@ -213,7 +213,7 @@ class Journal:
             while written < len(data):  # a full disk takes a part first and refuses the rest
                 written += os.write(self._descriptor, data[written:])
         except OSError as error:
-            with contextlib.suppress(OSError):  # what is left half-written is healed by the next open
+            with contextlib.suppress(OSError):  # the next open removes what is half-written
                 os.ftruncate(self._descriptor, self._end)
             raise self._failure(error) from error
         self._end += len(data)
@@ -251,7 +251,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _parse(data: bytes, path: Path) -> tuple[Header | None, list[Record], int, int]:
-    """Header (None where only its beginning was written), records after it, torn bytes, end of the whole part."""
+    """The header (None where it was cut off), the records after it, torn bytes, and where the complete records end."""
     lines = data.split(b"\n")
     tail = lines.pop()
     records: list[Record] = []
@@ -285,9 +285,9 @@ def _record(line: bytes, number: int, path: Path) -> Record:
 
 
 def _checked(record: Record, number: int, path: Path) -> Record:
-    """Raises RecordError where a header stands elsewhere than on line 1, InputError for a header of a later format."""
+    """Raises RecordError for a header on another line than the first, InputError for one of a later format."""
     if isinstance(record, Header) != (number == 1):
-        raise RecordError("a header stands on line 1, and only there")
+        raise RecordError("the header must be on line 1, and only there")
     if isinstance(record, Header) and record.format != FORMAT:
         raise InputError(
             f"{path} has the journal format {record.format}, written by colltune {record.colltune_version}; "
@@ -317,7 +317,7 @@ def require_same(there: Environment, here: Environment, path: Path) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Makes the new file's name as durable as its content, where the file system knows how."""
+    """Flushes the directory entry of a new file to the disk, where the file system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

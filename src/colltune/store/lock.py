@@ -1,7 +1,7 @@
 """One campaign at a time in a tuning directory, also on file systems without locks and across nodes.
 
-The lock is a file that names its owner, made in one step by a hard link. An owner of this very system is looked up by
-its process; of one elsewhere it is seen whether it still touches the file.
+The lock is a file that names its owner, made in one step by a hard link. Whether the owner is alive is known from its
+process number on the same system, and from the age of the file elsewhere: the owner touches the file regularly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from colltune.core.errors import InputError
 
 LOCK = "tuning.lock"
 _TOUCH_EVERY_S = 10.0
-# A file that was not touched for so long, by the file system's own clock, has no owner any more.
+# After so many seconds without a touch, by the clock of the file system, the owner is taken to be dead.
 _STALE_AFTER_S = 90.0
 _ATTEMPTS = 5
 
@@ -28,7 +28,7 @@ _ATTEMPTS = 5
 class Owner:
     """Who holds a lock.
 
-    ``system``: of the processes that can see each other. ``began``: a number that is given out again is no owner.
+    ``system``: the boot and process namespace of ``pid``. ``began``: when the process began, as numbers are used again.
     """
 
     host: str
@@ -43,7 +43,7 @@ class Owner:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Raises InputError where another process is tuning into ``directory``, which must be there."""
+    """Holds the lock of ``directory``, which must exist. Raises InputError where another process is tuning into it."""
     path, owner = directory / LOCK, Owner.here()
     _take(path, owner, directory)
     done = threading.Event()
@@ -70,11 +70,11 @@ def _take(path: Path, owner: Owner, directory: Path) -> None:
                 f"Wait for it to end, or give another directory by --out (if it is gone, delete {path})",
             )
         _remove_stale(path, held)
-    raise InputError(f"{path} cannot be taken over from a process that is gone", "Delete that file")
+    raise InputError(f"{path} is the lock of a process that has ended, and cannot be replaced", "Delete that file")
 
 
 def _make(path: Path, owner: Owner) -> bool:
-    """False where the file is already there."""
+    """Makes the lock file; False where it already exists."""
     beside = path.with_name(f"{path.name}.{owner.host}.{owner.pid}")
     beside.write_text(json.dumps(asdict(owner)), encoding="utf-8")
     try:
@@ -94,7 +94,7 @@ def _make(path: Path, owner: Owner) -> bool:
 
 
 def _read(path: Path) -> Owner | None:
-    """None for a file that is gone, or that says nothing."""
+    """The owner that the file names; None where it is gone or cannot be read."""
     try:
         return Owner(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -102,7 +102,7 @@ def _read(path: Path) -> Owner | None:
 
 
 def _remove_stale(path: Path, held: Owner | None) -> None:
-    """Takes the file away, unless another one has taken its place meanwhile."""
+    """Removes the lock file of ``held``, unless another owner has replaced it meanwhile."""
     aside = path.with_name(f"{path.name}.stale.{os.getpid()}")
     try:
         os.rename(path, aside)
@@ -143,7 +143,7 @@ def _system() -> str:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, in the kernel's ticks; None where it is gone, or ended and not yet collected."""
+    """When a process began, in ticks of the kernel; None where it has ended, also if its parent has yet to wait."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     except OSError:

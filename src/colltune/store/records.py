@@ -7,10 +7,9 @@ stand, so it can be verified without writing the JSON again. The body holds one 
 ``"sample"``   one Sample
 ``"note"``     an event: its kind and its facts
 
-The repetitions of a sample are stored without loss. They are 64-bit floats, little-endian, with equal bytes
-grouped together (first the lowest byte of every time, then the next...: neighbouring times share their high bytes,
-which zlib then finds), deflated, in base64. Whole nanoseconds in 32 bits would not do: a repetition can be seconds
-long, and another source's clock may be finer.
+The repetitions of a sample are stored without loss: 64-bit floats, little-endian, grouped by byte (the lowest byte of
+every time, then the next, and so on), deflated, in base64. Grouping helps because similar times share their high
+bytes. Whole nanoseconds in 32 bits are not enough: a repetition can take seconds, and a clock may be finer.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _TORN_HEADER = b'{"crc32":"00000000","journal":'
 
 
 class RecordError(ValueError):
-    """A line that no journal wrote, or that was changed since. Never leaves ``colltune.store``."""
+    """A line that no journal wrote, or that was changed since. Raised and caught inside ``colltune.store`` only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,10 @@ def decode(line: bytes) -> Record:
     """The inverse of encode, for a line without its newline. Raises RecordError for any other bytes."""
     match = _PREFIX.match(line)
     if match is None:
-        raise RecordError("it does not begin as a record")
+        raise RecordError("it does not begin like a record")
     body = line[match.end() :]
     if zlib.crc32(body) != int(match.group(1), 16):
-        raise RecordError("its checksum does not fit")
+        raise RecordError("its checksum is wrong")
     try:
         return _from_json(json.loads(b"{" + body))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
@@ -111,7 +110,7 @@ def unpack_times(text: str, count: int) -> tuple[float, ...]:
     except (binascii.Error, zlib.error) as error:
         raise RecordError(f"its times cannot be read ({error})") from error
     if len(grouped) != 8 * count or not inflate.eof:
-        raise RecordError(f"it does not hold the {count} times that it announces")
+        raise RecordError(f"it does not hold the {count} times that it declares")
     planes = bytearray(8 * count)
     for byte in range(8):
         planes[byte::8] = grouped[byte * count : (byte + 1) * count]
@@ -149,7 +148,7 @@ def _from_json(document: dict[str, Any]) -> Record:
     if "note" in document:
         facts = document["facts"]
         if not all(value is None or isinstance(value, str | int | float) for value in facts.values()):
-            raise RecordError("the facts of a note are plain values")
+            raise RecordError("the facts of a note must be plain values")
         return Note(_text(document["note"]), dict(facts))
     version = _whole(document["journal"])
     if version != FORMAT:

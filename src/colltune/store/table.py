@@ -57,7 +57,7 @@ _FORMATS = (".parquet", ".csv", ".csv.gz")
 
 
 def rows_of(samples: Iterable[Sample], environment: Environment, cluster: str) -> list[dict[str, Value]]:
-    """The rows of all samples with times, in their order. ``run_id``: a launch, and when its first sample was taken."""
+    """The rows of all samples with times, in their order. ``run_id``: the launch and the time of its first sample."""
     began: dict[int, float] = {}
     rows = []
     for sample in samples:
@@ -103,7 +103,7 @@ def _row(sample: Sample, environment: Environment, cluster: str, began_s: float)
 
 
 def require_format(path: Path) -> None:
-    """Raises InputError for a file name that says no format, and where what writes that format is missing."""
+    """Raises InputError for a file name without a known ending, and where the library for its format is missing."""
     if not path.name.endswith(_FORMATS):
         raise InputError(f"cannot tell the format of {path}", f"Let its name end in {', '.join(_FORMATS)}")
     if path.name.endswith(".parquet"):
@@ -111,7 +111,7 @@ def require_format(path: Path) -> None:
 
 
 def save_rows(path: Path, rows: Sequence[Mapping[str, Value]]) -> None:
-    """Writes a table in one step: whoever reads it meanwhile sees the old one or the new one. Raises InputError."""
+    """Writes a table in one step: a concurrent reader sees the old table or the new one. Raises InputError."""
     require_format(path)
     parquet = path.name.endswith(".parquet")
     data = _parquet_bytes(rows) if parquet else _csv_bytes(rows, packed=path.name.endswith(".gz"))
@@ -129,7 +129,7 @@ def _csv_bytes(rows: Sequence[Mapping[str, Value]], packed: bool) -> bytes:
     for row in rows:
         writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
     data = text.getvalue().encode()
-    # Without the time of packing, so that equal rows give equal files.
+    # No time stamp, so that equal rows give equal files.
     return gzip.compress(data, mtime=0) if packed else data
 
 

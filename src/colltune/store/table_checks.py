@@ -1,4 +1,4 @@
-"""Whether a table of measurements is one: each fault with the column, the line and the value."""
+"""Checks a table of measurements. An error names the column, the row and the value."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     import pandas
 
 NEEDED = ("collective", "algorithm", "nodes", "ppn", "msg_bytes", "time_us")
-# Faster than any link or memory moves data to one rank, bytes per second: then the unit is not the microsecond.
+# Bytes per second to one rank, faster than any link or memory: above it the times are not in microseconds.
 _IMPOSSIBLE_BYTES_PER_S = 5e12
 _LARGE_BYTES = 65536
-# Shorter than a call of an empty function, seconds.
+# Seconds, shorter than a call of an empty function.
 _IMPOSSIBLE_S = 1e-8
 _TRUE, _FALSE = frozenset({"true", "1", "1.0", "yes"}), frozenset({"false", "0", "0.0", "no", ""})
 
 
 def checked(table: pandas.DataFrame, path: Path) -> pandas.DataFrame:
-    """The rows with a time, with all columns that are used, of their types. Raises InputError."""
+    """The rows with a time, with all used columns converted to their types. Raises InputError."""
     _require_columns(table, path)
     if not len(table):
         raise InputError(f"{path} has no rows", "Give a table with measurements")
@@ -49,7 +49,7 @@ def checked(table: pandas.DataFrame, path: Path) -> pandas.DataFrame:
 
 
 def _texts(column: pandas.Series) -> pandas.Series:
-    """As text, an empty one where there is none."""
+    """The column as text, empty where there is no value."""
     return column.astype(object).where(column.notna(), "").astype(str)
 
 
@@ -72,7 +72,7 @@ def _numbers(column: pandas.Series, name: str, path: Path) -> pandas.Series:
     wrong = column[numbers.isna() & column.notna() & (column.astype(str).str.strip() != "")]
     if len(wrong):
         raise InputError(
-            f"{path}, row {_row(wrong)}: {name} is {wrong.iloc[0]!r}, which is no number", "Write plain numbers"
+            f"{path}, row {_row(wrong)}: {name} is {wrong.iloc[0]!r}, which is not a number", "Write plain numbers"
         )
     return numbers
 
@@ -83,7 +83,7 @@ def _whole_numbers(column: pandas.Series, name: str, least: int, path: Path) -> 
     if len(wrong):
         raise InputError(
             f"{path}, row {_row(wrong)}: {name} is {wrong.iloc[0]:g}, and must be a whole number from {least} on",
-            "Mend the row or take it out",
+            "Correct the row or remove it",
         )
     return numbers.astype("int64")
 
@@ -114,7 +114,7 @@ def _require_microseconds(table: pandas.DataFrame, path: Path) -> None:
     middle_us = float(table["time_us"].median())
     if middle_us * 1e-6 < _IMPOSSIBLE_S:
         raise InputError(
-            f"{path}: half of the times are below {middle_us:.3g} us, which no collective is: are they in seconds?",
+            f"{path}: half of the times are below {middle_us:.3g} us, which is too fast: are they in seconds?",
             "Convert them to microseconds",
         )
     large = table[table["msg_bytes"] >= _LARGE_BYTES]

@@ -1,7 +1,7 @@
 """The tuning directory: what `tune` leaves and what everything else reads.
 
-``tuning.json`` holds the decisions and how they were come by, ``journal.jsonl`` every measurement, and a folder named
-after the library the files that it loads.
+``tuning.json`` holds the decisions and their evidence, ``journal.jsonl`` every measurement, and a folder named after
+the library the files that it loads.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ SCHEMA = 1
 _AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"
 MANIFEST = "tuning.json"
 JOURNAL = "journal.jsonl"
-CONFIRMATION = "confirmation.jsonl"  # what was measured again to prove the decisions
-_REPORT, _EXPORTS = "report.html", "export"  # made of a tuning, and stale with it
-PROVISIONAL = "provisional"  # the folder of the files that hold what is not proven too
+CONFIRMATION = "confirmation.jsonl"  # the measurements of the acceptance test
+_REPORT, _EXPORTS = "report.html", "export"  # made from a tuning, and removed when it changes
+PROVISIONAL = "provisional"  # files with the provisional decisions too
 
 
 @dataclass(frozen=True)
 class Provisional:
-    """Rules of what was faster and is not proven, together with all that is. Fields as of ``Tuning``.
+    """Rules with the provisional decisions beside the proven ones. The fields are those of ``Tuning``.
 
-    Left by a campaign that was ended before its proof; loaded only where it is asked for.
+    A campaign that ends before its acceptance test leaves them; they are loaded only with ``--provisional``.
     """
 
     rule_sets: Mapping[str, RuleSet]
@@ -59,7 +59,7 @@ class Tuning:
     ``files``: names, relative to the directory, with their bytes. ``variables``: the environment that makes the
     library use them, where a value may hold ``{directory}``. ``summary``: figures about the campaign, for people.
     ``jobs``: (nodes, ranks per node) of the jobs that it was tuned in; ``environment`` has the largest of them.
-    ``by_shape``: the rules before they were cut to what the library's file can say; None where that is all of them.
+    ``by_shape``: the rules as proven, where the library's file cannot express all of them; else None.
     """
 
     environment: Environment
@@ -73,11 +73,11 @@ class Tuning:
 
     @property
     def tuned_in(self) -> tuple[tuple[int, int], ...]:
-        """The (nodes, ranks per node) of the jobs that this was tuned in, ascending."""
+        """The (nodes, ranks per node) of the jobs in which this was tuned, ascending."""
         return self.jobs or ((self.environment.nodes, self.environment.ppn),)
 
     def with_provisional(self) -> Tuning:
-        """This tuning with what is not proven in force too."""
+        """This tuning with the provisional decisions in force too."""
         held = self.provisional
         if held is None:
             return self
@@ -102,7 +102,7 @@ class Tuning:
     def variables_at(self, directory: Path) -> dict[str, str]:
         """The environment that makes the library use the files in ``directory``.
 
-        Nothing where every call runs the default: a file without a rule can only cost its search.
+        Empty where every call runs the default: a file without a rule would only cost the time to search it.
         """
         if not any(rules.departs for rules in self.rule_sets.values()):
             return {}
@@ -111,7 +111,7 @@ class Tuning:
 
 
 def save_tuning(directory: Path, tuning: Tuning) -> None:
-    """Writes the manifest last and in one step, so that a directory has either the old tuning or the new one."""
+    """Writes a tuning; the manifest last and in one step, so the directory has the old tuning or the new one."""
     manifest = {
         "schema": SCHEMA,
         "environment": asdict(tuning.environment),
@@ -136,7 +136,7 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
 
 
 def _stale(directory: Path, files: Collection[str], rules: Mapping[str, Any]) -> list[Path]:
-    """What was made of the tuning that is in ``directory`` now, and does not fit the one with these files and rules."""
+    """Paths made from the tuning that is in ``directory``, which do not belong to one with these files and rules."""
     try:
         before = json.loads((directory / MANIFEST).read_bytes())
         held = before.get(PROVISIONAL, {"files": {}})
@@ -155,20 +155,20 @@ def _remove(paths: Iterable[Path]) -> None:
             shutil.rmtree(path, ignore_errors=True)
             continue
         path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # a folder that holds other things stays
+        with contextlib.suppress(OSError):  # a folder with other files stays
             path.parent.rmdir()
             path.parent.parent.rmdir()
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Each file in one step: whoever reads it sees the old one or the new one. Raises OSError."""
+    """Writes each file in one step: a concurrent reader sees the old file or the new one. Raises OSError."""
     for name, data in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(directory / name, data)
 
 
 def load_tuning(directory: Path) -> Tuning:
-    """Raises InputError where there is no tuning, it cannot be read, or a file is missing or not what was written."""
+    """Reads a tuning. Raises InputError where there is none, it cannot be read, or a file is missing or changed."""
     path = directory / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
@@ -193,9 +193,9 @@ def load_tuning(directory: Path) -> Tuning:
 
 
 def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:
-    """A tuning that an MPI can load; with ``provisional`` also what of it is not proven.
+    """A tuning that an MPI can load; with ``provisional`` its provisional decisions too.
 
-    Raises InputError as ``load_tuning``, and for that of a simulated cluster.
+    Raises InputError as ``load_tuning`` does, and for a tuning of a simulated cluster.
     """
     tuning = load_tuning(directory)
     if provisional:
