@@ -35,7 +35,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.units import parse_duration
 from colltune.distill.decide import decide
-from colltune.learn.forest import ForestLearner
+from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
 from colltune.prove.fresh_launches import Confirmation
 from colltune.prove.proof import EFFORT
@@ -132,7 +132,7 @@ def on_table(grids: Sequence[Grid], budget_s: float) -> dict[str, float]:
     machine.now_s = SET_UP_S - LAUNCH_S
     plan = TimePlan(budget_s, 0.0, SET_UP_S, LAUNCH_S, REPLAY_S)
     spaces = {grid.collective: _with_default(grid) for grid in grids}
-    learners = {name: ForestLearner(space, 1) for name, space in spaces.items()}
+    learners = {name: DecisionLearner(space, 1) for name, space in spaces.items()}
     source = machine.launch(1, plan.measured_by_s + plan.grace_s)
     campaign = Campaign(
         source, spaces, learners, lambda _s: None, plan.measured_by_s - machine.now_s, clock=machine.clock

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.learn.forest import ForestLearner
+from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
 from colltune.search.campaign import WHOLE, Campaign
 from colltune.store.journal import Journal
@@ -38,7 +38,7 @@ def campaign(bench: Workbench, seed: int, directory: Path) -> dict[str, float]:
             outcome = Campaign(
                 source=source,
                 spaces=spaces,
-                learners={name: ForestLearner(space, seed) for name, space in spaces.items()},
+                learners={name: DecisionLearner(space, seed) for name, space in spaces.items()},
                 record=journal.append,
                 budget_s=BUDGET_S,
                 effort=Effort(),

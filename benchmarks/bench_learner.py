@@ -16,7 +16,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
-from colltune.learn.forest import ForestLearner, corners
+from colltune.learn.decision import DecisionLearner
 
 # 1,024 nodes x 32 ppn to 512 KiB and a few shapes more: the number of scenarios of the largest published campaign.
 SHAPES = [(2**n, 2**p) for n in range(11) for p in range(6)]
@@ -45,9 +45,8 @@ def step_s(known: int, repetitions: int = 7) -> float:
     """Median seconds from telling one more point to knowing the next, with ``known`` scenarios told before."""
     random = np.random.default_rng(0)
     space = Space("allreduce", scenarios(), lambda _: CHOICES)
-    first = [space.scenarios.index(corner) for corner in corners(space.scenarios)]
-    order = [*first, *(n for n in random.permutation(len(space.scenarios)) if n not in first)]
-    learner = ForestLearner(space, seed=0)
+    order = random.permutation(len(space.scenarios))
+    learner = DecisionLearner(space, seed=0)
     for group, number in enumerate(order[:known]):
         learner.tell(samples(Point(space.scenarios[number], CHOICES), random, group))
     taken = []

@@ -8,17 +8,11 @@ from colltune.core.model import Prediction
 from colltune.core.space import Space
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
-from colltune.learn.forest import ForestLearner
 from colltune.research.learners.fact import FactLearner
 from colltune.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
 from colltune.research.learners.scaling import Scaling
 from colltune.research.learners.tuned import TunedFactLearner
 from colltune.testing.learner import LearnerContract
-
-
-class TestForestLearner(LearnerContract):
-    def make(self, space: Space, seed: int) -> Learner:
-        return ForestLearner(space, seed)
 
 
 class TestDecisionLearner(LearnerContract):

@@ -13,7 +13,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.topology import Top, Topology
-from colltune.learn.forest import ForestLearner
+from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Answer, Effort
 from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
@@ -92,7 +92,7 @@ def run(topology: Topology | None, machine: Machine) -> dict[tuple[Scenario, Cho
     outcome = Campaign(
         source=machine,
         spaces=spaces,
-        learners={name: ForestLearner(one, 1) for name, one in spaces.items()},
+        learners={name: DecisionLearner(one, 1) for name, one in spaces.items()},
         record=journal.extend,
         budget_s=1e6,
         clock=lambda: machine.now_s,
@@ -205,9 +205,10 @@ def test_more_ranks_than_were_measured_are_feared() -> None:
     assert durations.fear_s(Scenario("bcast", 64, 1, 8)) >= 0.9 * 16e-3
 
 
-def test_an_agenda_prefers_the_gain_for_the_time() -> None:
+def test_an_agenda_prefers_what_may_change_the_selection() -> None:
+    """Near the size at which RING is twice as fast it is selected already; near the other one it is open which."""
     durations = Durations(1.0)
-    agenda = Agenda(space("bcast"), ForestLearner(space("bcast"), 1), durations)
+    agenda = Agenda(space("bcast"), DecisionLearner(space("bcast"), 1), durations)
     for power, faster in ((2, 2.0), (8, 1.0)):
         scenario = Scenario("bcast", 8, 1, 1 << power)
         pair = [(DEFAULT, 1e-5), (RING, 1e-5 / faster)]
@@ -216,7 +217,7 @@ def test_an_agenda_prefers_the_gain_for_the_time() -> None:
         agenda.know(samples)
     near, far = (Point(Scenario("bcast", 8, 1, 1 << power), (DEFAULT, RING)) for power in (3, 7))
     worth_near, worth_far = agenda.worth([near, far])
-    assert worth_near > 1.3 * worth_far
+    assert worth_far > 1.3 * worth_near > 0.0
     assert all(point.scenario.size_bytes not in (4, 256) or point.scenario.nodes < 8 for point in agenda.everything())
     assert agenda.rest_s() == pytest.approx(sum(agenda.expect_s(point) for point in agenda.everything()))
 

@@ -1,4 +1,4 @@
-"""The quick way to grow a forest gives what scikit-learn's public one gives."""
+"""Forests: the quick way to grow one gives what scikit-learn's public one gives; their variance and the stop by it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from colltune.research.learners import trees
+from colltune.research.learners.stopping import flat
+from colltune.research.learners.trees import jackknife_variance
 
 
 def rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -53,3 +55,17 @@ def test_another_release_of_scikit_learn_falls_back_to_the_public_way(monkeypatc
     monkeypatch.setattr(trees, "_grow_directly", moved)
     inputs, output = rows()
     assert trees.predict(trees.grow(inputs, output, 3, 0), inputs).shape == (3, 60)
+
+
+def test_the_closed_form_is_the_jackknife_with_every_tree_left_out_once():
+    trees = np.random.default_rng(0).normal(size=(20, 6))
+    count = len(trees)
+    left_out = np.array([np.delete(trees, i, axis=0).mean(axis=0) for i in range(count)])
+    by_hand = (count - 1) / count * ((left_out - trees.mean(axis=0)) ** 2).sum(axis=0)
+    np.testing.assert_allclose(jackknife_variance(trees), by_hand, rtol=1e-12)
+
+
+def test_flat_needs_all_the_last_changes_to_be_small():
+    assert not flat([9.0, 1.0, 1.0], 0.01, 3)
+    assert flat([9.0, 1.0, 1.0, 1.0], 0.01, 2)
+    assert not flat([9.0, 1.0, 2.0, 2.0], 0.01, 2)

@@ -12,7 +12,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.learn.forest import jackknife_variance
+from colltune.research.learners.trees import jackknife_variance
 from colltune.research.metrics import Metrics
 from colltune.research.papers import fact, hyperparameters
 from colltune.research.papers.__main__ import chosen, draw, main, page

@@ -9,7 +9,7 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space, counts, is_usual, shapes
-from colltune.learn.forest import ForestLearner
+from colltune.learn.decision import DecisionLearner
 from colltune.schedule.durations import Durations
 from colltune.search.order import Agenda
 
@@ -49,7 +49,7 @@ def test_what_few_applications_form_comes_after_what_most_do() -> None:
     assert not is_usual(Scenario("bcast", 96, 12, 8), 127, 12)
     grid = tuple(Scenario("bcast", n, p, 64) for n, p in shapes(6, 12))
     space = Space("bcast", grid, lambda _scenario: (DEFAULT, Choice("ring")))
-    agenda = Agenda(space, ForestLearner(space, 1), Durations(1.0))
+    agenda = Agenda(space, DecisionLearner(space, 1), Durations(1.0))
 
     def worth(nodes: int, ppn: int) -> float:
         return float(agenda.worth([Point(Scenario("bcast", nodes, ppn, 64), (DEFAULT,))])[0])

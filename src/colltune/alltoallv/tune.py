@@ -22,7 +22,7 @@ from colltune.core.proven import ProvenDecision
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.learn.forest import ForestLearner
+from colltune.learn.decision import DecisionLearner
 from colltune.machine.compile import build_parts, cache_directory
 from colltune.measure.contract import Effort, Source
 from colltune.prove.time_plan import FEWEST_PROOF_LAUNCHES
@@ -189,7 +189,7 @@ class Exploration:
             return Outcome((), {}, 0.0, False)
         grid = tuple(Scenario(COLLECTIVE, self.shape.nodes, self.shape.ppn, size) for size in choices)
         space = Space(COLLECTIVE, grid, lambda scenario: choices.get(scenario.size_bytes, ()))
-        learner = ForestLearner(space, self.seed)
+        learner = DecisionLearner(space, self.seed)
         effort = Effort(fewest=20, most=50)
         return Campaign(self.source, {COLLECTIVE: space}, {COLLECTIVE: learner}, self.record, budget_s, effort).run()
 

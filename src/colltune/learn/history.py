@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from math import log
 
 from colltune.core.choice import Choice
 from colltune.core.medians import breaks, pair_median
@@ -96,14 +95,6 @@ class History:
             if (scenario, choice) not in self._times and (scenario, choice) not in self._pending
         )
 
-    def touched(self, scenario: Scenario) -> bool:
-        """Whether any choice was measured, failed or is pending at ``scenario``."""
-        return any(
-            (scenario, choice) in known
-            for choice in self.space.choices(scenario)
-            for known in (self._times, self._pending, self._failed)
-        )
-
     def times(self) -> dict[Pair, float]:
         """Per measured pair that is not excluded, its median in seconds; in a fixed order."""
         if self._sorted_times is None:
@@ -128,21 +119,9 @@ class History:
     def anything_failed(self) -> bool:
         return bool(self._failed)
 
-    def relative_log_times(self) -> tuple[list[Pair], list[float]]:
-        """Measured pairs, and the logarithm of each time over the best one of its scenario (>= 0)."""
-        times = self.times()
-        best: dict[Scenario, float] = {}
-        for (scenario, _), time_s in times.items():
-            best[scenario] = min(time_s, best.get(scenario, time_s))
-        return list(times), [log(time_s / best[scenario]) for (scenario, _), time_s in times.items()]
-
     def scenarios(self) -> set[Scenario]:
         """The scenarios with at least one measured, failed or pending pair."""
         return {pair[0] for known in (self._times, self._failed, self._pending) for pair in known}
-
-    def measured_sizes(self, nodes: int, ppn: int) -> set[int]:
-        """The sizes in bytes that were measured, failed or are pending at a shape."""
-        return {s.size_bytes for s in self.scenarios() if (s.nodes, s.ppn) == (nodes, ppn)}
 
     @property
     def samples(self) -> Sequence[Sample]:

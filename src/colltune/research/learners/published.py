@@ -20,21 +20,20 @@ from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.features import Floats, scenario_columns
-from colltune.learn.forest import jackknife_variance
 from colltune.learn.history import History, Pair
-from colltune.learn.nearness import NearGains
-from colltune.learn.stopping import flat
 from colltune.research.learners import trees
+from colltune.research.learners.nearness import NearGains
 from colltune.research.learners.scaling import Scaling, as_log_time, scale
-from colltune.research.learners.trees import FULLY_GROWN, Shape
+from colltune.research.learners.stopping import flat
+from colltune.research.learners.trees import FULLY_GROWN, Shape, jackknife_variance
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSettings:
     """``trees``: of each forest. ``first``: points at random before anything is learnt. ``batch``: see above.
 
-    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``colltune.learn.stopping.flat``. ``shape``: of the
-    trees.
+    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``colltune.research.learners.stopping.flat``. ``shape``: of
+    the trees.
     """
 
     trees: int = 50

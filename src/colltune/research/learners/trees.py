@@ -86,3 +86,15 @@ def predict(trees: list[Any], inputs: Floats) -> Floats:
     """(t, n): what each tree says."""
     narrow = np.ascontiguousarray(inputs, dtype=np.float32)
     return np.stack([tree.predict(narrow)[:, 0] for tree in trees])
+
+
+def jackknife_variance(trees: Floats) -> Floats:
+    """(n,): the jackknife variance of the mean over the t trees, which are ``trees`` (t, n).
+
+    With x the mean, and x_i the mean without tree i: (t - 1) / t * sum_i (x_i - x)^2 (Efron and Stein 1981,
+    "The jackknife estimate of variance", eq. 1.4). As x_i - x = (x - p_i) / (t - 1), the sum over leave-one-out means
+    is sum_i (p_i - x)^2 / (t (t - 1)) and no tree has to be left out. ACCLAiM prints another factor (equation of
+    section III.B), smaller by t; the order of the points is the same, thresholds are not.
+    """
+    count = trees.shape[0]
+    return np.asarray(trees.var(axis=0, ddof=1) / count)
