@@ -1,4 +1,4 @@
-"""What an emitter owes to the rest: rules to files, and files back to rules."""
+"""The interface of an emitter: rules to files of a library, and such files back to rules."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Emitter(Protocol):
     """Writes decisions in the format of one library version.
 
     Laws (tested on every implementation by ``colltune.testing.emitter.EmitterContract``): equal rule sets give
-    equal bytes; what is parsed back decides every scenario as the rule sets did, at each bound and beside it; a
-    collective without a rule set is left as the library has it.
+    equal bytes; the rules parsed back decide every scenario as the rule sets do, at each bound and one beside it; a
+    collective without a rule set keeps the library's own decisions.
     """
 
     @property
@@ -31,12 +31,12 @@ class Emitter(Protocol):
         ...
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """The environment variables by which the library reads its files from ``directory``: all that may be there."""
+        """The variables that make the library read its files from ``directory``, for every file that it may hold."""
         ...
 
 
 def variables_for(emitter: Emitter, directory: Path, files: Collection[str]) -> dict[str, str]:
-    """The environment variables by which the library reads ``files``, as ``emit`` named them, from ``directory``."""
+    """The environment variables that make the library read ``files``, named as by ``emit``, from ``directory``."""
     named = emitter.environment(directory)
     return {
         variable: value

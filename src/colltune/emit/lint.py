@@ -1,8 +1,8 @@
-"""What is wrong with a selection file of MPICH, of any origin, before a job finds out.
+"""Checks a selection file of MPICH, of any origin, before a job uses it.
 
-MPICH checks little when it reads a file, and nothing when it follows one: a slip ends the program, in MPI_Init or at
-the first call that comes by. Here the tree is walked with the set of calls that can reach each place, so that an
-algorithm is found fault with exactly where a call outside its preconditions can come to it.
+MPICH checks little when it reads a file, and nothing when it follows one: a mistake ends the program, in MPI_Init or at
+the first call that meets it. Lint walks the tree with the set of calls that can reach each place, so it reports an
+algorithm exactly where a call outside its preconditions can reach it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def lint_files(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -
     """The findings in ``files`` (name and content), in the order of the files and their lines.
 
     ``version`` is the MPICH that is to read them, in full, for the messages; ``catalogue`` is of that version.
-    Any bytes are taken: what cannot be read is a finding too.
+    Any bytes are accepted: a file that cannot be read is a finding too.
     """
     findings: list[Check] = []
     for name, data in files.items():
@@ -36,7 +36,7 @@ def lint_files(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -
 
 
 def kind_of(root: Node, catalogue: Catalogue) -> FileKind:
-    """Which of MPICH's three files this is, by what most of its leaves name; the general one where that is even."""
+    """Which of MPICH's three files this is: the one that most leaves belong to; the general one in a tie."""
     kinds: Counter[FileKind] = Counter()
     for leaf in _leaves(root):
         prefix, _, name = leaf.name.partition("=")

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """ERROR: an application can abort, hang or get a wrong result, or the library passes over the whole file.
-    WARNING: the file does not say what it seems to."""
+    """ERROR: an application can abort, hang or get a wrong result, or the library ignores the whole file.
+    WARNING: the file means something else than it appears to."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What is wrong, where, why, and the smallest change that mends it.
+    """What is wrong, where, why, and the smallest change that corrects it.
 
     ``line`` counts from 1; ``path`` are the keys from the root of the file to the rule, empty for the whole file.
     """
@@ -31,7 +31,7 @@ class Check:
 
 
 def format_check(check: Check) -> str:
-    """Four lines or fewer: place and finding, the rule, the reason, the mending."""
+    """At most four lines: place and finding, the rule, the reason, the correction."""
     lines = [f"{check.file}:{check.line}: {check.severity}: {check.what}"]
     if check.path:
         lines.append(f"  rule: {' / '.join(check.path)}")

@@ -1,8 +1,8 @@
-"""A copy of a selection file without its faults: what can be kept stands behind guards, the rest is the library's own.
+"""Makes a copy of a selection file without its faults: rules behind guards, and the library's defaults for the rest.
 
-Kept are the rules that MPICH can follow. Bounds are put in order, "any" last; a comparison without a rule for the
-other calls, and calls without a rule, get the library's default; so do an unknown algorithm, a group of rules with an
-operator that does not exist or is not made for the collective, and the calls that an algorithm cannot serve.
+Rules that MPICH can follow are kept. Bounds are sorted, "any" last. The library's default serves: the other calls of a
+comparison that has no rule for them, calls without a rule, calls that an algorithm cannot serve, an unknown algorithm,
+and a group of rules with an operator that does not exist or does not apply to the collective.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REST = "comm_size=any"  # the one word for "all other calls" that every version
 
 
 def fix_file(data: bytes, version: str, catalogue: Catalogue, defaults: DefaultTrees) -> bytes:
-    """The guarded copy of a file; ``defaults`` are the trees of the library that is to read it.
+    """The corrected copy of a file; ``defaults`` are the trees of the library that is to read it.
 
     Lint finds nothing in the copy. Raises InputError for what is not JSON, and where no such copy can be made.
     """
@@ -62,7 +62,7 @@ class _Rule(NamedTuple):
 
 
 class _Unusable(Exception):  # noqa: N818  it leads to the default, it is no error
-    """A group of rules of which MPICH cannot make what was meant."""
+    """A group of rules that MPICH cannot follow as it was meant."""
 
 
 class _Repair:
@@ -89,7 +89,7 @@ class _Repair:
         return fixed
 
     def _fallback(self, collective: str) -> Tree:
-        """What serves any call of ``collective``, below any operator; empty where the library has nothing."""
+        """A subtree for any call of ``collective``, valid below any operator; empty where the library has none."""
         if collective not in self._fallbacks:
             self._fallbacks[collective] = self._make_fallback(collective)
         return self._fallbacks[collective]
@@ -195,7 +195,7 @@ class _Repair:
 
 
 def _of_collective(node: Node, collective: str) -> Node | None:
-    """The rules of one collective, with the operators that stand above all collectives moved below it."""
+    """The rules of one collective, with the operators from above all collectives moved below it."""
     own, around = None, []
     for entry in node.entries or ():
         if entry.name == f"collective={collective}":

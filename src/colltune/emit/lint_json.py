@@ -1,7 +1,6 @@
 """JSON objects with the line of every key, which Python's own reader does not keep.
 
-As strict as the JSON standard. MPICH's reader lets some slips pass (comments, a trailing comma), but not in a way
-that can be relied upon.
+As strict as the JSON standard. MPICH's reader accepts some deviations (comments, a trailing comma), but not reliably.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass
 
-# MPICH's reader gives up on text that is nested deeper (32 levels, of which one is its own).
+# MPICH's reader rejects text that is nested deeper (32 levels, of which one is its own).
 DEEPEST = 31
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _SCALAR = r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null"
@@ -34,14 +33,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value. ``entries``: of an object, in the order of the file, repeated keys and all; None for anything else."""
+    """A value. ``entries``: of an object, in the order of the file, with repeated keys; None for any other value."""
 
     line: int
     entries: tuple[Entry, ...] | None
 
 
 class NotJsonError(Exception):
-    """Text that is not JSON. ``line`` is where it stops being that."""
+    """Text that is not JSON. ``line`` is the first line at fault."""
 
     def __init__(self, what: str, line: int) -> None:
         super().__init__(what)
@@ -91,7 +90,7 @@ class _Reader:
         return self._ahead
 
     def take(self, *wanted: str) -> tuple[str, str]:
-        """The next token, which must be one of these marks, or of these kinds; any where none is given."""
+        """Takes the next token, which must be one of these marks or kinds; any token where none is given."""
         kind, text = self.peek()
         if not kind:
             raise self.fault("is cut off: it ends in the middle", "")

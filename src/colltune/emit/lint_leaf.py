@@ -16,8 +16,8 @@ from colltune.emit.lint_region import Region
 _VERSIONS = ("4.0", "4.1", "4.2", "4.3", "5.0")
 TREE_TYPES = ("kary", "knomial_1", "knomial_2", "topology_aware", "topology_aware_k", "topology_wave")
 _AT_ONCE = "MPICH ends in MPI_Init"
-# Where MPICH's own trees stand outside a precondition; a file that does the same there is no worse than no file.
-# Of no data a reduction returns before it chooses. Pairwise has a fault in place, whatever chooses it.
+# Where MPICH's own trees violate a precondition: a file that does the same there is no worse than no file.
+# A reduction of no data returns before it chooses. Pairwise is wrong in place, whoever chooses it.
 _AS_MPICH_ITSELF = (
     ("MPIR_Allreduce_intra_smp", Need.PARENT_COMM, "avg_msg_size", (0, 0)),
     ("MPIR_Reduce_scatter_intra_pairwise", Need.REGULAR_COUNTS, "total_msg_size", (524288, 1 << 62)),
@@ -34,7 +34,7 @@ class Fault(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """How a precondition is asked: the operator, whether it holds where the operator does, and the one for the rest."""
+    """The test of a precondition: an operator, whether it holds where the operator does, and the opposite operator."""
 
     operator: str
     holds: bool
@@ -229,7 +229,7 @@ def format_value(parameter: str, value: object, catalogue: Catalogue) -> str:
 
 
 def wrong_value(leaf: str, parameter: str, value: str, catalogue: Catalogue) -> tuple[str, str] | None:
-    """(why, fix) where MPICH reads something else from a parameter's value than it says, or cannot work with it."""
+    """(why, fix) for a parameter's value that MPICH misreads or cannot use; None for a value that is right."""
     if parameter == "ccl":
         return None
     if parameter == "tree_type" and not catalogue.tree_type_numbers:

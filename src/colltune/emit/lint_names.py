@@ -1,4 +1,4 @@
-"""Every name that may stand in a leaf of MPICH's selection files, and what it needs.
+"""Every algorithm name that a leaf of MPICH's selection files may hold, and its preconditions.
 
 The collectives that colltune tunes are in the catalogue. Here is the rest: the forms for intercommunicators, the
 nonblocking and neighbourhood collectives, and the shared-memory algorithms of the posix file.
@@ -31,7 +31,7 @@ class LeafName:
 
     ``needs``: words that ``Region.meets`` understands. ``parameters``: with the value to use where none is given; a
     file must give all. ``optional``: read, but not needed. ``unread``: a parameter that MPICH leaves unset whatever
-    the file says. ``warning``: what else speaks against the name.
+    the file says. ``warning``: another reason against the name.
     """
 
     collective: str
@@ -228,7 +228,7 @@ def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
 
 
 def _doubt(algorithm: Algorithm, entry: CollectiveEntry) -> str | None:
-    """What the catalogue holds against a file that chooses ``algorithm``, beyond its preconditions."""
+    """Why the catalogue advises against choosing ``algorithm`` by a file, beyond its preconditions."""
     own_choice = entry.nothing_to_tune is not None
     if algorithm.candidate or algorithm.needs or own_choice or algorithm is entry.network_only:
         return None

@@ -1,7 +1,8 @@
-"""What is wrong with a file of rules for Open MPI's coll/tuned, of any origin, and the smallest copy without it.
+"""Checks a file of rules for Open MPI's coll/tuned, of any origin, and makes a corrected copy.
 
-The library reads such a file leniently and follows it blindly: what is no number is skipped, a fault in the structure
-makes it ignore the whole file without a word, and a rule is obeyed whether its algorithm fits the call or not.
+The library reads such a file leniently and does not check it: words that are not numbers are skipped, a fault in the
+structure makes it ignore the whole file without a message, and a rule is followed whether its algorithm fits the call
+or not.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from colltune.emit.openmpi_reader import Communicator, ReadError, Row, Rows, rea
 
 # Collectives of coll/tuned that the catalogue leaves out: number, name and largest algorithm.
 _OTHERS = {4: ("alltoallv", 2), 8: ("exscan", 2), 14: ("scan", 2)}
-# Why an algorithm is no candidate, where that says nothing against a rule with it.
+# Reasons why an algorithm is not a candidate that do not forbid a rule with it.
 _HARMLESS = "cannot be measured"
 _DISAGREE = "ranks may see different sizes in a legal call: they run different algorithms then, and abort or hang"
 
 
 @dataclass(frozen=True)
 class _Fault:
-    """A finding and the row that it is about; None: the file as a whole, or what can stay as it is."""
+    """A finding and the row that it is about; None for the whole file, or for what a corrected copy may keep."""
 
     check: Check
     row: Row | None = None
 
 
 def is_rules_file(data: bytes) -> bool:
-    """Whether ``data`` looks like a file of Open MPI: a number, or its version, is the first thing in it."""
+    """Whether ``data`` looks like a file of Open MPI: it begins with a number or a version."""
     for line in data.decode("ascii", "replace").splitlines():
         text = line.partition("#")[0].strip()
         if text:
@@ -60,9 +61,9 @@ def lint_rules_files(files: Mapping[str, bytes], version: str, catalogue: Catalo
 
 
 def fix_rules(data: bytes, name: str, version: str, catalogue: Catalogue) -> bytes:
-    """A copy in which every rule at fault leaves the library its own decision, and sizes ascend.
+    """A copy in which the library decides by itself in place of every rule at fault, and sizes ascend.
 
-    Raises ReadError for a file that the library ignores: what was meant by it cannot be known.
+    Raises ReadError for a file that the library ignores: its meaning cannot be known.
     """
     rows = _in_order(read_rows(data, name, version))
     at_fault = {fault.row for fault in _Lint(name, rows, version, cast(OpenMpiCatalogue, catalogue)).faults()}
@@ -92,7 +93,7 @@ def _in_order(rows: Rows) -> Rows:
 
 
 def _repeats(messages: Sequence[MessageRule], index: int) -> bool:
-    """Whether a rule says what the one below it says, or has its size and comes first."""
+    """Whether a rule is redundant: it repeats the one before it, or another rule for the same size follows."""
     if index + 1 < len(messages) and messages[index + 1].size == messages[index].size:
         return True
     return index > 0 and messages[index].columns == messages[index - 1].columns

@@ -1,6 +1,6 @@
-"""The operators of MPICH's selection files: what each asks, in which version, and of which collectives.
+"""The operators of MPICH's selection files: what each compares, in which versions, and for which collectives.
 
-An operator that is not made for a collective does not fail, it ends the program at the first call.
+An operator that MPICH does not define for a collective ends the program at the first call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _EXCHANGES = ("alltoall", "alltoallv", "alltoallw")
 _REDUCES = ("allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
 _BLOCKING = (*_GATHERS, *_EXCHANGES, *_REDUCES, "barrier", "bcast")
 _NEIGHBOR = tuple(f"neighbor_{name}" for name in (*_GATHERS[:2], *_EXCHANGES))
-# All that the general file must hold, for MPICH asks it for each of them.
+# The general file must hold all of these, because MPICH looks each of them up.
 COLLECTIVES = frozenset(name for plain in (*_BLOCKING, *_NEIGHBOR) for name in (plain, f"i{plain}"))
 # These have no form for intercommunicators.
 INTRA_ONLY = frozenset(name for name in COLLECTIVES if "scan" in name or "neighbor" in name)
@@ -110,7 +110,7 @@ def parse_operator(key: str, version: tuple[int, int], early: bool) -> Operator 
 
 
 def undefined_for(operator: Operator, collectives: frozenset[str]) -> list[str]:
-    """Those of ``collectives`` for which the program ends when it comes to ``operator``."""
+    """Those of ``collectives`` whose calls end the program at ``operator``."""
     made_for = _MADE_FOR.get(operator.about)
     if made_for is None:
         return []
@@ -119,7 +119,7 @@ def undefined_for(operator: Operator, collectives: frozenset[str]) -> list[str]:
 
 
 def differs_between_ranks(operator: Operator, region: Region) -> str | None:
-    """Why the ranks of one call can go different ways at ``operator``; None where they cannot.
+    """Why the ranks of one call can decide differently at ``operator``; None where they cannot.
 
     Between two groups MPICH's own trees compare the sizes of gather and scatter, and there all ranks agree.
     """
@@ -166,7 +166,7 @@ def misread(operator: Operator) -> str | None:
 
 
 def _atoi(text: str) -> int:
-    """As C's atoi reads it, without the wrapping around."""
+    """The value that C's atoi reads, without overflow."""
     match = _ATOI.match(text)
     number = int(match.group()[:20]) if match else 0
     return max(-LARGEST_NUMBER, min(LARGEST_NUMBER, number))

@@ -1,10 +1,10 @@
 """Which calls can reach a place in a selection tree.
 
-Every operator speaks of one property of a call, so the calls that reach a place are a box: a range for each number
-and a set for each property with few values. Both sides of an operator are boxes again.
+Every operator tests one property of a call, so the calls that reach a place are a box: a range for each number and a
+set for each property with few values. Both sides of an operator are boxes again.
 
-Three properties depend on each other, which ``is_empty`` and ``meets`` know of: the number of ranks and its being a
-power of two; the number of ranks and ``count<pow2``; a built-in operation, which always commutes.
+``is_empty`` and ``meets`` take three dependencies into account: the number of ranks and whether it is a power of two;
+the number of ranks and ``count<pow2``; and that a built-in operation always commutes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an operator asks: a property, and the values for which it holds. No property: it always holds.
+    """The condition of an operator: a property, and the values for which it holds. Without a property it always holds.
 
     ``values`` is a set of words, or the largest number; comm_avg_ppn counts in halves, so that "<2" and "<=1",
     between which there are averages, differ.
@@ -49,7 +49,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Region:
-    """A set of calls. A property that is not named is not restricted. ``collectives``: those that it is about."""
+    """A set of calls of ``collectives``. A property that is not named is not restricted."""
 
     collectives: frozenset[str]
     ranges: Mapping[str, Range] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Region:
         return high.bit_length() - (low - 1).bit_length()
 
     def odd_ranks(self) -> int | None:
-        """The smallest number of ranks here that is no power of two, going by the range alone."""
+        """The smallest number of ranks in the range that is not a power of two."""
         low, high = self.range("comm_size")
         for ranks in range(low, low + 3):  # of three neighbours above 2 one is no power of two
             if ranks & (ranks - 1) and ranks <= high:

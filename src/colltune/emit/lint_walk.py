@@ -23,7 +23,7 @@ from colltune.emit.lint_region import Condition, Region, describe
 
 _INIT = "MPICH ends in MPI_Init"
 LEAF = ("algorithm=", "composition=")
-# MPICH's own tree of alltoall has "comm_size<8" where it lets 8 through. A file that repeats it is no worse.
+# MPICH's own tree of alltoall has "comm_size<8" in a place where 8 passes. A file that repeats it is no worse.
 _OWN_LESS_THAN = ("comm_size<8", frozenset({"alltoall", "ialltoall"}))
 
 
@@ -100,12 +100,12 @@ class Walk:
             self._object(entry.value, reached, early and operator.of_communicator, here)
             rest, alone = rest.without(operator.condition), alone.without(operator.condition)
             before.append((entry, operator))
-        # An operator that could not be read is reported; what it leaves uncovered is not another finding.
+        # An operator that cannot be read is reported once; the calls that it leaves uncovered are not another finding.
         if len(before) == len(node.entries) and not (before[-1][1].compares or rest.is_empty):
             self._uncovered(node, rest, region, path)
 
     def _operator(self, entry: Entry, operator: Operator, rest: Region, early: bool, path: tuple[str, ...]) -> None:
-        """What can be wrong with one operator by itself; ``rest`` are the calls that come to it."""
+        """The findings about one operator by itself; ``rest`` are the calls that reach it."""
         if wrong := misread(operator):
             fix = f"write a whole number from 0 to {LARGEST_NUMBER}"
             self._error(entry.line, path, f'the bound in "{shown(entry.key)}" is not what it says', wrong, fix)
@@ -129,7 +129,7 @@ class Walk:
     def _order_of_kinds(
         self, entry: Entry, operator: Operator, rest: Region, beside: bool, path: tuple[str, ...]
     ) -> None:
-        """``beside``: a collective stands before this operator in the same object."""
+        """``beside``: a collective precedes this operator in the same object."""
         if operator.condition.about == "collective":
             return
         if beside:
@@ -166,7 +166,7 @@ class Walk:
         self._warn(entry.line, path, "the rule is never reached", why, fix)
 
     def _uncovered(self, node: Node, rest: Region, region: Region, path: tuple[str, ...]) -> None:
-        """Calls for which a file has no answer. The device's files may have none: then the general file is asked."""
+        """Reports calls without a rule. The device's files may lack rules: then MPICH looks into the general file."""
         if self._kind is not FileKind.GENERAL:
             return
         if len(rest.collectives) > 1 or rest.collectives != region.collectives:

@@ -1,8 +1,8 @@
 """Rules to the text that the live selector reads (native/shim/select_rules.c), and back.
 
-It says all that rules can say: ranks per node, node counts by way of them, parameters, sizes beyond 2 GiB, and the
-size of a gather or a scatter, which no file of a library can ask for. Preconditions stand with each choice, and the
-selector looks at the call itself.
+The text expresses every rule: ranks per node and so node counts, parameters, sizes beyond 2 GiB, and the size of a
+gather or a scatter, which no library's file can compare. The preconditions are written with each choice, and the
+selector checks them in each call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Settings = Sequence[tuple[str, int]]
 
 
 def live_basis(catalogue: Catalogue, collective: str) -> SizeBasis:
-    """The size that live rules of ``collective`` compare: the selector can tell it where a library's file cannot."""
+    """The size that live rules of ``collective`` compare, also where a library's file cannot compare it."""
     basis = catalogue.collective(collective).basis
     return SizeBasis.MESSAGE if basis is SizeBasis.NONE and collective != "barrier" else basis
 
@@ -76,9 +76,9 @@ class LiveEmitter:
 
 
 def _needs(algorithm: Algorithm) -> list[str]:
-    """The preconditions of a choice, and those of what runs below a composition: between the nodes, inside each.
+    """The preconditions of a choice, and of the algorithms below a composition: between the nodes and inside each.
 
-    Inside too where the composition shares no node: on one node it hands the whole call on.
+    A composition that works between nodes only has those inside too: on one node it hands the whole call on.
     """
     below = algorithm.leaders.needs if algorithm.leaders is not None else frozenset()
     return [

@@ -5,10 +5,9 @@ to the general file, which names the algorithm of every collective. A flat choic
 composition in the ch4 file, and what runs below it in the general one, for the communicators inside. Where these are
 not to use shared memory's own algorithms, a POSIX file says so.
 
-MPICH checks nothing that a file asks for: an algorithm outside its preconditions aborts the program or returns wrong
-results. Here every choice stands behind the conditions it needs, and where one of them fails the library's own
-default tree follows, as it does for calls that were not tuned: communicators inside MPICH, intercommunicators,
-single ranks.
+MPICH does not check the choices of a file: an algorithm outside its preconditions aborts the program or returns wrong
+results. So every choice is written behind its preconditions. The library's own default tree follows for calls that
+fail one of them, and for calls that were not tuned: communicators inside MPICH, intercommunicators, single ranks.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _VARIABLES = {
     CH4_FILE: "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE",
     POSIX_FILE: "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE",
 }
-# The library reads numbers with atoi. A larger bound would wrap around; it is cut to this one.
+# The library reads numbers with atoi, so that a larger bound would overflow; it is cut to this one.
 LARGEST_BOUND = 2**31 - 1
 
 # What the size bound of a rule is compared with; for other collectives MPICH aborts, or ranks would disagree.
@@ -61,7 +60,7 @@ _SIZE = {
     "reduce_scatter": "total_msg_size",
     "reduce_scatter_block": "total_msg_size",
 }
-# How a precondition is asked: (operator, whether it holds where the operator does, the operator for the rest).
+# How a precondition is tested: (operator, whether it holds where the operator does, the operator for the rest).
 _GUARDS = {
     Need.POWER_OF_TWO: ("comm_size=pow2", True, "comm_size=any"),
     Need.ONE_NODE: ("comm_size=node_comm_size", True, "comm_size=any"),
@@ -128,11 +127,11 @@ class MpichEmitter:
         return files if posix == (self._defaults.posix or {}) else {**files, POSIX_FILE: format_tree(posix)}
 
     def agreeing(self, rule_set: RuleSet) -> RuleSet:
-        """What of ``rule_set`` can be said together: rules that meet in a call below a composition have to agree."""
+        """The part of ``rule_set`` that the files can express: rules that meet below a composition must agree."""
         return agreeing(self._catalogue, rule_set)
 
     def _below(self, rule_set: RuleSet) -> list[Demand]:
-        """What the rules ask of calls below compositions. Raises InputError where they do not agree."""
+        """The choices that the rules demand for calls below compositions. Raises InputError where they do not agree."""
         table = DecisionTable.of(rule_set)
         if self.agreeing(rule_set) != table.rule_set():
             what = f"rules of {rule_set.collective} do not agree on what runs below a composition in the same call"
@@ -150,7 +149,7 @@ class MpichEmitter:
         return _ranks_tree(by_ranks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
 
     def _leaders(self, collective: str, choice: Choice) -> Tree:
-        """What stands for ``choice`` in the general file, for communicators inside MPICH."""
+        """The subtree for ``choice`` in the general file, for communicators inside MPICH."""
         default = self._default(collective).general
         return default if choice == DEFAULT else self._guarded(collective, choice).general
 
@@ -214,7 +213,7 @@ class MpichEmitter:
         return Pair(*(tree.get("comm_type=intra", tree) for tree in pair))
 
     def _default(self, collective: str) -> Pair:
-        """The same, fit to stand below any operator."""
+        """The same, valid below any operator."""
         if collective not in self._settled:
             self._settled[collective] = Pair(*map(settle, self._untouched(collective)))
         return self._settled[collective]
@@ -235,7 +234,7 @@ class MpichEmitter:
         tuned = self._write(by_ppn, levels, collective)
         single = self._write(by_ppn.at(1), levels[1:], collective)
         if collective == "alltoall":
-            # The size of a call in place is not to be looked at: its send count and type are not significant.
+            # The size of a call in place must not be compared: its send count and type are not significant.
             tuned = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": tuned})
             single = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": single})
         flat = "comm_hierarchy=flat" if self.version < (5, 0) else "comm_avg_ppn<=1"
@@ -266,7 +265,7 @@ class MpichEmitter:
         return branches[level.rest] if len(branches) == 1 else _branch(branches)
 
     def _leaf(self, collective: str, choice: Choice) -> Pair:
-        """What stands for ``choice`` in both files, behind its guards."""
+        """The subtrees for ``choice`` in both files, behind its guards."""
         if choice == DEFAULT:
             return self._default(collective)
         return self._guarded(collective, choice)

@@ -1,9 +1,9 @@
 """What runs below MPICH's compositions: rules for the communicators that MPICH makes inside a communicator.
 
 A composition calls the same collective again: between the nodes on one rank of each (the leaders), inside each node on
-all of its ranks. What runs there is decided by rules for these inner communicators, which know their ranks and the
-size, but not which composition calls them, nor from a job of which shape. So all rules that meet in one inner call have
-to agree on it (docs/design/selection-files.md). Since 5.0 the two kinds of inner communicator are not told apart.
+all of its ranks. Rules for these inner communicators decide what runs there. They can compare ranks and size, but not
+which composition calls them, nor the shape of the job. So all rules that meet in one inner call must agree
+(docs/design/selection-files.md). Since 5.0 MPICH does not distinguish the two kinds of inner communicator.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def join(plain: Choice, leaders: Choice, *, general_on_node: bool) -> Choice:
 
 
 def demands_of(catalogue: Catalogue, choice: Choice, region: Region, collective: str) -> list[Demand] | None:
-    """What ``choice`` asks of the inner calls of ``region``; None where it asks in vain, for want of ranks or nodes."""
+    """What ``choice`` demands of the inner calls of ``region``; None where there are too few ranks or nodes for any."""
     parts = split(catalogue, collective, choice)
     if parts is None:
         return []
@@ -89,7 +89,7 @@ def demands_of(catalogue: Catalogue, choice: Choice, region: Region, collective:
 
 
 def shared_by(catalogue: Catalogue, scenario: Scenario, choice: Choice) -> dict[tuple[Where, str, int, int], Choice]:
-    """The inner calls that ``choice`` makes in ``scenario`` and others may make too, and what it asks of them."""
+    """The inner calls of ``choice`` in ``scenario`` that other rules may share, and what it demands of them."""
     name, nodes, ppn, size = scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
     parts = split(catalogue, name, choice)
     if parts is None or ppn < 2:
@@ -121,7 +121,7 @@ def inner_spans(region: Region) -> tuple[Span, Span, Span]:
 
 
 def agreeing(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
-    """``rule_set`` with the default where regions of fewer ranks ask for other inner calls than those of more."""
+    """``rule_set`` with the default where regions of fewer ranks contradict those of more about inner calls."""
     table = DecisionTable.of(rule_set)
     regions = list(table.walk())
     unbounded = float("inf")

@@ -1,4 +1,4 @@
-"""What a pair of MPICH's selection trees leads to, in words: for people who ask what will run."""
+"""Says in words which algorithm a pair of MPICH's selection trees chooses for a call."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def _said(leaf: Leaf | None) -> str:
 
 
 def twin_of_default(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> Choice | None:
-    """The candidate that runs what ``trees`` choose for ``call``; None where no candidate is that.
+    """The candidate that runs the same algorithm as ``trees`` choose for ``call``; None where there is none.
 
-    A candidate is set by control variables, which spares MPICH the search of its trees; the default is searched for,
-    and so is a tuned rule once it is in a file. Beside the default, an equal candidate looks faster by the time of the
-    search (6% of a small allgather on 2 ranks). What is compared with the twin is compared alike.
+    A candidate is set by control variables, so MPICH does not search its trees. It does search them for the default,
+    and for a tuned rule in a file. So even an equal candidate looks faster than the default by the time of the search
+    (6% of a small allgather on 2 ranks). Candidates are compared with this twin, which is set by control variables too.
     """
     major, minor = catalogue.version.split(".")
     entry = catalogue.collective(call.collective)

@@ -1,4 +1,4 @@
-"""MPICH's selection trees: text to tree and back, and what the library decides with one.
+"""MPICH's selection trees: text to tree and back, and the decision of the library with one.
 
 A tree is a nested dict in the order of the file. Each key is an operator ("comm_size<=8") whose subtree applies where
 it holds; siblings are tried in order and the first that holds decides. A leaf is a dict whose first key names an
@@ -69,7 +69,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Where a tree led: the name of an algorithm or composition, and its parameters as written."""
+    """The end of a search: the name of an algorithm or composition, and its parameters as written."""
 
     name: str
     parameters: tuple[tuple[str, str], ...] = ()
@@ -188,7 +188,7 @@ def _check(tree: object) -> None:
 
 
 def settle(tree: Tree, early: bool = True) -> Tree:
-    """The same decisions, wherever the tree is put: "comm_size<N" is written as what it means in its place.
+    """A tree with the same decisions in any place: "comm_size<N" is replaced by its meaning in the present place.
 
     ``tree`` is the subtree of one collective; ``early`` says that only operators of the communicator precede it.
     """

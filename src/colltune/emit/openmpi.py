@@ -5,8 +5,8 @@ above the call's decides. Three things follow. A call below the first communicat
 the same, so two ranks are always named. The last size reaches to infinity, so the default is named behind the rules.
 And algorithm 0 is the library's own decision.
 
-Open MPI ignores a file with a fault in it without a word; it checks neither whether an algorithm fits a call. What is
-written here is read back before it is handed over, and ``colltune run`` starts nothing with a file that was changed.
+Open MPI ignores a file with a fault without a message, and does not check whether an algorithm fits a call. So a file
+is read back before it is returned, and ``colltune run`` refuses to start with a file that was changed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OpenMpiEmitter:
         return self._catalogue
 
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
-        """What the file can say of ``rule_set``: no ppn, and nothing that would run where it cannot."""
+        """The part of ``rule_set`` that the file can express: no ppn, and each choice only where it can run."""
         merged = merge_ppn(rule_set, shapes, lambda choice, ranks: self._fits(rule_set.collective, choice, ranks))
         return start_at_one(merged) if rule_set.collective in _SIZE_UNKNOWN_IN_PLACE else merged
 

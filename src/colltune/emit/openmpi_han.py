@@ -1,8 +1,8 @@
 """The file that tells Open MPI's coll/han, from 5.0 on, which calls to hand to coll/tuned on two and more nodes.
 
-There han stands before tuned for some collectives, so that no rule of tuned would be asked. Its own file nests
+There han has priority over tuned for some collectives, and a rule of tuned would have no effect. Han's own file nests
 collective, communicator size and message size, and names the component for each: ``tuned`` wherever a rule decides,
-``han`` elsewhere, as without the file. On one node han is not there, and neither file changes that.
+``han`` elsewhere, as without the file. On one node Open MPI does not use han, with the file or without it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEAD = """\
 # Rules of coll/han, written by colltune. Read where coll_han_use_dynamic_file_rules is 1 and
 # coll_han_dynamic_rules_filename names this file: which calls of a communicator that spans nodes go to coll/tuned.
 """
-# Han reads no file without a collective in it; this one says nothing.
+# Han reads no file without a collective; this one decides nothing.
 _NOTHING = [["barrier"], ["0"]]
 
 # From a size on: whether tuned decides. By the least communicator size.

@@ -36,7 +36,7 @@ class OpenMpiJsonEmitter:
         self._classic = OpenMpiEmitter(catalogue)
 
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
-        """As the classic file: the one thing more that it can ask for is whether all ranks share a node."""
+        """As for the classic file, though this one could also compare whether all ranks share a node."""
         return self._classic.expressible(rule_set, shapes)
 
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:

@@ -41,7 +41,7 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All of a file, in its order; ``findings``: what the reader passed over."""
+    """The rows of a file, in order; ``findings``: what the reader skipped."""
 
     collectives: tuple[Collective, ...]
     findings: tuple[Check, ...] = field(default=())
@@ -63,7 +63,7 @@ class _Number:
 
 
 def read_rows(data: bytes, name: str, version: str) -> Rows:
-    """What Open MPI ``version`` makes of ``data``. Raises ReadError where that is nothing."""
+    """The rules that Open MPI ``version`` reads from ``data``. Raises ReadError where it ignores the file."""
     text = data.decode("latin-1")
     head = _VERSION.match(text)
     if head is not None and not reads_version_2(version):

@@ -3,8 +3,8 @@
     I_MPI_ADJUST_BCAST=1:0-512;3:513-2147483647        number, and bytes, the upper bound included
     MV2_INTER_BCAST_TUNING=1:0-512,3:512-+             number, and bytes; the first range that holds decides
 
-What no range covers is MVAPICH2's own decision; Intel MPI has no word for that. Both are written as a file of exports
-for a shell.
+MVAPICH2 decides by itself what no range covers; Intel MPI has no value that means this. Both are written as a file of
+exports for a shell.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _for_one_job(rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSe
 
 
 class RangesEmitter(abc.ABC):
-    """What both have in common. ``file``: the name of the file of exports."""
+    """The common part of both emitters. ``file``: the name of the file of exports."""
 
     name: str
     file: str
@@ -56,7 +56,7 @@ class RangesEmitter(abc.ABC):
 
     @abc.abstractmethod
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
-        """What the variables can say of ``rule_set``, in a job of the largest of ``shapes``."""
+        """The part of ``rule_set`` that the variables can express, for a job of the largest of ``shapes``."""
 
     @abc.abstractmethod
     def variable(self, collective: str) -> str: ...

@@ -11,7 +11,7 @@ MOST_CHOICES = 512
 
 
 def format_rules(lines: list[str]) -> bytes:
-    """The content of a file with ``lines`` under the head."""
+    """The content of a file: the head, and ``lines``."""
     return ("\n".join([HEAD, *lines]) + "\n").encode("ascii")
 
 
@@ -30,7 +30,7 @@ def parse_lines(text: str) -> Iterator[tuple[str, list[str], str]]:
 
 
 def format_bound(bound: int | None) -> str:
-    """An upper bound; None is no bound."""
+    """An upper bound as text; None is no bound."""
     return "-" if bound is None else str(bound)
 
 

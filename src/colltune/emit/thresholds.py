@@ -2,8 +2,8 @@
 
 The model is that of MPICH 3's decision code (and of "Auto-tuning MPI Collective Operations on Large-Scale Parallel
 Systems", table I, for whose eight collectives it is given). One pair of thresholds serves all rank counts. The best
-pair is found exactly: which side of a threshold a measured call lies on changes only at the measured sizes, so trying
-one value below each of them and one above all tries everything that can be told apart.
+pair is found exactly: the side of a threshold on which a measured call lies changes only at the measured sizes, so one
+value below each of them and one above all cover all cases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ThresholdModel:
 
 
 def _bytes(scenario: Scenario) -> int:
-    """What the thresholds are compared with: a block of alltoall, all blocks of allgather, else the vector."""
+    """The size that the thresholds compare, in bytes: a block of alltoall, all blocks of allgather, else the vector."""
     total = scenario.collective in PER_BLOCK and scenario.collective != "alltoall"
     return scenario.size_bytes * (scenario.ranks if total else 1)
 
@@ -50,7 +50,7 @@ def _power_of_two(scenario: Scenario) -> bool:
 
 
 def _fills(scenario: Scenario) -> bool:
-    """Whether there is an element for each of the ranks of the largest power of two."""
+    """Whether there are at least as many elements as the largest power of two up to the number of ranks."""
     return scenario.size_bytes // _ELEMENT_BYTES >= 1 << (scenario.ranks.bit_length() - 1)
 
 
@@ -200,7 +200,7 @@ def format_fits(fits: Sequence[Fit]) -> bytes:
 
 
 def parse_thresholds(data: bytes) -> dict[str, tuple[int, ...]]:
-    """The thresholds by collective of a file of exports; a collective without any is not there."""
+    """The thresholds in a file of exports, by collective; a collective without any is left out."""
     found = dict(re.findall(r"^export MPIR_CVAR_([A-Z_]+)=(\d+)$", data.decode("ascii"), re.MULTILINE))
     return {
         name: tuple(

@@ -20,10 +20,10 @@ def merge_ppn(
 ) -> RuleSet:
     """``rule_set`` without its ppn: a choice stays where all of ``shapes`` with as many ranks make it.
 
-    ``shapes``: the (nodes, ppn) that were looked at. Where two of them disagree, and for rank counts that none of them
-    has, the default stands: the file would decide for both alike, and for one of them it would be unproven. A set
-    without any bound on ppn keeps its rank counts. ``fits`` says whether a choice can run on a number of ranks at all;
-    a rule that holds for several counts is cut to those.
+    ``shapes``: the tuned (nodes, ppn). The default is used where two of them disagree, because the file decides for
+    both alike and one would be unproven, and for rank counts that none of them has. A set without any bound on ppn
+    keeps its rank counts. ``fits`` tells whether a choice can run on a number of ranks at all; a rule for several
+    counts is cut to those.
     """
     table = DecisionTable.of(rule_set)
     by_ranks = table.by_ppn.last
@@ -33,7 +33,7 @@ def merge_ppn(
         by_ranks = Steps.cut(bounds, lambda span: by_count.get(span.low, _DEFAULT), least=1)
 
     def fitting(span: Span) -> BySize:
-        # What needs just two ranks runs on no greater number, so that three stand for all of these.
+        # A choice that needs exactly two ranks runs on no greater number, so three ranks represent all of these.
         ranks = span.low if span.low <= LEAST_RANKS else max(span.low, LEAST_RANKS + 1)
         return by_ranks.at(span.low).map(lambda choice: choice if fits(choice, ranks) else DEFAULT)
 
@@ -61,8 +61,8 @@ def by_ranks_of(rule_set: RuleSet, reader: str) -> ByRanks:
 def start_at_one(rule_set: RuleSet) -> RuleSet:
     """``rule_set`` with the default at size 0.
 
-    Where a library computes the size of a call in place from arguments that do not matter there, it mostly finds 0:
-    such calls keep what they have.
+    A library computes the size of a call in place from arguments that do not matter there, and mostly gets 0: such
+    calls keep the default.
     """
     if rule_set.basis is SizeBasis.NONE:
         return rule_set
