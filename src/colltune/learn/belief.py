@@ -1,4 +1,4 @@
-"""What is believed of every pair of a grid: means and covariances of log time, kept up to date one pair at a time.
+"""The posterior of every pair of a grid: means and covariances of log time, updated one measured pair at a time.
 
 Notations: N scenarios, M choices; z (N, 3) as in ``colltune.learn.gaussian``; ``mean`` (N, M).
 """
@@ -23,9 +23,9 @@ from colltune.learn.gaussian import (
 )
 from colltune.learn.noise import MEASURED_SD
 
-# Observations of one choice that enter the fit of the hyperparameters: more cost time and change little.
+# The most observations of one choice that the fit of the hyperparameters uses: more cost time and change little.
 _FIT_ROWS = 16
-# Log seconds assumed of everything before the first measurement: 50 us.
+# Log seconds assumed for every pair before the first measurement: 50 us.
 _UNKNOWN = -10.0
 
 
@@ -91,7 +91,7 @@ class Belief:
         self.variance[:, number] = np.maximum(np.diag(self._covariance[number]), 1e-12)
 
     def _posterior(self, number: int, z: Floats, grid_row: Rows) -> tuple[Floats, Floats, float]:
-        """Mean, root and scale of one choice at ``z``; ``grid_row``: which row of the grid each is, -1 for none."""
+        """Mean, root and scale of one choice at ``z``; ``grid_row``: the row of the grid of each, -1 for none."""
         seen_row = self._seen.row[self._of_choice[number]]
         same = (seen_row[:, None] == grid_row[None, :]) & (grid_row >= 0)[None, :]
         process = self._processes[number]
@@ -106,16 +106,17 @@ class Belief:
         return mean, np.asarray(np.maximum(scale * (prior - (root * root).sum(axis=0)), 0.0))
 
     def shifts(self, rows: Rows, numbers: Rows, noise: Floats) -> Floats:
-        """(c, N): by how much a measurement of each of c pairs would move the mean of its choice at every scenario.
+        """(c, N): how far a measurement of each of c pairs would move the mean of its choice at every scenario.
 
-        The standard deviation of the move, before the result is known; ``noise`` (c,): the variance of each result.
+        As the standard deviation of the change, before the result is known; ``noise`` (c,): the variance of each
+        result.
         """
         moved = np.stack([self._covariance[number][row] for row, number in zip(rows, numbers, strict=True)])
         own = moved[np.arange(len(rows)), rows]
         return np.asarray(np.abs(moved) / np.sqrt(np.maximum(own, 1e-12) + noise)[:, None])
 
     def update(self, row: int, number: int, log_time: float | None, noise: float) -> None:
-        """Takes one more measurement in without a new fit. None: it is under way; expected to come out as believed."""
+        """Adds one measurement without a new fit. None: it is pending, and taken to equal the posterior mean."""
         covariance = self._covariance[number]
         gain = covariance[row] / (covariance[row, row] + noise)
         if log_time is not None:
@@ -124,7 +125,7 @@ class Belief:
         self._note_variance(number)
 
     def copy(self) -> Belief:
-        """One that can be updated on its own."""
+        """A copy whose updates do not change this one."""
         other = object.__new__(Belief)
         other.__dict__.update(self.__dict__)
         other.mean, other.variance = self.mean.copy(), self.variance.copy()

@@ -1,9 +1,8 @@
-"""How many messages a choice has in flight at a node at once, and how many of them machines were seen to bear.
+"""How many messages a choice has in flight at one node, and how many the measured machines could handle.
 
-An algorithm that posts all its messages at once is faster than its twin that sends them turn by turn, until the network
-runs out of what it keeps of each of them; it is then slower by a factor of hundreds, not of two. Where that begins
-differs between machines, and how a time grows up to there says nothing of it. MPICH's throttle of scattered all-to-alls
-is there for the same reason.
+An algorithm that posts all its messages at once is faster than one that sends the same messages in turn, until the
+network runs out of resources for messages in flight; then it is hundreds of times slower. The limit differs between
+machines, and the times below it do not reveal it. MPICH throttles scattered all-to-alls for the same reason.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from colltune.core.scenario import Scenario
 Times = Mapping[tuple[Scenario, Choice], float]
 _AT_ONCE = re.compile(r"non_?blocking|scatter_?dest|(?:^|_)linear(?!_sync)")
 _GROUP = re.compile(r"(\d+)_procs_leader")
-# Posting at once is no longer borne where it took more than this over the time of sending turn by turn.
+# The limit is exceeded where posting at once took more than this many times the time of sending in turn.
 _OVER_TWIN = 2.0
-# How far beyond what was borne elsewhere it is believed to be borne, in doublings.
+# How far beyond the largest number that worked elsewhere posting at once is expected to work, in doublings.
 _BEYOND = 0.5
 
 
@@ -57,7 +56,7 @@ def in_flight(scenario: Scenario, choice: Choice) -> float:
 
 
 def bearable(sources: Sequence[Times]) -> float:
-    """How many messages in flight every source bore, and half a doubling; infinite where none has twins to tell it."""
+    """The messages in flight that worked in every source, and half a doubling more; infinite without comparisons."""
     slowest: defaultdict[float, float] = defaultdict(float)
     for times in sources:
         for (scenario, choice), time_s in times.items():

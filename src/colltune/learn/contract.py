@@ -1,4 +1,4 @@
-"""What a learner owes to the campaign that drives it."""
+"""The interface between a learner and the campaign that drives it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Learner(Protocol):
     """
 
     def ask(self, count: int) -> list[Point]:
-        """The up to ``count`` most useful points, best first; fewer, or none, when the space is used up."""
+        """At most ``count`` of the most useful points, best first; fewer, or none, when little of the space is left."""
         ...
 
     def tell(self, samples: Sequence[Sample]) -> None:
-        """Samples of measured points, failures included. Clears their pending mark."""
+        """Takes the samples of measured points, failures included, and clears their pending marks."""
         ...
 
     def tell_pending(self, point: Point) -> None:
@@ -41,9 +41,9 @@ class Learner(Protocol):
         ...
 
     def should_stop(self) -> str | None:
-        """Why nothing more needs to be measured, in words; None while there is more to learn."""
+        """The reason to stop measuring, in words; None while more should be measured."""
         ...
 
     def model(self) -> Model:
-        """The model of all that was told. Raises ValueError before the first sample with a time."""
+        """The model of all samples so far. Raises ValueError before the first sample with a time."""
         ...

@@ -1,10 +1,10 @@
-"""Measures what the decision hangs on: single (scenario, choice) pairs, by what they are expected to save per cost.
+"""Measures the (scenario, choice) pairs whose results are most likely to change a decision, per second of cost.
 
-For each pair that is not measured: by how much would its measurement, before its result is known, lower the expected
-logarithm of the selected choices' times, summed over all scenarios? Measuring one pair moves the means of its choice
-around it, and where a mean crosses that of the selected choice the selection improves (the knowledge gradient for
-correlated beliefs, Frazier, Powell and Dayanik 2009, with the crossing of the best pair of lines in place of all). A
-clearly dominated choice can cross nothing and is not measured again; a cheap measurement goes first.
+The gain of a pair is how far its measurement is expected to lower the logarithm of the selected choices' times, summed
+over all scenarios. Measuring one pair moves the means of its choice in the scenarios around it; the selection improves
+where a mean crosses that of the selected choice (the knowledge gradient for correlated beliefs, Frazier, Powell and
+Dayanik 2009, with the crossing of the best pair of lines in place of all). A clearly dominated choice has no gain and
+is not measured again; of equal gains the cheapest goes first.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from colltune.learn.informed import Trust
 from colltune.learn.noise import MEASURED_SD, log_variances
 from colltune.learn.selection import Duels, Mask, far_ends, nearest
 
-# The deviation of a single repetition's log time that a look is planned with.
+# The standard deviation of a single repetition's log time that is assumed when a measurement is planned.
 _REPETITION_SD = 0.05
-# Where all choices are tried first, as shares of the way between the ends of nodes, ppn and size, all logarithms.
+# The scenarios where all choices are tried first, as shares of the logarithmic ranges of nodes, ppn and size.
 _DESIGN: Floats = np.array([(0.5, 0.5, 0.5), (1.0, 1.0, 0.7), (0.5, 0.5, 0.85), (1.0, 1.0, 0.3)])
-# Share of the insurance that is still paid where a prior has seen the far ends elsewhere.
+# The share of the insurance that is kept where a prior covers the far ends of the space.
 _INSURED = 0.4
 # Pairs times scenarios that gains are worked out of at once, for the sake of memory.
 _CELLS = 1_000_000
-# What the selection may lose at a scenario before it counts as a significant mistake (FACT, table II).
+# A selection that is slower than the best by more than this is a significant mistake (FACT, table II).
 _SIGNIFICANT = 0.10
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionSettings:
-    """What may be set on the decision learner.
+    """The options of the decision learner.
 
-    A full measurement is taken to cost ``set_up_s``, ``repetitions`` and ``warm_up`` of its time. A first look at a
-    pair takes as many repetitions as fit into ``box_s``, but at least ``fewest``; the rest of them are a second look,
-    asked for where noise is what the decision hangs on. ``fewest`` = ``repetitions``: there is only one look.
-    Candidates are ranked by gain over cost to the power of ``thrift``. Choices are tried at the far ends of the space
-    (largest size on the smallest shape, smallest size on the largest) as long as that takes no more than ``insurance``
-    of all that was spent: belief alone never tries an algorithm that is bad wherever it was seen. ``freedom``: see
-    ChoiceProcess. ``design``: at how many scenarios in the midst of the space every choice is tried first. It stops
-    once, over ``stop_steps`` decisions in a row and as many as ``stop_share`` of all pairs, the expected loss is below
-    ``stop_loss`` and the expected share of scenarios at which another choice is more than 10% faster below
-    ``stop_mistakes``.
+    A full measurement is assumed to cost ``set_up_s`` and ``repetitions`` plus ``warm_up`` times the time of a call. A
+    first measurement of a pair takes as many repetitions as fit into ``box_s``, but at least ``fewest``. A second one
+    takes the rest, where noise makes a decision uncertain; with ``fewest`` = ``repetitions`` there is none.
+    Candidates are ranked by gain over cost to the power of ``thrift``. Choices are also tried at the far ends of the
+    space (largest size on the smallest shape, smallest size on the largest) for at most the share ``insurance`` of the
+    time spent: the posterior alone never tries an algorithm there that was slow wherever it was measured.
+    ``freedom``: see ChoiceProcess. ``design``: the number of scenarios in the middle of the space at which every choice
+    is tried first. The learner stops once the expected loss is below ``stop_loss`` and the expected share of
+    significant mistakes below ``stop_mistakes``, over ``stop_steps`` decisions in a row and at least the share
+    ``stop_share`` of all pairs.
     """
 
     set_up_s: float = 1e-3
@@ -81,7 +81,7 @@ class DecisionLearner:
     def __init__(
         self, space: Space, seed: int, settings: DecisionSettings | None = None, prior: Model | None = None
     ) -> None:
-        """``prior``: relative times known from elsewhere; what it knows nothing of is NaN."""
+        """``prior``: relative times known from elsewhere; NaN where it knows nothing."""
         self._space, self._seed = space, seed
         self._settings = settings or DecisionSettings()
         self._history = History(space)
@@ -97,13 +97,13 @@ class DecisionLearner:
         self._pending: Mask = np.zeros(shape, dtype=bool)
         self._done = np.zeros(shape, dtype=np.intp)  # repetitions
         self._looks = np.zeros(shape, dtype=np.intp)
-        self._rows: Rows = np.zeros(0, dtype=np.intp)  # the scenarios that are looked at
+        self._rows: Rows = np.zeros(0, dtype=np.intp)  # the scenarios that are considered
         self._place: dict[int, int] = {}  # of a row among those
         self._trust = Trust(prior, space.all_choices, seed)
         self._trial = self._trust.trial(space.scenarios, space.choices)
         self._belief: Belief | None = None
         self._duels: Duels | None = None
-        self._news: list[Sample] = []  # told, and not yet believed
+        self._news: list[Sample] = []  # told, and not yet in the posterior
         self._spent_s = self._probed_s = 0.0
         self._fitted = 0
         self._calm = 0  # decisions in a row that were good enough to stop
@@ -112,7 +112,7 @@ class DecisionLearner:
 
     @property
     def prior_holds(self) -> bool:
-        """Whether there is a prior that the measurements so far bear out."""
+        """Whether there is a prior, and the measurements so far confirm it."""
         return self._trust.believed
 
     def tell(self, samples: Sequence[Sample]) -> None:
@@ -239,7 +239,7 @@ class DecisionLearner:
         )
 
     def _believe(self) -> tuple[Belief, Duels]:
-        """What all that was told amounts to."""
+        """The posterior of everything that was told."""
         known, settings = self._history.known, self._settings
         due = bool(self._news) and known >= max(self._fitted + 3, self._fitted * settings.refit_growth)
         if self._belief is None or due or (self._news and known <= 4) or not self._update():
@@ -252,7 +252,7 @@ class DecisionLearner:
         return belief, self._duels
 
     def _refit(self, hyperparameters: bool) -> None:
-        """Believes anew; looks at other scenarios of a space that has more than can be looked at at once."""
+        """Fits the posterior again; of a large space, which is not considered whole, other scenarios are drawn."""
         known = self._history.known
         total, most = len(self._space.scenarios), self._settings.scenarios
         rows = np.arange(total, dtype=np.intp)
@@ -280,7 +280,7 @@ class DecisionLearner:
         self._duels = None
 
     def _update(self) -> bool:
-        """Takes the news in one by one; False where something lies outside of what is looked at."""
+        """Adds the new samples one by one; False where one lies outside of the scenarios that are considered."""
         places = [self._place.get(self._row.get(sample.scenario, -1)) for sample in self._news]
         if self._belief is None or any(place is None for place in places):
             return False
@@ -291,19 +291,19 @@ class DecisionLearner:
         return True
 
     def _elsewhere(self, count: int) -> list[Point]:
-        """Open pairs of scenarios that are not looked at at present."""
+        """Open pairs of scenarios that are not considered at present."""
         return [
             Point(self._space.scenarios[row], (self._choices[number],))
             for row, number in np.argwhere(self._free)[:count]
         ]
 
     def _cost(self, time_s: Floats | float, repetitions: NDArray[np.intp] | int) -> Floats:
-        """Seconds that a measurement takes; the arguments of one shape."""
+        """Seconds that a measurement takes; the arguments have one array shape."""
         warm_up = np.maximum(1, np.round(self._settings.warm_up * np.asarray(repetitions) / self._settings.repetitions))
         return np.asarray(self._settings.set_up_s + (repetitions + warm_up) * time_s)
 
     def _look(self, time_s: Floats) -> NDArray[np.intp]:
-        """(N, M): how many repetitions the next look at each pair takes, which is expected to take ``time_s``."""
+        """(N, M): the repetitions of the next measurement of each pair, whose call is expected to take ``time_s``."""
         full, done = self._settings.repetitions, self._done[self._rows]
         first = np.clip(self._settings.box_s / time_s, self._settings.fewest, full).astype(np.intp)
         first = np.where(2 * first >= full, full, first)
@@ -314,7 +314,7 @@ class DecisionLearner:
             spread = 0.5 * np.minimum(belief.variance, 1.0)
             time_s = np.exp(np.clip(belief.mean + spread, -20.0, 5.0))
         else:
-            # Nothing is known of any cost yet, but small messages on few ranks are cheap everywhere.
+            # No cost is known yet, but small messages on few ranks are cheap everywhere.
             growth = 0.4 * self._all_columns[self._rows, 2] + 0.2 * self._all_columns[self._rows, :2].sum(axis=1)
             time_s = np.broadcast_to(1e-5 * 2.0 ** growth[:, None], free.shape)
         look = self._look(time_s)
@@ -339,7 +339,7 @@ class DecisionLearner:
         return int(rows[best]), int(numbers[best])
 
     def _try_prior(self, free: Mask) -> tuple[int, int] | None:
-        """What tells cheaply whether the prior holds here."""
+        """A cheap pair that tests the prior; None where there is none to test."""
         for scenario, choice in self._trial:
             place, number = self._place.get(self._row[scenario]), self._number[choice]
             if place is not None and free[place, number] and not self._looks[self._row[scenario], number]:
@@ -347,8 +347,8 @@ class DecisionLearner:
         return None
 
     def _begin(self, cost: Floats, free: Mask) -> tuple[int, int] | None:
-        """The cheapest pair that was not looked at in the first of the design's scenarios that has any."""
-        # A prior that holds knows already what the design is to find out.
+        """The cheapest unmeasured pair in the first scenario of the design that has one."""
+        # A confirmed prior makes the design unnecessary.
         for row in () if self._trust.believed else self._design:
             place = self._place.get(int(row))
             if place is not None and (unseen := free[place] & (self._looks[row] == 0)).any():
@@ -356,7 +356,7 @@ class DecisionLearner:
         return None
 
     def _probe(self, cost: Floats, free: Mask) -> tuple[int, int] | None:
-        """The cheapest pair at the far ends of the space that was not looked at, where the insurance pays for it."""
+        """The cheapest unmeasured pair at the far ends of the space, if the insurance covers its cost."""
         unseen = free & (self._looks[self._rows] == 0)
         places = np.flatnonzero(np.isin(self._rows, self._probes))
         open_pairs = [

@@ -5,7 +5,7 @@ hyperparameters in the order of HYPERPARAMETERS.
 
 The time of a choice at z is exp(pooled(z) + f(z) + e): ``pooled`` is a trend that all choices share, f a Gaussian
 process with a constant, a linear and a Matern-5/2 part, and e what no smooth function explains (switches of protocol,
-a mapping that happens to fit). e belongs to the truth: measuring a pair reveals it there and nowhere else. Background:
+a mapping that happens to fit). e is not noise: measuring a pair reveals it there, and nowhere else. Background:
 Rasmussen and Williams 2006, "Gaussian Processes for Machine Learning", chapters 2, 4 and 5.
 """
 
@@ -98,7 +98,7 @@ class _Stack:
 def _objective(theta: Floats, stack: _Stack) -> tuple[float, Floats]:
     """Negative logarithm of marginal likelihood times prior, and its gradient (ibid., eqs. 5.8 and 5.9).
 
-    Rows that only fill up are independent of all others, with variance 1 and value 0: they add nothing to either.
+    Padding rows are independent of all others, with variance 1 and value 0: they add nothing to either.
     """
     off = (theta - PRIOR_MEAN) / PRIOR_SD
     amplitude, rough = np.exp(2.0 * theta[:3]), rough_variance(theta)
@@ -148,7 +148,7 @@ def _trend_columns(z: Floats) -> Floats:
     return np.stack([np.ones(len(z)), *(z - _LINEAR_CENTRE).T, *bends], axis=1)
 
 
-# How strongly each coefficient of the trend is drawn to zero; the constant is free.
+# How strongly each coefficient of the trend is shrunk to zero; the constant is free.
 _TREND_RIDGE: Floats = 0.3 * np.array([1e-6, 0.05, 0.05, 0.05, *(0.5 for _ in _KNOTS)])
 _OFFSET_RIDGE = 0.3
 
@@ -170,9 +170,9 @@ class Trend:
 class ChoiceProcess:
     """The process of one choice, given its observations.
 
-    Its covariance is scaled by how much its observations surprise: a choice that behaves unlike the others is believed
-    less far from where it was measured (as in a Student-t process; Shah, Wilson and Ghahramani 2014). ``freedom``:
-    how many observations the common scale weighs. The scale is at least 1.
+    Its covariance is scaled by how far its observations are from the expected ones: a choice that behaves unlike the
+    others is predicted with less certainty away from its measurements (as in a Student-t process; Shah, Wilson and
+    Ghahramani 2014). ``freedom``: the weight of the common scale, in observations. The scale is at least 1.
     """
 
     def __init__(self, theta: Floats, z: Floats, residual: Floats, noise: Floats, freedom: float) -> None:
@@ -196,7 +196,7 @@ class ChoiceProcess:
         return float(self._white @ self._white) if len(self._z) else 0.0
 
     def mean_and_root(self, z: Floats, same: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """The mean of f + e at ``z`` (n,), and V (k, n) with V.T @ V what the k observations took off the covariance.
+        """The mean of f + e at ``z`` (n,), and V (k, n): the k observations reduce the covariance by V.T @ V.
 
         ``same`` (k, n): where an observation is of that very scenario, so that e is known as well.
         """

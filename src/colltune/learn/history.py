@@ -1,4 +1,4 @@
-"""What a learner knows about the samples it was told: medians, failures, and what is still open."""
+"""The samples that a learner was told: their medians, their failures, and the pairs that are still open."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _order(pair: Pair) -> _Order:
 class History:
     """The samples of one collective as a set: neither their order nor a repetition matters.
 
-    Failures never get a time. They exclude choices: one that failed in any way at its scenario, and one that is not
-    trusted any more (`core.medians.breaks`) everywhere.
+    Failures never get a time. A choice that failed in any way is excluded at its scenario, and everywhere once it is
+    not trusted any more (`core.medians.breaks`).
     """
 
     def __init__(self, space: Space) -> None:
@@ -42,7 +42,7 @@ class History:
         self._sorted_times: dict[Pair, float] | None = None
 
     def tell(self, samples: Iterable[Sample]) -> list[Sample]:
-        """Takes samples in and clears the pending mark of their pairs; those that were not told before.
+        """Adds samples and clears the pending marks of their pairs. Returns the samples that were not told before.
 
         Raises ValueError for a sample of another collective.
         """

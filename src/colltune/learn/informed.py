@@ -1,11 +1,10 @@
-"""A prior beside what is measured: what it says of each pair, and how much of that the measurements bear out.
+"""A prior and its weight: what it predicts for each pair, and how far the measurements confirm it.
 
-What a prior says is taken off the logarithm of each time before the processes see it, times a weight in 0 to 1 for each
-choice. The weight is the mean of its posterior: the likelihood of the choice's own measurements under each of a few
-weights, times how likely each of these is by what the other choices turned out to deserve (empirical Bayes; Gelman et
-al., "Bayesian Data Analysis", chapter 5). So a prior that is wrong is given up after a few measurements, and one that
-is wrong about some choices is given up for these. Where a prior says that it knows little, it counts for little from
-the start.
+The prediction of the prior, times a weight from 0 to 1 for each choice, is subtracted from the logarithm of each time
+before the Gaussian processes see it. The weight is its posterior mean: the likelihood of the choice's own measurements
+under each of a few weights, times a prior of these weights that the other choices determine (empirical Bayes; Gelman
+et al., "Bayesian Data Analysis", chapter 5). So a wrong prior loses its weight after a few measurements, and one that
+is wrong about some choices loses it for these. A prior with a large deviation has a small effect from the start.
 """
 
 from __future__ import annotations
@@ -34,24 +33,24 @@ from colltune.learn.gaussian import (
 )
 from colltune.learn.history import Pair
 
-# Weights that a choice's prior may deserve, and how likely each is before anything was measured.
+# The weights that a choice's prior may have, and the probability of each before anything was measured.
 _WEIGHTS: Floats = np.array([0.0, 0.35, 0.7, 1.0])
 _LIKELY: Floats = np.array([1.0, 1.35, 2.7, 1.35]) / 6.4
-# As many choices' measurements as this is that likelihood worth beside those of real ones.
+# These probabilities count as much as the measurements of this many choices.
 _LIKELY_CHOICES = 2.0
-# Passes of the exchange between what one choice deserves and what the others do.
+# Iterations between the weights of single choices and their common distribution.
 _PASSES = 10
-# From this mean weight on, the learner relies on the prior for what to try first.
+# From this mean weight on, the prior decides what to try first.
 _BELIEVED = 0.4
-# Degrees of freedom of the likelihood: one wild time must not outvote the rest.
+# Degrees of freedom of the likelihood: one outlier must not outweigh the rest.
 _FREEDOM = 3.0
 _FIT_ROWS = 16
 
 
 class Trust:
-    """How far the prior is believed. ``theta``: the hyperparameters of what it leaves.
+    """The weights of a prior. ``theta``: the hyperparameters of the residuals that it leaves.
 
-    ``choices``: all of the space; a prior is compared with itself over those of them that it knows.
+    ``choices``: all of the space; the prior is normalised over those of them that it knows.
     """
 
     def __init__(self, prior: Model | None, choices: Sequence[Choice], seed: int) -> None:
@@ -64,11 +63,11 @@ class Trust:
 
     @property
     def believed(self) -> bool:
-        """Whether there is a prior that the measurements so far bear out."""
+        """Whether there is a prior, and the measurements so far confirm it."""
         return self.prior is not None and self._common >= _BELIEVED
 
     def offsets(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
-        """(n,): what the prior adds to the logarithm of each time, as far as it is believed."""
+        """(n,): the weighted prediction of the prior for the logarithm of each time."""
         if self.prior is None:
             return np.zeros(len(pairs))
         return self._said(pairs) * [self._weight.get(choice, self._common) for _, choice in pairs]
@@ -76,7 +75,7 @@ class Trust:
     def weigh(
         self, seen: Observations, pairs: Sequence[tuple[Scenario, Choice]], choices: int, iterations: int
     ) -> None:
-        """Decides anew; the hyperparameters are fitted where ``iterations`` is above zero."""
+        """Computes the weights again; the hyperparameters are fitted too where ``iterations`` is above zero."""
         if self.prior is not None and len(seen):
             self._reweigh(seen, pairs, choices)
         if iterations:
@@ -100,10 +99,10 @@ class Trust:
         self._weight = {choice: float(posterior[n] @ _WEIGHTS) for choice, n in number.items()}
 
     def trial(self, scenarios: Sequence[Scenario], legal: Callable[[Scenario], Sequence[Choice]]) -> list[Pair]:
-        """The cheap pairs that tell most about the prior: where it differs most, at sizes and shapes that cost little.
+        """Cheap pairs that test the prior: choices for which it predicts very different times.
 
-        On the smallest shape, at its smallest size and at one in the middle: what it holds to be best, worst, and half
-        way between.
+        On the smallest shape, at its smallest size and at one in the middle: the choices that it predicts to be best,
+        worst and median.
         """
         if self.prior is None or not scenarios:
             return []
@@ -123,7 +122,7 @@ class Trust:
     def _said(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
         """(n,): logarithm of each time over the mean one of the scenario's known choices; 0 where nothing is known.
 
-        Drawn to 0 by the share of the variance, without a prior, that the prior itself leaves open.
+        Shrunk to 0 by the variance that the prior gives itself, as a share of the variance without a prior.
         """
         new = [scenario for scenario in dict.fromkeys(s for s, _ in pairs) if scenario not in self._offset]
         if new and self.prior is not None:
@@ -141,7 +140,7 @@ class Trust:
         return np.array([self._offset[scenario].get(choice, 0.0) for scenario, choice in pairs])
 
     def anew(self) -> Trust:
-        """The same prior, with nothing yet seen of it."""
+        """The same prior before any measurement."""
         other = Trust(self.prior, self._choices, self.seed)
         other._offset = self._offset
         return other

@@ -1,4 +1,4 @@
-"""The model of a grid that was measured whole: the measurements themselves."""
+"""The model of a completely measured grid: the measurements themselves."""
 
 from __future__ import annotations
 

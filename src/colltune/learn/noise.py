@@ -1,4 +1,4 @@
-"""How well a median of a few repetitions is known."""
+"""The uncertainty of a median of a few repetitions."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from colltune.core.sample import Sample
 
 Floats = NDArray[np.float64]
 
-# A median of many repetitions is known to about this share of it: the next launch is another one.
+# The median of many repetitions is uncertain by about this share: launches differ.
 MEASURED_SD = 0.02
-# Variance of a single repetition's log time that is assumed with the weight of this many repetitions.
+# The assumed variance of a single repetition's log time, and its weight in repetitions.
 _ASSUMED_SD = 0.03
 _ASSUMED_WEIGHT = 4.0
-# The variance of a median over that of a mean, for normal noise.
+# The variance of a median divided by that of a mean, for normal noise.
 _MEDIAN = np.pi / 2.0
 
 
 def log_variances(samples: Sequence[Sequence[Sample]]) -> Floats:
     """(n,): the variance of the log of each of n medians, which are over the repetitions of ``samples``.
 
-    The spread of a median's own repetitions is drawn towards that of all medians, for three repetitions say little
-    about themselves.
+    The spread of a median's own repetitions is shrunk towards that of all medians, because three repetitions determine
+    a spread badly.
     """
     times = [[time_s for sample in own for time_s in sample.times_s] for own in samples]
     count = np.array([len(own) for own in times], dtype=float)
     spread = np.array([robust_variance(own) for own in times])
     several = count > 2
     weight = np.where(several, count - 1.0, 0.0)
-    # The median: where a few pairs are wild, as small messages on a loaded machine are, the others need not be.
+    # The median, because a few pairs can be very noisy (small messages on a loaded machine) where others are not.
     common = max(_ASSUMED_SD**2, float(np.median(spread[several]))) if several.any() else _ASSUMED_SD**2
     shrunk = (weight * spread + _ASSUMED_WEIGHT * common) / (weight + _ASSUMED_WEIGHT)
     # A time without repetitions beside it is a summary of many, as recorded tables hold them.

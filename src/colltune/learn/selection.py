@@ -1,4 +1,4 @@
-"""How sure a selection is: each choice against the one that it would have to beat.
+"""The uncertainty of a selection: each choice is compared with the one that it would have to beat.
 
 Notations: N scenarios, M choices; ``mean``, ``variance`` (N, M) of log time; ``legal`` (N, M): the candidates.
 """
@@ -14,14 +14,14 @@ from scipy.special import ndtr
 from colltune.learn.gaussian import Floats, Rows
 
 Mask = NDArray[np.bool_]
-# A belief that extrapolates is sometimes wrong by more than it says.
+# An extrapolated posterior is sometimes wrong by more than its deviation.
 SURPRISE, TAIL = 0.05, 4.0
 NEVER = 1e3  # log seconds of what cannot be selected
 
 
 @dataclass(frozen=True)
 class Duels:
-    """Per pair (N, M): is there another choice to compare with, how far the means are apart, and its deviation.
+    """For each pair (N, M): whether there is a choice to compare with, the distance of the means, and its deviation.
 
     The selected choice is compared with the runner-up, every other one with the selected. ``first`` (N,).
     """
@@ -45,7 +45,7 @@ class Duels:
         return cls(first, rival, distance, np.sqrt(variance + variance[rows, other]))
 
     def losses(self) -> Floats:
-        """(N, M): what not to switch is expected to lose, in units of log time."""
+        """(N, M): the expected loss, in log time, of not switching to each choice."""
         return np.where(self.rival, tailed_loss(self.distance, self.deviation), 0.0)
 
     def gains(self, shifts: Floats, numbers: Rows) -> Floats:
@@ -57,10 +57,9 @@ class Duels:
         return np.asarray(np.where(self.rival[:, numbers].T, crossing, 0.0).sum(axis=1))
 
     def expected_loss(self, open_pairs: Mask, margin: float) -> tuple[float, float]:
-        """Bounds of the expected mean log of selected over best time, and share of mistakes of over ``margin``.
+        """Bounds of the expected mean log of selected over best time, and of the share of losses above ``margin``.
 
-        Only what measuring could still change counts: two choices that were both measured differ by no more than noise
-        once the difference is small.
+        Only pairs with an open measurement count: of two measured choices with a small difference, either will do.
         """
         every = np.arange(len(self.first))
         rival = self.rival & (np.arange(self.rival.shape[1])[None, :] != self.first[:, None])

@@ -1,4 +1,4 @@
-"""What is worth measuring for one application: its time at each scenario, against the time that measuring takes.
+"""Decides which measurements pay for one application: the time that they may save against the time that they take.
 
 Notations: the share w of a run's time that a scenario takes, waiting not counted; the gain g, the part of that time
 which the best choice saves over the default; T, the run time still to come. A measurement is expected to save
@@ -15,12 +15,12 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 
-# Before anything is measured: the gain that is expected, and for how many measured scenarios that expectation counts.
+# The gain that is expected before anything is measured, and how many measured scenarios that expectation counts for.
 _PRIOR_GAIN = 0.15
 _PRIOR_WEIGHT = 2.0
-# What is saved is proven again in fresh launches, which takes about as long as the measuring.
+# The acceptance test of a gain, in fresh launches, takes about as long as its measurement.
 _PROOF = 2.0
-# Calls that a choice is measured by at least, those of the warm-up included.
+# The fewest calls by which a choice is measured, warm-up included.
 _FEWEST_CALLS = 15
 
 
@@ -37,15 +37,15 @@ class Stakes:
         return self.share.get(scenario, 0.0) * gain * self.runtime_s
 
     def budget_s(self) -> float:
-        """More than is expected to be saved must not be spent, whatever the user allows."""
+        """The most seconds that may be spent: as many as are expected to be saved, even if the user allows more."""
         return sum(self.saving_s(scenario, _PRIOR_GAIN) for scenario in self.share)
 
     def worth_measuring(
         self, points: Sequence[tuple[Point, float]], samples: Sequence[Sample]
     ) -> tuple[list[int], str]:
-        """Places of the points, given with their expected time in s, that save more than they cost; best first.
+        """Indices of the points, given with their expected time in s, that save more than they cost; best first.
 
-        Also, where there are none, why.
+        And, where there are none, the reason.
         """
         savings = _Savings(self, samples)
         costs = [self.cost_s(point, expected_s) for point, expected_s in points]
@@ -59,7 +59,7 @@ class Stakes:
         return [place for place in order if ratios[place] > 1.0], reason
 
     def cost_s(self, point: Point, expected_s: float) -> float:
-        """A point with its proof, where measuring is expected to take ``expected_s``; long calls take more."""
+        """Seconds of a point and its acceptance test, where measuring is expected to take ``expected_s``."""
         calls_s = _FEWEST_CALLS * self.call_s.get(point.scenario, 0.0) * len(point.choices)
         return max(expected_s, calls_s, 1e-9) * _PROOF
 

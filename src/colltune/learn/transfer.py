@@ -1,9 +1,9 @@
-"""What other machines say of a space: a prior made of their measured times.
+"""A prior made from the times that other machines measured.
 
-Machines differ in how fast they are, and much less in which choice suits which scenario. So what is pooled is each
-time over the best one of its scenario, by extremely randomised trees (Geurts, Ernst and Wehenkel 2006), which do not
-extrapolate: beyond the largest machine that was measured, things are taken to go on as there. How far that may be
-trusted is said by a Gaussian process of the same residuals, whose deviation grows with the distance.
+Machines differ much in speed, and less in which choice is best at a scenario. So the prior predicts each time relative
+to the best of its scenario, by extremely randomised trees (Geurts, Ernst and Wehenkel 2006). Trees do not extrapolate:
+beyond the largest measured machine they predict its values. The deviation of the prediction comes from a Gaussian
+process of the same residuals, and grows with the distance from the measurements.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from colltune.learn.gaussian import (
 )
 from colltune.learn.noise import MEASURED_SD
 
-# More measurements of one choice than this make the deviation no better, and slow.
+# More measurements of one choice than this only make the computation slow.
 _MOST_ROWS = 300
 _FIT_ROWS = 40
 _FREEDOM = 3.0
 _TREES = 60
-# Log of a time over the best: what is twenty times as slow is not chosen, and how much slower it is teaches nothing.
+# Log of a time over the best: a choice twenty times as slow is never chosen, so larger ratios are cut to this one.
 _WORST = 3.0
-# What is added to the logarithm of the time of a choice that has more messages in flight than were borne elsewhere.
+# Added to the log time of a choice that has more messages in flight than worked on other machines.
 _UNBORNE = 1.5
 
 
@@ -90,11 +90,11 @@ class TransferPrior:
         return np.hstack([columns, chosen])
 
     def _unborne(self, pair: tuple[Scenario, Choice]) -> float:
-        """1 for a choice that posts more messages at once than other machines bore, else 0."""
+        """1 for a choice that posts more messages at once than worked on other machines, else 0."""
         return float(posts_at_once(pair[1]) and in_flight(*pair) > self._bearable)
 
     def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
-        """Logarithm of each time over the best; NaN, with infinite std, for a choice that nobody measured."""
+        """Logarithm of each time over the best; NaN, with infinite std, for a choice that no source measured."""
         log_time, variance = np.full(len(pairs), np.nan), np.full(len(pairs), np.inf)
         known = np.array([row for row, (_, choice) in enumerate(pairs) if choice in self._number], dtype=np.intp)
         if len(known):
@@ -108,7 +108,7 @@ class TransferPrior:
             prior = kernel_diagonal(self._theta, z[rows]) + rough_variance(self._theta)
             variance[rows] = np.maximum(process.scale * (prior - (root * root).sum(axis=0)), 0.0)
         if len(known):
-            # What is marked down out of caution is not known to be slow.
+            # A choice that was marked down by caution may still be fast.
             variance[known] += (_UNBORNE * risk) ** 2
         return Prediction(log_time, np.sqrt(variance))
 
