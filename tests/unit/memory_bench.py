@@ -1,0 +1,160 @@
+"""A bench whose launches are drawn from a known truth and known noise: a tuning from end to end in a second."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+
+from mpich_trees import default_trees
+
+from colltune.bench.backends.mpich import MpichBackend
+from colltune.bench.contract import Event, LibraryBench, Program, unheard
+from colltune.catalog import Catalogue
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space, message_sizes, shapes
+from colltune.core.topology import Topology
+from colltune.emit.contract import variables_for
+from colltune.emit.simulated import SimulatedEmitter
+from colltune.measure.resolve import Settings
+from colltune.measure.simulated import QUIET, Noise, SimulatedSource
+from colltune.store.tuning import Tuning
+
+ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "in memory", 2, 4, "single")
+Truth = Callable[[Scenario, Choice], float | Status]
+
+# Stands for native/conformance: one case, which fails under files where the environment says so.
+_CONFORMANCE = """
+import os
+fault = os.environ.get("FAULT")
+print("case 0 bcast")
+if fault:
+    print(f"FAIL 0 {fault} | wrong")
+print(f"done cases=1 failures={1 if fault else 0}")
+raise SystemExit(1 if fault else 0)
+"""
+
+
+@dataclass
+class MemoryBench:
+    """A Bench on which no library loads files. ``truth``: seconds of a choice, the default among them.
+
+    ``algorithms``: what there is beside the default. ``launch_s``: what a launch takes, on the clock.
+    """
+
+    truth: Truth
+    noise: Noise = QUIET
+    algorithms: Collection[str] = ("nb", "scatter_ring_allgather")
+    launch_s: float = 0.5
+    nodes: int = ENVIRONMENT.nodes
+    ppn: int = ENVIRONMENT.ppn
+    environment: Environment = ENVIRONMENT
+    launches: list[SimulatedSource] = field(default_factory=list)
+    backend: MpichBackend = field(default_factory=lambda: MpichBackend("5.0.2", default_trees()))
+
+    start_text = "beginning"
+    parts_disturb = True
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.backend.catalogue
+
+    @property
+    def library(self) -> LibraryBench | None:
+        return None
+
+    def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
+        known = self.catalogue.legal(scenario)
+        return tuple(choice for choice in known if choice == DEFAULT or choice.algorithm in self.algorithms)
+
+    def baseline(self, scenario: Scenario) -> Choice:
+        return DEFAULT
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        return self.backend.shared(scenario, choice)
+
+    def space(self, collective: str, smallest: int, largest: int) -> Space:
+        sizes = message_sizes(collective, smallest, largest)
+        grid = (Scenario(collective, n, p, size) for n, p in shapes(self.nodes, self.ppn) for size in sizes)
+        return Space(collective, tuple(grid), self.legal)
+
+    def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
+        return Topology.serial([f"n{number}" for number in range(self.nodes)])
+
+    def now_s(self) -> float:
+        return len(self.launches) * self.launch_s + sum(launch.now_s for launch in self.launches)
+
+    def launch(self, seed: int, *, on_event: Event = unheard) -> SimulatedSource:
+        return self._launched(seed, self.truth)
+
+    def _launched(self, seed: int, truth: Truth) -> SimulatedSource:
+        number = len(self.launches) + 1
+        self.launches.append(SimulatedSource(self.environment, truth, seed, number, self.noise, self.now_s))
+        return self.launches[-1]
+
+    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
+        return rule_set
+
+    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        files = SimulatedEmitter().emit(list(rule_sets.values()))
+        return Tuning(self.environment, rule_sets, {f"simulated/{name}": data for name, data in files.items()}, {})
+
+
+@dataclass
+class MemoryLibrary(MemoryBench):
+    """The same with a library, which loads MPICH's files: in a launch under these they decide, and are searched.
+
+    ``search_s``: what each call takes longer under a file. ``fault``: a collective that is wrong under it.
+    """
+
+    search_s: float = 0.0
+    fault: str | None = None
+
+    @property
+    def library(self) -> LibraryBench:
+        return self
+
+    def launch(
+        self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard
+    ) -> SimulatedSource:
+        if not variables:
+            return self._launched(seed, self.truth)
+        paths = [Path(value) for value in variables.values()]
+        files = {path.name: path.read_bytes() for path in paths if path.is_file()}
+        assert files, variables
+        rules = cache(partial(self.backend.emitter.parse, files))
+
+        def under_files(scenario: Scenario, choice: Choice) -> float | Status:
+            assert choice == DEFAULT
+            time_s = self.truth(scenario, rules(scenario.collective).evaluate(scenario))
+            return time_s if isinstance(time_s, Status) else time_s + self.search_s
+
+        return self._launched(seed, under_files)
+
+    def program(self, name: str, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> Program:
+        assert name == "conformance"
+        faulty = {"FAULT": self.fault} if variables and self.fault else {}
+        return Program([sys.executable, "-c", _CONFORMANCE, *arguments], {**(variables or {}), **faulty})
+
+    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
+        twin = self.backend.twin(scenario, "single")
+        return {} if twin is None else self.shared(scenario, twin)
+
+    def settings(self, collective: str, choice: Choice) -> Settings:
+        return ((f"{collective}_algorithm", sorted(self.algorithms).index(choice.algorithm)),)
+
+    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
+        looked_at = {shape for job in {(self.nodes, self.ppn), *jobs} for shape in shapes(*job)}
+        return self.backend.expressible(rule_set, sorted(looked_at))
+
+    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        emitter = self.backend.emitter
+        files = emitter.emit(list(rule_sets.values()))
+        variables = variables_for(emitter, Path(f"{{directory}}/{emitter.name}"), files)
+        named = {f"{emitter.name}/{name}": data for name, data in files.items()}
+        return Tuning(self.environment, rule_sets, named, variables)

@@ -1,0 +1,193 @@
+"""`session.tune` from end to end without MPI: with a library that loads files, and where there is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import pytest
+from memory_bench import MemoryBench, MemoryLibrary
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.sample import Status
+from colltune.core.scenario import Scenario
+from colltune.core.stop import StopRequest
+from colltune.emit.live import LIVE_FILE
+from colltune.measure.simulated import Noise
+from colltune.prove.gate import THRESHOLD
+from colltune.search.campaign import WHOLE, Progress
+from colltune.session.options import Listener, TuneOptions
+from colltune.session.tune import tune
+from colltune.store.journal import read_journal
+from colltune.store.tuning import CONFIRMATION, JOURNAL, load_tuning
+
+RING = Choice("scatter_ring_allgather")
+NOISY = Noise(spread=0.05, tail_share=0.02, drift=0.02, unevenness=0.01, launch_mode=1.2, own_mode=1.02, own_share=0.5)
+BENCHES = [MemoryBench, MemoryLibrary]
+
+
+class Asked(TypedDict, total=False):
+    resume: bool
+    gate: bool
+    reproducible: bool
+    budget_s: float
+
+
+def truth(scenario: Scenario, choice: Choice) -> float:
+    """The ring is slow to start and sends twice as fast; nb is slower than the default everywhere."""
+    sending_s = scenario.ranks * scenario.size_bytes * 1e-9
+    return {"default": 4e-6 + sending_s, "nb": 6e-6 + sending_s, RING.algorithm: 8e-6 + sending_s / 2}[choice.algorithm]
+
+
+def options(**more: Unpack[Asked]) -> TuneOptions:
+    asked: Asked = {"budget_s": 300.0, **more}
+    return TuneOptions(["bcast"], smallest_bytes=64, largest_bytes=1 << 20, **asked)
+
+
+def chosen_times(bench: MemoryBench, out: Path) -> dict[Scenario, tuple[float, float]]:
+    """True seconds of the default and of what the rules choose."""
+    rules = load_tuning(out).rule_sets["bcast"]
+    return {s: (truth(s, DEFAULT), truth(s, rules.evaluate(s))) for s in bench.space("bcast", 64, 1 << 20).scenarios}
+
+
+@pytest.mark.parametrize("kind", BENCHES)
+def test_the_better_algorithm_is_found_proven_and_written(kind: type[MemoryBench], tmp_path: Path) -> None:
+    bench = kind(truth, NOISY)
+    result = tune(bench, options(), tmp_path)
+    times = chosen_times(bench, tmp_path)
+    assert all(ours_s <= default_s for default_s, ours_s in times.values())
+    worth_it = [ours_s < default_s for s, (default_s, ours_s) in times.items() if default_s > 1.2 * truth(s, RING)]
+    assert sum(worth_it) > 0.9 * len(worth_it) > 0
+    kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
+    assert min(one.low for one in kept) > THRESHOLD
+    assert result.outcome.reasons == {"bcast": WHOLE}
+    assert read_journal(tmp_path / JOURNAL).samples == result.outcome.samples
+    proof = read_journal(tmp_path / CONFIRMATION).samples
+    assert {sample.scenario for sample in proof} == {one.scenario for one in result.gate}
+    assert len({sample.launch for sample in proof}) == 5
+    summary = load_tuning(tmp_path).summary
+    assert summary["total_s"] == pytest.approx(bench.now_s())
+    assert summary["total_s"] <= 300.0
+
+
+def test_the_files_say_what_the_rules_say_and_the_live_selector_too(tmp_path: Path) -> None:
+    bench = MemoryLibrary(truth, NOISY)
+    tuning = tune(bench, options(), tmp_path).tuning
+    files = {Path(name).name: (tmp_path / name).read_bytes() for name in tuning.files}
+    written = bench.backend.emitter.parse(files, "bcast")
+    for scenario in bench.space("bcast", 64, 1 << 20).scenarios:
+        assert written.evaluate(scenario) == tuning.rule_sets["bcast"].evaluate(scenario)
+    assert b"scatter_ring_allgather" in files[LIVE_FILE]
+
+
+def test_where_no_library_loads_files_none_are_compared(tmp_path: Path) -> None:
+    stages: list[str] = []
+    bench = MemoryBench(truth)
+    result = tune(bench, options(), tmp_path, Listener(stage=stages.append))
+    assert stages[:2] == ["beginning", "measuring"]
+    assert not [text for text in stages if re.search("file|replay", text)]
+    assert len(bench.launches) == 1 + 5
+    assert result.tuning.variables == {}
+    assert list(result.tuning.files) == ["simulated/rules.json"]
+
+
+def test_a_file_whose_search_costs_more_than_it_brings_is_not_written(tmp_path: Path) -> None:
+    def close(scenario: Scenario, choice: Choice) -> float:
+        return 1e-5 / (1.2 if choice == RING else 1.0)
+
+    free = tune(MemoryLibrary(close), options(), tmp_path / "free")
+    assert free.tuning.rule_sets["bcast"].departs
+    dear = tune(MemoryLibrary(close, search_s=5e-6), options(), tmp_path / "dear")
+    assert not dear.tuning.rule_sets["bcast"].departs
+    assert any("in force" in one.reason for one in dear.gate if one.verdict is Verdict.REFUSED)
+
+
+def test_a_collective_that_is_wrong_under_its_file_keeps_the_default(tmp_path: Path) -> None:
+    notes: list[str] = []
+    result = tune(MemoryLibrary(truth, fault="bcast"), options(), tmp_path, Listener(note=notes.append))
+    assert not load_tuning(tmp_path).rule_sets["bcast"].departs
+    assert "bcast keep the default" in " ".join(notes)
+    reasons = {one.reason for one in result.gate if one.choice == RING and one.ratios}
+    assert "the replay gave a wrong result under its file" in reasons
+
+
+def test_nothing_is_written_where_nothing_is_faster(tmp_path: Path) -> None:
+    result = tune(MemoryLibrary(lambda scenario, _choice: 1e-6 * (1 + scenario.size_bytes), NOISY), options(), tmp_path)
+    assert not result.tuning.rule_sets["bcast"].departs
+    assert not [one for one in result.gate if one.verdict is Verdict.KEPT]
+
+
+@pytest.mark.parametrize("kind", BENCHES)
+def test_what_is_cut_off_in_the_measuring_is_provisional_and_goes_on(kind: type[MemoryBench], tmp_path: Path) -> None:
+    stop, heard = StopRequest(), list[Progress]()
+
+    def progress(step: Progress) -> None:
+        heard.append(step)
+        if len(heard) == 40:
+            stop.make()
+
+    bench = kind(truth)
+    cut_off = tune(bench, options(), tmp_path, Listener(progress), stop)
+    assert cut_off.outcome.interrupted
+    assert bench.launches[0].closed
+    assert {one.verdict for one in cut_off.gate} <= {Verdict.PROVISIONAL, Verdict.REFUSED}
+    assert not load_tuning(tmp_path).rule_sets["bcast"].departs
+    before = read_journal(tmp_path / JOURNAL).samples
+    whole = tune(kind(truth), options(resume=True), tmp_path)
+    assert not whole.outcome.interrupted
+    assert load_tuning(tmp_path).rule_sets["bcast"].departs
+    after = read_journal(tmp_path / JOURNAL).samples
+    assert after[: len(before)] == before
+    pairs = [(sample.scenario, sample.choice) for sample in after]
+    assert len(pairs) == len(set(pairs))
+
+
+@pytest.mark.parametrize("kind", BENCHES)
+def test_what_is_cut_off_in_the_proof_is_provisional(kind: type[MemoryBench], tmp_path: Path) -> None:
+    stop = StopRequest()
+
+    def proof(results: Sequence[ProvenDecision]) -> None:
+        if any(one.verdict is Verdict.KEPT for one in results):
+            stop.make()
+
+    result = tune(kind(truth), options(), tmp_path, Listener(proof=proof), stop)
+    assert result.outcome.interrupted
+    assert Verdict.KEPT not in {one.verdict for one in result.gate}
+    later = load_tuning(tmp_path).provisional
+    assert later is not None
+    assert later.rule_sets["bcast"].departs
+
+
+def test_what_was_measured_before_is_used_again_and_what_was_proven_stays(tmp_path: Path) -> None:
+    notes: list[str] = []
+    first = tune(MemoryLibrary(truth), options(), tmp_path)
+    bench = MemoryLibrary(truth)
+    tune(bench, options(budget_s=10.0), tmp_path, Listener(note=notes.append))
+    assert any("still hold and are used again" in text for text in notes)
+    assert load_tuning(tmp_path).rule_sets == first.tuning.rule_sets
+
+
+def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None:
+    notes: list[str] = []
+    bench = MemoryLibrary(truth, launch_s=2.0)
+    tune(bench, options(budget_s=5.0), tmp_path, Listener(note=notes.append))
+    assert any("extended" in text for text in notes)
+    assert load_tuning(tmp_path).summary["fixed_cost_s"] > 5.0
+
+
+def test_choices_that_fail_are_left_out(tmp_path: Path) -> None:
+    def broken(scenario: Scenario, choice: Choice) -> float | Status:
+        return Status.WRONG if choice == RING else truth(scenario, choice)
+
+    result = tune(MemoryLibrary(broken), options(), tmp_path)
+    assert sum(sample.choice == RING for sample in result.outcome.samples) == 1
+    assert not result.tuning.rule_sets["bcast"].departs
+
+
+def test_equal_bits_are_about_a_real_library(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--reproducible"):
+        tune(MemoryBench(truth), options(reproducible=True), tmp_path)
