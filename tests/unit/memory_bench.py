@@ -57,7 +57,7 @@ class MemoryBench:
     launches: list[SimulatedSource] = field(default_factory=list)
     backend: MpichBackend = field(default_factory=lambda: MpichBackend("5.0.2", default_trees()))
 
-    start_text = "beginning"
+    headline, warnings, start_text = "a bench in memory", (), "beginning"
     parts_disturb = True
 
     @property

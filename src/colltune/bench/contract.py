@@ -45,6 +45,16 @@ class Bench(Protocol):
     def catalogue(self) -> Catalogue: ...
 
     @property
+    def headline(self) -> str:
+        """What is measured, in one line for the user."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the user should know of it before anything is measured."""
+        ...
+
+    @property
     def start_text(self) -> str:
         """What the first launch begins with, for the user."""
         ...

@@ -20,6 +20,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.topology import Topology
+from colltune.core.units import format_count
 from colltune.emit.simulated import SimulatedEmitter
 from colltune.machine.compile import build_simulated, cache_directory, source_directory
 from colltune.machine.process import run_launch
@@ -72,6 +73,15 @@ class Simulation:
     def library(self) -> LibraryBench | None:
         """None: no MPI reads these rules."""
         return None
+
+    @property
+    def headline(self) -> str:
+        shape = f"{format_count(self.nodes, 'node')} x {format_count(self.ppn, 'rank')}"
+        return f"{self.cluster.text}, simulated by {self.environment.facts['simulator']}: {shape}"
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return ()
 
     @property
     def start_text(self) -> str:

@@ -20,6 +20,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.topology import Topology
+from colltune.core.units import format_count
 from colltune.emit.contract import Emitter, variables_for
 from colltune.machine.compile import build, cache_directory
 from colltune.machine.process import run_launch
@@ -34,6 +35,10 @@ from colltune.store.tuning import Tuning
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 _PATIENCE_S = 120.0
+_CROWDED = (
+    "there are more ranks than cores: times then say more about the operating system's scheduler than about MPI. "
+    "Give --ppn, or tune inside a job"
+)
 
 
 @dataclass(frozen=True)
@@ -109,9 +114,16 @@ class Workbench:
         return {} if twin is None else self.shared(scenario, twin)
 
     @property
-    def crowded(self) -> bool:
-        """Whether ranks share cores, so that times say more about the scheduler than about MPI."""
-        return any(self.ppn > node.slots for node in self.job.nodes[: self.nodes])
+    def headline(self) -> str:
+        ranks = format_count(self.ppn, "rank")
+        shape = f"{self.nodes} nodes x {ranks}" if self.nodes > 1 else f"{ranks} on this machine"
+        return f"{self.installation.library} {self.installation.version}, {shape}"
+
+    @property
+    def warnings(self) -> list[str]:
+        crowded = any(self.ppn > node.slots for node in self.job.nodes[: self.nodes])
+        unknown = [self.catalogue.warning] if self.catalogue.warning else []
+        return [*unknown, _CROWDED] if crowded else unknown
 
     def settings(self, collective: str, choice: Choice) -> Settings | None:
         """The control variables of a choice with their integers; None where this library does not know them."""

@@ -10,10 +10,8 @@ from typing import Self
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from colltune.bench.simulated import Simulation
-from colltune.bench.workbench import Workbench
+from colltune.bench.contract import Bench
 from colltune.cli.console import make_console
-from colltune.cli.doctor import CROWDED
 from colltune.cli.hints import run_command
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import ProvenDecision, Verdict
@@ -52,27 +50,17 @@ class Display:
     def listener(self, opened: Callable[[], object] = lambda: None) -> Listener:
         """``opened`` is called once it is known where to measure."""
 
-        def show(bench: Workbench | Simulation) -> None:
+        def show(bench: Bench) -> None:
             opened()
-            self.simulated(bench) if isinstance(bench, Simulation) else self.machine(bench)
+            self.bench(bench)
 
         return Listener(self._progress, self._proof, self._stage, self._note, show)
 
-    def machine(self, bench: Workbench) -> None:
-        ranks = format_count(bench.ppn, "rank")
-        shape = f"{bench.nodes} nodes x {ranks}" if bench.nodes > 1 else f"{ranks} on this machine"
-        self.console.print(f"{bench.installation.library} {bench.installation.version}, {shape}")
-        if bench.catalogue.warning:
-            self._note(bench.catalogue.warning)
-        if bench.crowded:
-            self._note(CROWDED)
-
-    def simulated(self, simulation: Simulation) -> None:
-        cluster = simulation.cluster
-        about = f"{cluster.text}, simulated by {simulation.environment.facts['simulator']}"
-        self.console.print(
-            f"{about}: {format_count(cluster.nodes, 'node')} x {format_count(cluster.ppn, 'rank')}", markup=False
-        )
+    def bench(self, bench: Bench) -> None:
+        """What is measured."""
+        self.console.print(bench.headline, markup=False)
+        for text in bench.warnings:
+            self._note(text)
 
     def _note(self, text: str) -> None:
         self.console.print(f"note: {text}", markup=False)

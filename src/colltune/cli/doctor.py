@@ -39,10 +39,8 @@ def doctor(
     ]
     for name, text in lines:
         typer.echo(f"{name:<14} {text}")
-    if bench.catalogue.warning:
-        typer.echo(f"{'warning':<14} {bench.catalogue.warning}")
-    if bench.crowded:
-        typer.echo(f"{'warning':<14} {CROWDED}")
+    for text in bench.warnings:
+        typer.echo(f"{'warning':<14} {text}")
     takers, outranking = bench.backend.takers(bench.said_under)
     for text in takers:
         typer.echo(f"{'in force':<14} {text}")
@@ -58,9 +56,3 @@ def doctor(
         reason = bench.catalogue.collective(collective).nothing_to_tune
         choices = bench.legal(Scenario(collective, bench.nodes, bench.ppn, 0 if collective == "barrier" else 1 << 16))
         typer.echo(f"{collective:<22} {reason or format_choices(choices)}")
-
-
-CROWDED = (
-    "there are more ranks than cores: times then say more about the operating system's scheduler than about MPI. "
-    "Give --ppn, or tune inside a job"
-)

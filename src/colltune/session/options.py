@@ -25,8 +25,8 @@ from colltune.session.arguments import (
 
 # A slip of the fingers is told at once, and not after the import of what learns.
 if TYPE_CHECKING:
-    from colltune.bench.simulated import Simulation
-    from colltune.bench.workbench import MachineOptions, Workbench
+    from colltune.bench.contract import Bench
+    from colltune.bench.workbench import MachineOptions
     from colltune.learn.stakes import Stakes
     from colltune.profile.application import Profile
     from colltune.prove.time_plan import TimePlan
@@ -152,7 +152,7 @@ class Listener:
     proof: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     stage: Callable[[str], None] = lambda _text: None
     note: Callable[[str], None] = lambda _text: None
-    opened: Callable[[Workbench | Simulation], None] = lambda _bench: None
+    opened: Callable[[Bench], None] = lambda _bench: None
 
 
 @dataclass(frozen=True)
