@@ -1,4 +1,4 @@
-"""Whether an application itself is slower under the rules, and without which of them it is not.
+"""Compares an application with the rules and without, and finds the rules that make it slower.
 
 Notations: a side is the set of collectives whose rules are in force; the empty one is the library's default.
 """
@@ -27,7 +27,7 @@ class Runs:
 
     @property
     def interval(self) -> tuple[float, float, float]:
-        """Default over tuned, and the bounds of that; above 1 is faster."""
+        """The ratio of default over tuned time, and its bounds; above 1 the rules are faster."""
         return ratio_interval(self.default_s, self.tuned_s)
 
     @property
@@ -36,7 +36,7 @@ class Runs:
 
     @property
     def hurts(self) -> bool:
-        """Also where too few runs leave it open: a rule that looks slower here has nothing to bring here."""
+        """Whether the rules look slower, also where too few runs leave it open: such rules are of no use here."""
         return bool(self.failure) or self.verdict is Verdict.SLOWER or self.interval[0] < 1.0 - PRACTICAL
 
     def text(self) -> str:
@@ -59,9 +59,9 @@ def check_application(
 ) -> Checked:
     """Runs the application by turns without and with all rules; if it is slower, with those of each collective alone.
 
-    What is slower alone is withdrawn, and all that is left where the others are slower together, or where the whole
-    is slower and nothing alone is. ``time_s`` raises LaunchError where the application fails: without rules that ends
-    the check, with rules they are withdrawn.
+    The rules of a collective that are slower alone are withdrawn. All others are withdrawn too if together they are
+    still slower, or if all rules are slower and those of no collective alone. ``time_s`` raises LaunchError where the
+    application fails: without rules that ends the check, with rules they are withdrawn.
     """
     order = random.Random(seed)
     every = frozenset(collectives)

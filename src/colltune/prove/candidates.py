@@ -17,8 +17,8 @@ from colltune.distill.decide import Baseline
 from colltune.distill.rules import distill_proven
 from colltune.prove.gate import judge
 
-# Where the job is ended from outside there is no time for fresh launches. What was seen in the one launch there was has
-# to be clearer then.
+# A job that is ended from outside leaves no time for fresh launches. Then the difference in the one launch must be
+# larger.
 _ONE_LAUNCH_THRESHOLD = 1.10
 
 
@@ -30,7 +30,7 @@ def candidates_of(
     """The decisions that depart from the default, the most promising first."""
 
     def gain(scenario: Scenario, choice: Choice) -> float:
-        """Of the whole job before its parts, and by the ratio that was measured."""
+        """Sorts the whole job before its parts, and then by the measured ratio."""
         default, chosen = medians.get((scenario, bench.baseline(scenario))), medians.get((scenario, choice))
         ratio = default / chosen if default and chosen else 1.0
         return ratio * weight_of(scenario, bench.nodes, bench.ppn)
@@ -42,7 +42,7 @@ def candidates_of(
 def judge_one_launch(
     scenario: Scenario, choice: Choice, samples: Sequence[Sample], baseline: Baseline, threshold: float
 ) -> ProvenDecision:
-    """The gate without fresh launches: the repetitions of the campaign's own launch, cut into groups. No proof."""
+    """The acceptance test on the repetitions of the campaign's own launch, cut into groups. It proves nothing."""
     groups = fewest_groups()
     found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
     pair = [found[one].times_s for one in (baseline(scenario), choice) if one in found]
@@ -60,7 +60,7 @@ def judge_one_launch(
 
 
 def provisional(gate: Sequence[ProvenDecision], missing: str) -> list[ProvenDecision]:
-    """``gate`` where the job was ended before its last stages: what was kept is not proven. ``missing``: why."""
+    """``gate`` with its kept decisions made provisional, because the job was ended early. ``missing``: the reason."""
     return [
         replace(result, verdict=Verdict.PROVISIONAL, reason=f"{result.reason}; {missing}: the job was ended")
         if result.verdict is Verdict.KEPT

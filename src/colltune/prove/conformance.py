@@ -75,8 +75,8 @@ class ConformanceResult:
 def beyond_the_library(tuned: ConformanceResult, default: ConformanceResult) -> ConformanceResult:
     """``tuned`` without the failures that the same replay has in ``default``, a run without any tuning.
 
-    Some libraries fail legal calls by themselves (MPICH 4.0: reductions on inter-communicators), and no tuning is to
-    blame for these. Cases are told apart by their text, so both runs must have had the same arguments.
+    Some libraries fail legal calls by themselves (MPICH 4.0: reductions on inter-communicators). Cases are identified
+    by their text, so both runs must have the same arguments.
     """
     known = {_case_text(failure) for failure in default.failures}
     own = tuple(failure for failure in tuned.failures if _case_text(failure) not in known)

@@ -1,4 +1,4 @@
-"""Lets the ranks of a program count the calls that meet a rule: the library that is preloaded, and what it is told."""
+"""Counts the calls of a program that match a rule: sets up the preloaded library, and reads the counts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _COUNT, _RULES = "COLLTUNE_COUNT", "COLLTUNE_COUNT_RULES"
 
 @dataclass(frozen=True)
 class Counting:
-    """``variables``: what the program needs in its environment; none where nothing is counted, for ``failure``."""
+    """``variables``: the environment that the program needs; empty where nothing is counted, because of ``failure``."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     place: Path | None = None
     failure: str = ""
 
     def finish(self) -> Effect:
-        """What was counted."""
+        """Reads the counts, after the program has ended."""
         if self.place is None:
             return Effect(failure=self.failure)
         try:
@@ -37,7 +37,7 @@ class Counting:
             return Effect(failure=error.what)
 
     def discard(self) -> None:
-        """Takes the files away."""
+        """Removes the files."""
         if self.place is not None:
             shutil.rmtree(self.place, ignore_errors=True)
 

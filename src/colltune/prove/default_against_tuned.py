@@ -1,4 +1,4 @@
-"""Measures the library with and without the tuned file, in launches of their own, on sizes that tuning never saw."""
+"""Compares the library with the tuned file and without it, in separate launches, also at sizes that were not tuned."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from colltune.prove.verdict import Comparison, compare_all
 from colltune.store.tuning import Tuning
 
 EFFORT = Effort(relative_width=0.01, box_s=0.02, fewest=20, most=400)
-# Of each shape and collective, at most so many scenarios: verification is to be quick enough to be done.
+# The most scenarios of each shape and collective, so that verification takes minutes.
 _MOST_SIZES = 16
 _CONTROLS = 3
 _FEWEST_COMPARED = 2
-# Fewer launches of each kind tell nothing of how launches differ.
+# With fewer launches of each kind the difference between launches is unknown.
 FEWEST_LAUNCHES = FEWEST_FILE_LAUNCHES
 # Another program's time of each scenario, in seconds, under variables that are set for every rank.
 Medians = Callable[[Mapping[str, str], Sequence[Scenario]], Mapping[Scenario, float]]
@@ -80,9 +80,9 @@ def verify(
 ) -> list[Comparison]:
     """Compares ``launches`` launches with the file in force to as many without it, in random order, side by side.
 
-    With ``osu`` that measures in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
-    each kind, where more would not be over by ``deadline_s``, which is on the bench's clock. What is not measured by
-    ``until_s`` is left out, and so are scenarios with fewer than two launches of each kind then. ``note`` hears of the
+    With ``osu`` that program measures in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
+    each kind, if more would end after ``deadline_s``, which is on the bench's clock. Measuring ends at ``until_s``, and
+    scenarios with fewer than two launches of each kind by then are left out. ``note`` hears of the
     scenarios that the agent refused to measure. Raises LaunchError where a launch fails: then the file is not in order,
     whatever its speed.
     """

@@ -1,7 +1,8 @@
-"""Whether earlier measurements still hold: a few of them are taken again, and compared.
+"""Checks whether earlier measurements are still valid: repeats a few of them, the sentinels, and compares.
 
-Notations: the gain of a sentinel is the time of the default over that of the other choice; its shift is the gain now
-over the gain then. Both times of a gain are taken side by side, so a machine that is slower as a whole shifts nothing.
+Notations: the gain of a sentinel is the time of the default over that of the other choice; its shift is the present
+gain over the earlier one. Both times of a gain are measured side by side, so a slower machine as a whole causes no
+shift.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 
-# A gain that is further off than this is another one; launches alone make it differ by less.
+# A gain that differs by more than this factor has changed; launches alone make it differ by less.
 TOLERANCE = 1.25
-# A machine on which all calls take so many times as long, or so many times less, is another one; launches have modes.
+# If all calls take this many times as long, or as short, it is another machine; launches alone differ by less.
 _SAME_SPEED = 2.0
-# The share of a collective's sentinels that may be off, and the gain at which a choice is taken for the better one.
+# The share of a collective's sentinels that may have changed, and the gain from which a choice counts as better.
 _STRAY, _GAIN = 0.25, 1.03
 
 
@@ -37,7 +38,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sentinel:
-    """A scenario with a choice beside the default, and what both took then, in seconds.
+    """A scenario, a choice to compare with the default, and the earlier times of both in seconds.
 
     ``default``: the choice that the default was measured as.
     """
@@ -55,7 +56,7 @@ class Sentinel:
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """A sentinel now: one pair of times, default and choice, of each launch."""
+    """A sentinel measured again: one pair of times, default and choice, of each launch."""
 
     sentinel: Sentinel
     pairs: tuple[tuple[float, float], ...]
@@ -66,7 +67,7 @@ class Recheck:
 
     @property
     def pace(self) -> float:
-        """Time of the default now over that of then."""
+        """The present time of the default over the earlier one."""
         return median(default for default, _ in self.pairs) / self.sentinel.default_s
 
     @property
@@ -134,7 +135,7 @@ def recheck(wanted: Sequence[Sentinel], launches: Sequence[Iterable[Sample]]) ->
 
 
 def verdicts(rechecks: Iterable[Recheck]) -> Mapping[str, str]:
-    """Why the measurements of a collective do not hold any more, by collective; "" where they do."""
+    """By collective, why its measurements are no longer valid; "" where they are."""
     found: defaultdict[str, list[Recheck]] = defaultdict(list)
     for one in rechecks:
         found[one.sentinel.scenario.collective].append(one)

@@ -1,4 +1,4 @@
-"""How many calls of a program met a rule of a tuning: what the ranks counted (native/shim/count.c), in words."""
+"""How many calls of a program matched a rule of a tuning: the counts of the ranks (native/shim/count.c) as text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Effect:
         return sum(row.met for row in self.rows)
 
     def text(self, tuned: Environment, rule_sets: Mapping[str, RuleSet]) -> str:
-        """Calls by collective that has a rule, and where none met one, what kept them."""
+        """The calls of each collective that has a rule, and the reason where none matched."""
         if self.failure:
             return f"its calls were not counted: {self.failure}"
         names = sorted(name for name, rules in rule_sets.items() if rules.departs)

@@ -1,4 +1,7 @@
-"""Runs the gate: measures default and candidate again, side by side, in fresh groups and fresh launches."""
+"""Runs the acceptance test: measures default and candidate side by side again, in fresh launches.
+
+A group is one paired comparison: default and candidate measured side by side once, which gives one ratio of medians.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,21 @@ from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
 from colltune.prove.gate import THRESHOLD, judge, untried
 
-# Statuses that say something of one scenario, and nothing of the choice elsewhere.
+# Statuses that concern one scenario only, and not the choice elsewhere.
 _HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
-# Answers on one choice alone, in place of a comparison, after which a scenario is given up.
+# After so many answers about one choice alone, in place of a comparison, a scenario is given up.
 _MOST_ALONE = 3
-# So many candidates have a first look at once: they tell how far the expected costs of the others are off.
+# So many candidates are compared at once first: they show how wrong the expected costs of the others are.
 _NEWCOMERS = 16
-# A plan is made anew once so much of its time has gone by.
+# A plan is renewed after this share of its time.
 _STALE_SHARE = 0.05
-# More candidates have a first look than could all be proven: some of them are refused after it.
+# More candidates are compared once than can be proven in time, because some are refused after that.
 _OVERBOOKED = 1.3
 
 
 @dataclass
 class Confirmation:
-    """Puts ``candidates`` through the gate.
+    """Runs the acceptance test on ``candidates``.
 
     ``open_source`` starts a fresh launch and is called ``launches`` times at most; the groups are spread over them, so
     that an algorithm whose time differs from launch to launch is seen to. ``baseline`` gives what a candidate is
@@ -81,7 +84,7 @@ class Confirmation:
         return self.results(candidates)
 
     def _saw_launch(self, took_s: float) -> None:
-        """What a launch takes is the mean of what was said and of what was seen."""
+        """Updates the time of a launch: the mean of the expected and the observed ones."""
         self._launches_seen += 1
         self.launch_s += (max(took_s, 0.0) - self.launch_s) / (1 + self._launches_seen)
 

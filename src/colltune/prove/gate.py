@@ -1,10 +1,11 @@
-"""The no-regret gate: a rule departs from the default only where it was faster again, and again.
+"""The acceptance test: a rule departs from the default only where repeated comparisons found it faster.
 
-A comparison is repeated in fresh groups; each yields one ratio of medians, default over candidate. The lower bound of
-the speed-up is an order statistic of these ratios, so it holds whatever their distribution, heavy tails and two modes
-included: if the true median ratio were at most the threshold, each group would exceed it with probability 1/2 at most,
-and all of 8 with less than 1 in 200. A second look is taken after 12 groups, of which one may fall short: both looks
-together let less than 1 in 100 through. Groups of one launch may share a mode, so they are spread over several.
+A group is one paired comparison, which gives one ratio of medians, default over candidate. The lower bound of the
+speed-up is an order statistic of these ratios, so it holds for every distribution, with heavy tails or two modes: if
+the true median ratio were at most the threshold, a group would exceed it with probability 1/2 at most, and all of 8
+groups with less than 1 in 200. There is a second decision after 12 groups, of which one may fall short. Both decisions
+together accept less than 1 in 100 wrong candidates. Groups of one launch may share a mode, so they are spread over
+several launches.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def judge(
 
 
 def untried(scenario: Scenario, choice: Choice, ratios: Sequence[float], most_groups: int) -> ProvenDecision:
-    """A candidate that is still open when the budget ends: nothing was found against it."""
+    """The verdict on a candidate that is still open when the budget ends: not tried, with no evidence against it."""
     needed = fewest_groups() if len(ratios) < fewest_groups() else most_groups
     reason = f"the budget ended after {len(ratios)} of the {needed} comparisons that it needs"
     return ProvenDecision(scenario, choice, Verdict.NOT_TRIED, tuple(ratios), reason)

@@ -1,8 +1,8 @@
-"""Was a tuning in force while an application ran? Evidence from the library itself, or from the kernel.
+"""Whether a tuning was in force while an application ran, by evidence from the library or from the kernel.
 
-Since 5.0 MPICH says which selection files it loaded, in a summary of its build that rank 0 prints on its standard
-output in MPI_Init where MPIR_CVAR_DEBUG_SUMMARY is set. Older ones and Open MPI have no such lines; of these it is
-known only that the files were opened on this node while the application ran.
+Since 5.0 MPICH names the selection files that it loaded, in a summary that rank 0 prints to its standard output in
+MPI_Init if MPIR_CVAR_DEBUG_SUMMARY is set. Older releases and Open MPI have no such lines; for these the evidence is
+that the files were opened on this node while the application ran.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def has_summary(mpi: str, version: str) -> bool:
 
 
 class SummaryFilter:
-    """Takes the summary out of an output, and keeps what it says about selection files.
+    """Removes the summary from an output, and keeps the names of selection files.
 
     ``loaded``: one mapping per MPI job that was seen, from "MPIR" and "MPID" to the file, or to the name of the
     library's own tree. Lines of the application that come in the midst of a summary are passed on.
@@ -66,7 +66,7 @@ class SummaryFilter:
         self._ends_next = False
 
     def feed(self, data: bytes) -> bytes:
-        """What of ``data``, and of what was held back before, is the application's. Its own output is not delayed."""
+        """Returns the application's part of ``data`` and of what was held back before. Its output is not delayed."""
         *lines, self._partial = (self._partial + data).split(b"\n")
         passed = b"".join(line + b"\n" for line in lines if not self._is_summary(line))
         if not self._inside and not _may_start(self._partial):
@@ -74,7 +74,7 @@ class SummaryFilter:
         return passed
 
     def close(self) -> bytes:
-        """What was held back when the output ended."""
+        """Returns what was held back when the output ended."""
         rest, self._partial = self._partial, b""
         return rest
 
@@ -102,7 +102,7 @@ def _may_start(partial: bytes) -> bool:
 
 
 class FileWatch:
-    """Sees which of ``paths`` are opened on this node from now on (inotify). Use as a context manager."""
+    """Watches which of ``paths`` are opened on this node from now on (inotify). Use as a context manager."""
 
     _IN_OPEN = 0x20
     _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
@@ -127,7 +127,7 @@ class FileWatch:
         return self
 
     def opened(self) -> set[Path]:
-        """Those that were opened. To be asked once."""
+        """Those that were opened. To be called once."""
         found: set[Path] = set()
         while True:
             try:
@@ -189,7 +189,7 @@ def judge(
 
 
 def overriding(environment: Mapping[str, str], collectives: Iterable[str]) -> list[str]:
-    """The settings in ``environment`` that make MPICH pass by what the files say of ``collectives``."""
+    """The settings in ``environment`` that make MPICH ignore the files for ``collectives``."""
     found = []
     if environment.get("MPIR_CVAR_DEVICE_COLLECTIVES", "percoll") != "percoll":
         found.append("MPIR_CVAR_DEVICE_COLLECTIVES")

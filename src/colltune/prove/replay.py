@@ -23,7 +23,7 @@ _SHORT_TIMEOUT_S = 180.0
 # Collectives of which a part of the replay consists, and about how many cases the short form has for a rank count.
 _SLICE, _CASES = ("bcast", "allreduce"), 350
 _LEAST_SHARE = 0.15  # of the time of the slice, for its cases
-_UNKNOWN_LAUNCHES = 4.0  # launches that a replay is taken to be as long as, where the slice failed
+_UNKNOWN_LAUNCHES = 4.0  # the assumed length of a replay in launches, where the slice failed
 _FULL_TIMEOUT_S = 3600.0
 
 
@@ -32,7 +32,7 @@ def replay(
 ) -> ConformanceResult:
     """Every collective in every form, with ``variables`` set, at rank counts up to the job's.
 
-    What the library gets wrong without ``variables`` too is not held against them.
+    Failures that the library has without ``variables`` too are left out.
     """
     result = _run(bench, rule_sets, variables, short)
     return result if result.passed else beyond_the_library(result, _run(bench, rule_sets, {}, short))
@@ -76,7 +76,7 @@ def replay_slice(bench: LibraryBench) -> ReplaySlice:
 def make_safe(
     bench: LibraryBench, tuning: Tuning, workplace: Path, emit: Callable[[Mapping[str, RuleSet]], Tuning]
 ) -> tuple[Tuning, list[str]]:
-    """``tuning``, or what is left of it once every collective that fails the replay is back at the default.
+    """``tuning``, with every collective that fails the replay back at the default.
 
     Where no rule departs from the default nothing will be loaded, so nothing is replayed. ``emit`` makes a tuning of
     other rules. Also: what was found, a line each. Raises ColltuneError where even the library's own choices fail.

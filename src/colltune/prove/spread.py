@@ -1,10 +1,10 @@
-"""How much launches differ, at points that share them: more is known of each than its own few launches say.
+"""The variance between launches at each point, estimated from all points that share the launches.
 
-The logarithm of a launch's median at a point is taken to be the point's own level, what the launch does to all points
-of the collective alike, and what it does to this one. The variance of the last differs from point to point. As many
-points with few launches each tell how much it differs, each point's own estimate is drawn towards the common one by
-as much as that warrants (Smyth 2004, moderated t-statistics): equal points share one variance that is well known,
-restless ones keep theirs, which is not.
+The logarithm of a launch's median at a point is modelled as the level of the point, an effect of the launch on all
+points of the collective, and an effect of the launch on this point. The variance of the last differs between points.
+Each point has few launches, but together the points show how much the variances differ. So the estimate of each point
+is shrunk towards the common one accordingly (Smyth 2004, moderated t-statistics): similar points share one well-known
+variance, and very different ones keep their own uncertain estimates.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-# Points below which nothing is known of how much variances differ between points.
+# With fewer points it is unknown how much the variances differ between them.
 _FEWEST = 4
-_LEAST, _MOST = 0.01, 1e4  # degrees of freedom of what all points know together
+_LEAST, _MOST = 0.01, 1e4  # degrees of freedom of the common estimate
 _TINY = 1e-12
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Standard deviation of log times between launches at a point, and with how many degrees of freedom it is known."""
+    """Standard deviation of log times between launches at a point, and its degrees of freedom."""
 
     deviation: float
     freedom: float

@@ -1,4 +1,4 @@
-"""How the time of one tuning is shared out, and what it takes at least."""
+"""How the time of one tuning is divided, and the least time that it takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEWEST_FILE_LAUNCHES = 3
 _MEASURING_SHARE = 0.4
 # Of the time for the proof, what is kept for the comparison of the files.
 _FILES_SHARE = 0.3
-# Less measuring, or a shorter proof beside its launches, finds nothing.
+# Seconds: with less measuring, or a shorter acceptance test beside its launches, nothing can be proven.
 _LEAST_MEASURING_S, _LEAST_PROOF_S = 1.0, 2.0
 # Models, files and the page, after all that runs MPI.
 _CLOSING_S = 1.5

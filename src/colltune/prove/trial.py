@@ -1,4 +1,4 @@
-"""The last question of a tuning for one application: is the application itself slower with it? Then it is withdrawn."""
+"""Compares the application itself with the tuning and without, and withdraws the tuning where it is slower."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from colltune.store.tuning import Tuning, write_files
 
 LOG = "application.log"  # what the application printed meanwhile
 _FEWEST_RUNS = 3
-# A run with rules that takes so many times the longest by default hangs.
+# A run with rules counts as hung after this many times the longest run by default.
 _PATIENCE, _LEAST_PATIENCE_S = 10.0, 60.0
 
 
@@ -60,7 +60,7 @@ class Trial:
         return check_application(departing(self.tuning.rule_sets), time_s, runs, self.seed, self.say)
 
     def _run(self, side: Side, patience_s: float | None) -> float:
-        """Seconds from start to end. Raises LaunchError where the exit code is not 0 or patience ends."""
+        """Seconds from start to end. Raises LaunchError for an exit code other than 0, and after ``patience_s``."""
         variables: Mapping[str, str] = {}
         if side != DEFAULT_SIDE:
             place = self.workplace / "-".join(sorted(side))
@@ -84,7 +84,7 @@ class Trial:
 
 
 def require_command(command: Sequence[str], facts: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """Raises InputError where there is no such program: better before the tuning than after."""
+    """Raises InputError where there is no such program. Called before the tuning, not after it."""
     if not command:
         raise InputError("the profile does not say by which command it was taken", "Run `colltune profile` again")
     program = tuned_command(command, facts, "", {}, environment.get("PATH"))[0]
@@ -111,7 +111,7 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> T
 
 
 def _wait(argv: Sequence[str], environment: Mapping[str, str], output: IO[str], patience_s: float | None) -> int | None:
-    """The exit code; None where patience ended, and the whole job with it."""
+    """The exit code; None where the job was ended after ``patience_s``."""
     try:
         launch = Launch(argv, environment, stdout=output, stderr=output, guest=True)
     except OSError as error:

@@ -16,7 +16,7 @@ from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.prove.spread import Spread, spreads
 
-# Differences below this share are called the same: no application would feel them.
+# Differences below this share are reported as the same: they do not matter to an application.
 PRACTICAL = 0.03
 _MOST_EXPONENT = 700.0  # of a double
 # Chance, per side, that any interval of one verification misses; that of a point is its share of it.
@@ -52,7 +52,7 @@ class Comparison:
 
 
 def verdict_of(ratio: float, low: float, high: float) -> Verdict:
-    """What a ratio of default over tuned says, with its interval."""
+    """The verdict for a ratio of default over tuned and its interval."""
     if low > 1.0 and ratio > 1.0 + PRACTICAL:
         return Verdict.FASTER
     if high < 1.0 and ratio < 1.0 - PRACTICAL:
@@ -152,7 +152,7 @@ def _reach(spread: Spread, first: int, second: int, points: int) -> float:
 
 
 def typical_reach(comparisons: Sequence[Comparison]) -> float:
-    """The factor by which half of the points would have to differ to be told from noise."""
+    """The factor by which a point must differ to be distinguished from noise, for half of the points."""
     return median(max(one.high / one.ratio, one.ratio / one.low) if one.low > 0.0 else math.inf for one in comparisons)
 
 

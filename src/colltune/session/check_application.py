@@ -26,7 +26,7 @@ def check_with_application(
     listener: Listener,
     stop: StopRequest,
 ) -> TuneResult:
-    """``result`` less the rules with which the application is slower; ``out`` holds what is left."""
+    """``result`` without the rules with which the application is slower; ``out`` holds the remaining ones."""
     if not departing(result.tuning.rule_sets):
         return result  # the application would run as it does without a tuning
     listener.stage("running the application with the rules and without")

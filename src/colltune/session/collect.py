@@ -31,8 +31,8 @@ OnEvent = Callable[[str, Mapping[str, object]], None]
 class Subject:
     """What is measured: the MPI of this job, or a simulated cluster.
 
-    ``nodes``, ``ppn``: the largest shape. ``space``: the space over given scenarios of a collective. ``open_source``:
-    a source for a seed, which tells of events, and which is given back at the end.
+    ``nodes``, ``ppn``: the largest shape. ``space``: makes the space over given scenarios of a collective.
+    ``open_source``: opens a source for a seed, reports its events, and closes it at the end.
     """
 
     environment: Environment
@@ -45,7 +45,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class CollectOptions:
-    """What to collect. ``between``: sizes that are no power of two, between each two that are, chosen by ``seed``.
+    """What to collect. ``between``: how many other sizes between each two powers of two, chosen by ``seed``.
 
     ``node_counts``, ``ppn_counts``: None for powers of two, node counts half way between them, and the largest.
     """
@@ -64,7 +64,7 @@ class CollectOptions:
 
 @dataclass(frozen=True)
 class Collected:
-    """``rows`` are in the table; ``failed`` pairs have no time; ``missing`` pairs were not come to."""
+    """``rows`` are in the table; ``failed`` pairs have no time; ``missing`` pairs were not reached in time."""
 
     rows: int
     failed: int
@@ -93,7 +93,7 @@ def live_subject(bench: Workbench, cluster: str) -> Subject:
 
 
 def simulated_subject(simulation: Simulation, cluster: str = "") -> Subject:
-    """A cluster that exists only in a simulation. Its times have no noise, so that one repetition is enough."""
+    """A simulated cluster. Its times have no noise, so one repetition is enough."""
 
     @contextmanager
     def open_source(seed: int, on_event: OnEvent) -> Iterator[Source]:
@@ -132,7 +132,7 @@ def sizes_of(collective: str, options: CollectOptions) -> list[int]:
     element = 4 if collective in REDUCTIONS else 1
     for low, high in zip(sorted(sizes), sorted(sizes)[1:], strict=False):
         inside = range((low // element + 1) * element, high, element)
-        # Of its own for each gap: the same sizes come, whatever the bounds.
+        # A generator for each gap: its sizes do not depend on the bounds.
         draw = random.Random(f"{options.seed} {collective} {low}")
         sizes |= set(draw.sample(inside, min(options.between, len(inside))))
     return sorted(sizes)
@@ -146,9 +146,9 @@ def collect(
     clock: Callable[[], float] = time.monotonic,
     stop: StopRequest | None = None,
 ) -> Collected:
-    """Measures the whole grid, and writes the table to ``out``: also when time runs out, with what there is by then.
+    """Measures the whole grid and writes the table to ``out``, after a time-out with the rows measured until then.
 
-    Raises ColltuneError; what was measured by then is in the journal, and ``options.resume`` goes on from it.
+    Raises ColltuneError; the samples until then are in the journal, and ``options.resume`` goes on from it.
     """
     require_format(out)
     if options.largest_bytes < options.smallest_bytes:
@@ -168,7 +168,7 @@ def collect(
 
 
 class _Collection:
-    """One run over what is still missing."""
+    """One run over the missing pairs."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class _Collection:
 
     @property
     def missing(self) -> int:
-        """Pairs that were not measured, although nothing is known against them."""
+        """Pairs that were neither measured nor excluded by a failure."""
         return sum(
             (scenario, choice) not in self._done and (scenario.collective, choice) not in self._broken
             for scenario, choice in self._wanted

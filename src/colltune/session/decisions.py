@@ -1,4 +1,4 @@
-"""What a campaign decided, laid over what its directory holds, as rules and as the files of the library."""
+"""The decisions of a campaign, merged with those that its directory holds, as rules and as files of the library."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WRONG = "the replay gave a wrong result under its file"
 
 @dataclass(frozen=True)
 class Decisions:
-    """What the measurements say is best, and the rules that follow from it once it is proven.
+    """The best choices by the measurements, and the rules that follow once they are proven.
 
     ``choices``: to be proven, by collective. ``fixed``: rules of the reductions that keep their bits, which need no
     proof of speed. ``held``: what is in the directory. ``gated``: False where nothing is to be proven.
@@ -47,18 +47,18 @@ class Decisions:
     gated: bool
 
     def proven(self, gate: Sequence[ProvenDecision]) -> dict[str, RuleSet]:
-        """All rules of what is proven: what ``gate`` kept, over what was proven before."""
+        """All proven rules: the decisions that ``gate`` kept, over those that were proven before."""
         return self._overlay(gate).rule_sets(self.held.rule_sets(), self._newer(gate, _KEPT))
 
     def live(self, gate: Sequence[ProvenDecision], threshold: float) -> dict[str, RuleSet]:
-        """The same for the live selector, which needs a proof by control variables alone."""
+        """The same for the live selector, for which a comparison by control variables is enough."""
         if not self.gated:
             return self._newer(gate, _KEPT)
         found = proven_live(gate, threshold)
         return self._overlay(gate).rule_sets(self.held.live(), self._newer_live(found, _KEPT))
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        """The tuning of ``rule_sets``, as far as the files of this MPI can express them."""
+        """The tuning with ``rule_sets``, as far as the files of this MPI can express them."""
         said = {name: self.bench.expressible(rules, self.jobs) for name, rules in rule_sets.items()}
         tuning = self.bench.tuning(said)
         environment = largest_job(tuning.environment, self.jobs)
@@ -114,7 +114,7 @@ class Decisions:
 
     @property
     def _whole(self) -> set[str]:
-        """Of one algorithm for all sizes nothing else can stay, nor the other way round."""
+        """The collectives in which one algorithm serves all sizes, now or before: their earlier rules cannot stay."""
         return {*self.fixed, *self.held.reproducible}
 
     def _seen(self, gate: Sequence[ProvenDecision]) -> Overlay:

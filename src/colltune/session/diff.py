@@ -9,7 +9,7 @@ from colltune.store.tuning import load_tuning
 
 
 def diff(one: Path, other: Path) -> TuningDifference:
-    """Raises InputError where either holds no tuning."""
+    """The differences between two tuning directories. Raises InputError where either holds no tuning."""
     first, second = load_tuning(one), load_tuning(other)
     environments = compare_environments(first.environment, second.environment)
     return TuningDifference(environments, *compare_decisions(first.rule_sets, second.rule_sets))

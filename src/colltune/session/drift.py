@@ -17,7 +17,7 @@ from colltune.store.tuning import load_deployable
 
 @dataclass(frozen=True)
 class DriftReport:
-    """What was tuned where (``there``), what is here, and what the rules that were looked at again bring now."""
+    """The environment of the tuning (``there``), the present one, and the speed-ups of the rules measured again."""
 
     there: Environment
     here: Environment
@@ -25,18 +25,18 @@ class DriftReport:
 
     @property
     def lost(self) -> list[str]:
-        """The collectives with a rule that surely pays no longer."""
+        """The collectives with a rule that certainly does not pay any more."""
         return [name for name, why in self.found.verdicts.items() if why]
 
     @property
     def same_place(self) -> bool:
-        """Whether MPI and machine are those that were tuned."""
+        """Whether MPI and machine are those of the tuning."""
         here, there = self.here, self.there
         return (here.mpi_build, here.machine) == (there.mpi_build, there.machine)
 
 
 def differences(there: Environment, here: Environment) -> list[str]:
-    """What of the environment is another one than when it was tuned, a sentence each."""
+    """The differences of the environment since the tuning, a sentence each."""
     pairs = [
         (one.name, getattr(there, one.name), getattr(here, one.name)) for one in fields(Environment) if one.compare
     ]

@@ -48,14 +48,14 @@ def explain_call(
 
 
 def load_findings(directory: Path) -> Findings:
-    """All that a report tells of ``directory``. Raises InputError where it holds no tuning."""
+    """The content of a report about ``directory``. Raises InputError where it holds no tuning."""
     tuning = load_tuning(directory)
     samples, proofs = measurements(directory), measurements(directory, CONFIRMATION)
     return Findings(tuning.environment, tuning.rule_sets, tuning.summary, samples, proofs, tuning.tuned_in)
 
 
 def scenario_of(tuning: Tuning, collective: str, size: str | int | None, nodes: int, ppn: int) -> Scenario:
-    """Raises InputError for what was not tuned, and for calls that cannot be."""
+    """The scenario of a call. Raises InputError for one that was not tuned, and for impossible calls."""
     collective = parse_collective(collective)
     if collective not in tuning.rule_sets:
         tuned = ", ".join(tuning.rule_sets) or "nothing"

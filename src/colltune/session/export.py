@@ -1,4 +1,4 @@
-"""Writes a tuning in the format of another release, or of thresholds: what its measurements support, and no more."""
+"""Writes a tuning in the format of another release, or as thresholds, as far as its measurements support that."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from colltune.store.tuning import Tuning, load_tuning, write_files
 FORMATS = ("openmpi", "mpich", "intelmpi", "mvapich", "cvars")
 # The library whose measurements a format needs.
 _MEASURED_UNDER = {"cvars": "mpich"}
-# Whose names and parameters MVAPICH 4 is taken to have; its documentation names MPICH's control variables.
+# MVAPICH 4 is assumed to have the names and parameters of this MPICH: its documentation names the control variables.
 _MPICH_OF_MVAPICH_4 = "4.3"
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Files by name, and what people should know about them, a sentence each."""
+    """Files by name, and remarks for people, a sentence each."""
 
     files: Mapping[str, bytes]
     remarks: tuple[str, ...]
@@ -40,7 +40,7 @@ class Exported:
 def export(directory: Path, target: str) -> Exported:
     """The tuning in ``directory`` in the format ``target``.
 
-    Raises InputError for a format that there is not, and for one that needs measurements of another library.
+    Raises InputError for an unknown format, and for one that needs measurements of another library.
     """
     if target not in FORMATS:
         raise InputError(f"--to {target} is no format", f"There are {', '.join(FORMATS)}")
@@ -74,7 +74,7 @@ def export(directory: Path, target: str) -> Exported:
 
 
 def export_to(directory: Path, target: str, out: Path | None = None) -> tuple[Path, Exported]:
-    """Writes the same into ``out``, by default a folder of the tuning, and says where it is."""
+    """Writes the same into ``out``, by default a folder of the tuning, and returns the folder."""
     exported = export(directory, target)
     place = out if out is not None else directory / "export" / target
     try:
@@ -100,7 +100,7 @@ def _mvapich_4_files(tuning: Tuning) -> dict[str, bytes]:
 
 
 def _own_files(tuning: Tuning) -> Mapping[str, bytes]:
-    """What the tuning holds for its own library already."""
+    """The files that the tuning already holds for its own library."""
     folder = tuning.environment.mpi
     return {Path(name).name: data for name, data in tuning.files.items() if Path(name).parts[0] == folder}
 

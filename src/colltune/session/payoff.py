@@ -1,4 +1,4 @@
-"""Tuning for one application: what is at stake, what it saved, and what it cost."""
+"""Tuning for one application: the time that can be saved, the time saved, and the cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from colltune.prove.application import Checked
 from colltune.session.options import TuneOptions, TuneResult, speedups
 from colltune.store.tuning import Tuning
 
-# A launch, a handful of points and their proof take about this long; nothing less than that is worth to be begun.
+# Seconds of a launch, a few points and their acceptance test: with less, tuning is not started.
 _LEAST_S = 10.0
 
 
@@ -56,7 +56,7 @@ class Payoff:
 
 
 def machine_like(profile: Profile, given: MachineOptions, thread_level: str, job: Job) -> MachineOptions:
-    """``given`` as ``profile`` was taken, where the user left that open. ``thread_level``: what the user said, or "".
+    """``given``, completed by the shape and thread level of ``profile``. ``thread_level``: that of the user, or "".
 
     Raises InputError where the user asks for another thread level than the application's, under which the library
     chooses other algorithms, or the job has not as many ranks per node.

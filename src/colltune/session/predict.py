@@ -24,7 +24,7 @@ from colltune.pretrained.hardware import Hardware, hardware_to_dict
 from colltune.pretrained.model import PretrainedModel
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
-# The tables of one collective say what they say of its twin, which moves the same data in the same way.
+# A collective without tables uses those of the one that moves the same data in the same way.
 _LIKE = {"reduce_scatter_block": "reduce_scatter"}
 
 
@@ -121,7 +121,7 @@ def _guesses(bench: Workbench, model: PretrainedModel, hardware: Hardware, space
     for scenario, opinion, current in zip(space.scenarios, opinions, now, strict=True):
         choice, reason = DEFAULT, opinion.reason
         if current is None:
-            # Without knowing what would be replaced nobody can say that the new choice is better.
+            # If the default's algorithm is unknown, the new choice cannot be compared with it.
             reason = "what the library runs by itself is of no known family"
         elif opinion.family is not None and opinion.family != current:
             choice = next((c for c in space.choices(scenario) if family_of_choice(name, c) == opinion.family), DEFAULT)

@@ -46,7 +46,7 @@ def predict_here(
         hardware = read_features(RecordedMachine.load(recorded))
     else:
         hardware = read_features(RunningMachine(), measure_triad if triad else None)
-    # A workbench of two ranks opens anywhere; what is predicted for is the job, or what the options say.
+    # A workbench of two ranks opens anywhere; the prediction is for the job, or for the shape in the options.
     opened = open_workbench(replace(machine, nodes=None, ppn=max(machine.ppn or 2, 2)), os.environ)
     bench = widened(opened, machine.nodes, machine.ppn)
     mpiexec = str(bench.installation.mpiexec)

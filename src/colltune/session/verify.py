@@ -36,7 +36,7 @@ class Verification:
 
     @property
     def slower(self) -> list[Comparison]:
-        """The points at which the tuning surely loses."""
+        """The points at which the tuning is slower beyond the interval."""
         return [one for one in self.comparisons if one.verdict is Verdict.SLOWER]
 
 
