@@ -200,11 +200,11 @@ class Clock:
 class OnClock(SimulatedSource):
     def __init__(self, clock: Clock, truth: Callable[[Scenario, Choice], float | Status], number: int) -> None:
         super().__init__(ENVIRONMENT, truth, 1, number)
-        self._clock = clock
+        self._wall = clock
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         for point, samples in super().measure(points, effort):
-            self._clock.now_s += sum(sample.cost_s for sample in samples)
+            self._wall.now_s += sum(sample.cost_s for sample in samples)
             yield point, samples
 
 
