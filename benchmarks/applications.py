@@ -32,6 +32,7 @@ from namespaces import NamespaceCluster, namespace_cluster, why_not
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import medians_of
+from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.space import Space
 from colltune.distill.rules import distill_proven
@@ -234,7 +235,7 @@ def ratio(times: Sequence[float], base_s: float) -> str:
 
 
 def proven(tuned: Path) -> int:
-    return sum(1 for entry in load_tuning(tuned).summary["gate"] if entry["verdict"] == "kept")
+    return len(load_tuning(tuned).summary.having(Verdict.KEPT))
 
 
 def thresholds_only(tuned: Path, out: Path) -> bool:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
 from colltune.core.units import format_count, parse_duration, parse_size
@@ -74,10 +75,10 @@ class Tuned:
         return {name: count for name, count in counts.items() if count}
 
     def _headline(self) -> str:
-        summary = self.tuning.summary
-        if "speedup_low" not in summary:  # nothing proven, or a tuning of an earlier release
+        gain = self.tuning.summary.speedup
+        if gain is None:  # nothing proven
             return ""
-        return f"; {summary['speedup']:.2f} times as fast where proven, at least {summary['speedup_low']:.2f}"
+        return f"; {gain.mean:.2f} times as fast where proven, at least {gain.low:.2f}"
 
     @property
     def environment(self) -> Environment:
@@ -157,9 +158,9 @@ class Tuned:
                 "ppn": d.scenario.ppn,
                 "size_bytes": d.scenario.size_bytes,
                 "choice": str(d.choice),
-                "verdict": d.verdict,
-                "kept": d.kept,
-                "speedup": d.speedup if d.speedup is not None else float("nan"),
+                "verdict": d.verdict.value,
+                "kept": d.verdict is Verdict.KEPT,
+                "speedup": d.speedup if d.ratios else float("nan"),
                 "low": d.low,
                 "comparisons": len(d.ratios),
                 "reason": d.reason,

@@ -18,6 +18,7 @@ from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.stop import StopRequest
+from colltune.core.summary import Summary
 from colltune.deploy.live import live_files
 from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation
@@ -25,7 +26,7 @@ from colltune.profile.application import Profile
 from colltune.prove.trial import Trial, require_command, without
 from colltune.search.campaign import Outcome
 from colltune.session.check_application import check_with_application
-from colltune.session.options import Listener, TuneOptions, TuneResult, gate_summary
+from colltune.session.options import Listener, TuneOptions, TuneResult
 from colltune.store.tuning import Tuning, load_tuning
 
 pytestmark = pytest.mark.mpi
@@ -90,7 +91,7 @@ def result_of(tuning: Tuning) -> TuneResult:
         ProvenDecision(Scenario("allreduce", 1, 2, 4096), Choice("recursive_doubling"), Verdict.KEPT, (1.2,) * 8, "")
     ]
     outcome = Outcome((), {}, 1.0, False)
-    summary = {"total_s": 3.0, "seed": 1, "speedup": 1.2} | gate_summary(gate)
+    summary = Summary(seed=1, decisions=tuple(gate), total_s=3.0)
     return TuneResult(replace(tuning, summary=summary), outcome, gate, {})
 
 
@@ -107,11 +108,11 @@ def test_tune_withdraws_and_says_so(
     tuned = load_tuning(tmp_path)
     assert {name for name, rules in tuned.rule_sets.items() if len(rules.rules) > 1} == left
     assert [one.verdict for one in found.gate] == [Verdict.KEPT if left else Verdict.REFUSED]
-    assert ("speedup" in tuned.summary) == bool(left)
+    assert (tuned.summary.speedup is not None) == bool(left)
     assert any("the rules of allreduce are withdrawn: the application is 0." in text for text in said) != bool(left)
-    (one,) = tuned.summary["application"]
-    assert len(one["default_s"]) == len(one["tuned_s"]) == 3
-    assert tuned.summary["total_s"] > 3.0 + sum(one["default_s"]) + sum(one["tuned_s"])
+    (one,) = tuned.summary.application
+    assert len(one.default_s) == len(one.tuned_s) == 3
+    assert tuned.summary.total_s > 3.0 + sum(one.default_s) + sum(one.tuned_s)
 
 
 def test_an_application_that_fails_by_itself_is_not_compared(bench: Workbench, tuning: Tuning, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
     assert len(first) > 20
     partial = load_tuning(tuned)
     assert set(partial.rule_sets) == {"bcast", "allreduce"}
-    assert partial.summary["interrupted"] is True
+    assert partial.summary.interrupted is True
     assert list((tuned / "mpich").glob("*.json"))
 
     again = [
@@ -123,4 +123,4 @@ def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
     assert {(s.scenario.nodes, s.scenario.ppn) for s in samples} == {(2, 1)}
     once = Counter((s.scenario, s.choice) for s in samples if s.status is Status.OK)
     assert set(once.values()) == {1}
-    assert load_tuning(tuned).summary["interrupted"] is False
+    assert load_tuning(tuned).summary.interrupted is False

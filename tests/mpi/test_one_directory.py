@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from slow_default import FAST, FILE, colltune, make_slow_mpi
 
+from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.mpi.installation import Installation
 from colltune.store.history import measurements
@@ -45,9 +46,9 @@ def test_the_rules_of_every_collective_and_shape_are_in_force(out: Path, mpiexec
         assert str(tuning.rule_sets["bcast"].evaluate(Scenario("bcast", 1, ppn, 256))) == FAST
         said = colltune("explain", str(out), "bcast", "--ppn", str(ppn), "--size", "256").stdout
         assert f"{FAST} kept" in said
-    kept = {tuple(entry["scenario"]) for entry in tuning.summary["gate"] if entry["verdict"] == "kept"}
-    assert {("bcast", 1, 2, 256), ("bcast", 1, 3, 256)} <= kept
-    assert set(tuning.summary["reasons"]) == {"bcast", "allreduce"}
+    kept = {one.scenario for one in tuning.summary.having(Verdict.KEPT)}
+    assert {Scenario("bcast", 1, 2, 256), Scenario("bcast", 1, 3, 256)} <= kept
+    assert set(tuning.summary.reasons) == {"bcast", "allreduce"}
     assert FILE in colltune("env", str(out), mpiexec=mpiexec).stdout
 
 

@@ -12,8 +12,9 @@ import pytest
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
+from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
-from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.model import load_model
 from colltune.session.predict import existing_tuning, predict, widened
 from colltune.store.history import tuned_sizes
@@ -69,9 +70,9 @@ def test_a_tuning_of_this_machine_is_kept(bench: Workbench, tmp_path: Path):
     guessed = predict(bench, load_model(), NODE, 1 << 12).tuning
     save_tuning(tmp_path, guessed)
     assert existing_tuning(tmp_path, here) is None  # a prediction may be made again
-    save_tuning(tmp_path, replace(guessed, summary={}))
+    save_tuning(tmp_path, replace(guessed, summary=Summary()))
     assert existing_tuning(tmp_path, here) is not None
-    save_tuning(tmp_path, replace(guessed, environment=replace(here, machine="another"), summary={}))
+    save_tuning(tmp_path, replace(guessed, environment=replace(here, machine="another"), summary=Summary()))
     with pytest.raises(InputError, match="another"):
         existing_tuning(tmp_path, here)
 
@@ -84,7 +85,7 @@ def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installati
     assert "keep it" in said.stdout
     assert "Nothing was measured or proven" in said.stdout
     tuning = load_tuning(out)
-    assert tuning.summary["predicted"]
+    assert tuning.summary.prediction is not None
     assert tuned_sizes(out)["allgather"][0] == 1
     program = tmp_path / "one_sum"
     subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)

@@ -206,7 +206,7 @@ def departing_tuning(mpi: Installation, directory: Path) -> None:
     written = emitter.emit(list(rule_sets.values()))
     files = {f"mpich/{name}": data for name, data in written.items()}
     variables = variables_for(emitter, Path("{directory}/mpich"), written)
-    save_tuning(directory, Tuning(bench.environment, rule_sets, files, variables, {"gate": []}))
+    save_tuning(directory, Tuning(bench.environment, rule_sets, files, variables))
 
 
 @pytest.mark.parametrize("ranks", [2, 3, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in range(4, 9))])

@@ -18,6 +18,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.session.arguments import TuneArguments, offered
 from colltune.store.journal import Journal
+from colltune.store.summary import read_summary
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {})
@@ -36,7 +37,9 @@ GATE = {
 @pytest.fixture
 def tuned(tmp_path: Path) -> colltune.Tuned:
     variables = {"CT_TEST_FILE": "{directory}/mpich/a.json"}
-    save_tuning(tmp_path, Tuning(HERE, {"allreduce": RULES}, {"mpich/a.json": b"{}"}, variables, {"gate": [GATE]}))
+    save_tuning(
+        tmp_path, Tuning(HERE, {"allreduce": RULES}, {"mpich/a.json": b"{}"}, variables, read_summary({"gate": [GATE]}))
+    )
     with Journal.create(tmp_path / JOURNAL, HERE) as journal:
         here = Scenario("allreduce", 1, 2, 4096)
         journal.append([Sample(here, RING, Status.OK, (3e-6, 1e-6, 2e-6)), Sample(here, DEFAULT, Status.HUNG)])

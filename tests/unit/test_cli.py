@@ -19,7 +19,9 @@ from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.core.summary import Summary
 from colltune.core.version import __version__
+from colltune.store.summary import read_summary
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
 
 
@@ -49,7 +51,7 @@ def save_example(directory: Path, choice: str = "ring") -> Tuning:
         {"allgather": RuleSet.always("allgather", SizeBasis.TOTAL, Choice(choice))},
         {"mpich/general.json": b"{}\n"},
         {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "{directory}/mpich/general.json"},
-        {"seed": 1},
+        Summary(seed=1),
     )
     save_tuning(directory, tuning)
     return tuning
@@ -148,7 +150,7 @@ def save_provisional(directory: Path) -> Tuning:
     tuning = replace(
         held,
         rule_sets={"allgather": RuleSet.always("allgather", SizeBasis.TOTAL)},
-        summary={"gate": [entry]},
+        summary=read_summary({"gate": [entry]}),
         provisional=Provisional.of(held),
     )
     save_tuning(directory, tuning)

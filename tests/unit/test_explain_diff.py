@@ -19,6 +19,7 @@ from colltune.report.explain import nearest_scenarios
 from colltune.report.interval import median_interval
 from colltune.session.explain import explain_call
 from colltune.store.journal import Journal
+from colltune.store.summary import read_summary
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {"mpiexec": "/nowhere/bin/mpiexec"})
@@ -41,7 +42,7 @@ RUNNER = CliRunner()
 
 def write(directory: Path, rule_sets: dict[str, RuleSet], environment: Environment = HERE, **summary: object) -> Path:
     files = {"mpich/mpich-coll.json": GENERAL, "mpich/mpich-ch4-coll.json": CH4}
-    save_tuning(directory, Tuning(environment, rule_sets, files, {}, summary))
+    save_tuning(directory, Tuning(environment, rule_sets, files, {}, read_summary(summary)))
     return directory
 
 

@@ -43,7 +43,7 @@ def two_steps(collective: str, basis: SizeBasis, low: Choice, high: Choice = DEF
 
 def saved(place: Path, where: Environment, rules: RuleSet, **files: bytes) -> Path:
     written = {f"{where.mpi}/{name}": data for name, data in files.items()}
-    save_tuning(place, Tuning(where, {rules.collective: rules}, written, {}, {}))
+    save_tuning(place, Tuning(where, {rules.collective: rules}, written, {}))
     return place
 
 
@@ -63,7 +63,7 @@ def test_openmpi_gets_its_own_file_and_that_of_6(tmp_path: Path) -> None:
     save_tuning(
         tmp_path,
         Tuning(environment("openmpi", "5.0.11"), {"bcast": rules},
-               {f"openmpi/{name}": data for name, data in files.items()}, {}, {}),
+               {f"openmpi/{name}": data for name, data in files.items()}, {}),
     )  # fmt: skip
     exported = export(tmp_path, "openmpi")
     assert {name: exported.files[name] for name in files} == files

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.core.errors import InputError
+from colltune.core.hardware import NUMBERS, Fabric, Hardware, hardware_from_dict, hardware_to_dict
 from colltune.pretrained import parse
 from colltune.pretrained.features import read_features
-from colltune.pretrained.hardware import NUMBERS, Fabric, Hardware, hardware_from_dict, hardware_to_dict
 from colltune.pretrained.record import RecordedMachine, RunningMachine, record, save_record
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "machines"

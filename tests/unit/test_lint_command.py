@@ -65,7 +65,7 @@ def test_a_version_that_no_catalogue_has_is_refused(tmp_path: Path) -> None:
 def test_a_tuning_directory_is_linted_file_by_file(tmp_path: Path) -> None:
     environment = Environment("mpich", "5.0.2", "abc", "a machine", 1, 4, "single")
     files = {"mpich/a.json": file_with("allgather", DOUBLING), "mpich/b.json": file_with("allgather", RING)}
-    save_tuning(tmp_path / "tuned", Tuning(environment, {}, {**files, "live/rules": b"x"}, {}, {}))
+    save_tuning(tmp_path / "tuned", Tuning(environment, {}, {**files, "live/rules": b"x"}, {}))
     code, output = run(tmp_path / "tuned")
     assert code == 1
     assert f"{tmp_path}/tuned/mpich/a.json:" in output

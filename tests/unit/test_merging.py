@@ -10,9 +10,11 @@ import pytest
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.summary import SpeedUp, Summary
 from colltune.search.reuse import begin_journal
 from colltune.session.merging import Held, hold
 from colltune.store.history import measurements, tuned_sizes
@@ -21,22 +23,15 @@ from colltune.store.tuning import CONFIRMATION, JOURNAL, Provisional, Tuning, lo
 
 HERE = Environment("mpich", "5.0.2", "a" * 64, "a machine", 1, 2, "single")
 RING, TREE = Choice("ring"), Choice("binomial")
-SUMMARY = {"gated": True, "seed": 1, "reasons": {"bcast": "measured"}, "gate": []}
+SUMMARY = Summary(seed=1, reasons={"bcast": "measured"})
 
 
 def silent(_text: str) -> None:
     """Nobody listens."""
 
 
-def entry(name: str, size: int, verdict: str, choice: str = "ring", ppn: int = 2) -> dict[str, object]:
-    return {
-        "scenario": [name, 1, ppn, size],
-        "choice": choice,
-        "verdict": verdict,
-        "ratios": [2.0] * 8,
-        "low": 2.0,
-        "reason": verdict,
-    }
+def decision(name: str, size: int, verdict: Verdict, choice: Choice = RING) -> ProvenDecision:
+    return ProvenDecision(Scenario(name, 1, 2, size), choice, verdict, (2.0,) * 8, verdict.value)
 
 
 def tuning_of(**more: object) -> Tuning:
@@ -79,40 +74,42 @@ def test_unproven_rules_do_not_mix_with_proven_ones(tmp_path: Path) -> None:
     save_tuning(tmp_path, tuning_of())
     with pytest.raises(InputError, match="--gate off proves none"):
         hold(tmp_path, HERE, silent, gated=False)
-    save_tuning(tmp_path, tuning_of(summary={**SUMMARY, "gated": False}))
+    save_tuning(tmp_path, tuning_of(summary=replace(SUMMARY, gated=False)))
     assert hold(tmp_path, HERE, silent, gated=True).tuning is None
 
 
 def verdicts(
-    older: list[dict[str, object]], newer: list[dict[str, object]], *, stays: bool, unsafe: str = ""
-) -> list[tuple[object, ...]]:
-    held = Held(tuning_of(summary={**SUMMARY, "gate": older}))
-    found = held.gate(newer, lambda _s, _c, _v: stays, {unsafe: "wrong"} if unsafe else {})
-    return [(one["scenario"][0], one["scenario"][3], one["choice"], one["verdict"]) for one in found]
+    older: ProvenDecision, *newer: ProvenDecision, stays: bool = True, unsafe: str = ""
+) -> list[tuple[Choice, Verdict]]:
+    held = Held(tuning_of(summary=replace(SUMMARY, decisions=(older,))))
+    found = held.decisions(newer, lambda _held: stays, {unsafe: "wrong"} if unsafe else {})
+    assert {one.scenario for one in found} == {older.scenario}
+    return [(one.choice, one.verdict) for one in found]
 
 
 def test_verdicts_go_with_their_rules() -> None:
-    kept, new = entry("bcast", 64, "kept"), entry("bcast", 64, "kept", "binomial")
-    assert verdicts([kept], [new], stays=False) == [("bcast", 64, "binomial", "kept")]
+    kept, new = decision("bcast", 64, Verdict.KEPT), decision("bcast", 64, Verdict.KEPT, TREE)
+    assert verdicts(kept, new, stays=False) == [(TREE, Verdict.KEPT)]
     # Where the rule of before stays, its verdict does.
-    for verdict in ("not tried", "refused"):
-        assert verdicts([kept], [entry("bcast", 64, verdict)], stays=True) == [("bcast", 64, "ring", "kept")]
-    assert verdicts([kept], [entry("bcast", 64, "provisional")], stays=True) == [("bcast", 64, "ring", "kept")]
-    both = verdicts([kept], [entry("bcast", 64, "provisional", "binomial")], stays=True)
-    assert [verdict for *_, verdict in both] == ["kept", "provisional"]
-    waiting = entry("bcast", 64, "provisional")
-    assert verdicts([waiting], [entry("bcast", 64, "not tried")], stays=True) == [("bcast", 64, "ring", "provisional")]
-    assert verdicts([entry("bcast", 64, "refused")], [new], stays=True) == [("bcast", 64, "binomial", "kept")]
-    assert verdicts([kept], [], stays=True, unsafe="bcast") == [("bcast", 64, "ring", "refused")]
+    for verdict in (Verdict.NOT_TRIED, Verdict.REFUSED, Verdict.PROVISIONAL):
+        assert verdicts(kept, decision("bcast", 64, verdict)) == [(RING, Verdict.KEPT)]
+    both = verdicts(kept, decision("bcast", 64, Verdict.PROVISIONAL, TREE))
+    assert both == [(RING, Verdict.KEPT), (TREE, Verdict.PROVISIONAL)]
+    waiting = decision("bcast", 64, Verdict.PROVISIONAL)
+    assert verdicts(waiting, decision("bcast", 64, Verdict.NOT_TRIED)) == [(RING, Verdict.PROVISIONAL)]
+    assert verdicts(decision("bcast", 64, Verdict.REFUSED), new) == [(TREE, Verdict.KEPT)]
+    assert verdicts(kept, unsafe="bcast") == [(RING, Verdict.REFUSED)]
 
 
 def test_the_figures_are_of_all_that_is_kept() -> None:
-    held = Held(tuning_of(summary={**SUMMARY, "reproducible": ["reduce"], "gate": [entry("bcast", 64, "kept")]}))
-    newer = {"reasons": {"allreduce": "budget"}, "reproducible": [], "gate": [], "speedup": 9.0}
-    summary = held.summary(newer, [entry("bcast", 64, "kept")], ["allreduce"])
-    assert summary["speedup"] == pytest.approx(2.0)
-    assert summary["reasons"] == {"bcast": "measured", "allreduce": "budget"}
-    assert summary["reproducible"] == ["reduce"]
+    kept = decision("bcast", 64, Verdict.KEPT)
+    held = Held(tuning_of(summary=replace(SUMMARY, reproducible=("reduce",), decisions=(kept,))))
+    newer = Summary(reasons={"allreduce": "budget"}, decisions=(kept,), samples=9)
+    summary = held.summary(newer, ["allreduce"])
+    assert summary.speedup == SpeedUp(pytest.approx(2.0), pytest.approx(2.0), 2.0)
+    assert summary.reasons == {"bcast": "measured", "allreduce": "budget"}
+    assert (summary.reproducible, summary.added_to, summary.samples) == (("reduce",), True, 9)
+    assert Held(None).summary(newer, ["allreduce"]) == newer
 
 
 def test_what_was_made_of_other_rules_is_removed(tmp_path: Path) -> None:

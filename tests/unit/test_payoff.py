@@ -13,6 +13,7 @@ from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.core.summary import Summary
 from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.profile.application import Calls, Communicator, Profile
@@ -83,7 +84,9 @@ def test_calls_that_the_job_cannot_form_are_told() -> None:
 
 def result(gate: list[ProvenDecision], samples: list[Sample]) -> TuneResult:
     made = Environment("mpich", "5.0.2", "b", "m", 1, 4, "single")
-    return TuneResult(Tuning(made, {}, {}, {}, {"total_s": 36.0}), Outcome(tuple(samples), {}, 1.0, False), gate, {})
+    return TuneResult(
+        Tuning(made, {}, {}, {}, Summary(total_s=36.0)), Outcome(tuple(samples), {}, 1.0, False), gate, {}
+    )
 
 
 def test_nothing_measured_is_not_nothing_to_save() -> None:

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
 from colltune.core.scenario import Scenario
 from colltune.pretrained import classify
 from colltune.pretrained.columns import COLUMNS, columns_of
 from colltune.pretrained.families import family, family_of_choice
-from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.model import load_model, save_model
 from colltune.pretrained.splits import Split, ceiling, parts, without_copies
 from colltune.pretrained.table import Label, Timed, read_hardware, read_tables

@@ -5,10 +5,10 @@ import pytest
 
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.pretrained.hardware import Hardware
 from colltune.search.priors import SHIPPED, load_prior_sources
 from colltune.store.journal import Journal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from colltune.report.findings import Findings, knowledge, spreads, timeline
 from colltune.report.story import summary_sentences
 from colltune.session.explain import load_findings
 from colltune.store.journal import Journal
+from colltune.store.summary import read_summary
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})
@@ -77,7 +79,7 @@ SAMPLES = (
 
 @pytest.fixture
 def tuned(tmp_path: Path) -> Path:
-    tuning = Tuning(HERE, {"allreduce": RULES}, {"mpich/a.json": b"{}"}, {}, SUMMARY)
+    tuning = Tuning(HERE, {"allreduce": RULES}, {"mpich/a.json": b"{}"}, {}, read_summary(SUMMARY))
     save_tuning(tmp_path / "tuned", tuning)
     with Journal.create(tmp_path / "tuned" / JOURNAL, HERE) as journal:
         journal.append(SAMPLES)
@@ -85,7 +87,7 @@ def tuned(tmp_path: Path) -> Path:
 
 
 def findings(*samples: Sample) -> Findings:
-    return Findings(HERE, {"allreduce": RULES}, SUMMARY, samples)
+    return Findings(HERE, {"allreduce": RULES}, read_summary(SUMMARY), samples)
 
 
 def test_cells_hold_what_is_in_force_and_every_choice_with_the_fastest_first() -> None:
@@ -162,7 +164,9 @@ def test_the_summary_says_what_was_gained_what_was_refused_and_what_it_cost() ->
 )
 def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, reason: str) -> None:
     late = {**GATE[1], "scenario": ["allreduce", 2, 2, 16384], "verdict": verdict, "reason": reason}
-    found = Findings(HERE, {"allreduce": RULES}, {**SUMMARY, "gate": [*GATE, late], "budget_for_all_s": 700.0}, SAMPLES)
+    budget = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
+    summary = read_summary({**SUMMARY, "gate": [*GATE, late], **budget})
+    found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES)
     assert [decision.verdict for decision in found.decisions] == ["kept", "refused", "not tried"]
     text = " ".join(summary_sentences(found))
     assert "1 further candidate looked faster at first, but not in the proof" in text
@@ -174,7 +178,7 @@ def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, re
 
 def test_what_is_provisional_is_never_told_as_proven() -> None:
     summary = {**SUMMARY, "gate": [{**GATE[0], "verdict": "provisional"}], "interrupted": True}
-    found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES)
+    found = Findings(HERE, {"allreduce": RULES}, read_summary(summary), SAMPLES)
     text = " ".join(summary_sentences(found))
     assert "1 decision is provisional" in text
     assert "--resume" in text
@@ -185,13 +189,13 @@ def test_what_is_provisional_is_never_told_as_proven() -> None:
 
 def test_the_launches_of_the_proof_are_counted() -> None:
     proofs = [sample(4096, RING, 10.0, float(launch), launch=launch) for launch in (1, 2, 3)]
-    found = Findings(HERE, {"allreduce": RULES}, SUMMARY, SAMPLES, proofs)
+    found = Findings(HERE, {"allreduce": RULES}, read_summary(SUMMARY), SAMPLES, proofs)
     assert "over 3 launches or more" in " ".join(summary_sentences(found))
     assert "launches or more" not in " ".join(summary_sentences(findings(*SAMPLES)))
 
 
 def test_without_a_proof_the_summary_says_so() -> None:
-    unproven = Findings(HERE, {"allreduce": RULES}, {**SUMMARY, "gated": False, "gate": []}, SAMPLES)
+    unproven = Findings(HERE, {"allreduce": RULES}, read_summary({**SUMMARY, "gated": False, "gate": []}), SAMPLES)
     assert "may be slower" in summary_sentences(unproven)[0]
 
 
@@ -221,7 +225,7 @@ def test_names_in_a_tuning_cannot_leave_the_page(tuned: Path) -> None:
 
     odd = load_findings(tuned)
     evil = "</script><script>alert(1)</script>"
-    odd = Findings(odd.environment, odd.rule_sets, {**SUMMARY, "reasons": {"allreduce": evil}}, odd.samples)
+    odd = Findings(odd.environment, odd.rule_sets, replace(odd.summary, reasons={"allreduce": evil}), odd.samples)
     page = build_page(odd, tuned / "cache")
     assert evil not in page
     assert (tuned / "cache").exists()

@@ -16,6 +16,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.report.findings import Findings
 from colltune.report.html import build_page
+from colltune.store.summary import read_summary
 
 pytest.importorskip("vl_convert", reason="the HTML report needs the extra `report`")
 sync_api = pytest.importorskip("playwright.sync_api", reason="looking at the page needs playwright")
@@ -53,10 +54,9 @@ def campaign() -> Findings:
     }
     share = {"launches": 1, "wall_s": 9.0, "inside_collectives_s": 7.0}
     summary = {"seed": 1, "samples": len(samples), "share": share, "total_s": 20.0, "gate": gate}
-    summary |= {"speedup": 1.4, "speedup_worst": 1.38}
     here = Environment("mpich", "5.0.2", "0" * 64, "a machine", 3, 4, "single", {})
     proofs = [replace(s, started_s=s.started_s + 20.0, times_s=tuple(t * 1.05 for t in s.times_s)) for s in samples]
-    return Findings(here, rule_sets, summary, samples, proofs)
+    return Findings(here, rule_sets, read_summary(summary), samples, proofs)
 
 
 @pytest.fixture(scope="module")

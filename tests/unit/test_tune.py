@@ -70,8 +70,8 @@ def test_the_better_algorithm_is_found_proven_and_written(kind: type[MemoryBench
     assert {sample.scenario for sample in proof} == {one.scenario for one in result.gate}
     assert len({sample.launch for sample in proof}) == 5
     summary = load_tuning(tmp_path).summary
-    assert summary["total_s"] == pytest.approx(bench.now_s())
-    assert summary["total_s"] <= 300.0
+    assert summary.total_s == pytest.approx(bench.now_s())
+    assert summary.total_s <= 300.0
 
 
 def test_the_files_say_what_the_rules_say_and_the_live_selector_too(tmp_path: Path) -> None:
@@ -176,7 +176,9 @@ def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None
     bench = MemoryLibrary(truth, launch_s=2.0)
     tune(bench, options(budget_s=5.0), tmp_path, Listener(note=notes.append))
     assert any("extended" in text for text in notes)
-    assert load_tuning(tmp_path).summary["fixed_cost_s"] > 5.0
+    budget = load_tuning(tmp_path).summary.budget
+    assert budget is not None
+    assert budget.fixed_cost_s > 5.0
 
 
 def test_choices_that_fail_are_left_out(tmp_path: Path) -> None:

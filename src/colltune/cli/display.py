@@ -15,11 +15,12 @@ from colltune.cli.console import make_console
 from colltune.cli.hints import run_command
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.summary import SpeedUp
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.report.story import provisional_text, untried_text
 from colltune.report.tables import Gain, gains_table
 from colltune.search.campaign import Progress as Step
-from colltune.session.options import Listener, TuneResult, gate_summary
+from colltune.session.options import Listener, TuneResult
 
 _PLAIN_EVERY_S = 5.0
 
@@ -113,19 +114,17 @@ class Display:
         if kept:
             say(gains_table([Gain(r.scenario, r.choice, r.speedup, r.low, r.high) for r in kept]))
             say("Everywhere else the library's own choice stands.")
-        elif result.tuning.summary["gated"] and not result.tuning.summary["reproducible"]:
+        elif result.tuning.summary.gated and not result.tuning.summary.reproducible:
             held = any(rules.departs for rules in result.tuning.rule_sets.values())
             where = "stands wherever nothing was proven before" if held else "stands everywhere"
             say(f"The library's own choice {where}: nothing was proven to be faster.")
         summary = result.tuning.summary
-        if summary["reproducible"]:
-            say(f"{', '.join(summary['reproducible'])}: one algorithm for all sizes of a shape, for equal bits.")
-        if kept:
-            gain = gate_summary(kept)
+        if summary.reproducible:
+            say(f"{', '.join(summary.reproducible)}: one algorithm for all sizes of a shape, for equal bits.")
+        if (gain := SpeedUp.of(kept)) is not None:
             say(
-                f"{format_count(len(kept), 'decision')} proven: {gain['speedup']:.2f} times as fast on average there"
-                f" (geometric mean, at least {gain['speedup_low']:.2f}),"
-                f" the worst at least {gain['speedup_worst']:.2f}."
+                f"{format_count(len(kept), 'decision')} proven: {gain.mean:.2f} times as fast on average there"
+                f" (geometric mean, at least {gain.low:.2f}), the worst at least {gain.worst:.2f}."
             )
         if uncertain := [r for r in result.gate if r.verdict is Verdict.PROVISIONAL]:
             first = uncertain[0]
@@ -136,18 +135,18 @@ class Display:
         untried = sum(1 for r in result.gate if r.verdict is Verdict.NOT_TRIED)
         if untried:
             ended = result.outcome.interrupted
-            say(untried_text(untried, summary.get("budget_for_all_s"), interrupted=ended), markup=False)
+            say(untried_text(untried, summary.budget_for_all_s, interrupted=ended), markup=False)
         for collective, reason in result.outcome.reasons.items():
             say(f"{collective}: {reason}.", markup=False)
-        share = summary["share"]
-        if share["inside_collectives_s"] > 0:
-            outside = 1.0 - share["inside_collectives_s"] / max(share["wall_s"], share["inside_collectives_s"])
-            launches = format_count(share["launches"], "launch", "launches")
-            taken = format_count(summary["samples"], "measurement")
+        share = summary.share
+        if share.inside_collectives_s > 0:
+            outside = 1.0 - share.inside_collectives_s / max(share.wall_s, share.inside_collectives_s)
+            launches = format_count(share.launches, "launch", "launches")
+            taken = format_count(summary.samples, "measurement")
             say(
-                f"{taken} in {format_duration(share['wall_s'])} and {launches},"
+                f"{taken} in {format_duration(share.wall_s)} and {launches},"
                 f" {outside:.0%} of it outside the measured collectives;"
-                f" {format_duration(summary['total_s'])} with the proof."
+                f" {format_duration(summary.total_s)} with the proof."
             )
         if result.outcome.interrupted:
             say(f"The job was ended before the proof was over; go on with: {go_on}", markup=False, soft_wrap=True)

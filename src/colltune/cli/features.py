@@ -23,8 +23,8 @@ def features(
     ] = True,
 ) -> None:
     """Say what is known of this node's processors, memory and network. Never needs root."""
+    from colltune.core.hardware import NUMBERS, hardware_to_dict
     from colltune.pretrained.features import read_features
-    from colltune.pretrained.hardware import NUMBERS, hardware_to_dict
     from colltune.pretrained.record import RecordedMachine, RunningMachine
 
     if machine is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from colltune.pretrained.hardware import Hardware
+    from colltune.core.hardware import Hardware
     from colltune.pretrained.table import Label
 
 

@@ -5,8 +5,8 @@ Bounds are order statistics of the ratios, so they hold whatever their distribut
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import comb
 from statistics import median
@@ -27,13 +27,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProvenDecision:
-    """What the gate found for one scenario. ``ratios``: default over candidate, one per group."""
+    """What the gate found for one scenario. ``ratios``: default over candidate, one per group.
+
+    ``stated_low``: the lower bound of a file whose release came to another one than ``ratios`` give now; else None.
+    """
 
     scenario: Scenario
     choice: Choice
     verdict: Verdict
     ratios: tuple[float, ...]
     reason: str
+    stated_low: float | None = None
 
     @property
     def speedup(self) -> float:
@@ -41,11 +45,26 @@ class ProvenDecision:
 
     @property
     def low(self) -> float:
-        return lower_bound(self.ratios)
+        """The lower bound of the median ratio; 0.0 where there are too few ratios to give one."""
+        return lower_bound(self.ratios) if self.stated_low is None else self.stated_low
 
     @property
     def high(self) -> float:
         return upper_bound(self.ratios)
+
+
+def refused(
+    decisions: Iterable[ProvenDecision],
+    reasons: Mapping[str, str],
+    verdicts: Collection[Verdict] = frozenset({Verdict.KEPT}),
+) -> list[ProvenDecision]:
+    """``decisions``, those with one of ``verdicts`` refused where ``reasons`` has a reason for their collective."""
+    return [
+        replace(one, verdict=Verdict.REFUSED, reason=reasons[one.scenario.collective])
+        if one.verdict in verdicts and one.scenario.collective in reasons
+        else one
+        for one in decisions
+    ]
 
 
 def order_statistic(count: int, confidence: float) -> int:

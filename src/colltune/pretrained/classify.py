@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colltune.core.hardware import Hardware
 from colltune.pretrained.columns import COLUMNS, Floats, columns_of
-from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.splits import Part, Split, parts
 from colltune.pretrained.table import Label
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from colltune.core.hardware import NUMBERS, Fabric, Hardware
 from colltune.core.scenario import Scenario
-from colltune.pretrained.hardware import NUMBERS, Fabric, Hardware
 
 Floats = NDArray[np.float64]
 

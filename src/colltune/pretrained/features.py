@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from colltune.pretrained.hardware import Fabric, Hardware
+from colltune.core.hardware import Fabric, Hardware
 from colltune.pretrained.parse import (
     CpuFacts,
     parse_cache_mib,

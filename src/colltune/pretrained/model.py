@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
 from colltune.core.scenario import Scenario
 from colltune.pretrained.columns import COLUMNS, Floats, columns_of
-from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.relative import with_families
 from colltune.pretrained.trees import Forest
 

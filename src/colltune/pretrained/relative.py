@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from colltune.core.hardware import Hardware
 from colltune.core.scenario import Scenario
 from colltune.pretrained.columns import SCENARIO_COLUMNS, Floats, columns_of
 from colltune.pretrained.families import family
-from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.table import Timed
 
 _TREES = 60

@@ -16,8 +16,8 @@ from statistics import median
 from typing import Any
 
 from colltune.core.errors import InputError
+from colltune.core.hardware import NUMBERS, Hardware, hardware_from_dict
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.pretrained.hardware import NUMBERS, Hardware, hardware_from_dict
 
 _NEEDED = ("cluster", "collective", "algorithm", "nodes", "ppn", "msg_bytes")
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
 from colltune.pretrained.classify import make_trees
 from colltune.pretrained.columns import Floats, columns_of
 from colltune.pretrained.families import family
-from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.model import FamilyForest, PretrainedModel, Range
 from colltune.pretrained.relative import FamilyTimes, by_family, fit_relative, relative_rows, with_families
 from colltune.pretrained.table import Label, Timed

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from colltune.core.proven import ProvenDecision
 from colltune.core.units import format_duration, format_size
-from colltune.report.findings import Decision, Findings, knowledge, spreads, timeline
+from colltune.report.findings import Findings, knowledge, spreads, timeline
 
 Spec = dict[str, Any]
 
@@ -65,7 +66,7 @@ def _speedup(findings: Findings) -> Spec:
     }
 
 
-def _proved(decision: Decision) -> dict[str, object]:
+def _proved(decision: ProvenDecision) -> dict[str, object]:
     """A row of the chart of speed-ups: one decision with the ratios of its proof."""
     scenario = decision.scenario
     return {
@@ -74,10 +75,10 @@ def _proved(decision: Decision) -> dict[str, object]:
         "message": format_size(scenario.size_bytes),
         "shape": f"{scenario.nodes} x {scenario.ppn}",
         "choice": str(decision.choice),
-        "speedup": round(decision.speedup or 1.0, 3),
+        "speedup": round(decision.speedup, 3),
         "low": min(decision.ratios),
         "high": max(decision.ratios),
-        "proof": decision.verdict,
+        "proof": decision.verdict.value,
     }
 
 

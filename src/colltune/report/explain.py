@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import pair_median
+from colltune.core.proven import ProvenDecision, Verdict, lower_bound
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
@@ -30,8 +30,7 @@ class Explanation:
     """What is known about one call.
 
     ``runs``, ``default_runs``: what the library runs with the tuning and without it, in its own names. ``samples``:
-    of the campaign; ``proofs``: of the gate. ``gate``: the gate's entries in the summary of the tuning, None where the
-    gate was off.
+    of the campaign; ``proofs``: of the gate. ``decisions``: of the gate, None where it was off.
     """
 
     scenario: Scenario
@@ -41,7 +40,7 @@ class Explanation:
     default_runs: str
     samples: Sequence[Sample]
     proofs: Sequence[Sample]
-    gate: Sequence[Mapping[str, Any]] | None
+    decisions: Sequence[ProvenDecision] | None
 
 
 def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
@@ -157,24 +156,23 @@ def _interval(times_s: Sequence[float]) -> str:
 
 def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
     """The decision of the acceptance test on ``scenario``, and its ratios."""
-    if explanation.gate is None:
+    if explanation.decisions is None:
         yield "none: the gate was off when this was tuned"
         return
-    wanted = [scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes]
-    entries = [entry for entry in explanation.gate if list(entry["scenario"]) == wanted]
-    if not entries:
+    found = [decision for decision in explanation.decisions if decision.scenario == scenario]
+    if not found:
         yield "none was tried: no choice had been measured to be enough faster than the default"
-    for entry in entries:
-        ratios = sorted(float(ratio) for ratio in entry["ratios"])
-        yield f"{entry['choice']} {entry['verdict']}: {entry['reason']}"
-        if entry["verdict"] == "provisional":
+    for decision in found:
+        ratios = sorted(decision.ratios)
+        yield f"{decision.choice} {decision.verdict}: {decision.reason}"
+        if decision.verdict is Verdict.PROVISIONAL:
             yield "it is left out unless --provisional is given; `colltune tune ... --resume` proves it"
         if ratios:
-            compared = "fresh comparison" if entry["verdict"] != "provisional" else "comparison"
-            yield f"default/{entry['choice']} in {format_count(len(ratios), compared)}: {_listed(ratios)}"
-            if text := _bound_text(ratios, float(entry.get("low", 0.0))):
+            compared = "fresh comparison" if decision.verdict is not Verdict.PROVISIONAL else "comparison"
+            yield f"default/{decision.choice} in {format_count(len(ratios), compared)}: {_listed(ratios)}"
+            if text := _bound_text(ratios):
                 yield text
-        times = _proof_times(scenario, entry["choice"], explanation.proofs)
+        times = _proof_times(scenario, decision.choice, explanation.proofs)
         if times:
             yield times
 
@@ -183,8 +181,9 @@ def _listed(ratios: Sequence[float]) -> str:
     return ", ".join(f"{ratio:.2f}" for ratio in ratios)
 
 
-def _bound_text(ratios: Sequence[float], low: float) -> str:
+def _bound_text(ratios: Sequence[float]) -> str:
     """Which of ``ratios`` (ascending) is the bound, so that a reader understands smaller ones; "" without a bound."""
+    low = lower_bound(ratios)
     if low <= 0.0:
         return ""
     text = f"median {median(ratios):.2f}; with 99.5% confidence at least {low:.2f}, the "
@@ -195,15 +194,15 @@ def _bound_text(ratios: Sequence[float], low: float) -> str:
     return text + f"{place} smallest of the {len(ratios)} ({_listed(below)} may lie below it)"
 
 
-def _proof_times(scenario: Scenario, choice: str, proofs: Sequence[Sample]) -> str:
+def _proof_times(scenario: Scenario, choice: Choice, proofs: Sequence[Sample]) -> str:
     """The medians over the fresh comparisons of both sides."""
-    medians: defaultdict[str, list[float]] = defaultdict(list)
+    medians: defaultdict[Choice, list[float]] = defaultdict(list)
     for sample in proofs:
         if sample.scenario == scenario and sample.status is Status.OK:
-            medians[str(sample.choice)].append(sample.time_s)
-    sides = [(name, medians[name]) for name in (str(DEFAULT), choice) if medians[name]]
+            medians[sample.choice].append(sample.time_s)
+    sides = [(side, medians[side]) for side in (DEFAULT, choice) if medians[side]]
     return "; ".join(
-        f"{name} {format_duration(median(some))} ({format_duration(min(some))} to {format_duration(max(some))})"
+        f"{side} {format_duration(median(some))} ({format_duration(min(some))} to {format_duration(max(some))})"
         f" over {format_count(len(some), 'comparison')}"
-        for name, some in sides
+        for side, some in sides
     )

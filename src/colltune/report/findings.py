@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
-from typing import Any
 
-from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import pair_median
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.core.summary import Summary
 from colltune.report.interval import median_interval
 from colltune.report.tables import Gain
 
@@ -47,42 +48,6 @@ class Cell:
     @property
     def fastest(self) -> Choice:
         return self.timings[0].choice
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the proof said about one departure from the default.
-
-    ``verdict``: the word of the gate. ``ratios``: time of the default over that of the choice, one per fresh group.
-    ``low``: a bound of their median.
-    """
-
-    scenario: Scenario
-    choice: Choice
-    verdict: str
-    ratios: tuple[float, ...]
-    low: float
-    reason: str
-
-    @property
-    def kept(self) -> bool:
-        return self.verdict == "kept"
-
-    @property
-    def refused(self) -> bool:
-        return self.verdict == "refused"
-
-    @property
-    def provisional(self) -> bool:
-        return self.verdict == "provisional"
-
-    @property
-    def not_tried(self) -> bool:
-        return self.verdict == "not tried"
-
-    @property
-    def speedup(self) -> float | None:
-        return median(self.ratios) if self.ratios else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,41 +97,30 @@ class Findings:
 
     environment: Environment
     rule_sets: Mapping[str, RuleSet]
-    summary: Mapping[str, Any]
+    summary: Summary
     samples: Sequence[Sample]
     proofs: Sequence[Sample] = ()
     jobs: Sequence[tuple[int, int]] = ()
 
     @property
-    def decisions(self) -> list[Decision]:
+    def decisions(self) -> list[ProvenDecision]:
         """The decisions of the acceptance test, in the order of the scenarios."""
-        found = [
-            Decision(
-                Scenario(*entry["scenario"]),
-                parse_choice(entry["choice"]),
-                _verdict(entry),
-                tuple(entry["ratios"]),
-                entry.get("low", min(entry["ratios"], default=0.0)),
-                entry["reason"],
-            )
-            for entry in self.summary.get("gate", [])
-        ]
-        return sorted(found, key=lambda decision: decision.scenario)
+        return sorted(self.summary.decisions, key=lambda decision: decision.scenario)
 
     @property
     def gains(self) -> list[Gain]:
         """The decisions that were proven."""
         return [
-            Gain(d.scenario, d.choice, median(d.ratios), d.low, max(d.ratios))
+            Gain(d.scenario, d.choice, d.speedup, d.low, max(d.ratios))
             for d in self.decisions
-            if d.kept and d.ratios
+            if d.verdict is Verdict.KEPT and d.ratios
         ]
 
     @property
     def started_s(self) -> float:
         """Seconds since the epoch. Samples of before are those of earlier campaigns that were used again."""
         measured = min((s.started_s for s in (*self.samples, *self.proofs)), default=0.0)
-        return max(measured, float(self.summary.get("since_s", measured)))
+        return measured if self.summary.since_s is None else max(measured, self.summary.since_s)
 
     def cells(self, collective: str) -> list[Cell]:
         """The measured scenarios of ``collective`` in ascending order."""
@@ -176,12 +130,6 @@ class Findings:
             for scenario, timings in sorted(_timings(self.samples).items())
             if scenario.collective == collective
         ]
-
-
-def _verdict(entry: Mapping[str, Any]) -> str:
-    """Of an entry of ``tuning.json``. Earlier versions had one word for what was refused and what was not tried."""
-    ended = str(entry["reason"]).startswith("the budget ended after")
-    return "not tried" if ended and entry["verdict"] == "refused" else str(entry["verdict"])
 
 
 def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[Timing, ...]]:

@@ -15,12 +15,13 @@ from typing import Any
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Status
 from colltune.core.units import format_duration, format_size
 from colltune.core.version import __version__
 from colltune.machine.files import write_atomically
 from colltune.report.charts import all_charts
-from colltune.report.findings import Cell, Decision, Findings, Timing, knowledge
+from colltune.report.findings import Cell, Findings, Timing, knowledge
 from colltune.report.story import environment_rows, summary_sentences, where
 from colltune.report.tables import Gain, format_run, format_sizes, neighbouring
 
@@ -70,7 +71,6 @@ def build_page(findings: Findings, cache: Path) -> str:
         chart["description"] = _DESCRIPTIONS[name]
     details: dict[str, Any] = {}
     maps = [_map(findings, name, details) for name in findings.rule_sets]
-    decisions = findings.decisions
     here = findings.environment
     text = resources.files("colltune.report").joinpath("page")
     template = Templates(autoescape=True).from_string(text.joinpath("report.html.j2").read_text(encoding="utf-8"))
@@ -86,9 +86,9 @@ def build_page(findings: Findings, cache: Path) -> str:
         charts=charts,
         convergence=_converged(findings),
         kept=[_run_row(run) for run in neighbouring(findings.gains)],
-        provisional=[_refused_row(decision) for decision in decisions if decision.provisional],
-        refused=[_refused_row(decision) for decision in decisions if decision.refused],
-        untried=[_refused_row(decision) for decision in decisions if decision.not_tried],
+        provisional=_without_rule(findings, Verdict.PROVISIONAL),
+        refused=_without_rule(findings, Verdict.REFUSED),
+        untried=_without_rule(findings, Verdict.NOT_TRIED),
         failed=_failed_rows(findings),
         environment=environment_rows(findings),
         css=Markup(text.joinpath("report.css").read_text(encoding="utf-8")),
@@ -179,7 +179,7 @@ def _key(cell: Cell) -> str:
     return f"{scenario.collective}-{scenario.nodes}-{scenario.ppn}-{scenario.size_bytes}"
 
 
-def _detail(cell: Cell, decision: Decision | None) -> dict[str, Any]:
+def _detail(cell: Cell, decision: ProvenDecision | None) -> dict[str, Any]:
     default_s = next((t.median_s for t in cell.timings if t.choice == DEFAULT), None)
     shown = [t for i, t in enumerate(cell.timings) if i < _MOST_TIMINGS or t.choice in (DEFAULT, cell.chosen)]
     scenario = cell.scenario
@@ -206,9 +206,13 @@ def _run_row(run: Sequence[Gain]) -> list[str]:
     return [scenario.collective, f"{scenario.nodes} x {scenario.ppn}", format_sizes(run), *format_run(run)]
 
 
-def _refused_row(decision: Decision) -> list[str]:
-    ratio = "" if decision.speedup is None else f"{decision.speedup:.2f}"
-    return [where(decision), str(decision.choice), ratio, decision.reason]
+def _without_rule(findings: Findings, verdict: Verdict) -> list[list[str]]:
+    """Rows of the decisions with ``verdict``: where, the choice, its speed-up and the reason."""
+    return [
+        [where(one), str(one.choice), f"{one.speedup:.2f}" if one.ratios else "", one.reason]
+        for one in findings.decisions
+        if one.verdict is verdict
+    ]
 
 
 def _failed_rows(findings: Findings) -> list[list[str]]:

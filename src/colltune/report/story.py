@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import geometric_mean, median
 
 from colltune.core.choice import Choice
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_budget, format_count, format_duration, format_size
-from colltune.report.findings import Decision, Findings, spreads
+from colltune.report.findings import Findings, spreads
 
 # Above these a reader should know that the machine was noisy, or moved while it was measured.
 NOISY = 0.25
@@ -18,27 +19,27 @@ DRIFTING = 0.10
 
 def summary_sentences(findings: Findings) -> list[str]:
     """A few sentences for somebody who reads nothing else."""
-    kept = [decision for decision in findings.decisions if decision.kept]
+    kept = [decision for decision in findings.decisions if decision.verdict is Verdict.KEPT]
     return [*_gain(findings, kept), *_certainty(findings, kept), _cost(findings)]
 
 
-def _gain(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
+def _gain(findings: Findings, kept: Sequence[ProvenDecision]) -> Iterator[str]:
     names = ", ".join(findings.rule_sets)
-    if not findings.summary.get("gated", True):
+    if not findings.summary.gated:
         yield f"The proof was switched off: the decisions for {names} were measured only once and may be slower."
         return
     if not kept:
         yield f"Nothing was proven to be faster than the library's own choice, so it stands everywhere for {names}."
         return
-    by_name: defaultdict[str, list[Decision]] = defaultdict(list)
+    by_name: defaultdict[str, list[ProvenDecision]] = defaultdict(list)
     for decision in kept:
         by_name[decision.scenario.collective].append(decision)
     best = ", ".join(
-        f"{name} {geometric_mean([d.speedup or 1.0 for d in some]):.2f} times"
+        f"{name} {geometric_mean([d.speedup for d in some]):.2f} times"
         f" (at least {geometric_mean([d.low for d in some]):.2f}; {format_count(len(some), 'decision')})"
         for name, some in sorted(by_name.items())
     )
-    speedup = geometric_mean([decision.speedup or 1.0 for decision in kept])
+    speedup = geometric_mean([decision.speedup for decision in kept])
     low = geometric_mean([decision.low for decision in kept])
     makes, hold = ("makes", "it holds") if len(kept) == 1 else ("make", "they hold")
     yield (
@@ -46,32 +47,31 @@ def _gain(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
         f" average where {hold} (geometric mean, at least {low:.2f}): {best}."
         " Everywhere else the library's own choice stands."
     )
-    top = max(kept, key=lambda decision: decision.speedup or 0.0)
+    top = max(kept, key=lambda decision: decision.speedup)
     yield f"The largest gain is at {where(top)} by {top.choice}: {top.speedup:.2f} times as fast."
 
 
-def _certainty(findings: Findings, kept: Sequence[Decision]) -> Iterator[str]:
+def _certainty(findings: Findings, kept: Sequence[ProvenDecision]) -> Iterator[str]:
     if kept:
         yield (
             f"Each was at least {min(d.low for d in kept):.2f} times as fast as the default in"
             f" fresh comparisons ({min(len(d.ratios) for d in kept)} or more of them{_over_launches(findings, kept)})."
         )
-    provisional = sum(1 for decision in findings.decisions if decision.provisional)
-    if provisional:
+    counts = Counter(decision.verdict for decision in findings.decisions)
+    if provisional := counts[Verdict.PROVISIONAL]:
         yield provisional_text(provisional)
-    refused = sum(1 for decision in findings.decisions if decision.refused)
+    refused = counts[Verdict.REFUSED]
     if refused:
         they = "it was" if refused == 1 else "they were"
         count = format_count(refused, "further candidate")
         yield f"{count} looked faster at first, but not in the proof; {they} refused."
-    untried = [decision for decision in findings.decisions if decision.not_tried]
-    if untried:
-        ended = bool(findings.summary.get("interrupted"))
-        yield untried_text(len(untried), findings.summary.get("budget_for_all_s"), interrupted=ended)
-    if findings.summary.get("reproducible"):
-        names = ", ".join(findings.summary["reproducible"])
+    summary = findings.summary
+    if untried := counts[Verdict.NOT_TRIED]:
+        yield untried_text(untried, summary.budget_for_all_s, interrupted=summary.interrupted)
+    if summary.reproducible:
+        names = ", ".join(summary.reproducible)
         yield f"{names}: one algorithm for all sizes of a shape, so that equal inputs give equal bits."
-    if findings.summary.get("interrupted"):
+    if summary.interrupted:
         yield "The campaign was cut short; `colltune tune ... --resume` goes on from what was measured."
     yield from warnings(findings)
 
@@ -94,7 +94,7 @@ def warnings(findings: Findings) -> Iterator[str]:
         )
 
 
-def _over_launches(findings: Findings, kept: Sequence[Decision]) -> str:
+def _over_launches(findings: Findings, kept: Sequence[ProvenDecision]) -> str:
     """Over how many launches each of ``kept`` was compared at least, as the samples of the proof have it."""
     launches: defaultdict[tuple[Scenario, Choice], set[int]] = defaultdict(set)
     for sample in findings.proofs:
@@ -122,18 +122,18 @@ def untried_text(count: int, budget_s: float | None, *, interrupted: bool = Fals
 
 
 def _cost(findings: Findings) -> str:
-    share, total_s = findings.summary["share"], findings.summary["total_s"]
-    launches = format_count(share["launches"], "launch", "launches")
-    nodes, ppn = findings.summary.get("job", (findings.environment.nodes, findings.environment.ppn))
-    ranks = nodes * ppn
-    what = "The last campaign" if findings.summary.get("added_to") else "It"
+    summary = findings.summary
+    launches = format_count(summary.share.launches, "launch", "launches")
+    nodes, ppn = summary.job or (findings.environment.nodes, findings.environment.ppn)
+    core_hours = summary.total_s * nodes * ppn / 3600.0
+    what = "The last campaign" if summary.added_to else "It"
     return (
-        f"{what} took {format_count(findings.summary['samples'], 'measurement')} in {format_duration(share['wall_s'])}"
-        f" and {launches}, {format_duration(total_s)} with the proof: {total_s * ranks / 3600.0:.3g} core-hours."
+        f"{what} took {format_count(summary.samples, 'measurement')} in {format_duration(summary.share.wall_s)}"
+        f" and {launches}, {format_duration(summary.total_s)} with the proof: {core_hours:.3g} core-hours."
     )
 
 
-def where(decision: Decision) -> str:
+def where(decision: ProvenDecision) -> str:
     """``"alltoall 4 x 8 64 KiB"``: collective, nodes x ranks per node, message size."""
     scenario = decision.scenario
     size = "" if scenario.collective == "barrier" else f" {format_size(scenario.size_bytes)}"
@@ -153,8 +153,8 @@ def environment_rows(findings: Findings) -> list[tuple[str, str]]:
         ("machine", here.machine),
         ("job", "; ".join(_job(*job) for job in findings.jobs or [(here.nodes, here.ppn)])),
         ("thread level", here.thread_level),
-        ("seed", str(findings.summary["seed"])),
+        ("seed", str(findings.summary.seed)),
     ]
     rows += sorted(here.facts.items())
-    rows += [(f"{name} stopped because", reason) for name, reason in findings.summary.get("reasons", {}).items()]
+    rows += [(f"{name} stopped because", reason) for name, reason in findings.summary.reasons.items()]
     return rows

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from colltune.core.choice import DEFAULT
+from colltune.core.proven import Verdict
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
 from colltune.report.findings import Findings
@@ -26,10 +27,10 @@ def print_findings(findings: Findings, console: Console) -> None:
     if findings.gains:
         console.print()
         console.print(gains_table(findings.gains))
-    for word in ("provisional", "refused", "not tried"):
-        found = [decision for decision in findings.decisions if decision.verdict == word]
+    for verdict in (Verdict.PROVISIONAL, Verdict.REFUSED, Verdict.NOT_TRIED):
+        found = [decision for decision in findings.decisions if decision.verdict is verdict]
         if found:
-            console.print(f"\n{word}")
+            console.print(f"\n{verdict}")
         for decision in found:
             console.print(f"  {where(decision)} {decision.choice}: {decision.reason}", markup=False)
     console.print("\nenvironment")

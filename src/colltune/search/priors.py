@@ -10,6 +10,7 @@ import numpy as np
 
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
 from colltune.core.model import Model, Prediction
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
@@ -17,7 +18,6 @@ from colltune.core.space import Space
 from colltune.learn.bursts import Times
 from colltune.learn.transfer import TransferPrior
 from colltune.pretrained.families import family_of_choice
-from colltune.pretrained.hardware import Hardware
 from colltune.pretrained.model import PretrainedModel, load_model
 from colltune.store.dataset import load_grids
 from colltune.store.journal import read_journal

@@ -223,7 +223,7 @@ def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Bench) -> list[P
 
     Without those that make equal bits: these need not pay.
     """
-    proofs = {Scenario(*entry["scenario"]): entry for entry in tuning.summary.get("gate", [])}
+    proofs = {one.scenario: one for one in tuning.summary.decisions}
     default_s: defaultdict[Scenario, list[float]] = defaultdict(list)
     for sample in samples:
         if sample.choice == DEFAULT:
@@ -231,12 +231,12 @@ def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Bench) -> list[P
     found = []
     for scenario in sorted({*proofs, *(sample.scenario for sample in samples)}):
         choice = _choice_of(tuning, scenario)
-        equal_bits = scenario.collective in tuning.summary.get("reproducible", ())
+        equal_bits = scenario.collective in tuning.summary.reproducible
         if equal_bits or not _fits(scenario, bench) or choice in (DEFAULT, bench.baseline(scenario)):
             continue
-        proof = proofs.get(scenario, {})
-        ratios = tuple(proof["ratios"]) if proof.get("verdict") == Verdict.KEPT else ()
-        low = float(proof.get("low", min(ratios, default=0.0)))
+        proof = proofs.get(scenario)
+        ratios = proof.ratios if proof is not None and proof.verdict is Verdict.KEPT else ()
+        low = proof.low if proof is not None else 0.0
         then_s = default_s[scenario]
         found.append(Promise(scenario, choice, ratios, low, median(then_s) if then_s else None))
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 from colltune.bench.contract import Bench
 from colltune.core.choice import Choice
@@ -15,6 +14,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
+from colltune.core.summary import Summary
 from colltune.deploy.live import live_files, proven_live
 from colltune.distill.decide import unproven_rules
 from colltune.distill.overlay import Overlay
@@ -26,7 +26,7 @@ from colltune.store.tuning import Provisional, Tuning
 
 _KEPT = frozenset({Verdict.KEPT})
 _NOT_REFUSED = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
-_WRONG = "the replay gave a wrong result under its file"
+WRONG_UNDER_FILE = "the replay gave a wrong result under its file"
 
 
 @dataclass(frozen=True)
@@ -97,20 +97,20 @@ class Decisions:
         return self._with_provisional(tuning, later, later_live)
 
     def summary(
-        self, newer: Mapping[str, Any], gate: Sequence[ProvenDecision], unsafe: Collection[str], *, cut_off: bool
-    ) -> dict[str, Any]:
+        self, newer: Summary, gate: Sequence[ProvenDecision], unsafe: Collection[str], *, cut_off: bool
+    ) -> Summary:
         """The figures of the campaign, ``newer``, with what stays of before."""
         overlay = Overlay((), ()) if cut_off else self._overlay(gate)
         of_later = self._seen(gate) if cut_off else overlay
         rules, later = self._newer(gate, _KEPT), self._newer(gate, _NOT_REFUSED if cut_off else _KEPT)
 
-        def stays(scenario: Scenario, choice: Choice, verdict: Verdict) -> bool:
-            if verdict is Verdict.PROVISIONAL:
-                return of_later.stays(scenario, choice, later)
-            return overlay.stays(scenario, choice, rules)
+        def stays(held: ProvenDecision) -> bool:
+            if held.verdict is Verdict.PROVISIONAL:
+                return of_later.stays(held.scenario, held.choice, later)
+            return overlay.stays(held.scenario, held.choice, rules)
 
-        merged = self.held.gate(newer["gate"], stays, dict.fromkeys(unsafe, _WRONG))
-        return self.held.summary(newer, merged, () if cut_off else self.spaces.keys())
+        merged = self.held.decisions(newer.decisions, stays, dict.fromkeys(unsafe, WRONG_UNDER_FILE))
+        return self.held.summary(replace(newer, decisions=merged), () if cut_off else self.spaces.keys())
 
     @property
     def _whole(self) -> set[str]:

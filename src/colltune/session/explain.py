@@ -41,7 +41,7 @@ def explain_call(
             default_runs,
             measurements(directory),
             measurements(directory, CONFIRMATION),
-            tuning.summary.get("gate", []) if tuning.summary.get("gated", True) else None,
+            tuning.summary.decisions if tuning.summary.gated else None,
         ),
         width,
     )

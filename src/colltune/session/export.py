@@ -12,9 +12,9 @@ from colltune.catalog import load
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.errors import InputError
 from colltune.core.medians import medians_of
+from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
 from colltune.core.space import shapes
 from colltune.emit.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
@@ -114,12 +114,11 @@ def _what_is_lost(tuning: Tuning) -> str:
     """Proven decisions that the library's own file does not make."""
     if tuning.environment.mpi not in ("mpich", "openmpi"):
         return ""
-    kept = [entry for entry in tuning.summary.get("gate", ()) if entry["verdict"] == "kept"]
+    kept = tuning.summary.having(Verdict.KEPT)
     lost = 0
-    for entry in kept:
-        name, nodes, ppn, size = entry["scenario"]
-        rules = tuning.rule_sets.get(name)
-        lost += rules is not None and str(rules.evaluate(Scenario(name, nodes, ppn, size))) != entry["choice"]
+    for one in kept:
+        rules = tuning.rule_sets.get(one.scenario.collective)
+        lost += rules is not None and rules.evaluate(one.scenario) != one.choice
     return f"{lost} of {len(kept)} proven decisions are not in it: `colltune run --via live` makes them" if lost else ""
 
 

@@ -12,6 +12,7 @@ from colltune.core.model import Model
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.core.summary import TimeShare
 from colltune.core.units import format_count
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
@@ -35,7 +36,7 @@ class Measured:
 
     outcome: Outcome
     models: Mapping[str, Model]
-    share: Mapping[str, float]
+    share: TimeShare
     plan: TimePlan
 
 
@@ -85,12 +86,7 @@ class Measuring:
             before_s = now_s()
             source.close()
         launch_s += now_s() - before_s
-        share = {
-            "launches": source.launches,
-            "launch_s": launch_s,
-            "wall_s": outcome.elapsed_s,
-            "inside_collectives_s": source.inside_s,
-        }
+        share = TimeShare(source.launches, outcome.elapsed_s, source.inside_s, launch_s)
         models = models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
         return Measured(outcome, models, share, plan)
 

@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from colltune.core.choice import Choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.proven import Verdict
+from colltune.core.proven import ProvenDecision, Verdict, refused
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
+from colltune.core.summary import Summary
 from colltune.emit.live import LIVE_FILE, parse_live
-from colltune.session.options import speedups
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST, Tuning, load_tuning
 
-Entry = Mapping[str, Any]
-Stays = Callable[[Scenario, Choice, Verdict], bool]
+Stays = Callable[[ProvenDecision], bool]
+_WITH_RULE = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
 _BUILD_DIGITS = 12
 
 
@@ -38,8 +35,8 @@ class Held:
         return self.tuning.tuned_in if self.tuning is not None else ()
 
     @property
-    def reproducible(self) -> list[str]:
-        return list(self.tuning.summary.get("reproducible", ())) if self.tuning is not None else []
+    def reproducible(self) -> tuple[str, ...]:
+        return self.tuning.summary.reproducible if self.tuning is not None else ()
 
     def rule_sets(self, *, provisional: bool = False) -> Mapping[str, RuleSet]:
         """What is proven, for every shape; with ``provisional`` also what is not."""
@@ -56,40 +53,37 @@ class Held:
         text = next((data for name, data in held.files.items() if name.endswith(f"/{LIVE_FILE}")), None)
         return parse_live(text.decode("ascii")) if text is not None else {}
 
-    def gate(self, newer: Sequence[Entry], stays: Stays, unsafe: Mapping[str, str]) -> list[Entry]:
-        """All verdicts that hold: those of before that stay, and ``newer``.
+    def decisions(
+        self, newer: Sequence[ProvenDecision], stays: Stays, unsafe: Mapping[str, str]
+    ) -> tuple[ProvenDecision, ...]:
+        """All decisions that hold: those of before that stay, and ``newer``.
 
-        ``stays``: whether the rule of a verdict of before is still there. ``unsafe``: collectives that were put back
+        ``stays``: whether the rule of a decision of before is still there. ``unsafe``: collectives that were put back
         to the default, with the reason.
         """
-        found = {_scenario(entry): entry for entry in newer}
-        merged: list[Entry] = []
-        for entry in self.tuning.summary.get("gate", ()) if self.tuning is not None else ():
-            scenario = _scenario(entry)
-            now = found.get(scenario)
-            has_rule = entry["verdict"] in (Verdict.KEPT, Verdict.PROVISIONAL)
-            if not stays(scenario, parse_choice(entry["choice"]), Verdict(entry["verdict"])) or (now and not has_rule):
+        found = {one.scenario: one for one in newer}
+        merged: list[ProvenDecision] = []
+        for held in self.tuning.summary.decisions if self.tuning is not None else ():
+            now = found.get(held.scenario)
+            if not stays(held) or (now is not None and held.verdict not in _WITH_RULE):
                 continue
-            if now is not None and (now["verdict"] != Verdict.PROVISIONAL or now["choice"] == entry["choice"]):
-                del found[scenario]
-            if scenario.collective in unsafe and has_rule:
-                entry = {**entry, "verdict": Verdict.REFUSED.value, "reason": unsafe[scenario.collective]}
-            merged.append(entry)
-        return [*merged, *found.values()]
+            if now is not None and (now.verdict is not Verdict.PROVISIONAL or now.choice == held.choice):
+                del found[held.scenario]
+            merged.append(held)
+        return (*refused(merged, unsafe, _WITH_RULE), *found.values())
 
-    def summary(self, newer: Mapping[str, Any], gate: Sequence[Entry], collectives: Collection[str]) -> dict[str, Any]:
-        """``newer`` with ``gate``, and with what stays of before. ``collectives``: those of the newer campaign."""
-        summary = {name: value for name, value in newer.items() if not name.startswith("speedup")}
-        summary |= {"gate": list(gate), **speedups(gate)}
+    def summary(self, newer: Summary, collectives: Collection[str]) -> Summary:
+        """``newer`` with what stays of before. ``collectives``: those of the newer campaign."""
         if self.tuning is None:
-            return summary
-        before = self.tuning.summary
-        kept = {name: reason for name, reason in before.get("reasons", {}).items() if name not in collectives}
-        summary["reasons"] = {**kept, **newer["reasons"]}
+            return newer
+        kept = {name: why for name, why in self.tuning.summary.reasons.items() if name not in collectives}
         still = {name for name in self.reproducible if name not in collectives}
-        summary["reproducible"] = sorted({*newer["reproducible"], *still})
-        summary["added_to"] = True
-        return summary
+        return replace(
+            newer,
+            reasons={**kept, **newer.reasons},
+            reproducible=tuple(sorted({*newer.reproducible, *still})),
+            added_to=True,
+        )
 
 
 def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gated: bool) -> Held:
@@ -107,7 +101,7 @@ def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gat
         )
     if found is None:
         return Held(None)
-    if not found.summary.get("gated", True):
+    if not found.summary.gated:
         note("the rules that were here were not proven, so they are not kept")
         return Held(None)
     if not gated:
@@ -151,7 +145,3 @@ def largest_job(environment: Environment, jobs: Collection[tuple[int, int]]) -> 
     """``environment`` with the shape of the largest of ``jobs``."""
     nodes, ppn = max(jobs, key=lambda job: (job[0] * job[1], job[0]))
     return replace(environment, nodes=nodes, ppn=ppn)
-
-
-def _scenario(entry: Entry) -> Scenario:
-    return Scenario(*entry["scenario"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import geometric_mean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.units import parse_duration, parse_size
 from colltune.measure.contract import Effort
 from colltune.prove.gate import THRESHOLD
@@ -166,53 +166,25 @@ class TuneResult:
 
 
 def summarize(
-    options: TuneOptions, outcome: Outcome, gate: Sequence[ProvenDecision], share: Mapping[str, float]
-) -> dict[str, Any]:
+    options: TuneOptions, outcome: Outcome, gate: Sequence[ProvenDecision], share: TimeShare, total_s: float
+) -> Summary:
     """The figures of a campaign, for people and for the report."""
-    return {
-        "seed": options.seed,
-        "gated": options.gate,
-        "samples": len(outcome.samples),
-        "reasons": dict(outcome.reasons),
-        "interrupted": outcome.interrupted,
-        "share": dict(share),
-    } | gate_summary(gate)
+    return Summary(
+        seed=options.seed,
+        gated=options.gate,
+        samples=len(outcome.samples),
+        reasons=dict(outcome.reasons),
+        interrupted=outcome.interrupted,
+        share=share,
+        decisions=tuple(gate),
+        total_s=total_s,
+    )
 
 
-def budget_summary(plan: TimePlan, total_s: float, gate: Sequence[ProvenDecision], rest_s: float) -> dict[str, float]:
-    """What the tuning took and what it takes at least; and which budget would do, where it was too short for all."""
-    found = {"budget_s": plan.budget_s, "fixed_cost_s": plan.fixed_cost_s, "total_s": total_s}
-    if any(result.verdict is Verdict.NOT_TRIED for result in gate):
-        found["budget_for_all_s"] = plan.budget_for(rest_s)
-    return found
-
-
-def gate_summary(gate: Sequence[ProvenDecision]) -> dict[str, Any]:
-    """The verdicts, and what the kept decisions bring."""
-    entries = [
-        {
-            "scenario": [r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.scenario.size_bytes],
-            "choice": str(r.choice),
-            "verdict": r.verdict.value,
-            "ratios": [round(ratio, 4) for ratio in r.ratios],
-            "low": round(r.low, 4),
-            "reason": r.reason,
-        }
-        for r in gate
-    ]
-    return {"gate": entries, **speedups(entries)}
-
-
-def speedups(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What the kept ones of a summary's verdicts bring; nothing where none is."""
-    kept = [entry for entry in entries if entry["verdict"] == Verdict.KEPT and entry["ratios"]]
-    if not kept:
-        return {}
-    return {
-        "speedup": geometric_mean([median(entry["ratios"]) for entry in kept]),
-        "speedup_low": geometric_mean([entry["low"] for entry in kept]),
-        "speedup_worst": min(entry["low"] for entry in kept),
-    }
+def budget_of(plan: TimePlan, gate: Sequence[ProvenDecision], rest_s: float) -> Budget:
+    """What was given and what the tuning takes at least; and which budget would do, where it was too short for all."""
+    untried = any(result.verdict is Verdict.NOT_TRIED for result in gate)
+    return Budget(plan.budget_s, plan.fixed_cost_s, plan.budget_for(rest_s) if untried else None)
 
 
 def require_writable(directory: Path) -> None:

@@ -10,14 +10,15 @@ from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import ProvenDecision, Verdict, refused
 from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.summary import ApplicationRuns
 from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application import Profile, stakes
 from colltune.prove.application import Checked
-from colltune.session.options import TuneOptions, TuneResult, speedups
+from colltune.session.options import TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
 
 # Seconds of a launch, a few points and their acceptance test: with less, tuning is not started.
@@ -146,32 +147,22 @@ def for_application(
 
 def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: float) -> TuneResult:
     """``result`` with what the application was better without refused. ``tuning``: what is left of it in force."""
-    gate = [
-        replace(one, verdict=Verdict.REFUSED, reason=checked.withdrawn[one.scenario.collective])
-        if one.verdict is Verdict.KEPT and one.scenario.collective in checked.withdrawn
-        else one
-        for one in result.gate
-    ]
-    summary = {name: value for name, value in result.tuning.summary.items() if not name.startswith("speedup")}
-    entries = [
-        {**one, "verdict": Verdict.REFUSED.value, "reason": checked.withdrawn[one["scenario"][0]]}
-        if one["verdict"] == Verdict.KEPT and one["scenario"][0] in checked.withdrawn
-        else one
-        for one in summary["gate"]
-    ]
-    summary |= {"gate": entries, **speedups(entries)}
-    summary["total_s"] += took_s
-    summary["application"] = [
-        {"rules": sorted(one.side), "default_s": one.default_s, "tuned_s": one.tuned_s, "failure": one.failure}
-        for one in checked.rounds
-    ]
-    return replace(result, tuning=replace(tuning, summary=summary), gate=gate)
+    before = result.tuning.summary
+    summary = replace(
+        before,
+        decisions=tuple(refused(before.decisions, checked.withdrawn)),
+        total_s=before.total_s + took_s,
+        application=tuple(
+            ApplicationRuns(tuple(sorted(one.side)), one.default_s, one.tuned_s, one.failure) for one in checked.rounds
+        ),
+    )
+    return replace(result, tuning=replace(tuning, summary=summary), gate=refused(result.gate, checked.withdrawn))
 
 
 def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
     kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
-    cost_s = float(result.tuning.summary["total_s"])
+    cost_s = result.tuning.summary.total_s
     saved = _saved(kept, at_stake, {one.scenario: one.speedup for one in kept})
     low = _saved(kept, at_stake, {one.scenario: one.low for one in kept})
     measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}

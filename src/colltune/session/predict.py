@@ -6,36 +6,27 @@ What `colltune predict` and the Python API do.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.bench.workbench import Workbench
-from colltune.core.choice import DEFAULT, Choice
+from colltune.core.choice import DEFAULT
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
+from colltune.core.summary import Guess, Prediction, Summary
 from colltune.distill.rules import distill_proven
 from colltune.pretrained.families import family_of_choice
-from colltune.pretrained.hardware import Hardware, hardware_to_dict
 from colltune.pretrained.model import PretrainedModel
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
 # A collective without tables uses those of the one that moves the same data in the same way.
 _LIKE = {"reduce_scatter_block": "reduce_scatter"}
-
-
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """What is chosen in one scenario, the default where the model is not sure; how sure it is, and why."""
-
-    scenario: Scenario
-    choice: Choice
-    sureness: float
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ def existing_tuning(out: Path, here: Environment) -> Tuning | None:
             f"{out} holds a tuning of {was.mpi} {was.mpi_version} on {was.machine}, not of this machine",
             "Give another directory by --out",
         )
-    return None if tuning.summary.get("predicted") else tuning
+    return None if tuning.summary.prediction is not None else tuning
 
 
 def predict(
@@ -130,25 +121,13 @@ def _guesses(bench: Workbench, model: PretrainedModel, hardware: Hardware, space
     return found
 
 
-def _summary(guesses: Sequence[Guess], hardware: Hardware, took_s: float) -> Mapping[str, object]:
-    made = [guess for guess in guesses if guess.choice != DEFAULT]
+def _summary(guesses: Sequence[Guess], hardware: Hardware, took_s: float) -> Summary:
     names = dict.fromkeys(guess.scenario.collective for guess in guesses)
-    return {
-        "sizes": {n: sorted({g.scenario.size_bytes for g in guesses if g.scenario.collective == n}) for n in names},
-        "predicted": True,
-        "gated": False,
-        "reproducible": [],
-        "gate": [],
-        "samples": 0,
-        "seed": 0,
-        "reasons": dict.fromkeys(names, "predicted, not measured"),
-        "interrupted": False,
-        "share": {"launches": 0, "wall_s": 0.0, "inside_collectives_s": 0.0},
-        "total_s": took_s,
-        "hardware": hardware_to_dict(hardware),
-        "guesses": [
-            [g.scenario.collective, g.scenario.nodes, g.scenario.ppn, g.scenario.size_bytes, str(g.choice),
-             round(g.sureness, 3), g.reason]
-            for g in made
-        ],
-    }  # fmt: skip
+    made = tuple(guess for guess in guesses if guess.choice != DEFAULT)
+    sizes = {n: sorted({g.scenario.size_bytes for g in guesses if g.scenario.collective == n}) for n in names}
+    return Summary(
+        gated=False,
+        reasons=dict.fromkeys(names, "predicted, not measured"),
+        total_s=took_s,
+        prediction=Prediction({name: tuple(some) for name, some in sizes.items()}, hardware, made),
+    )

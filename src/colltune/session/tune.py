@@ -6,7 +6,7 @@ Where no library loads the files (``bench.library`` is None) they are not compar
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from colltune.bench.workbench import check_collectives
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.medians import broken_choices, medians_of
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import ProvenDecision, refused
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
@@ -28,10 +28,10 @@ from colltune.prove.replay import departing, make_safe
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
 from colltune.search.reuse import begin_journal
-from colltune.session.decisions import Decisions
+from colltune.session.decisions import WRONG_UNDER_FILE, Decisions
 from colltune.session.measuring import Measured, Measuring
 from colltune.session.merging import Held, hold
-from colltune.session.options import Listener, TuneOptions, TuneResult, budget_summary, summarize
+from colltune.session.options import Listener, TuneOptions, TuneResult, budget_of, summarize
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 
@@ -83,16 +83,16 @@ def tune(
     else:
         tuning, unsafe = replayed
         tuning = decisions.handed_over(gate, tuning, unsafe, options.threshold)
-        gate = _after_replay(gate, unsafe)
+        gate = refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE))
     outcome = replace(measured.outcome, interrupted=stop.made)
-    summary = summarize(options, outcome, gate, measured.share)
-    summary |= {
-        "reproducible": sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else [],
-        "job": [bench.nodes, bench.ppn],
-    }
-    summary |= budget_summary(measured.plan, bench.now_s() - began_s, gate, rest_s)
-    if not options.resume:
-        summary["since_s"] = since_s
+    fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
+    summary = replace(
+        summarize(options, outcome, gate, measured.share, total_s=bench.now_s() - began_s),
+        reproducible=tuple(fixed),
+        job=(bench.nodes, bench.ppn),
+        budget=budget_of(measured.plan, gate, rest_s),
+        since_s=None if options.resume else since_s,
+    )
     tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
     save_tuning(out, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
@@ -188,16 +188,6 @@ def _replayed(
     for name in sorted(decisions.fixed.keys() - departing(tuning.rule_sets)):
         listener.note(f"{name} is at the library's default, so its results are not reproducible")
     return tuning, before - departing(tuning.rule_sets)
-
-
-def _after_replay(gate: Sequence[ProvenDecision], unsafe: Collection[str]) -> list[ProvenDecision]:
-    """``gate`` with what the replay took out refused."""
-    return [
-        replace(result, verdict=Verdict.REFUSED, reason="the replay gave a wrong result under its file")
-        if result.verdict is Verdict.KEPT and result.scenario.collective in unsafe
-        else result
-        for result in gate
-    ]
 
 
 def _reproducible(

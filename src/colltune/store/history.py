@@ -123,8 +123,8 @@ def tuned_sizes(directory: Path) -> dict[str, list[int]]:
     A prediction has measured none; then the sizes that it was made for.
     """
     if not (directory / JOURNAL).exists():
-        predicted = load_tuning(directory).summary.get("sizes", {})
-        return {str(name): [int(size) for size in some] for name, some in predicted.items()}
+        predicted = load_tuning(directory).summary.prediction
+        return {} if predicted is None else {name: list(some) for name, some in predicted.sizes.items()}
     sizes: defaultdict[str, set[int]] = defaultdict(set)
     for sample in measurements(directory):
         sizes[sample.scenario.collective].add(sample.scenario.size_bytes)

@@ -17,10 +17,14 @@ from typing import Any
 
 from colltune.core.choice import format_choice, parse_choice
 from colltune.core.errors import ColltuneError, InputError
+from colltune.core.proven import Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.core.summary import Summary
 from colltune.machine.files import write_atomically
+from colltune.store.fields import FieldError, decode
+from colltune.store.summary import read_summary, write_summary
 
 SCHEMA = 1
 _AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"
@@ -66,7 +70,7 @@ class Tuning:
     rule_sets: Mapping[str, RuleSet]
     files: Mapping[str, bytes]
     variables: Mapping[str, str]
-    summary: Mapping[str, Any] = field(default_factory=dict)
+    summary: Summary = field(default_factory=Summary)
     provisional: Provisional | None = None
     jobs: tuple[tuple[int, int], ...] = ()
     by_shape: Mapping[str, RuleSet] | None = None
@@ -95,7 +99,7 @@ class Tuning:
         """How many decisions are provisional, and so not in force; rules that need no proof of speed count as one."""
         if self.provisional is None:
             return 0
-        judged = [entry["scenario"][0] for entry in self.summary.get("gate", ()) if entry["verdict"] == PROVISIONAL]
+        judged = [one.scenario.collective for one in self.summary.having(Verdict.PROVISIONAL)]
         departing = {name for name, rules in self.provisional.rule_sets.items() if rules != self.rule_sets.get(name)}
         return len(judged) + len(departing - set(judged))
 
@@ -117,7 +121,7 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
         "environment": asdict(tuning.environment),
         "jobs": [list(job) for job in tuning.jobs],
         **_decisions_out(tuning.rule_sets, tuning.files, tuning.variables, tuning.by_shape),
-        "summary": dict(tuning.summary),
+        "summary": write_summary(tuning.summary),
     }
     held = tuning.provisional
     if held is not None:
@@ -179,15 +183,17 @@ def load_tuning(directory: Path) -> Tuning:
             )
         held = manifest.get(PROVISIONAL)
         return Tuning(
-            Environment(**manifest["environment"]),
+            decode(Environment, manifest["environment"], "environment"),
             *_decisions_in(directory, manifest),
-            manifest["summary"],
+            read_summary(manifest["summary"]),
             Provisional(*_decisions_in(directory, held), _by_shape_in(held)) if held is not None else None,
             tuple((nodes, ppn) for nodes, ppn in manifest.get("jobs", ())),
             _by_shape_in(manifest),
         )
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}", _AGAIN) from error
+    except FieldError as error:
+        raise InputError(f"{path}: {error}", _AGAIN) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} is not a tuning: {error!r}", _AGAIN) from error
 

@@ -1,0 +1,135 @@
+"""What a tuning tells beside its rules: what was decided on what evidence, what it took, and what it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import geometric_mean
+
+from colltune.core.choice import Choice
+from colltune.core.hardware import Hardware
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class TimeShare:
+    """How the campaign's launches spent their time: in all, inside the measured collectives, and to start and end."""
+
+    launches: int = 0
+    wall_s: float = 0.0
+    inside_collectives_s: float = 0.0
+    launch_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The time that was given, and the least that a tuning takes here.
+
+    ``for_all_s``: the budget that would do for all promising choices; None where every one was tried.
+    """
+
+    budget_s: float
+    fixed_cost_s: float
+    for_all_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRuns:
+    """Wall times of an application without and with the rules of the collectives ``rules``.
+
+    ``failure``: how it ended with the rules, "" where it ended well.
+    """
+
+    rules: tuple[str, ...]
+    default_s: tuple[float, ...]
+    tuned_s: tuple[float, ...]
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What is chosen in one scenario, the default where the model is not sure; how sure it is, and why."""
+
+    scenario: Scenario
+    choice: Choice
+    sureness: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Of rules that nothing was measured for. ``sizes``: message sizes in bytes, ascending, by collective.
+
+    ``guesses``: those that depart from the default.
+    """
+
+    sizes: Mapping[str, tuple[int, ...]]
+    hardware: Hardware
+    guesses: tuple[Guess, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedUp:
+    """What kept decisions bring: geometric means of the medians and of their lower bounds, and the least bound."""
+
+    mean: float
+    low: float
+    worst: float
+
+    @classmethod
+    def of(cls, decisions: Iterable[ProvenDecision]) -> SpeedUp | None:
+        """None where none of ``decisions`` was kept."""
+        kept = [one for one in decisions if one.verdict is Verdict.KEPT and one.ratios]
+        if not kept:
+            return None
+        lows = [one.low for one in kept]
+        return cls(_mean([one.speedup for one in kept]), _mean(lows), min(lows))
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    """The geometric mean of ``ratios``, which are 0 or more."""
+    return geometric_mean(ratios) if min(ratios) > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of a tuning, for people and for the campaigns that are laid over it.
+
+    ``decisions``: of all campaigns in the directory, as the other figures are of the last one. ``gated``: whether they
+    had to be proven. ``samples``: how many were measured. ``reasons``: why each collective stopped. ``reproducible``:
+    collectives with one algorithm for all sizes of a shape. ``job``: its (nodes, ranks per node). ``total_s``: with the
+    proof, on the clock of the machine that was tuned. ``since_s``: the start, in seconds since the epoch; None after a
+    campaign was resumed. ``added_to``: whether the directory held a tuning before. ``application``: comparisons of the
+    application with the rules and without.
+    """
+
+    seed: int = 0
+    gated: bool = True
+    samples: int = 0
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+    share: TimeShare = TimeShare()
+    decisions: tuple[ProvenDecision, ...] = ()
+    reproducible: tuple[str, ...] = ()
+    job: tuple[int, int] | None = None
+    budget: Budget | None = None
+    total_s: float = 0.0
+    since_s: float | None = None
+    added_to: bool = False
+    application: tuple[ApplicationRuns, ...] = ()
+    prediction: Prediction | None = None
+
+    @property
+    def speedup(self) -> SpeedUp | None:
+        """Of the kept decisions; None where there is none."""
+        return SpeedUp.of(self.decisions)
+
+    @property
+    def budget_for_all_s(self) -> float | None:
+        """The budget that would do for all promising choices, where the one that was given did not."""
+        return None if self.budget is None else self.budget.for_all_s
+
+    def having(self, verdict: Verdict) -> list[ProvenDecision]:
+        """The decisions with ``verdict``."""
+        return [one for one in self.decisions if one.verdict is verdict]

@@ -1,0 +1,175 @@
+"""The summary of a tuning in `tuning.json`: round trip, files of earlier releases, and what is said of a bad field."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.hardware import Fabric, Hardware
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.summary import ApplicationRuns, Budget, Guess, Prediction, SpeedUp, Summary, TimeShare
+from colltune.store.history import tuned_sizes
+from colltune.store.summary import read_summary, write_summary
+from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "tunings"
+
+seconds = st.floats(0.0, 1e7)
+names = st.sampled_from(COLLECTIVES)
+texts = st.text(max_size=20)
+choices = st.builds(
+    Choice,
+    st.from_regex(r"[a-z][a-z_]{0,9}", fullmatch=True),
+    st.lists(st.tuples(st.sampled_from(["k", "radix", "kind"]), st.integers(-1, 9)), max_size=2).map(tuple),
+)
+scenarios = st.builds(Scenario, names, st.integers(1, 99), st.integers(1, 99), st.integers(0, 1 << 40))
+# A file holds four digits of a ratio.
+ratios = st.lists(st.integers(0, 10**6).map(lambda n: n / 1e4), max_size=12).map(tuple)
+decisions = st.builds(ProvenDecision, scenarios, choices, st.sampled_from(Verdict), ratios, texts)
+runs = st.lists(seconds, max_size=3).map(tuple)
+positive = st.none() | st.floats(0.1, 1e6)
+hardware = st.builds(
+    Hardware, positive, cores=st.none() | st.integers(1, 999), fabric=st.none() | st.sampled_from(Fabric)
+)
+guesses = st.builds(Guess, scenarios, choices, st.integers(0, 1000).map(lambda n: n / 1e3), texts)
+sizes = st.dictionaries(names, st.lists(st.integers(1, 1 << 30), max_size=4).map(tuple), max_size=2)
+summaries = st.builds(
+    Summary,
+    seed=st.integers(),
+    gated=st.booleans(),
+    samples=st.integers(0),
+    reasons=st.dictionaries(names, texts, max_size=3),
+    interrupted=st.booleans(),
+    share=st.builds(TimeShare, st.integers(0), seconds, seconds, seconds),
+    decisions=st.lists(decisions, max_size=4).map(tuple),
+    reproducible=st.lists(names, max_size=2).map(tuple),
+    job=st.none() | st.tuples(st.integers(1, 99), st.integers(1, 99)),
+    budget=st.none() | st.builds(Budget, seconds, seconds, st.none() | seconds),
+    total_s=seconds,
+    since_s=st.none() | seconds,
+    added_to=st.booleans(),
+    application=st.lists(
+        st.builds(ApplicationRuns, st.lists(names, max_size=2).map(tuple), runs, runs, texts), max_size=2
+    ).map(tuple),
+    prediction=st.none() | st.builds(Prediction, sizes, hardware, st.lists(guesses, max_size=2).map(tuple)),
+)
+
+
+@given(summaries)
+@settings(deadline=None)
+def test_a_summary_is_read_back_as_it_was_written(summary: Summary) -> None:
+    text = json.dumps(write_summary(summary))
+    assert read_summary(json.loads(text)) == summary
+
+
+@given(st.lists(st.floats(0.5, 4.0), min_size=8, max_size=20))
+@settings(deadline=None)
+def test_a_bound_is_the_rounded_one_after_reading(ratios: list[float]) -> None:
+    held = ProvenDecision(Scenario("bcast", 1, 2, 8), Choice("ring"), Verdict.KEPT, tuple(ratios), "")
+    (read,) = read_summary(write_summary(Summary(decisions=(held,)))).decisions
+    assert (read.low, read.stated_low) == (round(held.low, 4), None)
+
+
+@pytest.mark.parametrize("name", ["measured", "ended", "predicted"])
+def test_a_tuning_of_before_is_written_again_as_it_was(name: str, tmp_path: Path) -> None:
+    before = json.loads((RECORDED / name / MANIFEST).read_text())
+    tuning = load_tuning(RECORDED / name)
+    save_tuning(tmp_path, tuning)
+    assert load_tuning(tmp_path) == tuning
+    after = json.loads((tmp_path / MANIFEST).read_text())
+    if name == "predicted":  # starts and ends no launch, which is told now too
+        assert after["summary"]["share"].pop("launch_s") == 0.0
+    assert after == before
+
+
+def test_the_figures_of_a_tuning_of_before_are_there() -> None:
+    measured = load_tuning(RECORDED / "measured").summary
+    assert measured.speedup == SpeedUp(pytest.approx(1.1632), pytest.approx(1.1513), 1.1513)
+    assert [len(measured.having(verdict)) for verdict in Verdict] == [1, 0, 3, 0, 16]
+    assert (measured.reproducible, measured.job, measured.added_to) == (("reduce",), (1, 2), True)
+    assert measured.budget == Budget(60.0, pytest.approx(10.747, abs=1e-3), pytest.approx(63.685, abs=1e-3))
+    ended = load_tuning(RECORDED / "ended")
+    assert ended.left_out == 1
+    assert [runs.rules for runs in ended.summary.application] == [("bcast", "reduce"), ("bcast",)]
+    assert ended.summary.application[1].failure == "was not done after 60 s"
+    predicted = load_tuning(RECORDED / "predicted").summary.prediction
+    assert predicted is not None
+    assert predicted.guesses == (Guess(Scenario("allgather", 1, 2, 64), Choice("ring"), 0.912, "9 of 10 clusters"),)
+    assert (predicted.hardware.cores, predicted.hardware.fabric) == (2, Fabric.ETHERNET)
+    assert tuned_sizes(RECORDED / "predicted") == {"allgather": [64, 128]}
+
+
+def entry(**changed: object) -> dict[str, object]:
+    like = {"scenario": ["bcast", 1, 2, 8], "choice": "ring", "verdict": "refused", "ratios": [1.2, 1.1], "reason": ""}
+    return {**like, **changed}
+
+
+def test_entries_of_earlier_releases_mean_what_they_meant() -> None:
+    late = entry(reason="the budget ended after 3 fresh groups")
+    stated, silent, untried = read_summary({"gate": [entry(low=1.15), entry(), late]}).decisions
+    assert (stated.low, silent.low) == (1.15, 1.1)
+    assert untried.verdict is Verdict.NOT_TRIED
+    assert read_summary({}) == Summary()
+
+
+def test_a_field_of_a_later_release_is_passed_over() -> None:
+    assert read_summary({"gate": [entry(audited=True)], "mood": "good"}) == read_summary({"gate": [entry()]})
+
+
+@pytest.mark.parametrize(
+    ("break_it", "words"),
+    [
+        (lambda m: m["summary"]["gate"][2].update(verdict="maybe"),
+         "summary.gate[2].verdict is 'maybe', not one of kept, provisional, refused, open, not tried"),
+        (lambda m: m["summary"]["gate"][0].update(choice="ring("), "summary.gate[0].choice is 'ring(', not a choice"),
+        (lambda m: m["summary"]["gate"][0].update(scenario=["bcast", 0, 2, 8]), "summary.gate[0].scenario is ['bcast'"),
+        (lambda m: m["summary"]["gate"][0].update(scenario=["bcast", 1, 2]), "not a list of 4"),
+        (lambda m: m["summary"]["gate"][0]["ratios"].insert(1, "fast"), "gate[0].ratios[1] is 'fast', not a number"),
+        (lambda m: m["summary"]["gate"][0].update(ratios=[-1.0]), "not ratios of times, which are not negative"),
+        (lambda m: m["summary"]["gate"][0].pop("scenario"), "summary.gate[0].scenario is missing"),
+        (lambda m: m["summary"].update(gate={}), "summary.gate is {}, not a list"),
+        (lambda m: m["summary"].update(samples=1.5), "summary.samples is 1.5, not a whole number"),
+        (lambda m: m["summary"].update(total_s=True), "summary.total_s is True, not a number"),
+        (lambda m: m["summary"].update(gated="no"), "summary.gated is 'no', not true or false"),
+        (lambda m: m["summary"].update(reasons=["x"]), "summary.reasons is ['x'], not an object"),
+        (lambda m: m["summary"]["share"].update(wall_s=float("nan")), "summary.share.wall_s is nan, not a number"),
+        (lambda m: m["summary"]["application"][1].pop("rules"), "summary.application[1].rules is missing"),
+        (lambda m: m["summary"].pop("fixed_cost_s"), "summary.fixed_cost_s is missing"),
+        (lambda m: m["summary"].update(predicted=True, guesses=[[1]]), "summary.guesses[0] is [1], not a list of 7"),
+        (lambda m: m["summary"].update(predicted=True, hardware={"wheels": 4}), "no hardware feature 'wheels'"),
+        (lambda m: m["environment"].update(nodes="one"), "environment.nodes is 'one', not a whole number"),
+        (lambda m: m.update(summary=[]), "summary is [], not an object"),
+    ],
+)  # fmt: skip
+def test_a_bad_field_is_told_in_one_line(break_it: Callable[[Any], object], words: str, tmp_path: Path) -> None:
+    shutil.copytree(RECORDED / "ended", tmp_path / "tuned")
+    path = tmp_path / "tuned" / MANIFEST
+    manifest = json.loads(path.read_text())
+    break_it(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(InputError) as found:
+        load_tuning(tmp_path / "tuned")
+    assert f"{path}: " in found.value.what
+    assert words in found.value.what
+    assert "\n" not in str(found.value)
+    assert found.value.next_step.startswith("Run `colltune tune` again")
+
+
+def test_a_speedup_is_told_of_kept_decisions_alone() -> None:
+    ring = Choice("ring")
+    kept = ProvenDecision(Scenario("bcast", 1, 2, 8), ring, Verdict.KEPT, (2.0,) * 8, "")
+    assert SpeedUp.of([kept, replace(kept, verdict=Verdict.REFUSED, ratios=(0.5,) * 8)]) == SpeedUp(2.0, 2.0, 2.0)
+    assert SpeedUp.of([replace(kept, verdict=Verdict.PROVISIONAL)]) is None
+    # Too few ratios to give a bound.
+    assert SpeedUp.of([kept, replace(kept, ratios=(2.0,))]) == SpeedUp(2.0, 0.0, 0.0)
