@@ -19,7 +19,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.stop import StopRequest
 from colltune.core.summary import Summary
-from colltune.deploy.live import live_files
+from colltune.deploy.live import with_live
 from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation
 from colltune.profile.application import Profile
@@ -48,9 +48,9 @@ def tuning(bench: Workbench) -> Tuning:
     emitter = bench.emitter
     written = emitter.emit([rule_set])
     files = {f"{emitter.name}/{name}": data for name, data in written.items()}
-    files |= live_files(bench, {"allreduce": rule_set})
     variables = variables_for(emitter, Path(f"{{directory}}/{emitter.name}"), written)
-    return Tuning(bench.environment, {"allreduce": rule_set}, files, variables)
+    tuning = Tuning(bench.environment, {"allreduce": rule_set}, files, variables)
+    return with_live(bench, tuning, {"allreduce": rule_set})
 
 
 def checked(bench: Workbench, tuning: Tuning, place: Path, *command: str) -> tuple[set[str], str]:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
-from colltune.deploy.live import FOLDER, in_force_via
+from colltune.deploy.live import FOLDER, in_force_via, with_live
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
 from colltune.machine.compile import COMMON, LIBRARY_PARTS, build, build_library, source_directory
 from colltune.mpi.installation import Installation, Library
@@ -257,9 +257,10 @@ def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path)
     bench = either.bench
     choice = bench.catalogue.choices("bcast")[1]
     rules = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)
-    files = {f"{FOLDER}/{LIVE_FILE}": either.emit(rules)}
-    save_tuning(tmp_path, Tuning(bench.environment, {"bcast": RuleSet.always("bcast", rules.basis)}, files, {}))
+    tuning = Tuning(bench.environment, {"bcast": RuleSet.always("bcast", rules.basis)}, {}, {})
+    save_tuning(tmp_path, with_live(bench, tuning, {"bcast": rules}))
     tuning = load_tuning(tmp_path)
+    assert tuning.files == {f"{FOLDER}/{LIVE_FILE}": either.emit(rules)}
     scenario = Scenario("bcast", 1, 4, 64)
     assert in_force_via(tuning, "file", os.environ).rule_sets["bcast"].evaluate(scenario) == DEFAULT
     found = in_force_via(tuning, "live", os.environ)
@@ -267,4 +268,6 @@ def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path)
     assert found.variables_at(tmp_path)["COLLTUNE_SELECT"] == str(tmp_path / FOLDER / LIVE_FILE)
     with pytest.raises(InputError, match="no way"):
         in_force_via(tuning, "air", os.environ)
+    with pytest.raises(InputError, match="holds no rules for the live selector"):
+        in_force_via(replace(tuning, live=None), "live", os.environ)
     assert bench.installation.library in (Library.MPICH, Library.OPENMPI)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.deploy.live import live_files
+from colltune.deploy.live import with_live
 from colltune.mpi.installation import Installation
 from colltune.store.tuning import save_tuning
 
@@ -42,8 +41,7 @@ def kit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     rules = (Rule(2, 2, 4096, Choice("recursive_doubling")), Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT))
     rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (*rules, Rule(None, None, None, DEFAULT)))
     tuning = bench.tuning({"allreduce": bench.expressible(rule_set)})
-    tuning = replace(tuning, files={**tuning.files, **live_files(bench, {"allreduce": rule_set})})
-    save_tuning(place / "tuned", tuning)
+    save_tuning(place / "tuned", with_live(bench, tuning, {"allreduce": rule_set}))
     return mpi, place / "some_sums", place / "tuned"
 
 

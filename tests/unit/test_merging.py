@@ -70,6 +70,19 @@ def test_another_shape_and_an_older_file_are_held(tmp_path: Path) -> None:
     assert held.jobs == ((1, 2),)
 
 
+def test_the_live_rules_of_before_are_held_as_rules(tmp_path: Path) -> None:
+    live = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, TREE)}
+    later = {"bcast": RuleSet.always("bcast", SizeBasis.TOTAL, RING)}
+    waiting = replace(Provisional.of(tuning_of()), live=later)
+    save_tuning(tmp_path, tuning_of(live=live, provisional=waiting))
+    held = hold(tmp_path, HERE, silent, gated=True)
+    assert held.live() == live
+    assert held.live(provisional=True) == later
+    # A release that did not keep them: what the file says was proven as well.
+    save_tuning(tmp_path, tuning_of())
+    assert hold(tmp_path, HERE, silent, gated=True).live() == tuning_of().rule_sets
+
+
 def test_unproven_rules_do_not_mix_with_proven_ones(tmp_path: Path) -> None:
     save_tuning(tmp_path, tuning_of())
     with pytest.raises(InputError, match="--gate off proves none"):
@@ -119,7 +132,9 @@ def test_what_was_made_of_other_rules_is_removed(tmp_path: Path) -> None:
     (tmp_path / "export" / "cvars").mkdir(parents=True)
     (tmp_path / "mine.txt").write_text("mine")
     other = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, TREE)}
-    now = tuning_of(rule_sets=other, files={"mpich/general.json": b"[]"}, by_shape=other, jobs=((1, 2), (2, 2)))
+    now = tuning_of(
+        rule_sets=other, files={"mpich/general.json": b"[]"}, by_shape=other, live={}, jobs=((1, 2), (2, 2))
+    )
     save_tuning(tmp_path, now)
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {"tuning.json", "mpich/general.json", "mine.txt"}

@@ -23,6 +23,7 @@ from colltune.store.history import tuned_sizes
 from colltune.store.summary import read_summary, write_summary
 from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
 
+COLUMNS = "max_ppn max_ranks max_size choice"
 RECORDED = Path(__file__).parents[1] / "recorded" / "tunings"
 
 seconds = st.floats(0.0, 1e7)
@@ -148,6 +149,12 @@ def test_a_field_of_a_later_release_is_passed_over() -> None:
         (lambda m: m["summary"].pop("fixed_cost_s"), "summary.fixed_cost_s is missing"),
         (lambda m: m["summary"].update(predicted=True, guesses=[[1]]), "summary.guesses[0] is [1], not a list of 7"),
         (lambda m: m["summary"].update(predicted=True, hardware={"wheels": 4}), "no hardware feature 'wheels'"),
+        (lambda m: m["rules"]["bcast"].update(basis="speed"), "rules.bcast.basis is 'speed', not one of mess"),
+        (lambda m: m["rules"]["bcast"][COLUMNS][1].append(1), f"{COLUMNS}[1] is [2, 2, 65535, 'default', 1], not"),
+        (lambda m: m["rules"]["bcast"][COLUMNS].pop(), "rules.bcast does not fit: the last rule of bcast has a bound"),
+        (lambda m: m["provisional"].pop("rules"), "provisional.rules is missing"),
+        (lambda m: m.update(live={"bcast": []}), "live.bcast is [], not an object"),
+        (lambda m: m["files"].update({"live/colltune-live.rules": 7}), "files.live/colltune-live.rules is 7, not text"),
         (lambda m: m["environment"].update(nodes="one"), "environment.nodes is 'one', not a whole number"),
         (lambda m: m.update(summary=[]), "summary is [], not an object"),
     ],

@@ -16,7 +16,7 @@ from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
-from colltune.emit.live import LIVE_FILE
+from colltune.emit.live import LIVE_FILE, parse_live
 from colltune.measure.simulated import Noise
 from colltune.prove.gate import THRESHOLD
 from colltune.search.campaign import WHOLE, Progress
@@ -82,6 +82,7 @@ def test_the_files_say_what_the_rules_say_and_the_live_selector_too(tmp_path: Pa
     for scenario in bench.space("bcast", 64, 1 << 20).scenarios:
         assert written.evaluate(scenario) == tuning.rule_sets["bcast"].evaluate(scenario)
     assert b"scatter_ring_allgather" in files[LIVE_FILE]
+    assert parse_live(files[LIVE_FILE].decode("ascii")) == tuning.live == load_tuning(tmp_path).live
 
 
 def test_where_no_library_loads_files_none_are_compared(tmp_path: Path) -> None:

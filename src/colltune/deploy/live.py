@@ -10,7 +10,7 @@ from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis, parse_live
+from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis
 from colltune.machine.compile import build_library, cache_directory
 from colltune.machine.preload import PRELOAD
 from colltune.store.tuning import Tuning
@@ -32,10 +32,12 @@ def proven_live(gate: Sequence[ProvenDecision], threshold: float) -> list[Proven
     ]
 
 
-def live_files(bench: LibraryBench, rule_sets: Mapping[str, RuleSet]) -> dict[str, bytes]:
-    """The selector's rules, named as in a tuning directory."""
-    emitter = LiveEmitter(bench.catalogue, bench.settings)
-    return {f"{FOLDER}/{name}": data for name, data in emitter.emit(list(rule_sets.values())).items()}
+def with_live(bench: LibraryBench, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+    """``tuning`` with ``rule_sets`` for the selector, and the file in which it reads them."""
+    departing = {name: rules for name, rules in rule_sets.items() if rules.departs}
+    files = LiveEmitter(bench.catalogue, bench.settings).emit(list(departing.values()))
+    named = {f"{FOLDER}/{name}": data for name, data in files.items()}
+    return replace(tuning, live=departing, files={**tuning.files, **named})
 
 
 def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tuning:
@@ -49,8 +51,8 @@ def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tu
     if way == "file":
         return tuning
     name = next((name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}")), None)
-    if name is None:
-        raise InputError(f"this tuning holds no {FOLDER}/{LIVE_FILE}", "Tune again with this colltune")
+    if name is None or tuning.live is None:
+        raise InputError("this tuning holds no rules for the live selector", "Tune again with this colltune")
     if tuning.environment.thread_level == "multiple":
         raise InputError(
             "the live selector does not work where several threads call MPI at once, and this was tuned for that",
@@ -58,7 +60,6 @@ def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tu
         )
     library = build_library(tuning.environment.facts["mpicc"], cache_directory(environment))
     catalogue = load(tuning.environment.mpi, tuning.environment.mpi_version)
-    found = parse_live(tuning.files[name].decode("ascii"))
-    rule_sets = {c: found.get(c, RuleSet.always(c, live_basis(catalogue, c))) for c in tuning.rule_sets}
+    rule_sets = {c: tuning.live.get(c, RuleSet.always(c, live_basis(catalogue, c))) for c in tuning.rule_sets}
     variables = {PRELOAD: str(library), LIVE_VARIABLE: f"{{directory}}/{name}"}
     return replace(tuning, rule_sets=rule_sets, variables=variables)

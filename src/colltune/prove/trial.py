@@ -12,8 +12,7 @@ from typing import IO
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.rules import RuleSet
-from colltune.deploy.live import FOLDER, live_files
-from colltune.emit.live import LIVE_FILE, parse_live
+from colltune.deploy.live import with_live
 from colltune.machine.process import Launch
 from colltune.mpi.application import tuned_command
 from colltune.prove.application import DEFAULT_SIDE, Checked, Side, check_application
@@ -104,10 +103,9 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> T
     rule_sets = left_of(tuning.rule_sets)
     by_shape = None if tuning.by_shape is None else left_of(tuning.by_shape)
     left = bench.tuning(rule_sets)
-    live = parse_live(tuning.files[f"{FOLDER}/{LIVE_FILE}"].decode("ascii"))
-    selector = live_files(bench, {name: rules for name, rules in live.items() if name not in collectives})
-    files = {**left.files, **selector}
-    return replace(tuning, rule_sets=rule_sets, files=files, variables=left.variables, by_shape=by_shape)
+    tuning = replace(tuning, rule_sets=rule_sets, files=left.files, variables=left.variables, by_shape=by_shape)
+    live = tuning.live or {}
+    return with_live(bench, tuning, {name: rules for name, rules in live.items() if name not in collectives})
 
 
 def _wait(argv: Sequence[str], environment: Mapping[str, str], output: IO[str], patience_s: float | None) -> int | None:

@@ -15,7 +15,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.core.summary import Summary
-from colltune.deploy.live import live_files, proven_live
+from colltune.deploy.live import proven_live, with_live
 from colltune.distill.decide import unproven_rules
 from colltune.distill.overlay import Overlay
 from colltune.emit.live import live_basis
@@ -150,7 +150,7 @@ class Decisions:
         """With the live selector's rules, where there is a library that it can tell what to run."""
         if self.bench.library is None:
             return tuning
-        return replace(tuning, files={**tuning.files, **live_files(self.bench.library, rule_sets)})
+        return with_live(self.bench.library, tuning, rule_sets)
 
     def _with_provisional(
         self, tuning: Tuning, rule_sets: Mapping[str, RuleSet], live: Mapping[str, RuleSet]

@@ -15,7 +15,6 @@ from colltune.core.proven import ProvenDecision, Verdict, refused
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.summary import Summary
-from colltune.emit.live import LIVE_FILE, parse_live
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST, Tuning, load_tuning
 
@@ -46,12 +45,11 @@ class Held:
         return held.by_shape or held.rule_sets
 
     def live(self, *, provisional: bool = False) -> Mapping[str, RuleSet]:
-        """The same for the live selector."""
+        """The same for the live selector; of a release that did not keep its rules, those of the file."""
         if self.tuning is None:
             return {}
         held = self.tuning.with_provisional() if provisional else self.tuning
-        text = next((data for name, data in held.files.items() if name.endswith(f"/{LIVE_FILE}")), None)
-        return parse_live(text.decode("ascii")) if text is not None else {}
+        return held.live if held.live is not None else self.rule_sets(provisional=provisional)
 
     def decisions(
         self, newer: Sequence[ProvenDecision], stays: Stays, unsafe: Mapping[str, str]

@@ -26,7 +26,7 @@ class FieldError(ValueError):
 
 def unfit(where: str, value: object, expected: str) -> FieldError:
     """The error for a ``value`` at ``where`` that is not what was ``expected``."""
-    return FieldError(f"{where} is {short(value)}, not {expected}")
+    return FieldError(f"{where} is missing" if value is None else f"{where} is {short(value)}, not {expected}")
 
 
 def encode(value: object) -> object:
@@ -94,7 +94,7 @@ def _dataclass_of(kind: Any, written: object, where: str) -> Any:
         if held.get(one.name) is not None:
             values[one.name] = decode(_hints(kind)[one.name], held[one.name], f"{where}.{one.name}")
         elif one.default is MISSING and one.default_factory is MISSING:
-            raise FieldError(f"{where}.{one.name} is missing")
+            raise unfit(f"{where}.{one.name}", None, "")
     return kind(**values)
 
 

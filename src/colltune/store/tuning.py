@@ -13,9 +13,8 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from colltune.core.choice import format_choice, parse_choice
+from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import Verdict
 from colltune.core.rules import Rule, RuleSet
@@ -23,7 +22,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
 from colltune.machine.files import write_atomically
-from colltune.store.fields import FieldError, decode
+from colltune.store.fields import FieldError, as_object, decode, encode
 from colltune.store.summary import read_summary, write_summary
 
 SCHEMA = 1
@@ -31,6 +30,8 @@ _AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"
 MANIFEST = "tuning.json"
 JOURNAL = "journal.jsonl"
 CONFIRMATION = "confirmation.jsonl"  # the measurements of the acceptance test
+_COLUMNS = "max_ppn max_ranks max_size choice"
+_Row = tuple[int | None, int | None, int | None, Choice]
 _REPORT, _EXPORTS = "report.html", "export"  # made from a tuning, and removed when it changes
 PROVISIONAL = "provisional"  # files with the provisional decisions too
 
@@ -46,6 +47,7 @@ class Provisional:
     files: Mapping[str, bytes]
     variables: Mapping[str, str]
     by_shape: Mapping[str, RuleSet] | None = None
+    live: Mapping[str, RuleSet] | None = None
 
     @classmethod
     def of(cls, tuning: Tuning) -> Provisional:
@@ -53,7 +55,7 @@ class Provisional:
         files = {f"{PROVISIONAL}/{name}": data for name, data in tuning.files.items()}
         place = "{directory}"
         variables = {k: v.replace(place, f"{place}/{PROVISIONAL}") for k, v in tuning.variables.items()}
-        return cls(tuning.rule_sets, files, variables, tuning.by_shape)
+        return cls(tuning.rule_sets, files, variables, tuning.by_shape, tuning.live)
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Tuning:
     library use them, where a value may hold ``{directory}``. ``summary``: figures about the campaign, for people.
     ``jobs``: (nodes, ranks per node) of the jobs that it was tuned in; ``environment`` has the largest of them.
     ``by_shape``: the rules as proven, where the library's file cannot express all of them; else None.
+    ``live``: the live selector's rules, of the collectives where they depart from the default; None where none are
+    known: on a simulated cluster, and of an earlier release.
     """
 
     environment: Environment
@@ -74,6 +78,7 @@ class Tuning:
     provisional: Provisional | None = None
     jobs: tuple[tuple[int, int], ...] = ()
     by_shape: Mapping[str, RuleSet] | None = None
+    live: Mapping[str, RuleSet] | None = None
 
     @property
     def tuned_in(self) -> tuple[tuple[int, int], ...]:
@@ -91,6 +96,7 @@ class Tuning:
             files=held.files,
             variables=held.variables,
             by_shape=held.by_shape,
+            live=held.live,
             provisional=None,
         )
 
@@ -120,12 +126,12 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
         "schema": SCHEMA,
         "environment": asdict(tuning.environment),
         "jobs": [list(job) for job in tuning.jobs],
-        **_decisions_out(tuning.rule_sets, tuning.files, tuning.variables, tuning.by_shape),
+        **_write_decisions(tuning),
         "summary": write_summary(tuning.summary),
     }
     held = tuning.provisional
     if held is not None:
-        manifest[PROVISIONAL] = _decisions_out(held.rule_sets, held.files, held.variables, held.by_shape)
+        manifest[PROVISIONAL] = _write_decisions(held)
     stale = _stale(directory, {*tuning.files, *(held.files if held is not None else ())}, manifest["rules"])
     try:
         write_files(directory, tuning.files)
@@ -139,7 +145,7 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
         ) from error
 
 
-def _stale(directory: Path, files: Collection[str], rules: Mapping[str, Any]) -> list[Path]:
+def _stale(directory: Path, files: Collection[str], rules: object) -> list[Path]:
     """Paths made from the tuning that is in ``directory``, which do not belong to one with these files and rules."""
     try:
         before = json.loads((directory / MANIFEST).read_bytes())
@@ -175,27 +181,38 @@ def load_tuning(directory: Path) -> Tuning:
     """Reads a tuning. Raises InputError where there is none, it cannot be read, or a file is missing or changed."""
     path = directory / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
-        if manifest["schema"] != SCHEMA:
+        manifest = as_object(json.loads(path.read_bytes()), "the whole")
+        if manifest.get("schema") != SCHEMA:
             raise InputError(
-                f"{path} has schema {manifest['schema']}; this colltune reads {SCHEMA}",
+                f"{path} has schema {manifest.get('schema')}; this colltune reads {SCHEMA}",
                 "Use the colltune that wrote it",
             )
-        held = manifest.get(PROVISIONAL)
-        return Tuning(
-            decode(Environment, manifest["environment"], "environment"),
-            *_decisions_in(directory, manifest),
-            read_summary(manifest["summary"]),
-            Provisional(*_decisions_in(directory, held), _by_shape_in(held)) if held is not None else None,
-            tuple((nodes, ppn) for nodes, ppn in manifest.get("jobs", ())),
-            _by_shape_in(manifest),
-        )
+        return _read_tuning(directory, manifest)
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}", _AGAIN) from error
     except FieldError as error:
         raise InputError(f"{path}: {error}", _AGAIN) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except ValueError as error:
         raise InputError(f"{path} is not a tuning: {error!r}", _AGAIN) from error
+
+
+def _read_tuning(directory: Path, manifest: Mapping[str, object]) -> Tuning:
+    held = manifest.get(PROVISIONAL)
+    own, later = _Read(directory, manifest), None
+    if held is not None:
+        read = _Read(directory, as_object(held, PROVISIONAL), f"{PROVISIONAL}.")
+        later = Provisional(read.rules(), read.files(), read.variables(), read.rules_if_any("by_shape"), read.live())
+    return Tuning(
+        environment=decode(Environment, manifest.get("environment"), "environment"),
+        rule_sets=own.rules(),
+        files=own.files(),
+        variables=own.variables(),
+        summary=read_summary(manifest.get("summary")),
+        provisional=later,
+        jobs=decode(tuple[tuple[int, int], ...], manifest.get("jobs", []), "jobs"),
+        by_shape=own.rules_if_any("by_shape"),
+        live=own.live(),
+    )
 
 
 def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:
@@ -214,41 +231,70 @@ def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:
     return tuning
 
 
-def _decisions_out(
-    rule_sets: Mapping[str, RuleSet],
-    files: Mapping[str, bytes],
-    variables: Mapping[str, str],
-    by_shape: Mapping[str, RuleSet] | None,
-) -> dict[str, Any]:
-    shapes = {} if by_shape is None else {"by_shape": {name: _rules_out(rules) for name, rules in by_shape.items()}}
+def _write_decisions(tuning: Tuning | Provisional) -> dict[str, object]:
+    optional = {"by_shape": tuning.by_shape, "live": tuning.live}
     return {
-        **shapes,
-        "variables": dict(variables),
-        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
-        "rules": {name: _rules_out(rule_set) for name, rule_set in rule_sets.items()},
+        **{name: _write_rules(rule_sets) for name, rule_sets in optional.items() if rule_sets is not None},
+        "variables": dict(tuning.variables),
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in tuning.files.items()},
+        "rules": _write_rules(tuning.rule_sets),
     }
 
 
-def _decisions_in(
-    directory: Path, written: Mapping[str, Any]
-) -> tuple[dict[str, RuleSet], dict[str, bytes], dict[str, str]]:
-    files = {name: (directory / name).read_bytes() for name in written["files"]}
-    for name, data in files.items():
-        if hashlib.sha256(data).hexdigest() != written["files"][name]:
-            raise InputError(f"{directory / name} was changed or cut short after it was written", _AGAIN)
-    return {name: _rules_in(name, rules) for name, rules in written["rules"].items()}, files, written["variables"]
+@dataclass(frozen=True)
+class _Read:
+    """Reads what ``_write_decisions`` wrote. ``place``: where that is in the manifest, for errors."""
+
+    directory: Path
+    written: Mapping[str, object]
+    place: str = ""
+
+    def rules(self) -> dict[str, RuleSet]:
+        return _read_rules(self.written.get("rules"), f"{self.place}rules")
+
+    def rules_if_any(self, name: str) -> dict[str, RuleSet] | None:
+        found = self.written.get(name)
+        return None if found is None else _read_rules(found, f"{self.place}{name}")
+
+    def live(self) -> dict[str, RuleSet] | None:
+        return self.rules_if_any("live")
+
+    def variables(self) -> dict[str, str]:
+        return self._texts("variables")
+
+    def files(self) -> dict[str, bytes]:
+        """Raises InputError for a file that is not what was written, OSError for one that is missing."""
+        hashes = self._texts("files")
+        files = {name: (self.directory / name).read_bytes() for name in hashes}
+        for name, data in files.items():
+            if hashlib.sha256(data).hexdigest() != hashes[name]:
+                raise InputError(f"{self.directory / name} was changed or cut short after it was written", _AGAIN)
+        return files
+
+    def _texts(self, name: str) -> dict[str, str]:
+        found: dict[str, str] = decode(Mapping[str, str], self.written.get(name), f"{self.place}{name}")
+        return found
 
 
-def _by_shape_in(written: Mapping[str, Any]) -> dict[str, RuleSet] | None:
-    found = written.get("by_shape")
-    return None if found is None else {name: _rules_in(name, rules) for name, rules in found.items()}
+def _write_rules(rule_sets: Mapping[str, RuleSet]) -> dict[str, object]:
+    return {
+        name: {
+            "basis": rules.basis.value,
+            _COLUMNS: [[r.max_ppn, r.max_ranks, r.max_size, encode(r.choice)] for r in rules.rules],
+        }
+        for name, rules in rule_sets.items()
+    }
 
 
-def _rules_out(rule_set: RuleSet) -> dict[str, Any]:
-    rules = [[r.max_ppn, r.max_ranks, r.max_size, format_choice(r.choice)] for r in rule_set.rules]
-    return {"basis": rule_set.basis.value, "max_ppn max_ranks max_size choice": rules}
-
-
-def _rules_in(collective: str, written: Mapping[str, Any]) -> RuleSet:
-    rules = tuple(Rule(p, r, s, parse_choice(c)) for p, r, s, c in written["max_ppn max_ranks max_size choice"])
-    return RuleSet(collective, SizeBasis(written["basis"]), rules)
+def _read_rules(written: object, where: str) -> dict[str, RuleSet]:
+    found = {}
+    for name, entry in as_object(written, where).items():
+        here = f"{where}.{name}"
+        held = as_object(entry, here)
+        rows = decode(tuple[_Row, ...], held.get(_COLUMNS), f"{here}.{_COLUMNS}")
+        basis = decode(SizeBasis, held.get("basis"), f"{here}.basis")
+        try:
+            found[name] = RuleSet(name, basis, tuple(Rule(*row) for row in rows))
+        except ValueError as error:
+            raise FieldError(f"{here} does not fit: {error}") from None
+    return found
