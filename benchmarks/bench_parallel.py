@@ -33,7 +33,7 @@ from statistics import mean
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.research.simulate import Cost
+from colltune.measure.replay import Cost
 from colltune.schedule.contract import Packer, Placement, Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker

@@ -35,8 +35,8 @@ from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.stakes import Stakes
+from colltune.measure.replay import Cost
 from colltune.research.metrics import select, slowdowns
-from colltune.research.simulate import Cost
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
 

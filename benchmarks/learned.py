@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.decision import DecisionLearner
+from colltune.measure.contract import Effort
+from colltune.measure.replay import Cost, ReplaySource
 from colltune.research.metrics import select, slowdowns
-from colltune.research.simulate import Cost, look_up
 from colltune.store.grid import Floats, Grid
 
 
@@ -49,16 +47,13 @@ def learn(grid: Grid, seed: int, together: int = 1, cost: Cost | None = None) ->
     """
     cost = cost or Cost()
     learner = DecisionLearner(grid.space, seed)
-    looks: Counter[tuple[Scenario, Choice]] = Counter()
+    source, effort = ReplaySource(grid, grid.environment, seed, cost), Effort()
     batches: list[tuple[tuple[Point, float], ...]] = []
-    group = 0
     while learner.should_stop() is None and (points := learner.ask(together)):
         for point in points:
             learner.tell_pending(point)
         batch = []
-        for point in points:
-            samples = look_up(grid, point, cost, group, seed, looks)
-            group += 1
+        for point, samples in source.measure(points, effort):
             batch.append((point, sum(sample.cost_s for sample in samples)))
             learner.tell(samples)
             learner.should_stop()  # it counts its calm decisions one by one

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import mean, median
 
-from colltune.research.simulate import Cost
+from colltune.measure.replay import Cost
 from colltune.store.dataset import load_grids
 from learned import learn
 

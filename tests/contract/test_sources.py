@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from colltune.core.choice import DEFAULT
 from colltune.core.sample import Environment, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Source
+from colltune.measure.replay import ReplaySource
 from colltune.measure.simulated import Noise, SimulatedSource
+from colltune.store.grid import Grid
 from colltune.testing.learner import HALVING, RING, TREE, small_space, true_time_s
 from colltune.testing.source import SourceContract
 
@@ -25,6 +28,21 @@ class TestSimulatedSource(SourceContract):
 
     def points(self) -> list[Point]:
         return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in small_space().scenarios[:4]]
+
+
+class TestReplaySource(SourceContract):
+    def make(self) -> Source:
+        return ReplaySource(grid(), ENVIRONMENT, seed=1, launch=2, launch_sd=0.05)
+
+    def points(self) -> list[Point]:
+        # Halving was not recorded.
+        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in grid().scenarios[:4]]
+
+
+def grid() -> Grid:
+    scenarios, choices = small_space().scenarios, (DEFAULT, TREE, RING)
+    times_s = np.array([[true_time_s(scenario, choice) for choice in choices] for scenario in scenarios])
+    return Grid("small/bcast", "bcast", scenarios, choices, times_s, times_s[:, 0])
 
 
 @pytest.mark.mpi

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import broken_choices
+from colltune.core.model import Model
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.stop import StopRequestedError
 from colltune.learn.decision import DecisionLearner
+from colltune.learn.features import Floats
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import SimulatedSource
 from colltune.search.campaign import WHOLE, Campaign, Outcome, Progress
@@ -123,7 +127,7 @@ def test_the_budget_holds_and_is_shared(box_s: float) -> None:
     def slow(scenario: Scenario, choice: Choice) -> float:
         return 100.0 * true_time_s(scenario, choice)
 
-    budget_s = 4.0
+    budget_s = 2.0
     bench = Bench(["bcast", "allreduce"], budget_s=budget_s, truth=slow, effort=replace(EFFORT, fewest=20, box_s=box_s))
     outcome = bench.run()
     assert outcome.elapsed_s >= 0.8 * budget_s
@@ -134,7 +138,7 @@ def test_the_budget_holds_and_is_shared(box_s: float) -> None:
     # A point that was begun is ended, one for each collective.
     assert outcome.elapsed_s <= budget_s + 2 * longest_point_s
     assert 0 < len(bench.measured) < len(bench.pairs)
-    assert set(bench.measured.values()) == {1}
+    assert max(bench.measured.values()) <= 2  # a first look, and a second one
     assert {s.scenario.collective for s in bench.journal} == {"bcast", "allreduce"}
     assert all("budget" in reason for reason in outcome.reasons.values())
 
@@ -165,15 +169,18 @@ def test_a_learner_that_has_learned_enough_ends_its_collective() -> None:
 
 
 def test_the_budget_goes_where_most_is_to_be_gained() -> None:
+    order = [TREE, RING, DEFAULT]
+
     def truth(scenario: Scenario, choice: Choice) -> float:
-        """bcast has an algorithm three times as fast as the default, allreduce none."""
-        faster = scenario.collective == "bcast" and choice == TREE
+        """In bcast one algorithm is three times as fast, another one here than there; in allreduce none is."""
+        fastest = order[(scenario.nodes + scenario.size_bytes.bit_length() // 3) % len(order)]
+        faster = scenario.collective == "bcast" and choice == fastest
         return 1e-6 * (scenario.size_bytes + 100) / (3.0 if faster else 1.0)
 
     whole = Bench(["allreduce", "bcast"], truth=truth)
-    bench = Bench(["allreduce", "bcast"], truth=truth, budget_s=whole.run().elapsed_s / 2)
+    bench = Bench(["allreduce", "bcast"], truth=truth, budget_s=0.3 * whole.run().elapsed_s)
     bench.run()
-    assert bench.spent_s["bcast"] > 1.2 * bench.spent_s["allreduce"] > 0.0
+    assert bench.spent_s["bcast"] > 3.0 * bench.spent_s["allreduce"] > 0.0
 
 
 @pytest.mark.parametrize("share", [0.1, 0.03])  # everything that is open is compared; or what the learners ask for
@@ -185,6 +192,61 @@ def test_with_a_posterior_the_budget_goes_where_less_is_known(share: float) -> N
     bench.run()
     first = Counter(sample.scenario.collective for sample in bench.journal[:16])
     assert first["bcast"] >= 12, first
+
+
+class Listing:
+    """Asks for what is on its list, a point at a time; expects to gain most from the last ones."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._left = list(points)
+
+    def ask(self, count: int) -> list[Point]:
+        return self._left[:count]
+
+    def tell(self, samples: Sequence[Sample]) -> None:
+        measured = {sample.scenario for sample in samples}
+        self._left = [point for point in self._left if point.scenario not in measured]
+
+    def tell_pending(self, point: Point) -> None: ...
+
+    def expected_gain(self, points: Sequence[Point]) -> Floats:
+        return np.arange(1.0, 1.0 + len(points))
+
+    def should_stop(self) -> str | None:
+        return None if self._left else "the list is done"
+
+    def model(self) -> Model:
+        raise ValueError("there is none")
+
+
+def test_without_a_bound_each_learner_is_obeyed_to_the_letter() -> None:
+    lists = {
+        name: [
+            Point(scenario, (RING,), 1 + row % 3) for row, scenario in enumerate(reversed(small_space(name).scenarios))
+        ]
+        for name in ("bcast", "allreduce")
+    }
+    for names in (["bcast"], ["bcast", "allreduce"]):
+        bench = Bench(names, budget_s=math.inf)
+        bench.campaign.learners = {name: Listing(lists[name][:20]) for name in names}
+        outcome = bench.run()
+        for name in names:
+            own = [s for s in bench.journal if s.scenario.collective == name]
+            assert [Point(s.scenario, (s.choice,), len(s.times_s)) for s in own] == lists[name][:20]
+        assert set(outcome.reasons.values()) == {"the list is done"}
+
+
+def test_few_repetitions_do_not_make_others_look_cheap() -> None:
+    """What a full measurement takes is what is expected of points that are not cut short."""
+    point = Point(small_space().scenarios[0], (RING,), 1)
+    bench = Bench(truth=lambda _scenario, _choice: 1e-3, effort=Effort(box_s=1.0, fewest=10, most=100))
+    bench.campaign.learners = {"bcast": Listing([point])}
+    bench.campaign.budget_s = math.inf
+    bench.run()
+    [sample] = bench.journal
+    assert sample.cost_s == pytest.approx(1e-3, rel=0.1)
+    assert bench.campaign._in_full(sample, 1).cost_s == pytest.approx(0.1, rel=0.1)
+    assert bench.campaign._in_full(sample, 0) == sample
 
 
 @pytest.mark.parametrize("calls", [15, 30, 60])

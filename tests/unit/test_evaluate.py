@@ -14,6 +14,7 @@ from colltune.core.errors import InputError
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.measure.replay import Cost
 from colltune.research.compare import (
     Estimate,
     cost_ratio,
@@ -27,7 +28,7 @@ from colltune.research.compare import (
 from colltune.research.learners.published import PublishedSettings, RandomLearner
 from colltune.research.learners.scaling import Scaling
 from colltune.research.metrics import Metrics, score, select, slowdowns
-from colltune.research.simulate import Cost, Pace, Run, Step, simulate
+from colltune.research.simulate import Pace, Run, Step, simulate
 from colltune.store.dataset import _grids_of, load_grids, parse_algorithm
 from colltune.store.grid import Grid
 

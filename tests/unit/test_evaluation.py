@@ -20,12 +20,14 @@ from colltune.core.errors import InputError
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.measure.contract import Effort
+from colltune.measure.replay import Cost, Pair, ReplaySource
 from colltune.profile.application import Calls, Communicator, Profile
 from colltune.profile.files import save_profile
 from colltune.research.evaluation import Plan, evaluate, load, load_weights
 from colltune.research.learners.scaling import Scaling
 from colltune.research.metrics import Metrics
-from colltune.research.simulate import Cost, Pace, Pair, Run, Step, look_up, simulate
+from colltune.research.simulate import Pace, Run, Step, simulate
 from colltune.research.strategies import contestants
 from colltune.research.summary import (
     Axis,
@@ -288,10 +290,11 @@ def test_a_strategy_takes_the_repetitions_that_its_name_says(name: str, repetiti
     [contestant] = contestants([name])
     assert contestant.name == name
     learner = contestant(grid.space, 0)
-    looks: Counter[Pair] = Counter()
-    for group in range(12):
+    source, looks = ReplaySource(grid, grid.environment, 0), Counter[Pair]()
+    for _ in range(12):
         [point] = learner.ask(1)
-        samples = look_up(grid, point, Cost(), group, 0, looks)
+        [(_, samples)] = source.measure([point], Effort())
+        looks.update((sample.scenario, sample.choice) for sample in samples)
         assert {len(sample.times_s) for sample in samples} == {repetitions}
         learner.tell(samples)
     assert set(looks.values()) == {1}
@@ -302,16 +305,18 @@ def test_a_strategy_takes_the_repetitions_that_its_name_says(name: str, repetiti
 def test_random_sampling_on_log_times_asks_for_the_same_points_and_learns_their_logarithm(tmp_path: Path) -> None:
     [grid] = load([table(tmp_path / "t.csv")])
     plain, log = (made(grid.space, 3) for made in contestants(["random", "random-log"]))
-    looks: Counter[Pair] = Counter()
-    for group in range(5):
+    source = ReplaySource(grid, grid.environment, 3)
+    told: list[Pair] = []
+    for _ in range(5):
         [point] = plain.ask(1)
         assert log.ask(1) == [point]
-        samples = look_up(grid, point, Cost(), group, 3, looks)
+        [(_, samples)] = source.measure([point], Effort())
+        told += [(sample.scenario, sample.choice) for sample in samples]
         plain.tell(samples)
         log.tell(samples)
     times_s, logarithms = (learner.observed()[1] for learner in (plain, log))
     assert logarithms == pytest.approx(np.log(times_s))
-    pairs = list(looks)
+    pairs = told
     assert log.model().predict(pairs).log_time == pytest.approx(plain.model().predict(pairs).log_time, abs=0.3)
 
 

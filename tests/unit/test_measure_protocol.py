@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -96,6 +97,15 @@ def test_what_is_not_answered_in_time_is_given_up_and_its_job_ended(monkeypatch:
     assert [point for point, _ in source.measure([POINT, other], Effort())] == [POINT]
     assert killed
     assert list(source.measure([other], Effort())) == []
+
+
+def test_the_agent_repeats_a_choice_no_more_often_than_the_point_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for repetitions, words in ((0, "fewest=10 most=200"), (3, "fewest=3 most=3"), (50, "fewest=10 most=50")):
+        agent = Scripted(SAID)
+        monkeypatch.setattr(live, "AgentProcess", lambda *_, agent=agent: agent)
+        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+        list(source.measure([replace(POINT, repetitions=repetitions)], Effort()))
+        assert words in agent.sent[0]
 
 
 def test_words_of_others_are_passed_over() -> None:

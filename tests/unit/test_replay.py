@@ -2,66 +2,109 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
+from colltune.core.choice import Choice
 from colltune.core.errors import MeasurementError
-from colltune.core.sample import Environment, Sample, Status
+from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.replay import SET_UP_S, ReplaySource
+from colltune.measure.replay import Cost, ReplaySource
+from colltune.store.grid import Grid
 
-HERE = Environment("mpich", "5.0.2", "abc", "a machine", 2, 4, "single")
-RING = Choice("ring")
+RING, TREE = Choice("ring"), Choice("tree")
 SMALL, LARGE = (Scenario("bcast", 2, 4, size) for size in (8, 1 << 20))
+# The tree at the large size was not recorded, nor what the ring took there.
+TIMES_S = np.array([[1e-6, 2e-6], [0.1, np.nan]])
+COST_S = np.array([[0.5, 0.25], [np.nan, np.nan]])
+GRID = Grid("a/bcast", "bcast", (SMALL, LARGE), (RING, TREE), TIMES_S, np.full(2, np.nan), COST_S)
+COST = Cost()
 
 
-def source() -> ReplaySource:
-    return ReplaySource.from_times({(SMALL, DEFAULT): 1e-6, (SMALL, RING): 2e-6, (LARGE, RING): 0.1}, HERE)
+def source(seed: int = 1, launch: int = 0, launch_sd: float = 0.0) -> ReplaySource:
+    return ReplaySource(GRID, GRID.environment, seed, COST, launch, launch_sd)
 
 
-def test_answers_each_point_with_one_sample_per_choice_in_order():
-    points = [Point(SMALL, (RING, DEFAULT)), Point(LARGE, (RING,))]
+def look(replay: ReplaySource, scenario: Scenario, choice: Choice, repetitions: int = 0) -> Sample:
+    [(_, [sample])] = replay.measure([Point(scenario, (choice,), repetitions)], Effort())
+    return sample
+
+
+def test_answers_each_point_with_one_sample_per_choice_in_order() -> None:
+    points = [Point(SMALL, (TREE, RING)), Point(LARGE, (RING,))]
     answers = list(source().measure(points, Effort()))
     assert [point for point, _ in answers] == points
-    assert [[sample.choice for sample in samples] for _, samples in answers] == [[RING, DEFAULT], [RING]]
-    assert [sample.time_s for _, samples in answers for sample in samples] == [2e-6, 1e-6, 0.1]
+    assert [[sample.choice for sample in samples] for _, samples in answers] == [[TREE, RING], [RING]]
+    assert [s.time_s for _, samples in answers for s in samples] == pytest.approx([2e-6, 1e-6, 0.1], rel=0.03)
     assert len({samples[0].group for _, samples in answers}) == 2
 
 
-def test_what_was_not_recorded_is_inapplicable_and_has_no_time():
-    [(_, [sample])] = source().measure([Point(LARGE, (DEFAULT,))], Effort())
-    assert sample.status is Status.INAPPLICABLE
-    assert sample.times_s == ()
-    assert "not in the recorded data" in sample.detail
+def test_what_was_not_recorded_is_inapplicable_and_has_no_time() -> None:
+    for scenario, choice in ((LARGE, TREE), (SMALL, Choice("linear")), (Scenario("bcast", 2, 4, 9), RING)):
+        sample = look(source(), scenario, choice)
+        assert sample.status is Status.INAPPLICABLE
+        assert sample.times_s == ()
+        assert "not in the recorded data" in sample.detail
 
 
-def test_costs_are_set_up_and_repetitions_within_the_bounds_of_the_effort():
+def test_a_point_is_repeated_as_often_as_it_asks_for() -> None:
+    assert len(look(source(), SMALL, RING).times_s) == COST.repetitions
+    assert len(look(source(), SMALL, RING, 3).times_s) == 3
+    assert len(look(source(), SMALL, RING, 100).times_s) == COST.repetitions
+    [(_, [sample])] = source().measure([Point(SMALL, (RING,))], Effort(most=7))
+    assert len(sample.times_s) == 7
+
+
+def test_costs_are_as_recorded_and_else_set_up_and_repetitions() -> None:
     replay = source()
-    effort = Effort(box_s=0.05, fewest=10, most=100, warm_up=2)
-    [(_, [small])] = replay.measure([Point(SMALL, (DEFAULT,))], effort)
-    [(_, [large])] = replay.measure([Point(LARGE, (RING,))], effort)
-    assert small.cost_s == pytest.approx(SET_UP_S + 102 * 1e-6)
-    assert large.cost_s == pytest.approx(SET_UP_S + 12 * 0.1)
-    assert large.started_s == pytest.approx(small.cost_s)
-    assert replay.spent_s == pytest.approx(small.cost_s + large.cost_s)
+    recorded, brief, by_model = look(replay, SMALL, RING), look(replay, SMALL, RING, 3), look(replay, LARGE, RING)
+    assert recorded.cost_s == 0.5
+    assert brief.cost_s == pytest.approx(COST.set_up_s + 4 * 1e-6)
+    assert by_model.cost_s == pytest.approx(COST.set_up_s + 22 * 0.1)
+    assert by_model.started_s == pytest.approx(recorded.cost_s + brief.cost_s)
+    assert replay.now_s == pytest.approx(by_model.started_s + by_model.cost_s)
 
 
-def test_repeated_recordings_come_one_after_another():
-    recorded = [Sample(SMALL, RING, Status.OK, (t,), launch=i) for i, t in enumerate((1e-6, 3e-6))]
-    replay = ReplaySource(recorded, HERE)
-    times = [samples[0].time_s for _, samples in replay.measure([Point(SMALL, (RING,))] * 3, Effort())]
-    assert times == [1e-6, 3e-6, 1e-6]
+def test_each_look_draws_anew_and_equal_seeds_draw_alike_whatever_else_was_measured() -> None:
+    one, other = source(), source()
+    first, second = look(one, SMALL, RING), look(one, SMALL, RING)
+    look(other, LARGE, RING)
+    assert first.times_s != second.times_s
+    assert [look(other, SMALL, RING).times_s for _ in range(2)] == [first.times_s, second.times_s]
+    assert look(source(seed=2), SMALL, RING).times_s != first.times_s
 
 
-def test_recorded_failures_are_replayed_as_failures():
-    replay = ReplaySource([Sample(SMALL, RING, Status.WRONG, detail="element 3")], HERE)
-    [(_, [sample])] = replay.measure([Point(SMALL, (RING,))], Effort())
-    assert (sample.status, sample.detail, sample.times_s) == (Status.WRONG, "element 3", ())
+def test_repetitions_have_the_recorded_quantiles() -> None:
+    spread = np.tile([0.5, 0.6, 0.7, 1.0, 2.0, 4.0, 8.0], (2, 2, 1))
+    grid = Grid("a/bcast", "bcast", (SMALL, LARGE), (RING, TREE), TIMES_S, np.full(2, np.nan), None, spread)
+    replay = ReplaySource(grid, grid.environment, 1, Cost(repetitions=20_000))
+    [(_, [sample])] = replay.measure([Point(LARGE, (RING,))], Effort(most=20_000))
+    found = np.quantile(sample.times_s, [0.1, 0.25, 0.5, 0.75, 0.9]) / 0.1
+    np.testing.assert_allclose(found, [0.6, 0.7, 1.0, 2.0, 4.0], rtol=0.05)
 
 
-def test_a_closed_source_says_so():
+def test_a_launch_makes_a_choice_slower_or_faster_throughout() -> None:
+    def factors(launch: int) -> list[float]:
+        plain, replay = source(launch=launch), source(launch=launch, launch_sd=0.2)
+        return [
+            a / b
+            for _ in range(2)
+            for a, b in zip(look(replay, SMALL, RING).times_s, look(plain, SMALL, RING).times_s, strict=True)
+        ]
+
+    of_launch = [factors(launch) for launch in range(1, 400)]
+    assert all(max(found) == pytest.approx(min(found)) for found in of_launch)
+    logarithms = np.log([found[0] for found in of_launch])
+    assert np.std(logarithms) == pytest.approx(0.2, rel=0.1)
+    assert np.mean(logarithms) == pytest.approx(0.0, abs=0.03)
+    one = source(launch=7, launch_sd=0.2)
+    assert look(one, SMALL, RING).launch == 7
+    assert look(source(launch=7, launch_sd=0.2), SMALL, RING) == look(source(launch=7, launch_sd=0.2), SMALL, RING)
+
+
+def test_a_closed_source_says_so() -> None:
     replay = source()
     replay.close()
     with pytest.raises(MeasurementError, match="closed"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -47,6 +47,12 @@ class Effort:
     most: int = 200
     warm_up: int = 2
     convention: Convention = Convention.SLOWEST_RANK
+
+    def limited(self, repetitions: int) -> Effort:
+        """With no more repetitions than a point asks for; 0: as it is."""
+        if not repetitions:
+            return self
+        return replace(self, fewest=min(self.fewest, repetitions), most=min(self.most, repetitions))
 
     def expected_cost_s(self, time_s: float) -> float:
         """Seconds that the agent spends on a choice whose calls take ``time_s`` (see native/agent/measure.c).

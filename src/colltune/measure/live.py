@@ -210,7 +210,7 @@ class LiveSource:
         The default stays: it is what all others are compared with, and what an application runs in any case.
         """
         ended = {choice for collective, choice in self._ended if collective == point.scenario.collective}
-        return Point(point.scenario, tuple(c for c in point.choices if c == DEFAULT or c not in ended))
+        return replace(point, choices=tuple(c for c in point.choices if c == DEFAULT or c not in ended))
 
     def _listen(self) -> None:
         """One line of the agent. Raises _AgentEndedError if it ends, or falls silent on a request."""
@@ -358,7 +358,7 @@ class LiveSource:
         choices = point.choices
         if request.tried == len(choices) - 1 and len(choices) > 1:
             self._plan.on_event("lost", {"scenario": str(point.scenario), "detail": end.detail})
-            return [self._again(request, Point(point.scenario, (choice,)), alone=True) for choice in choices]
+            return [self._again(request, replace(point, choices=(choice,)), alone=True) for choice in choices]
         culprit = choices[request.tried]
         self._ended.add((point.scenario.collective, culprit))
         self._plan.on_event(

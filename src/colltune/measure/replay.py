@@ -1,101 +1,122 @@
-"""A source that answers from what was recorded: a whole campaign runs with no MPI and gives the same each time."""
+"""A source that answers from a table of recorded times: a whole campaign runs with no MPI and gives the same each time.
+
+What it takes is what the table says that it took, or a model of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
-from colltune.core.errors import MeasurementError
-from colltune.core.sample import Environment, Sample, Status
+from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import Point
+from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort
 
+Floats = NDArray[np.float64]
 Pair = tuple[Scenario, Choice]
-# What a measurement takes beyond its repetitions: the request, the switch of the algorithm, the answer.
-SET_UP_S = 1e-3
 
 
-class ReplaySource:
-    """Answers with recorded samples, one after another where a pair was measured more than once, then from the start.
+class Recorded(Protocol):
+    """A table of recorded times (``store.grid.Grid``). Its methods raise KeyError for what it does not hold."""
 
-    A pair that was never recorded is ``inapplicable``: nothing is known of it, and no time is invented.
+    @property
+    def recorded(self) -> Sequence[Pair]:
+        """All pairs that it holds."""
+        ...
+
+    def place(self, scenario: Scenario, choice: Choice) -> tuple[int, int]:
+        """Two numbers that no other pair has: what is drawn for it depends on them."""
+        ...
+
+    def time(self, scenario: Scenario, choice: Choice) -> float:
+        """The recorded median, in seconds."""
+        ...
+
+    def recorded_cost(self, scenario: Scenario, choice: Choice) -> float | None:
+        """Seconds that measuring a pair took; None where the table does not say."""
+        ...
+
+    def repetitions(self, scenario: Scenario, choice: Choice, count: int, seed: tuple[int, ...]) -> Floats:
+        """(count,): single repetitions in seconds, with the recorded noise. Equal seeds give equal ones."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds that a measurement of one pair takes: set-up, ``repetitions`` and the ``warm_up`` before them.
+
+    A look at fewer repetitions has as many fewer to warm up, but at least one.
     """
 
-    def __init__(self, recorded: Sequence[Sample], environment: Environment) -> None:
-        self._environment = environment
-        self._recorded: dict[Pair, list[Sample]] = {}
-        for sample in recorded:
-            self._recorded.setdefault((sample.scenario, sample.choice), []).append(sample)
-        self._answered: dict[Pair, int] = {}
-        self._group = 0
-        self._clock_s = 0.0
-        self._open = True
+    set_up_s: float = 1e-3
+    repetitions: int = 20
+    warm_up: int = 2
 
-    @classmethod
-    def from_times(cls, times_s: Mapping[Pair, float], environment: Environment) -> ReplaySource:
-        """A source on a table of median times in seconds."""
-        samples = [Sample(scenario, choice, Status.OK, (time_s,)) for (scenario, choice), time_s in times_s.items()]
-        return cls(samples, environment)
+    def of(self, time_s: float, repetitions: int = 0) -> float:
+        """``repetitions``: 0 is all of them."""
+        count = repetitions or self.repetitions
+        warm_up = max(min(1, self.warm_up), round(self.warm_up * count / self.repetitions))
+        return self.set_up_s + (count + warm_up) * time_s
 
-    @property
-    def environment(self) -> Environment:
-        return self._environment
+    def on(self, table: Recorded, scenario: Scenario, choice: Choice, repetitions: int = 0) -> float:
+        """What the table says that it took; by this model where it does not say, or for fewer repetitions."""
+        recorded, time_s = table.recorded_cost(scenario, choice), table.time(scenario, choice)
+        if recorded is None:
+            return self.of(time_s, repetitions)
+        return min(recorded, self.of(time_s, repetitions)) if 0 < repetitions < self.repetitions else recorded
 
-    @property
-    def spent_s(self) -> float:
-        """The seconds that everything answered so far would have taken."""
-        return self._clock_s
-
-    def measure(self, points: Sequence[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-        """Raises MeasurementError after ``close``."""
-        for point in points:
-            if not self._open:
-                raise MeasurementError("this source was closed", "Open a new one")
-            self._group += 1
-            yield point, [self._answer(point.scenario, choice, effort) for choice in point.choices]
-
-    def close(self) -> None:
-        self._open = False
-
-    def _answer(self, scenario: Scenario, choice: Choice, effort: Effort) -> Sample:
-        pair = (scenario, choice)
-        recorded = self._recorded.get(pair)
-        started_s = self._clock_s
-        if not recorded:
-            self._clock_s += SET_UP_S
-            return Sample(
-                scenario,
-                choice,
-                Status.INAPPLICABLE,
-                cost_s=SET_UP_S,
-                group=self._group,
-                started_s=started_s,
-                detail="not in the recorded data",
-            )
-        number = self._answered.get(pair, 0)
-        self._answered[pair] = number + 1
-        sample = recorded[number % len(recorded)]
-        cost_s = sample.cost_s or SET_UP_S + _repetitions(sample, effort) * (sample.time_s if sample.times_s else 0.0)
-        self._clock_s += cost_s
-        return Sample(
-            scenario,
-            choice,
-            sample.status,
-            sample.times_s,
-            back_to_back_s=sample.back_to_back_s,
-            osu_mean_s=sample.osu_mean_s,
-            cost_s=cost_s,
-            launch=sample.launch,
-            group=self._group,
-            started_s=started_s,
-            detail=sample.detail,
-        )
+    def total(self, table: Recorded) -> float:
+        """Seconds that measuring every pair takes."""
+        return sum(self.on(table, *pair) for pair in table.recorded)
 
 
-def _repetitions(sample: Sample, effort: Effort) -> float:
-    """How often a live source would have repeated the call, warm-up included: what fits in the time box."""
-    if not sample.times_s:
-        return 0.0
-    fitting = effort.box_s / sample.time_s if sample.time_s > 0.0 else effort.most
-    return effort.warm_up + min(max(fitting, effort.fewest), effort.most)
+class ReplaySource(AnsweringSource):
+    """Draws repetitions about the recorded medians; each look at a pair draws anew.
+
+    There are as many as the point asks for, and no more than ``cost.repetitions`` and the effort's most. ``seed`` and
+    ``launch`` fix them all, whatever was measured before. In each ``launch`` above 0 a choice at a scenario is slower
+    or faster throughout, by a lognormal factor of its own: ``launch_sd`` is the standard deviation of its logarithm.
+    A pair that the table does not hold is ``inapplicable``: nothing is known of it, and no time is invented.
+    ``start_s``, ``clock``: see AnsweringSource.
+    """
+
+    def __init__(
+        self,
+        table: Recorded,
+        environment: Environment,
+        seed: int,
+        cost: Cost | None = None,
+        launch: int = 0,
+        launch_sd: float = 0.0,
+        start_s: float = 0.0,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__(environment, launch, start_s, clock)
+        self._table, self._seed, self._cost, self._launch_sd = table, seed, cost or Cost(), launch_sd
+        self._looks: Counter[Pair] = Counter()
+
+    def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:
+        try:
+            place = self._table.place(scenario, choice)
+        except KeyError:
+            return Answered(Status.INAPPLICABLE, (), self._cost.set_up_s, "not in the recorded data")
+        count = min(repetitions or self._cost.repetitions, self._cost.repetitions, effort.most)
+        key = (self._seed, *place, self._looks[scenario, choice], *((self._launch,) if self._launch else ()))
+        self._looks[scenario, choice] += 1
+        times_s = self._table.repetitions(scenario, choice, count, key) * self._factor(place)
+        cost_s = self._cost.on(self._table, scenario, choice, count)
+        return Answered(Status.OK, tuple(times_s.tolist()), cost_s)
+
+    def _factor(self, place: tuple[int, int]) -> float:
+        """What the launch multiplies a pair's times by."""
+        if not self._launch or not self._launch_sd:
+            return 1.0
+        random = np.random.default_rng((self._seed, *place, self._launch))
+        return float(np.exp(random.normal(0.0, self._launch_sd)))

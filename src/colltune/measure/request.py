@@ -39,7 +39,7 @@ class Request:
 
     def text(self, settings: Callable[[str, Choice], Settings], seed: int) -> str:
         """The line that the agent reads. ``settings``: see LivePlan."""
-        scenario, effort = self.point.scenario, self.effort
+        scenario, effort = self.point.scenario, self.effort.limited(self.point.repetitions)
         words = [
             f"measure id={self.id} collective={scenario.collective} bytes={scenario.size_bytes}",
             f"ppn={scenario.ppn} nodes={_format_nodes(self.nodes)}",

@@ -1,54 +1,27 @@
-"""Tuning replayed: a strategy measures by look-up, and pays what the measurement would have taken."""
+"""Tuning replayed: the campaign that tunes drives a strategy over a recorded table."""
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
-from colltune.core.space import Point
+from colltune.measure.contract import Effort
+from colltune.measure.replay import Cost, ReplaySource
 from colltune.research.contract import MakeStrategy, Strategy
+from colltune.research.driven import Driven
 from colltune.research.metrics import SIGNIFICANT, Metrics, score, select
+from colltune.search.campaign import Campaign
 from colltune.store.grid import Floats, Grid
-from colltune.store.grid_noise import repetitions
 
 Pair = tuple[Scenario, Choice]
 
 GOOD_ENOUGH = 1.03  # the average slowdown at which FACT and ACCLAiM call a tuner converged
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds that a measurement of one pair takes: set-up, ``repetitions`` and the ``warm_up`` before them.
-
-    A look at fewer repetitions has as many fewer to warm up, but at least one.
-    """
-
-    set_up_s: float = 1e-3
-    repetitions: int = 20
-    warm_up: int = 2
-
-    def of(self, time_s: float, repetitions: int = 0) -> float:
-        """``repetitions``: 0 is all of them."""
-        count = repetitions or self.repetitions
-        warm_up = max(min(1, self.warm_up), round(self.warm_up * count / self.repetitions))
-        return self.set_up_s + (count + warm_up) * time_s
-
-    def on(self, grid: Grid, scenario: Scenario, choice: Choice, repetitions: int = 0) -> float:
-        """What the grid says that it took; by this model where it does not say, or for fewer repetitions."""
-        recorded, time_s = grid.recorded_cost(scenario, choice), grid.time(scenario, choice)
-        if recorded is None:
-            return self.of(time_s, repetitions)
-        return min(recorded, self.of(time_s, repetitions)) if 0 < repetitions < self.repetitions else recorded
-
-    def total(self, grid: Grid) -> float:
-        """Seconds that measuring every pair takes."""
-        return sum(self.on(grid, *pair) for pair in grid.recorded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,33 +122,62 @@ def simulate(
     cost, pace = cost or Cost(), pace or Pace()
     tape = _Tape(grid, make, seed, cost.total(grid), scoring or Scoring())
     strategy = make(grid.space, seed)
-    looks: Counter[Pair] = Counter()
-    scored_s, stop, marks = -1.0, 0, list(pace.marks)
-    while asked := strategy.ask(1):
+    watch = _Watch(tape, strategy, pace)
+    source = ReplaySource(grid, grid.environment, seed, cost)
+
+    def record(samples: Sequence[Sample]) -> None:
         if not go_on():
             raise CutShortError(f"{name} on {grid.name}")
-        samples = look_up(grid, asked[0], cost, len(tape.told), seed, looks)
-        tape.add(samples)
-        strategy.tell(samples)
-        now = len(tape.told)
-        if pace.marks:
-            if tape.share >= marks[0] * (1.0 - 1e-9):
-                tape.score(now, strategy)
-                marks = [mark for mark in marks if mark > tape.share]
-            if not marks:
-                break
-            continue
-        if not stop and strategy.should_stop() is not None:
-            stop = now
-        if stop == now or len(tape.steps) < pace.dense or tape.spent_s[-1] >= scored_s * (1.0 + pace.growth):
-            scored_s = tape.spent_s[-1]
-            tape.score(now, strategy)
-        if (stop or not pace.to_stop) and _settled(tape.in_order, pace):
-            break
+        tape.add(list(samples))
+
+    campaign = Campaign(
+        source=source,
+        spaces={grid.collective: grid.space},
+        learners={grid.collective: Driven(strategy, lambda: watch.over)},
+        record=record,
+        budget_s=math.inf,
+        effort=Effort(fewest=cost.repetitions, most=cost.repetitions),
+        progress=lambda _progress: watch.look(),
+        clock=lambda: source.now_s,
+    )
+    if campaign.run().interrupted:
+        raise KeyboardInterrupt
     if not tape.steps or max(tape.steps) < len(tape.told):
         tape.score(len(tape.told), strategy)
     tape.refine(pace)
-    return Run(grid.name, name, seed, tuple(tape.in_order), tape.steps[stop] if stop else None, tape.total_s)
+    stop = tape.steps[watch.stop] if watch.stop else None
+    return Run(grid.name, name, seed, tuple(tape.in_order), stop, tape.total_s)
+
+
+class _Watch:
+    """Scores states as they come up; says when the run is ``over``. ``stop``: answers told at the strategy's stop."""
+
+    def __init__(self, tape: _Tape, strategy: Strategy, pace: Pace) -> None:
+        self._tape, self._strategy, self._pace = tape, strategy, pace
+        self._scored_s, self._marks = -1.0, list(pace.marks)
+        self.stop = 0
+        self.over = False
+
+    def look(self) -> None:
+        """One more answer was told."""
+        if self._pace.marks:
+            self._look_at_marks()
+            return
+        tape, pace = self._tape, self._pace
+        now, spent_s = len(tape.told), tape.spent_s[-1]
+        if not self.stop and self._strategy.should_stop() is not None:
+            self.stop = now
+        if self.stop == now or len(tape.steps) < pace.dense or spent_s >= self._scored_s * (1.0 + pace.growth):
+            self._scored_s = spent_s
+            tape.score(now, self._strategy)
+        self.over = (self.stop > 0 or not pace.to_stop) and _settled(tape.in_order, pace)
+
+    def _look_at_marks(self) -> None:
+        tape = self._tape
+        if tape.share >= self._marks[0] * (1.0 - 1e-9):
+            tape.score(len(tape.told), self._strategy)
+            self._marks = [mark for mark in self._marks if mark > tape.share]
+        self.over = not self._marks
 
 
 class _Tape:
@@ -230,20 +232,6 @@ class _Tape:
                 bad = middle
             else:
                 good = middle
-
-
-def look_up(grid: Grid, point: Point, cost: Cost, group: int, seed: int, looks: Counter[Pair]) -> list[Sample]:
-    """What measuring ``point`` yields: repetitions drawn about the recorded medians. Counts ``looks`` at each pair."""
-    samples = []
-    count = min(point.repetitions or cost.repetitions, cost.repetitions)
-    for choice in point.choices:
-        row, column = grid.rows[point.scenario], grid.columns[choice]
-        key = (seed, row, column, looks[point.scenario, choice])
-        looks[point.scenario, choice] += 1
-        times_s = tuple(repetitions(grid, row, column, count, key).tolist())
-        cost_s = cost.on(grid, point.scenario, choice, count)
-        samples.append(Sample(point.scenario, choice, Status.OK, times_s, cost_s=cost_s, group=group))
-    return samples
 
 
 def _settled(steps: Sequence[Step], pace: Pace) -> bool:

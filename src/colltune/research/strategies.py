@@ -15,12 +15,13 @@ from colltune.core.model import Model
 from colltune.core.sample import Sample
 from colltune.core.space import Point, Space
 from colltune.learn.decision import DecisionLearner, DecisionSettings
+from colltune.measure.replay import Cost
 from colltune.research.contract import MakeStrategy, Strategy
 from colltune.research.learners.fact import FactLearner
 from colltune.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
 from colltune.research.learners.scaling import Scaling
 from colltune.research.learners.tuned import TunedFactLearner
-from colltune.research.simulate import Cost, Pace
+from colltune.research.simulate import Pace
 
 OURS = "ours"
 NAMES = (OURS, "acclaim", "fact", "random")

@@ -5,9 +5,11 @@ The only module that knows both the learners and the source of samples.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import cast
 
 from colltune.core.choice import DEFAULT, Choice
@@ -67,9 +69,11 @@ class Campaign:
     ``record`` is called with new samples before anything else is asked for. ``known`` are samples of an earlier, cut
     off run of the same campaign: nothing of them is measured again. ``budget_s`` bounds the measuring, not counting
     the launch. Where it is expected to do, the whole grid is measured, collective by collective; where it is not, what
-    promises most for its time goes first, whichever the collective. With a ``packer`` points are measured on disjoint
-    parts of the job at once; the source must be able to. With ``stakes`` what pays most for one application goes first,
-    and nothing that costs more than it is expected to save there. ``stop`` cuts the measuring off.
+    promises most for its time goes first, whichever the collective. Without a bound (an infinite budget) the learners
+    alone say what is measured, each in its own order, until they have nothing more to ask. With a ``packer`` points are
+    measured on disjoint parts of the job at once; the source must be able to. With ``stakes`` what pays most for one
+    application goes first, and nothing that costs more than it is expected to save there. ``stop`` cuts the measuring
+    off.
     """
 
     source: Source
@@ -108,7 +112,8 @@ class Campaign:
                     pass
         except INTERRUPTIONS:
             interrupted = True
-        last = "stopped from outside" if interrupted else "the budget is spent"
+        last = "the budget is spent" if math.isfinite(self.budget_s) else "nothing more was asked for"
+        last = "stopped from outside" if interrupted else last
         reasons = {name: agenda.reason or last for name, agenda in self._agendas.items()}
         return Outcome(tuple(self._samples), reasons, self.clock() - self._started_s, interrupted)
 
@@ -142,7 +147,7 @@ class Campaign:
         self._agendas[collective].begin(point)
         left = tuple(c for c in point.choices if (collective, c) not in self._broken)
         self._waiting |= {(point.scenario, choice) for choice in left}
-        return Point(point.scenario, left)
+        return replace(point, choices=left)
 
     def _awaits(self, collective: str) -> bool:
         """Whether something was begun that has no answer: the source may still be at it, or have given it up."""
@@ -157,6 +162,10 @@ class Campaign:
 
     def _tasks(self, count: int) -> list[Task]:
         """The ``count`` points that come next, and what they are expected to take."""
+        if math.isinf(self.budget_s) and self.stakes is None:
+            going_on = [agenda for agenda in self._agendas.values() if agenda.reason is None]
+            asked = self._asked(going_on, count, math.inf)
+            return [Task(point, agenda.expect_s(point)) for agenda, point in asked]
         left_s = (self._started_s + self.budget_s - self.clock()) / self._pace
         active = [agenda for agenda in self._agendas.values() if agenda.reason is None]
         rest_s = {agenda.collective: agenda.rest_s() for agenda in active}
@@ -191,19 +200,40 @@ class Campaign:
         self, active: Sequence[Agenda], count: int, most_s: float, *, learned: bool
     ) -> list[tuple[Agenda, Point]]:
         """The most gain for the time, of what should take ``most_s`` at most; the rest is left to the models."""
+        if learned and (asked := self._asked(active, count, most_s)):
+            return asked
+        # The whole grid is not far away, or what the learners ask for is too expensive, and not what is open beside it.
         found = []
         for agenda in active:
-            points = agenda.from_learner(count + _LOOK_AHEAD) if learned else agenda.everything()
-            worth = agenda.worth(points, ranked=learned)
-            for value, point in zip(worth.tolist(), points, strict=True):
-                if agenda.fear_s(point) <= most_s or not self._durations.known:
-                    found.append((value, agenda, point))
-        if learned and not found:
-            # What the learners ask for is too dear, and not what is open beside it.
-            going_on = [agenda for agenda in active if agenda.reason is None]
-            return self._by_worth(going_on, count, most_s, learned=False)
+            if agenda.reason is None:
+                points = [point for point in agenda.everything() if self._affordable(agenda, point, most_s)]
+                found += [(value, agenda, point) for value, point in zip(agenda.worth(points), points, strict=True)]
         found.sort(key=lambda item: -item[0])
         return [(agenda, point) for _, agenda, point in found[:count]]
+
+    def _asked(self, active: Sequence[Agenda], count: int, most_s: float) -> list[tuple[Agenda, Point]]:
+        """What the learners ask for, each in its own order; between collectives the gain per second decides."""
+        ahead = 0 if math.isinf(most_s) else _LOOK_AHEAD
+        found = []
+        for agenda in active:
+            points = [p for p in agenda.from_learner(count + ahead) if self._affordable(agenda, p, most_s)]
+            worth = agenda.worth(points).tolist() if len(active) > 1 else [0.0] * len(points)
+            # Nothing is worth more than what its learner asks for before it.
+            found += [(value, agenda, point) for value, point in zip(accumulate(worth, min), points, strict=True)]
+        found.sort(key=lambda item: -item[0])
+        return [(agenda, point) for _, agenda, point in found[:count]]
+
+    def _affordable(self, agenda: Agenda, point: Point, most_s: float) -> bool:
+        return math.isinf(most_s) or not self._durations.known or agenda.fear_s(point) <= most_s
+
+    def _in_full(self, sample: Sample, repetitions: int) -> Sample:
+        """With the cost of a measurement that is not cut short to ``repetitions``: what is expected of other points."""
+        if not repetitions or not sample.times_s:
+            return sample
+        full_s, short_s = (
+            effort.expected_cost_s(sample.time_s) for effort in (self.effort, self.effort.limited(repetitions))
+        )
+        return replace(sample, cost_s=sample.cost_s + full_s - short_s)
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         if not samples:
@@ -214,7 +244,7 @@ class Campaign:
         self._done |= {(s.scenario, s.choice) for s in samples}
         self._waiting -= {(s.scenario, s.choice) for s in samples}
         self._costs_s += sum(sample.cost_s for sample in samples)
-        self._durations.tell(samples)
+        self._durations.tell([self._in_full(sample, point.repetitions) for sample in samples])
         self._agendas[collective].know(samples)
         if broken := broken_choices(samples) - self._broken:
             self._broken |= broken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,9 +14,6 @@ from colltune.core.space import Point, Space, weight_of
 from colltune.learn.contract import Learner
 from colltune.learn.features import Floats
 from colltune.schedule.durations import Durations
-
-# Of a learner's points the first is the most useful one; each after it is worth this share of the one before.
-_NEXT_BEST = 0.9
 
 
 class Agenda:
@@ -97,12 +95,11 @@ class Agenda:
             self._asked = [point for point in map(self._trusted, self._learner.ask(count)) if point.choices]
         return self._asked[:count]
 
-    def worth(self, points: Sequence[Point], *, ranked: bool = False) -> Floats:
-        """(n,): the expected gain per second of each point. ``ranked``: they come from the learner, best first."""
+    def worth(self, points: Sequence[Point]) -> Floats:
+        """(n,): the expected gain per second of each point."""
         gains = self._learner.expected_gain(points)
         part = [weight_of(point.scenario, self._nodes, self._ppn) for point in points]
-        place = _NEXT_BEST ** np.arange(len(points)) if ranked else 1.0
-        return np.asarray(gains * part * place / [self.expect_s(point) for point in points])
+        return np.asarray(gains * part / [self.expect_s(point) for point in points])
 
     def expect_s(self, point: Point) -> float:
         return self._durations.expect_s(point.scenario) * len(point.choices)
@@ -115,7 +112,7 @@ class Agenda:
         choices = tuple(choice for choice in point.choices if choice not in self._broken)
         if len(choices) < len(point.choices):
             self._learner.tell_pending(point)  # what is left out is not asked for again
-        return Point(point.scenario, choices)
+        return replace(point, choices=choices)
 
     def _refresh(self) -> None:
         if self._version != self._durations.version or not self._expected:

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
+from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
+from colltune.store.grid_noise import drawn
 
 Floats = NDArray[np.float64]
 
@@ -66,12 +68,27 @@ class Grid:
     def columns(self) -> dict[Choice, int]:
         return {choice: column for column, choice in enumerate(self.choices)}
 
+    @cached_property
+    def environment(self) -> Environment:
+        """Where its times count as measured: a machine of the table's name."""
+        nodes, ppn = max(s.nodes for s in self.scenarios), max(s.ppn for s in self.scenarios)
+        return Environment("recorded", "", "", self.name, nodes, ppn, "single")
+
+    def place(self, scenario: Scenario, choice: Choice) -> tuple[int, int]:
+        """Row and column of a recorded pair. Raises KeyError for what was not recorded."""
+        row, column = self.rows[scenario], self.columns[choice]
+        if np.isnan(self.time_s[row, column]):
+            raise KeyError((scenario, choice))
+        return row, column
+
     def time(self, scenario: Scenario, choice: Choice) -> float:
         """Seconds. Raises KeyError for what was not recorded."""
-        time_s = float(self.time_s[self.rows[scenario], self.columns[choice]])
-        if np.isnan(time_s):
-            raise KeyError((scenario, choice))
-        return time_s
+        return float(self.time_s[self.place(scenario, choice)])
+
+    def repetitions(self, scenario: Scenario, choice: Choice, count: int, seed: tuple[int, ...]) -> Floats:
+        """(count,): seconds, about the recorded median. Raises KeyError for what was not recorded."""
+        place = self.place(scenario, choice)
+        return drawn(float(self.time_s[place]), None if self.spread is None else self.spread[place], count, seed)
 
     def recorded_cost(self, scenario: Scenario, choice: Choice) -> float | None:
         """Seconds that measuring a pair took; None where the table does not say."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.store.grid import Grid
-
 Floats = NDArray[np.float64]
 
 PROBABILITIES: Floats = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
@@ -28,9 +26,11 @@ def quantiles(minimum: float, p10: float, p25: float, median: float, p75: float,
     return np.append(known, np.clip(highest, known[5], max(_WIDEST, known[5])))
 
 
-def repetitions(grid: Grid, row: int, column: int, count: int, seed: tuple[int, ...]) -> Floats:
-    """(count,): seconds. Equal arguments give equal repetitions."""
-    recorded = None if grid.spread is None else grid.spread[row, column]
-    shape = STATED if recorded is None or np.isnan(recorded).any() else recorded
-    drawn = np.random.default_rng(seed).uniform(size=count)
-    return np.asarray(grid.time_s[row, column] * np.interp(drawn, PROBABILITIES, shape))
+def drawn(median_s: float, spread: Floats | None, count: int, seed: tuple[int, ...]) -> Floats:
+    """(count,): seconds. ``spread`` (7,): as of ``quantiles``; STATED where it is None or not known.
+
+    Equal seeds give equal repetitions, whoever asks.
+    """
+    shape = STATED if spread is None or np.isnan(spread).any() else spread
+    shares = np.random.default_rng(seed).uniform(size=count)
+    return np.asarray(median_s * np.interp(shares, PROBABILITIES, shape))

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from colltune.core.errors import InputError
+from colltune.measure.replay import Cost
 from colltune.research.compare import estimate, reach_by_grid
 from colltune.research.figures import AXIS_LABELS, COLOURS, STYLES, draw_curve, mark_good, new_panels, save
 from colltune.research.learners.scaling import Scaling
 from colltune.research.papers.entrants import OnPowersOfTwo, Watched, entrant
 from colltune.research.papers.study import Made, Study, at_mark, names_of, over_seeds, text_of
-from colltune.research.simulate import GOOD_ENOUGH, Cost, Run, simulate
+from colltune.research.simulate import GOOD_ENOUGH, Run, simulate
 from colltune.research.summary import Axis, by_strategy, curve, places_on
 from colltune.store.grid import Grid
 

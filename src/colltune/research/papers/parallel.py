@@ -9,10 +9,10 @@ from statistics import mean
 from colltune.core.errors import InputError
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
+from colltune.measure.replay import Cost
 from colltune.research.compare import Estimate, estimate
 from colltune.research.figures import COLOURS, new_panels, save
 from colltune.research.papers.study import Made, Study, text_of
-from colltune.research.simulate import Cost
 from colltune.schedule.contract import Packer, Task
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.greedy import GreedyBatchPacker
