@@ -14,6 +14,7 @@ from colltune.core.choice import Choice
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
+from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.measure.contract import Source
 from colltune.prove.fresh_launches import Confirmation
 from colltune.prove.gate import THRESHOLD
@@ -27,10 +28,10 @@ _SHARE = 0.45  # of the time that is left: for the usual pattern of a class; the
 
 @dataclass
 class PatternProof:
-    """Judges choices by average block in bytes, the greatest promise first, until ``deadline_s`` (monotonic).
+    """Judges choices by average block in bytes, the greatest promise first, until ``deadline_s`` (of ``clock``).
 
     ``launch_s``: what a launch takes. Where launches take too much of the time there are fewer of them.
-    ``results``: all that was judged; the collective of a scenario names its pattern.
+    ``results``: all that was judged; the collective of a scenario names its pattern. ``stop`` cuts it off.
     """
 
     shape: Shape
@@ -38,18 +39,27 @@ class PatternProof:
     record: Callable[[Sequence[Sample]], None]
     deadline_s: float
     launch_s: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    stop: StopRequest = field(default_factory=StopRequest)
     results: list[ProvenDecision] = field(default_factory=list)
 
     def run(self, chosen: Mapping[int, Choice]) -> dict[int, dict[int, Choice]]:
-        """By class of fill, the densest first, what was kept of ``chosen``; of a class what the one before kept."""
+        """By class of fill, the densest first, what was kept of ``chosen``; of a class what the one before kept.
+
+        Where it is cut off, only the classes that were judged by then.
+        """
         kept: dict[int, dict[int, Choice]] = {}
         candidates = dict(chosen)
         for fill in reversed(range(len(FILLS))):
             alike = [Blocks(*pattern) for pattern in patterns(fill, self.shape.ranks)]
             if not alike or not candidates:
                 continue
-            candidates = self._keep(alike[:1], candidates, THRESHOLD, _SHARE)
-            candidates = self._keep(alike[1:], candidates, HOLDS, 1.0 - _SHARE)
+            try:
+                with self.stop.cuts():
+                    candidates = self._keep(alike[:1], candidates, THRESHOLD, _SHARE)
+                    candidates = self._keep(alike[1:], candidates, HOLDS, 1.0 - _SHARE)
+            except INTERRUPTIONS:
+                break
             if candidates:
                 kept[fill] = candidates
         return kept
@@ -61,7 +71,7 @@ class PatternProof:
         points = {self._scenario(blocks, size): choice for size, choice in candidates.items() for blocks in alike}
         if not points:
             return dict(candidates)
-        left_s = max(self.deadline_s - time.monotonic(), 0.0)
+        left_s = max(self.deadline_s - self.clock(), 0.0)
         few = PROOF_LAUNCHES * self.launch_s > _LAUNCH_SHARE * share * left_s
         gate = Confirmation(
             open_source=self.open_source,
@@ -69,8 +79,9 @@ class PatternProof:
             threshold=threshold,
             launches=FEWEST_PROOF_LAUNCHES if few else PROOF_LAUNCHES,
             launch_s=self.launch_s,
+            clock=self.clock,
         )
-        found = gate.run(points, time.monotonic() + share * left_s)
+        found = gate.run(points, self.clock() + share * left_s)
         self.results += found
         refused = {result.scenario.size_bytes for result in found if result.verdict is not Verdict.KEPT}
         return {size: choice for size, choice in candidates.items() if size not in refused}

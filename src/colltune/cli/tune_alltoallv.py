@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from colltune.cli.hints import run_alltoallv_command
+from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.errors import InputError
 from colltune.core.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
     from colltune.alltoallv.tune import AlltoallvResult
-    from colltune.bench.workbench import Workbench
+    from colltune.bench.contract import Bench
     from colltune.session.arguments import TuneArguments
 
 # Options of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
@@ -35,19 +37,26 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 def tune_alltoallv(arguments: TuneArguments, out: Path) -> None:
     """Measures, proves, writes out/alltoallv.rules, and prints what was found."""
+    from colltune.core.stop import StopRequest
+    from colltune.session.options import Listener
     from colltune.session.tune_alltoallv import tune_alltoallv_here
 
-    opened: list[Workbench] = []
+    stop = StopRequest()
 
-    def show(bench: Workbench) -> None:
-        opened.append(bench)
-        typer.echo(f"{bench.environment.mpi} {bench.environment.mpi_version}, {bench.nodes} x {bench.ppn} ranks")
+    def opened(bench: Bench) -> None:
+        heed_scheduler(stop)
+        typer.echo(bench.headline)
+        for text in bench.warnings:
+            note(text)
 
-    result = tune_alltoallv_here(arguments, out, show, lambda text: typer.echo(f"{text} ..."))
-    _show(result, str(opened[0].installation.mpiexec))
+    def note(text: str) -> None:
+        typer.echo(f"note: {text}")
+
+    listener = Listener(stage=lambda text: typer.echo(f"{text} ..."), note=note, opened=opened)
+    _show(tune_alltoallv_here(arguments, out, listener, stop))
 
 
-def _show(result: AlltoallvResult, mpiexec: str) -> None:
+def _show(result: AlltoallvResult) -> None:
     from colltune.alltoallv.table import FILLS
     from colltune.core.proven import Verdict
     from colltune.prove.gate import THRESHOLD
@@ -65,5 +74,9 @@ def _show(result: AlltoallvResult, mpiexec: str) -> None:
         f" {format_count(len(result.gate), 'comparison')} with it, "
         f"{format_count(len(result.outcome.samples), 'measurement')} in {format_duration(result.outcome.elapsed_s)}"
     )
-    if result.rules:
+    if result.outcome.interrupted:
+        go_on = go_on_command(sys.argv[1:])
+        typer.echo(f"The job was ended before the proof was over, so no table was written; go on with: {go_on}")
+    elif result.rules:
+        mpiexec = result.environment.facts.get("mpiexec", "")
         typer.echo(f"Run your application with: {run_alltoallv_command(result.table, mpiexec)}")

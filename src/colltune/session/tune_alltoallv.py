@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
-from colltune.alltoallv.tune import AlltoallvResult, tune_alltoallv
-from colltune.bench.workbench import Workbench, open_workbench
+from colltune.alltoallv.bench import JobPatterns
+from colltune.alltoallv.tune import AlltoallvOptions, AlltoallvResult, tune_alltoallv
+from colltune.bench.workbench import open_workbench
+from colltune.core.stop import StopRequest
 from colltune.core.units import parse_duration, parse_size
 from colltune.session.arguments import TuneArguments, complete
-from colltune.session.options import machine_of, require_writable
+from colltune.session.options import Listener, machine_of, require_writable
 from colltune.store.lock import locked
 
 _LARGEST = 16384  # bytes: larger blocks go straight to their destinations by any algorithm
@@ -19,16 +20,17 @@ _LARGEST = 16384  # bytes: larger blocks go straight to their destinations by an
 def tune_alltoallv_here(
     arguments: TuneArguments,
     out: Path,
-    opened: Callable[[Workbench], None] = lambda _bench: None,
-    stage: Callable[[str], None] = lambda _text: None,
+    listener: Listener | None = None,
+    stop: StopRequest | None = None,
 ) -> AlltoallvResult:
-    """Measures, proves, and writes out/alltoallv.rules. ``opened`` hears of the job first. Raises ColltuneError."""
+    """Measures, proves, and writes out/alltoallv.rules. Raises ColltuneError."""
+    listener = listener or Listener()
     said = complete(TuneArguments, arguments)
     budget_s, largest = parse_duration(said["budget"]), parse_size(said["max_size"])
     machine = machine_of(said)
     require_writable(out)
     with locked(out):
         bench = open_workbench(machine, os.environ)
-        opened(bench)
-        largest = min(largest, _LARGEST)
-        return tune_alltoallv(bench, out, largest, budget_s, said["seed"], stage, resume=said["resume"])
+        listener.opened(bench)
+        options = AlltoallvOptions(min(largest, _LARGEST), budget_s, said["seed"], said["resume"])
+        return tune_alltoallv(JobPatterns.on(bench), options, out, listener.stage, listener.note, stop)

@@ -1,0 +1,148 @@
+"""Tuning the all-to-all from end to end, where its launches answer from a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from colltune.alltoallv.source import Blocks
+from colltune.alltoallv.table import load_table
+from colltune.alltoallv.tune import TABLE, AlltoallvOptions, AlltoallvResult, setting_of, tune_alltoallv
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.space import Point
+from colltune.core.stop import StopRequest
+from colltune.measure.contract import Effort
+from colltune.store.journal import read_journal
+
+ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "in memory", 8, 1, "single")
+OPTIONS = AlltoallvOptions(largest_bytes=256, budget_s=120.0)
+
+
+@dataclass
+class Launch:
+    """50 repetitions of each choice, on the clock of its bench."""
+
+    bench: Patterns
+    number: int
+    environment: Environment
+    group: int = 0
+    closed: bool = False
+
+    def set_up_s(self) -> float:
+        return 0.02
+
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point in points:
+            self.group += 1
+            samples = []
+            for choice in point.choices:
+                time_s = self.bench.time_s(point, choice)
+                self.bench.spent_s += 50 * time_s
+                samples.append(
+                    Sample(
+                        point.scenario,
+                        choice,
+                        Status.OK,
+                        (time_s,) * 50,
+                        cost_s=50 * time_s,
+                        launch=self.number,
+                        group=self.group,
+                    )
+                )
+            self.bench.points += 1
+            if self.bench.points == self.bench.stop_after:
+                self.bench.stop.make()
+            yield point, samples
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Patterns:
+    """A PatternBench: parata takes half of the library's time for blocks of ``pays`` bytes at most, others longer."""
+
+    pays: int = 64
+    launch_s: float = 0.5
+    stop_after: int = 0
+    stop: StopRequest = field(default_factory=StopRequest)
+    nodes: int = 8
+    ppn: int = 1
+    environment: Environment = ENVIRONMENT
+    launches: list[Launch] = field(default_factory=list)
+    spent_s: float = 0.0
+    points: int = 0
+
+    def now_s(self) -> float:
+        return self.spent_s + self.launch_s * len(self.launches)
+
+    def launch(self, seed: int, number: int) -> Launch:
+        self.launches.append(Launch(self, number, self.environment))
+        return self.launches[-1]
+
+    def time_s(self, point: Point, choice: Choice) -> float:
+        size = point.scenario.size_bytes
+        Blocks.of(point.scenario)  # a pattern, or ValueError
+        library_s = 1e-3 + 1e-7 * size
+        if choice == DEFAULT:
+            return library_s
+        setting = setting_of(choice)
+        faster = setting.algorithm == "parata" and setting.radix == 2 and size <= self.pays
+        return library_s / 2 if faster else 1.2 * library_s
+
+
+def tune(
+    bench: Patterns, out: Path, options: AlltoallvOptions = OPTIONS, notes: list[str] | None = None
+) -> AlltoallvResult:
+    return tune_alltoallv(bench, options, out, note=(notes if notes is not None else []).append, stop=bench.stop)
+
+
+def test_what_pays_is_proven_in_fresh_launches_and_written(tmp_path: Path) -> None:
+    bench = Patterns()
+    result = tune(bench, tmp_path)
+    assert not result.outcome.interrupted
+    [entry] = load_table(result.table)
+    assert {(rule.setting.algorithm, rule.setting.radix) for rule in entry.rules} == {("parata", 2)}
+    assert max(rule.high for rule in entry.rules) < 2 * 64
+    assert min(rule.low for rule in entry.rules) <= 4
+    assert len({sample.launch for sample in read_journal(tmp_path / "alltoallv.jsonl").samples}) == len(bench.launches)
+    assert all(launch.closed for launch in bench.launches)
+    assert bench.now_s() <= OPTIONS.budget_s
+
+
+def test_where_nothing_pays_the_table_is_empty(tmp_path: Path) -> None:
+    result = tune(Patterns(pays=0), tmp_path)
+    assert (result.rules, load_table(result.table)) == ([], [])
+
+
+@pytest.mark.parametrize("stop_after", [3, 60])
+def test_a_tuning_that_is_cut_off_leaves_the_table_and_goes_on(tmp_path: Path, stop_after: int) -> None:
+    tune(Patterns(), tmp_path)
+    table = (tmp_path / TABLE).read_text()
+    (tmp_path / "alltoallv.jsonl").unlink()
+    cut_off = tune(Patterns(stop_after=stop_after), tmp_path)
+    assert cut_off.outcome.interrupted
+    assert (tmp_path / TABLE).read_text() == table
+    explored = [s for s in read_journal(tmp_path / "alltoallv.jsonl").samples if s.launch == 0]
+    assert explored
+    again = tune(Patterns(), tmp_path, AlltoallvOptions(256, 120.0, resume=True))
+    assert not again.outcome.interrupted
+    pairs = [(s.scenario, s.choice) for s in again.outcome.samples]
+    assert len(pairs) == len(set(pairs))
+    assert set(explored) <= set(again.outcome.samples)
+
+
+def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None:
+    notes: list[str] = []
+    tune(Patterns(launch_s=3.0), tmp_path, AlltoallvOptions(256, 5.0), notes)
+    assert any("extended" in text for text in notes)
+
+
+def test_two_ranks_have_nothing_to_tune(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="two ranks"):
+        tune(Patterns(nodes=2), tmp_path)
