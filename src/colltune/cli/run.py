@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from colltune.cli.options import Tuned, Via, say_left_out
 from colltune.core.errors import InputError
+
+if TYPE_CHECKING:
+    from colltune.deploy.application import InForce
 
 _PROVE = "--prove"
 _PROFILE = "--profile"
@@ -51,58 +55,96 @@ def run(
     command's. MPICH from 5.0 on says itself which files it loaded; of others it is seen whether the files are opened on
     this node.
     """
+    from colltune.deploy.application import put_in_force
     from colltune.store.tuning import load_deployable
 
     if alltoallv is not None and not tuned.is_dir():
-        from colltune.alltoallv.preload import with_alltoallv
-
-        command = [str(tuned), *context.args]
-        _replace_by(command, with_alltoallv(command, alltoallv, os.environ))
-    flags, via_after, command = _split(context.args)
-    prove, profile, via = prove or _PROVE in flags, profile or _PROFILE in flags, via_after or via
-    if not command:
+        _replace_by_alltoallv_alone([str(tuned), *context.args], alltoallv)
+    asked = _Asked(prove, profile, provisional, via).with_those_in(context.args)
+    if not asked.command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
-    tuning = load_deployable(tuned, provisional=provisional or _PROVISIONAL in flags)
+    tuning = load_deployable(tuned, provisional=asked.provisional)
     say_left_out(tuning.left_out)
-    from colltune.deploy.application import put_in_force
-
-    force = put_in_force(tuned, tuning, os.environ, via)
-    unsure = force.require_mpi(command)
-    if unsure:
-        typer.echo(f"colltune: warning: {unsure}", err=True)
-    record = None
-    if profile:
-        record, force = force.profiled()
-    if prove:
-        from colltune.prove.counting import Counting, begin_counting
-
-        count = begin_counting(force.tuning, force.environment) if force.variables else Counting()
-        force = force.telling(count.variables)
-    arguments, environment = force.command(command), force.environment
-    obstacles = [] if via == "live" else force.obstacles(command)
-    for text in obstacles:
+    force = put_in_force(tuned, tuning, os.environ, asked.via)
+    unsure = force.require_mpi(asked.command)
+    obstacles = [] if asked.via == "live" else force.obstacles(asked.command)
+    for text in ([unsure] if unsure else []) + obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
-    if alltoallv is not None:
-        from colltune.alltoallv.preload import with_alltoallv
+    if not asked.prove and not asked.profile:
+        _replace_by(asked.command, _started(force, asked.command, alltoallv))
+    raise typer.Exit(_watched(asked, force, alltoallv, obstacles))
 
-        arguments, environment = with_alltoallv(arguments, alltoallv, environment)
-    if not prove and not profile:
-        _replace_by(command, (arguments, environment))
-    from colltune.cli.prove import report, run_and_prove, run_child
 
-    if prove:
-        try:
-            code, proof = run_and_prove(arguments, environment, force.variables, force.tuning, count)
-        finally:
-            count.discard()
-        code = report(code, proof, environment, force.tuning.rule_sets, obstacles)
+@dataclass(frozen=True)
+class _Asked:
+    """How to run ``command``: proven, profiled, with what is provisional, and by which way the tuning is loaded."""
+
+    prove: bool
+    profile: bool
+    provisional: bool
+    via: str
+    command: Sequence[str] = ()
+
+    def with_those_in(self, arguments: Sequence[str]) -> _Asked:
+        """This with what ``arguments``, those after the directory, ask for: options, and the command."""
+        flags, via, command = _split(arguments)
+        return _Asked(
+            self.prove or _PROVE in flags,
+            self.profile or _PROFILE in flags,
+            self.provisional or _PROVISIONAL in flags,
+            via or self.via,
+            command,
+        )
+
+
+def _started(force: InForce, command: Sequence[str], alltoallv: Path | None) -> tuple[Sequence[str], Mapping[str, str]]:
+    """The command and the environment to start, with ``alltoallv`` for MPI_Alltoallv, if it is given."""
+    arguments, environment = force.command(command), force.environment
+    if alltoallv is None:
+        return arguments, environment
+    from colltune.alltoallv.preload import with_alltoallv
+
+    return with_alltoallv(arguments, alltoallv, environment)
+
+
+def _watched(asked: _Asked, force: InForce, alltoallv: Path | None, obstacles: Sequence[str]) -> int:
+    """Runs the command to its end, profiled and proven as ``asked``; the exit code of `colltune run`."""
+    from colltune.cli.prove import run_child
+
+    record = None
+    if asked.profile:
+        record, force = force.profiled()
+    if asked.prove:
+        code = _proven(asked.command, force, alltoallv, obstacles)
     else:
-        code = run_child(arguments, environment)
+        code = run_child(*_started(force, asked.command, alltoallv))
     if record is not None:
         from colltune.cli.profile import finish_profile
 
-        finish_profile(record, command, f"{tuning.environment.mpi} {tuning.environment.mpi_version}")
-    raise typer.Exit(code)
+        made = force.tuning.environment
+        finish_profile(record, asked.command, f"{made.mpi} {made.mpi_version}")
+    return code
+
+
+def _proven(command: Sequence[str], force: InForce, alltoallv: Path | None, obstacles: Sequence[str]) -> int:
+    """Runs the command to its end, and says whether the tuning was in force, and how many calls met a rule."""
+    from colltune.cli.prove import report, run_and_prove
+    from colltune.prove.counting import Counting, begin_counting
+
+    count = begin_counting(force.tuning, force.environment) if force.variables else Counting()
+    force = force.telling(count.variables)
+    try:
+        arguments, environment = _started(force, command, alltoallv)
+        code, proof = run_and_prove(arguments, environment, force.variables, force.tuning, count)
+    finally:
+        count.discard()
+    return report(code, proof, environment, force.tuning.rule_sets, obstacles)
+
+
+def _replace_by_alltoallv_alone(command: Sequence[str], table: Path) -> NoReturn:
+    from colltune.alltoallv.preload import with_alltoallv
+
+    _replace_by(command, with_alltoallv(command, table, os.environ))
 
 
 def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[str, str]]) -> NoReturn:
