@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from test_alltoallv_use import table
 from test_live_selector import QUIET, program
 from test_live_selector import live as live_kit
@@ -78,3 +79,17 @@ def guest_in(installation: Installation, directory: Path, source: str) -> Guest:
         "COLLTUNE_ALLTOALLV": str(table(directory / "table.rules", (0, 99999, "parata", 2))),
     }
     return Guest(bench, kit.preload, program(kit, source), variables, directory / "profile.json")
+
+
+def guest_fixtures(source: str) -> tuple[Callable[..., Guest], Callable[..., Guest]]:
+    """Two fixtures for a module: ``built`` on MPICH and on Open MPI, and ``guest``: that without an earlier profile."""
+
+    @pytest.fixture(scope="module", params=["mpi", "openmpi"])
+    def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
+        return guest_in(request.getfixturevalue(request.param), tmp_path_factory.mktemp("guest"), source)
+
+    @pytest.fixture
+    def guest(built: Guest) -> Guest:
+        return built.without_profile()
+
+    return built, guest

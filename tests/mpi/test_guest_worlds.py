@@ -5,21 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from guests import MODULES, Guest, guest_in
+from guests import MODULES, Guest, guest_fixtures
 
 from colltune.profile.parts import part_files, read_parts
 
 pytestmark = pytest.mark.mpi
-
-
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
-    return guest_in(request.getfixturevalue(request.param), tmp_path_factory.mktemp("guest"), "guest_worlds.c")
-
-
-@pytest.fixture
-def guest(built: Guest) -> Guest:
-    return built.without_profile()
+built, guest = guest_fixtures("guest_worlds.c")
 
 
 def test_ranks_that_were_spawned_without_the_library_are_not_waited_for(guest: Guest) -> None:
