@@ -20,7 +20,7 @@ from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
 from colltune.search.campaign import WHOLE, Campaign
 from colltune.search.order import Agenda
-from colltune.search.parallel import TOLERANCE, disturbance, packer_of
+from colltune.search.parallel import TOLERANCE, Lanes, disturbance, lanes_of
 
 HOSTS = [f"n{number}" for number in range(8)]
 RING = Choice("ring")
@@ -96,7 +96,7 @@ def run(topology: Topology | None, machine: Machine) -> dict[tuple[Scenario, Cho
         record=journal.extend,
         budget_s=1e6,
         clock=lambda: machine.now_s,
-        packer=None if topology is None else FillingPacker(topology),
+        lanes=None if topology is None else Lanes(machine, FillingPacker(topology)),
     ).run()
     assert set(outcome.reasons.values()) == {WHOLE}
     assert len(journal) == len({(s.scenario, s.choice) for s in journal}) == 120
@@ -125,23 +125,23 @@ def test_points_that_disturb_one_another_are_told_with_the_number_and_measured_i
     assert found is not None
     assert found.places == 2
     assert found.ratio == pytest.approx(1.2)
-    assert packer_of(Job(), shared, groups(2), "bcast", notes.append) is None
+    assert lanes_of(Job(), shared, groups(2), "bcast", notes.append) is None
     assert "1.20 times as long beside 1 others" in notes[0]
 
 
 def test_points_that_leave_one_another_alone_are_measured_at_once() -> None:
     notes: list[str] = []
-    assert packer_of(Job(), Machine(lambda others: TOLERANCE - 0.02), groups(4), "bcast", notes.append) is not None
+    assert lanes_of(Job(), Machine(lambda others: TOLERANCE - 0.02), groups(4), "bcast", notes.append) is not None
     assert "at once" in notes[0]
-    assert packer_of(Job(), Machine(), groups(1), "bcast", notes.append) is None
+    assert lanes_of(Job(), Machine(), groups(1), "bcast", notes.append) is None
     assert "no room" in notes[1]
-    assert packer_of(Job(), Machine(), Topology.serial(HOSTS), "bcast", notes.append) is None
+    assert lanes_of(Job(), Machine(), Topology.serial(HOSTS), "bcast", notes.append) is None
     assert len(notes) == 2
 
 
 def test_where_no_parts_can_disturb_one_another_nothing_is_measured_to_see_that() -> None:
     machine = Machine()
-    assert packer_of(Job(parts_disturb=False), machine, groups(4), "bcast", lambda _text: None) is not None
+    assert lanes_of(Job(parts_disturb=False), machine, groups(4), "bcast", lambda _text: None) is not None
     assert machine.now_s == 0.0
 
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import cast
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import broken_choices
@@ -20,11 +19,11 @@ from colltune.core.space import Point, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.learn.contract import Learner
 from colltune.learn.stakes import Stakes
-from colltune.measure.contract import Effort, ParallelSource, Source
-from colltune.schedule.contract import Packer, Task
+from colltune.measure.contract import Effort, Source
+from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
 from colltune.search.order import Agenda
-from colltune.search.parallel import conduct
+from colltune.search.parallel import Lanes, conduct
 
 # Trials, warm-up, the calls back to back and the synchronisation, over the time box of a choice.
 _OVERHEAD = 2.5
@@ -70,8 +69,8 @@ class Campaign:
     off run of the same campaign: nothing of them is measured again. ``budget_s`` bounds the measuring, not counting
     the launch. Where it is expected to do, the whole grid is measured, collective by collective; where it is not, what
     promises most for its time goes first, whichever the collective. Without a bound (an infinite budget) the learners
-    alone say what is measured, each in its own order, until they have nothing more to ask. With a ``packer`` points are
-    measured on disjoint parts of the job at once; the source must be able to. With ``stakes`` what pays most for one
+    alone say what is measured, each in its own order, until they have nothing more to ask. With ``lanes``, which are of
+    that source, points are measured on disjoint parts of the job at once. With ``stakes`` what pays most for one
     application goes first, and nothing that costs more than it is expected to save there. ``stop`` cuts the measuring
     off.
     """
@@ -85,7 +84,7 @@ class Campaign:
     known: Sequence[Sample] = ()
     progress: Callable[[Progress], None] = lambda _progress: None
     clock: Callable[[], float] = time.monotonic
-    packer: Packer | None = None
+    lanes: Lanes | None = None
     stakes: Stakes | None = None
     stop: StopRequest = field(default_factory=StopRequest)
 
@@ -120,16 +119,8 @@ class Campaign:
     def _measure(self) -> bool:
         """Measures until nothing more is offered; False if nothing was."""
         before = len(self._samples)
-        if self.packer is not None:
-            conduct(
-                cast(ParallelSource, self.source),
-                self.packer,
-                self.effort,
-                self._tasks,
-                self._begin,
-                self._take,
-                self.clock,
-            )
+        if self.lanes is not None:
+            conduct(self.lanes, self.effort, self._tasks, self._begin, self._take, self.clock)
         else:
             for point, samples in self.source.measure(self._in_turn(), self.effort):
                 self._take(point, samples)
@@ -156,7 +147,7 @@ class Campaign:
     @property
     def _pace(self) -> float:
         """What measuring takes over the sum of what its points take: requests, and ranks that wait for one another."""
-        if self.packer is not None or self._costs_s <= 0.0:
+        if self.lanes is not None or self._costs_s <= 0.0:
             return 1.0
         return max(1.0, (self.clock() - self._started_s) / self._costs_s)
 

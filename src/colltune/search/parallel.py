@@ -26,9 +26,16 @@ _CHECK = Effort(relative_width=0.05, box_s=0.02, fewest=20, most=400)
 _CHECK_BYTES = 1 << 16
 
 
+@dataclass(frozen=True)
+class Lanes:
+    """A source that measures at once what ``packer`` puts on disjoint parts of the job."""
+
+    source: ParallelSource
+    packer: Packer
+
+
 def conduct(
-    source: ParallelSource,
-    packer: Packer,
+    lanes: Lanes,
     effort: Effort,
     tasks: Callable[[int], Sequence[Task]],
     begin: Callable[[Point], Point],
@@ -41,6 +48,7 @@ def conduct(
     finds room starts, whatever else is running. ``clock`` is that of the machine. Ends early where the source's time is
     over.
     """
+    source, packer = lanes.source, lanes.packer
     running: dict[int, Placement] = {}
     while True:
         for placement in packer.start(tasks(WINDOW), clock()):
@@ -56,17 +64,17 @@ def conduct(
         take(answer.point, answer.samples)
 
 
-def packer_of(
+def lanes_of(
     bench: Bench, source: ParallelSource, topology: Topology, collective: str, note: Callable[[str], None]
-) -> Packer | None:
-    """A packer for ``topology``, after a check that what runs at once does not disturb one another, if it might.
+) -> Lanes | None:
+    """``source`` with a packer for ``topology``, after a check that what runs at once disturbs nothing, if it might.
 
     None where points are better measured one at a time; ``note`` hears why.
     """
     if topology.top is Top.ALONE or len(topology.hosts) < 2:
         return None
     if not bench.parts_disturb:
-        return FillingPacker(topology)
+        return Lanes(source, FillingPacker(topology))
     found = disturbance(source, topology, collective, bench.ppn)
     if found is None:
         note("the topology leaves no room for two measurements at once")
@@ -75,7 +83,7 @@ def packer_of(
         note(f"{found.text}, so points are measured one at a time")
         return None
     note(f"{found.text}; points are measured on disjoint parts of the job at once")
-    return FillingPacker(topology)
+    return Lanes(source, FillingPacker(topology))
 
 
 @dataclass(frozen=True)

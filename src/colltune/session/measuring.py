@@ -21,7 +21,7 @@ from colltune.prove.replay import replay_slice
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Campaign, Outcome
 from colltune.search.models import models_of
-from colltune.search.parallel import packer_of
+from colltune.search.parallel import lanes_of
 from colltune.search.reuse import reused
 from colltune.session.options import Listener, TuneOptions
 from colltune.store.journal import Journal
@@ -76,7 +76,7 @@ class Measuring:
                 with suppress(*INTERRUPTIONS), self.stop.cuts():
                     campaign.known = reused(bench, source, self.spaces, self.journal, options.effort, listener.note)
             listener.stage("measuring")
-            campaign.packer = packer_of(bench, source, topology, next(iter(self.spaces)), listener.note)
+            campaign.lanes = lanes_of(bench, source, topology, next(iter(self.spaces)), listener.note)
             campaign.budget_s = plan.measured_by_s - now_s()
             outcome = campaign.run()
             _tell_refused(outcome.samples, listener)
