@@ -236,6 +236,26 @@ def test_without_a_bound_each_learner_is_obeyed_to_the_letter() -> None:
         assert set(outcome.reasons.values()) == {"the list is done"}
 
 
+@pytest.mark.parametrize("names", [["bcast"], ["bcast", "allreduce"]])
+def test_on_a_short_budget_each_learner_is_asked_in_its_own_order(names: list[str]) -> None:
+    """Though the one that asks expects more of its later points."""
+    bench = Bench(names, budget_s=0.1, truth=lambda _scenario, _choice: 1e-3, effort=Effort(box_s=0.002, fewest=5))
+    # The largest first: what is larger than all that was measured might be passed over as too expensive.
+    lists = {
+        name: [
+            Point(scenario, (RING,))
+            for scenario in sorted(small_space(name).scenarios, key=lambda s: (-s.size_bytes, -s.ranks))
+        ]
+        for name in names
+    }
+    bench.campaign.learners = {name: Listing(lists[name]) for name in names}
+    bench.run()
+    assert 10 < len(bench.journal) < 30
+    for name in names:
+        own = [s.scenario for s in bench.journal if s.scenario.collective == name]
+        assert own == [point.scenario for point in lists[name]][: len(own)] != []
+
+
 def test_few_repetitions_do_not_make_others_look_cheap() -> None:
     """What a full measurement takes is what is expected of points that are not cut short."""
     point = Point(small_space().scenarios[0], (RING,), 1)

@@ -81,8 +81,8 @@ class ReplaySource(AnsweringSource):
     """Draws repetitions about the recorded medians; each look at a pair draws anew.
 
     There are as many as the point asks for, and no more than ``cost.repetitions`` and the effort's most. ``seed`` and
-    ``launch`` fix them all, whatever was measured before. In each ``launch`` above 0 a choice at a scenario is slower
-    or faster throughout, by a lognormal factor of its own: ``launch_sd`` is the standard deviation of its logarithm.
+    ``launch`` fix them all, whatever was measured before. In each launch a choice at a scenario is slower or faster
+    throughout, by a lognormal factor of its own: ``launch_sd`` is the standard deviation of its logarithm.
     A pair that the table does not hold is ``inapplicable``: nothing is known of it, and no time is invented.
     ``start_s``, ``clock``: see AnsweringSource.
     """
@@ -116,7 +116,7 @@ class ReplaySource(AnsweringSource):
 
     def _factor(self, place: tuple[int, int]) -> float:
         """What the launch multiplies a pair's times by."""
-        if not self._launch or not self._launch_sd:
+        if not self._launch_sd:
             return 1.0
-        random = np.random.default_rng((self._seed, *place, self._launch))
+        random = np.random.default_rng((*place, self._launch, self._seed, 1))
         return float(np.exp(random.normal(0.0, self._launch_sd)))

@@ -6,13 +6,13 @@ Notations: N scenarios, M choices; ``time_s`` (N, M) in seconds, NaN where a cho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
@@ -96,6 +96,21 @@ class Grid:
             return None
         cost_s = float(self.cost_s[self.rows[scenario], self.columns[choice]])
         return cost_s if np.isfinite(cost_s) else None
+
+    def with_default(self) -> Grid:
+        """With the library's default as first choice, where it was recorded; of its noise nothing is known."""
+        column = self.default_s[:, None]
+        nothing = np.full(column.shape, np.nan)
+        spread = self.spread
+        if spread is not None:
+            spread = np.concatenate([np.full((len(spread), 1, spread.shape[2]), np.nan), spread], axis=1)
+        return replace(
+            self,
+            choices=(DEFAULT, *self.choices),
+            time_s=np.hstack([column, self.time_s]),
+            cost_s=None if self.cost_s is None else np.hstack([nothing, self.cost_s]),
+            spread=spread,
+        )
 
     def only(self, keep: Sequence[int]) -> Grid:
         """The grid of some of the scenarios."""

@@ -1,0 +1,169 @@
+"""A machine that exists only as tables of recorded times: what a tuning would have done there, without an MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+
+from colltune.bench.contract import Event, LibraryBench, unheard
+from colltune.catalog import Algorithm, Catalogue, CollectiveEntry, Kind
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Space
+from colltune.core.topology import Topology
+from colltune.measure.replay import Cost, Pair, ReplaySource
+from colltune.schedule.topology_files import load_topology
+from colltune.store.grid import Floats, Grid
+from colltune.store.tuning import Tuning
+
+_NONE = Algorithm("none", Kind.COMPOSITION, "", candidate=False, why_not="the table has no compositions")
+
+
+@dataclass(frozen=True)
+class RecordedBench:
+    """A Bench over ``grids``, one for each collective; all its time is on the clock of its launches.
+
+    A launch takes ``launch_s`` to start. In each one, a choice at a scenario is slower or faster throughout by a
+    lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm. ``cost``: of a measurement,
+    where the table does not say it. A candidate is compared with the library's default as it was recorded, or with
+    what ``default`` says; scenarios of which that was not recorded cannot be tuned. Raises InputError where none can.
+    """
+
+    grids: Sequence[Grid]
+    launch_s: float = 5.0
+    launch_sd: float = 0.0
+    cost: Cost = field(default_factory=Cost)
+    default: Callable[[Scenario], Choice] | None = None
+    _launches: list[ReplaySource] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        names = [grid.collective for grid in self.grids]
+        if len(set(names)) < len(names):
+            raise InputError(f"two tables of {max(names, key=names.count)}", "Give one table for each collective")
+        if not any(self._tunable(grid) for grid in self._tables.values()):
+            raise InputError("the tables do not hold the library's default", "Say which choice stands in for it")
+
+    @cached_property
+    def _tables(self) -> dict[str, Grid]:
+        return {g.collective: g.with_default() if self.default is None else g for g in self.grids}
+
+    @cached_property
+    def environment(self) -> Environment:
+        name = " ".join(sorted(grid.name for grid in self.grids))
+        nodes, ppn = (max(getattr(grid.environment, of) for grid in self.grids) for of in ("nodes", "ppn"))
+        return replace(self.grids[0].environment, machine=name, nodes=nodes, ppn=ppn)
+
+    @property
+    def nodes(self) -> int:
+        return self.environment.nodes
+
+    @property
+    def ppn(self) -> int:
+        return self.environment.ppn
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """Of the collectives, whose rules go by the size of the message. Which choices there are, ``legal`` says."""
+        entries = {name: CollectiveEntry(name, SizeBasis.MESSAGE, (), _NONE) for name in self._tables}
+        return Catalogue("recorded", "1", None, "", entries, {})
+
+    @property
+    def headline(self) -> str:
+        return f"recorded times: {self.environment.machine}"
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return ()
+
+    @property
+    def start_text(self) -> str:
+        return "replaying recorded times"
+
+    @property
+    def parts_disturb(self) -> bool:
+        """No: each time was recorded alone."""
+        return False
+
+    @property
+    def library(self) -> LibraryBench | None:
+        """None: there is nothing to load files."""
+        return None
+
+    def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
+        return self._tables[scenario.collective].space.choices(scenario)
+
+    def baseline(self, scenario: Scenario) -> Choice:
+        return DEFAULT if self.default is None else self.default(scenario)
+
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+        """Nothing: every rule says the whole choice."""
+        del scenario, choice
+        return {}
+
+    def space(self, collective: str, smallest: int, largest: int) -> Space:
+        """The recorded scenarios between two sizes in bytes of which the default is known."""
+        fitting = [s for s in self._tunable(self._tables[collective]) if smallest <= s.size_bytes <= largest]
+        return Space(collective, tuple(fitting), self.legal)
+
+    def _tunable(self, grid: Grid) -> list[Scenario]:
+        return [scenario for scenario in grid.scenarios if self.baseline(scenario) in grid.space.choices(scenario)]
+
+    def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
+        del note
+        hosts = [f"n{number}" for number in range(self.nodes)]
+        return Topology.serial(hosts) if named is None else load_topology(named, hosts)
+
+    def now_s(self) -> float:
+        """Seconds since the first launch was asked for: launches and measurements."""
+        return sum(launch.now_s for launch in self._launches)
+
+    def launch(self, seed: int, *, on_event: Event = unheard) -> ReplaySource:
+        """The next launch, numbered from 0."""
+        number = len(self._launches)
+        tables = _Tables(self._tables)
+        launch = ReplaySource(
+            tables, self.environment, seed, self.cost, number, self.launch_sd, self.launch_s, self.now_s
+        )
+        on_event("launch", {"number": number})
+        self._launches.append(launch)
+        return launch
+
+    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
+        """All of it."""
+        del jobs
+        return rule_set
+
+    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        """``rule_sets`` alone: no file, for nothing would load it."""
+        return Tuning(self.environment, rule_sets, {}, {})
+
+
+class _Tables:
+    """Several grids as one Recorded; a pair's place is below those of the grids before its own."""
+
+    def __init__(self, grids: Mapping[str, Grid]) -> None:
+        self._grids = grids
+        ends = accumulate((len(grid.scenarios) for grid in grids.values()), initial=0)
+        self._first = dict(zip(grids, ends, strict=False))
+
+    @property
+    def recorded(self) -> Sequence[Pair]:
+        return [pair for grid in self._grids.values() for pair in grid.recorded]
+
+    def place(self, scenario: Scenario, choice: Choice) -> tuple[int, int]:
+        row, column = self._grids[scenario.collective].place(scenario, choice)
+        return self._first[scenario.collective] + row, column
+
+    def time(self, scenario: Scenario, choice: Choice) -> float:
+        return self._grids[scenario.collective].time(scenario, choice)
+
+    def recorded_cost(self, scenario: Scenario, choice: Choice) -> float | None:
+        return self._grids[scenario.collective].recorded_cost(scenario, choice)
+
+    def repetitions(self, scenario: Scenario, choice: Choice, count: int, seed: tuple[int, ...]) -> Floats:
+        return self._grids[scenario.collective].repetitions(scenario, choice, count, seed)
