@@ -29,7 +29,6 @@ from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
 from colltune.core.units import format_count, parse_duration, parse_size
-from colltune.machine.compile import cache_directory
 from colltune.session.arguments import MachineArguments, PathLike, TuneArguments, machine_options, signature_of
 from colltune.session.explain import explain_call, load_findings, scenario_of
 from colltune.session.export import export_to
@@ -171,10 +170,9 @@ class Tuned:
 
     def report(self, path: PathLike | None = None) -> Path:
         """Writes the HTML page, by default into the directory, and returns where it is."""
-        from colltune.report.html import PAGE, write_page
+        from colltune.session.make_page import make_page
 
-        where = Path(path) if path is not None else self.directory / PAGE
-        return write_page(load_findings(self.directory), where, cache_directory(os.environ))
+        return make_page(self.directory, None if path is None else Path(path))
 
     def to(self, library: str, out: PathLike | None = None) -> list[Path]:
         """Writes the tuning in another format, and returns the files.

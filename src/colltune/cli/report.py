@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,22 +21,21 @@ def report(
     text: Annotated[bool, typer.Option("--text", help="As text: on the terminal, or in the file --out.")] = False,
 ) -> None:
     """Show what was gained and where, how sure that is, what was refused, and how it was measured."""
+    if not text:
+        from colltune.session.make_page import make_page
+
+        typer.echo(f"wrote {make_page(tuned, out)}")
+        return
     from colltune.cli.console import make_console
     from colltune.report.text import print_findings
     from colltune.session.explain import load_findings
 
     found = load_findings(tuned)
-    if text:
-        if out is None:
-            print_findings(found, make_console())
-        else:
-            _write_text(found, out)
-            typer.echo(f"wrote {out}")
-        return
-    from colltune.machine.compile import cache_directory
-    from colltune.report.html import PAGE, write_page
-
-    typer.echo(f"wrote {write_page(found, out or tuned / PAGE, cache_directory(os.environ))}")
+    if out is None:
+        print_findings(found, make_console())
+    else:
+        _write_text(found, out)
+        typer.echo(f"wrote {out}")
 
 
 def _write_text(found: Findings, out: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -56,11 +55,9 @@ def tune(
 def _page(out: Path) -> str:
     """Makes the page of the report, and says where it is. What is tuned is tuned, whatever becomes of the page."""
     from colltune.core.errors import InputError
-    from colltune.machine.compile import cache_directory
-    from colltune.report.html import PAGE, write_page
-    from colltune.session.explain import load_findings
+    from colltune.session.make_page import make_page
 
     try:
-        return f"Look at it: {write_page(load_findings(out), out / PAGE, cache_directory(os.environ))}"
+        return f"Look at it: {make_page(out)}"
     except InputError as error:
         return f"No page was made: {error}"
