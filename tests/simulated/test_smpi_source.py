@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench.contract import Bench
 from colltune.bench.simulated import Simulation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Status
@@ -13,6 +14,7 @@ from colltune.measure.contract import Effort, Source
 from colltune.measure.smpi import STEADY, Simulator
 from colltune.measure.smpi_cluster import parse_cluster
 from colltune.measure.smpi_process import Algorithm
+from colltune.testing.bench import BenchContract
 from colltune.testing.source import SourceContract
 
 
@@ -27,6 +29,15 @@ class TestSmpiSource(SourceContract):
     def points(self) -> list[Point]:
         scenarios = [Scenario("bcast", 6, 3, 4096), Scenario("allreduce", 4, 2, 64), Scenario("alltoall", 3, 1, 100)]
         return [Point(scenario, self._simulation.legal(scenario)) for scenario in scenarios]
+
+
+class TestSimulation(BenchContract):
+    @pytest.fixture(autouse=True)
+    def _use(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def make(self) -> Bench:
+        return self._simulation
 
 
 def test_every_algorithm_is_right_on_shapes_of_all_kinds(simulation: Simulation) -> None:

@@ -23,6 +23,7 @@ from colltune.emit.contract import variables_for
 from colltune.emit.simulated import SimulatedEmitter
 from colltune.measure.resolve import Settings
 from colltune.measure.simulated import QUIET, Noise, SimulatedSource
+from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "in memory", 2, 4, "single")
@@ -84,7 +85,8 @@ class MemoryBench:
         return Space(collective, tuple(grid), self.legal)
 
     def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
-        return Topology.serial([f"n{number}" for number in range(self.nodes)])
+        hosts = [f"n{number}" for number in range(self.nodes)]
+        return Topology.serial(hosts) if named is None else load_topology(named, hosts)
 
     def now_s(self) -> float:
         return len(self.launches) * self.launch_s + sum(launch.now_s for launch in self.launches)
@@ -146,7 +148,7 @@ class MemoryLibrary(MemoryBench):
         return {} if twin is None else self.shared(scenario, twin)
 
     def settings(self, collective: str, choice: Choice) -> Settings:
-        return ((f"{collective}_algorithm", sorted(self.algorithms).index(choice.algorithm)),)
+        return ((f"{collective}_algorithm", ["default", *self.algorithms].index(choice.algorithm)),)
 
     def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
         looked_at = {shape for job in {(self.nodes, self.ppn), *jobs} for shape in shapes(*job)}

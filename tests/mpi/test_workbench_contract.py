@@ -1,0 +1,23 @@
+"""The MPI of a job keeps the contract of benches, with MPICH and with Open MPI."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from colltune.bench.contract import Bench
+from colltune.bench.workbench import MachineOptions, open_workbench
+from colltune.mpi.installation import Installation
+from colltune.testing.bench import BenchContract
+
+pytestmark = pytest.mark.mpi
+
+
+class TestWorkbench(BenchContract):
+    @pytest.fixture(autouse=True, params=["mpi", "openmpi"])
+    def _use(self, request: pytest.FixtureRequest) -> None:
+        self._installation: Installation = request.getfixturevalue(request.param)
+
+    def make(self) -> Bench:
+        return open_workbench(MachineOptions(str(self._installation.mpiexec), nodes=1, ppn=2), os.environ)

@@ -1,0 +1,24 @@
+"""The benches in memory keep the contract of benches, so that what is tuned on them says something of real ones."""
+
+from __future__ import annotations
+
+from memory_bench import MemoryBench, MemoryLibrary
+
+from colltune.bench.contract import Bench
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
+from colltune.testing.bench import BenchContract
+
+
+def truth(scenario: Scenario, _choice: Choice) -> float:
+    return 1e-6 * (1 + scenario.size_bytes)
+
+
+class TestMemoryBench(BenchContract):
+    def make(self) -> Bench:
+        return MemoryBench(truth)
+
+
+class TestMemoryLibrary(BenchContract):
+    def make(self) -> Bench:
+        return MemoryLibrary(truth)
