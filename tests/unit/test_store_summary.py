@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from colltune.core.hardware import Fabric, Hardware
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, Prediction, SpeedUp, Summary, TimeShare
+from colltune.store.fields import decode, encode
 from colltune.store.history import tuned_sizes
 from colltune.store.summary import read_summary, write_summary
 from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
@@ -122,6 +123,31 @@ def test_entries_of_earlier_releases_mean_what_they_meant() -> None:
     assert (stated.low, silent.low) == (1.15, 1.1)
     assert untried.verdict is Verdict.NOT_TRIED
     assert read_summary({}) == Summary()
+
+
+@dataclass(frozen=True)
+class Later:
+    """As a type of ours may become: with fields that files of before lack."""
+
+    name: str
+    region: tuple[float, float] | None = None
+    slow: bool = False
+    fast: bool = True
+    inner: Budget | None = None
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (Later("a"), {"name": "a", "fast": True}),
+        (Later("a", slow=True, fast=False), {"name": "a", "slow": True, "fast": False}),
+        (Later("a", (1.0, 2.0), inner=Budget(1.0, 2.0)),
+         {"name": "a", "region": [1.0, 2.0], "fast": True, "inner": {"budget_s": 1.0, "fixed_cost_s": 2.0}}),
+    ],
+)  # fmt: skip
+def test_further_fields_need_no_further_code(value: Later, written: dict[str, object]) -> None:
+    assert encode(value) == written
+    assert decode(Later, written, "later") == value
 
 
 def test_a_field_of_a_later_release_is_passed_over() -> None:

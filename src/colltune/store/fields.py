@@ -1,6 +1,7 @@
 """Frozen values to JSON and back, by the types of their fields; what does not fit is said with its place.
 
-A dataclass is an object of its fields, where a field that is None is left out and one that is missing has its default.
+A dataclass is an object of its fields. A field that is None, or False where that is its default, is left out; one that
+is missing has its default.
 Fields that are not known are passed over: a later release may have written them.
 """
 
@@ -38,8 +39,12 @@ def encode(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        held = {one.name: getattr(value, one.name) for one in fields(value)}
-        return {name: encode(one) for name, one in held.items() if one is not None}
+        held = [(one, getattr(value, one.name)) for one in fields(value)]
+        return {
+            one.name: encode(found)
+            for one, found in held
+            if found is not None and not (found is False and one.default is False)
+        }
     if isinstance(value, Mapping):
         return {name: encode(one) for name, one in value.items()}
     return [encode(one) for one in value] if isinstance(value, tuple | list) else value

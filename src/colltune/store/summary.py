@@ -8,7 +8,7 @@ from typing import Any
 
 from colltune.core.errors import InputError
 from colltune.core.hardware import hardware_from_dict, hardware_to_dict
-from colltune.core.proven import ProvenDecision, Verdict, lower_bound
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.summary import ApplicationRuns, Budget, Guess, Prediction, Summary, TimeShare
 from colltune.store.fields import FieldError, as_list, as_object, decode, encode, unfit
 
@@ -95,7 +95,7 @@ def _read_decision(written: object, where: str) -> ProvenDecision:
         read = replace(read, verdict=Verdict.NOT_TRIED)
     low = entry.get("low", min(read.ratios, default=0.0))
     stated: float = decode(float, low, f"{where}.low")
-    return replace(read, stated_low=None if stated == lower_bound(read.ratios) else stated)
+    return replace(read, stated_low=None if stated == round(read.low, _RATIO_DIGITS) else stated)
 
 
 def _read_budget(held: Mapping[str, object], where: str) -> Budget | None:
