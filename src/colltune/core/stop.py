@@ -1,4 +1,4 @@
-"""A wish to stop that may come at any moment: cuts off what may be cut off, and is never lost."""
+"""A request to stop, which may come at any moment: it interrupts work that may be interrupted, and is never lost."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from contextlib import contextmanager
 
 
 class StopRequestedError(Exception):
-    """Raised in the midst of work that may be cut off: what is known by then is used."""
+    """Raised inside work that may be interrupted; its results until then are used."""
 
 
-# What ends such work: the scheduler's signal, or a person's Ctrl-C.
+# The exceptions that interrupt such work: of Ctrl-C, and of a request, which follows the scheduler's signal.
 INTERRUPTIONS = (KeyboardInterrupt, StopRequestedError)
 
 
 class StopRequest:
-    """Whether somebody asked to stop. Long work runs inside ``cuts()``; what is between is short, and finishes."""
+    """A request to stop; ``made`` once there is one. Long work runs inside ``cuts()``; other work is short and ends."""
 
     def __init__(self) -> None:
         self.made = False
         self._cutting = False
 
     def make(self) -> None:
-        """Asks. Fit for a signal handler: raises StopRequestedError where the main thread is inside ``cuts()``."""
+        """Makes the request; may be called by a signal handler. Raises StopRequestedError inside ``cuts()``."""
         self.made = True
         if self._cutting:
             raise StopRequestedError("asked to stop")
 
     @contextmanager
     def cuts(self) -> Iterator[None]:
-        """Work that StopRequestedError ends at any moment; it does not begin where the request was made already."""
+        """Allows a request to interrupt the work inside; after a request the work does not begin."""
         self._cutting = True
         try:
             if self.made:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 HEAD = "colltune-rules 2"
-_HEADS = (HEAD, "colltune-live 1")  # the second is what the same text was called before
+_HEADS = (HEAD, "colltune-live 1")  # the second is the earlier head of the same text
 # As native/common/rules.h has it.
 MOST_CHOICES = 512
 
@@ -16,7 +16,7 @@ def format_rules(lines: list[str]) -> bytes:
 
 
 def parse_lines(text: str) -> Iterator[tuple[str, list[str], str]]:
-    """Of each line that is not empty: its kind, its other words, and its comment.
+    """Yields (kind, words, comment) of each line that is not empty: its first word, the other ones, what follows "#".
 
     Raises ValueError for text with another head.
     """
@@ -24,8 +24,8 @@ def parse_lines(text: str) -> Iterator[tuple[str, list[str], str]]:
     if head.strip() not in _HEADS:
         raise ValueError(f"its first line is {head[:60]!r}, not {HEAD!r}")
     for line in lines:
-        said, _, comment = line.partition("#")
-        if words := said.split():
+        content, _, comment = line.partition("#")
+        if words := content.split():
             yield words[0], words[1:], comment.strip()
 
 
@@ -35,4 +35,5 @@ def format_bound(bound: int | None) -> str:
 
 
 def format_list(words: list[str]) -> str:
+    """Words with commas between them; "-" for none."""
     return ",".join(words) or "-"

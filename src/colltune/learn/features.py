@@ -13,6 +13,6 @@ Floats = NDArray[np.float64]
 
 
 def scenario_columns(scenarios: Sequence[Scenario]) -> Floats:
-    """(n, 3): what matters spans orders of magnitude, so everything is a base-2 logarithm (ACCLAiM, IV.A)."""
+    """(n, 3): base-2 logarithms, because nodes, ppn and sizes span orders of magnitude (ACCLAiM, IV.A)."""
     raw = np.array([(s.nodes, s.ppn, s.size_bytes + 1) for s in scenarios], dtype=float)
     return np.asarray(np.log2(raw.reshape(-1, 3)))

@@ -1,4 +1,4 @@
-"""What is loaded into a program before its own libraries."""
+"""The variable that makes the dynamic linker load a library before those of a program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ PRELOAD = "LD_PRELOAD"
 
 
 def preload_variables(library: Path | str, environment: Mapping[str, str]) -> dict[str, str]:
-    """What loads ``library`` before all that ``environment`` preloads; nothing is moved where it is among that."""
+    """The variable that preloads ``library`` before the libraries that ``environment`` preloads.
+
+    If ``library`` is among them already, their order stays.
+    """
     already = environment.get(PRELOAD, "")
     if str(library) in already.split(":"):
         return {PRELOAD: already}

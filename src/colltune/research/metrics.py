@@ -1,4 +1,4 @@
-"""How good a selection is, on an oracle (FACT, table II, and three more).
+"""How good a selection is, on recorded times: the metrics of FACT, table II, and three more.
 
 Notations: N scenarios, M choices; ``selected`` (N,): the column of the grid that was chosen at each scenario.
 """
@@ -18,10 +18,14 @@ SIGNIFICANT = 0.10  # a choice slower than the best by more than this share is a
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """``r2``: of predicted log times against recorded ones, each less the mean of its scenario, as models may know
-    ratios only; NaN where predictions are not finite. ``regret``: mean slowdown weighted by the time that an
-    application spends at each scenario, less 1; NaN where it calls none of them. ``p2_slowdown``, ``nonp2_slowdown``:
-    over the scenarios with a message size that is a power of two, and the others; NaN where there are none.
+    """The quality of one selection. The slowdown of a scenario is the time of its selected choice over the best one.
+
+    ``slowdown``: the mean; ``worst``: the greatest. ``accuracy``: the share of scenarios with the best choice.
+    ``mistakes``: the share with a significant mistake. ``regret``: the mean slowdown weighted by the time that an
+    application spends at each scenario, less 1; NaN where it calls none of them. ``r2``: of predicted log times against
+    recorded ones, both less the mean of their scenario, because models may know ratios only; NaN where predictions
+    are not finite. ``p2_slowdown``, ``nonp2_slowdown``: the means over message sizes that are powers of two, and
+    over the others; NaN where there are none.
     """
 
     slowdown: float
@@ -54,7 +58,10 @@ def score(
     weights: Floats | None = None,
     significant: float = SIGNIFICANT,
 ) -> Metrics:
-    """``weights`` (N,): calls per scenario in an application's profile; one each where not given."""
+    """The metrics of ``selected``. ``predicted`` (N, M): log times; without them there is no ``r2``.
+
+    ``weights`` (N,): an application's calls per scenario; without them every scenario counts as one call.
+    """
     slow = slowdowns(selected, grid)
     odd = np.array([scenario.size_bytes & (scenario.size_bytes - 1) != 0 for scenario in grid.scenarios])
     spent = grid.best_s * (np.ones(len(slow)) if weights is None else weights)

@@ -33,8 +33,8 @@ WRONG_UNDER_FILE = "the replay gave a wrong result under its file"
 class Decisions:
     """The best choices by the measurements, and the rules that follow once they are proven.
 
-    ``choices``: to be proven, by collective. ``fixed``: rules of the reductions that keep their bits, which need no
-    proof of speed. ``held``: what is in the directory. ``gated``: False where nothing is to be proven.
+    ``choices``: the candidates of the acceptance test, by collective. ``fixed``: rules of reproducible reductions,
+    which need no proof of speed. ``held``: the content of the directory. ``gated``: False without an acceptance test.
     """
 
     bench: Bench
@@ -71,10 +71,10 @@ class Decisions:
     def handed_over(
         self, gate: Sequence[ProvenDecision], replayed: Tuning, unsafe: Collection[str], threshold: float
     ) -> Tuning:
-        """``replayed``, the tuning of what is proven and gives right results, with all that goes with its files.
+        """The final tuning: ``replayed``, which passed the conformance replay, with live and provisional rules.
 
-        ``unsafe``: collectives that the replay put back to the default. What is provisional of before and was not
-        looked at stays provisional.
+        ``unsafe``: collectives that failed the replay, and keep the default. Earlier provisional decisions that this
+        campaign did not measure stay provisional.
         """
         rules = self._without(self.proven(gate), unsafe)
         live = {name: some for name, some in self.live(gate, threshold).items() if name not in unsafe}
@@ -87,7 +87,7 @@ class Decisions:
         return self._with_provisional(tuning, self._without(later, unsafe), later_live)
 
     def put_off(self, gate: Sequence[ProvenDecision]) -> Tuning:
-        """After a job that was ended: what was proven before stays so; what ``gate`` did not refuse is provisional."""
+        """The tuning of a job that was ended: earlier proven rules, and as provisional the new ones."""
         newer, newer_live = self._newer(gate, _NOT_REFUSED), self._newer_live(gate, _NOT_REFUSED)
         default = {name: RuleSet.always(name, rules.basis) for name, rules in newer.items()}
         tuning = self._with_live(self.tuning({**default, **self.held.rule_sets()}), self.held.live())
@@ -99,7 +99,7 @@ class Decisions:
     def summary(
         self, newer: Summary, gate: Sequence[ProvenDecision], unsafe: Collection[str], *, cut_off: bool
     ) -> Summary:
-        """The figures of the campaign, ``newer``, with what stays of before."""
+        """The figures of the campaign, ``newer``, with the earlier decisions that stay."""
         overlay = Overlay((), ()) if cut_off else self._overlay(gate)
         of_later = self._seen(gate) if cut_off else overlay
         rules, later = self._newer(gate, _KEPT), self._newer(gate, _NOT_REFUSED if cut_off else _KEPT)
@@ -118,12 +118,12 @@ class Decisions:
         return {*self.fixed, *self.held.reproducible}
 
     def _seen(self, gate: Sequence[ProvenDecision]) -> Overlay:
-        """After a job that was ended: nothing is settled but what is provisional."""
+        """What replaces earlier rules after a job that was ended: its provisional decisions only."""
         seen = [result.scenario for result in gate if result.verdict in _NOT_REFUSED]
         return Overlay([result.scenario for result in gate], seen, self._whole)
 
     def _overlay(self, gate: Sequence[ProvenDecision]) -> Overlay:
-        """What the campaign looked at, and what of that it came to an end with."""
+        """What replaces earlier rules: the scenarios of the campaign, and those of them with a final verdict."""
         looked_at = {scenario for choices in self.choices.values() for scenario in choices}
         measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
         judged = {Verdict.KEPT, Verdict.REFUSED}
@@ -132,7 +132,7 @@ class Decisions:
         )
 
     def _newer(self, gate: Sequence[ProvenDecision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
-        """Rules of the campaign alone: of what has an ``accepted`` verdict, or of all where nothing is to be proven."""
+        """Rules of the campaign alone: of the decisions with an ``accepted`` verdict, or of all without a test."""
         if self.gated:
             found = proven_rules(self.bench, self.spaces, self.choices, gate, accepted=accepted)
         else:
@@ -147,7 +147,7 @@ class Decisions:
         return proven_rules(self.bench, self.spaces, self.choices, gate, basis_of, accepted) | dict(self.fixed)
 
     def _with_live(self, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        """With the live selector's rules, where there is a library that it can tell what to run."""
+        """Adds the live selector's rules, where there is a library that can load the selector."""
         if self.bench.library is None:
             return tuning
         return with_live(self.bench.library, tuning, rule_sets)

@@ -26,13 +26,13 @@ from colltune.search.reuse import reused
 from colltune.session.options import Listener, TuneOptions
 from colltune.store.journal import Journal
 
-# A launch with its end, over a launch until it is ready.
+# The time of a launch with its end, over that of a launch until it is ready.
 _LAUNCH_AND_END = 1.3
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the campaign found: ``models`` by collective. ``share``: how its launch's time was spent."""
+    """The result of a campaign. ``models``: by collective. ``share``: how the time of its launches was spent."""
 
     outcome: Outcome
     models: Mapping[str, Model]
@@ -53,7 +53,7 @@ class Measuring:
     began_s: float
 
     def run(self) -> Measured:
-        """Raises LaunchError where the job does not start."""
+        """Runs the campaign. Raises LaunchError where the job does not start."""
         bench, options, listener, now_s = self.bench, self.options, self.listener, self.bench.now_s
         slice_ = None
         if bench.library is not None:
@@ -106,7 +106,7 @@ class Measuring:
         )
 
     def _plan(self, launch_s: float, replay_s: float) -> TimePlan:
-        """What is known once the first launch is ready; says so where the budget is too short for anything."""
+        """The plan of the time, once the first launch is ready; tells the listener where it extends the budget."""
         options, set_up_s = self.options, self.bench.now_s() - self.began_s
         files = self.bench.library is not None
         plan = TimePlan(options.budget_s, self.began_s, set_up_s, launch_s, replay_s, options.gate, files)
@@ -115,7 +115,7 @@ class Measuring:
         return plan
 
     def _learner(self, space: Space) -> Learner:
-        """Starts from the prior where there is one that knows the space."""
+        """A learner of ``space``, with the prior where there is one that knows the space."""
         options = self.options
         prior = options.prior.prior(space, self.listener.note) if options.prior is not None else None
         return DecisionLearner(space, options.seed, prior=prior)

@@ -1,8 +1,8 @@
 """Random forests of a few hundred rows, grown quickly.
 
-scikit-learn's own compiled tree builder is called without the checks and the copies around it, which take ten times as
-long as the growing itself at this size. It is not part of scikit-learn's public interface: where it has moved, the
-public RandomForestRegressor grows the forest, to the same distribution of trees, later.
+scikit-learn's compiled tree builder is called directly: at this size the checks and copies around it take ten times as
+long as growing the trees. The builder is not part of scikit-learn's public interface. Where a release has moved it, the
+public RandomForestRegressor grows the forest: slower, with the same distribution of trees.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Inputs = NDArray[np.float32]
 class Shape:
     """How far each tree grows, named as in RandomForestRegressor, with its defaults.
 
-    ``max_depth``: 0 is without bound. ``max_features``: the share of the features that each split looks at.
+    ``max_depth``: 0 for no bound. ``max_features``: the share of the features that each split considers.
     """
 
     max_depth: int = 0
@@ -34,7 +34,7 @@ FULLY_GROWN = Shape()
 
 
 def grow(inputs: Floats, output: Floats, trees: int, seed: int, rows: int = 0, shape: Shape = FULLY_GROWN) -> list[Any]:
-    """``trees`` regression trees, each on ``rows`` (0: as many as there are) bootstrapped rows."""
+    """``trees`` regression trees of ``inputs`` (n, k) and ``output`` (n,), each of ``rows`` drawn rows (0: n)."""
     narrow = np.ascontiguousarray(inputs, dtype=np.float32)
     drawn = rows or len(output)
     try:
@@ -83,7 +83,7 @@ def grow_publicly(inputs: Inputs, output: Floats, trees: int, seed: int, drawn: 
 
 
 def predict(trees: list[Any], inputs: Floats) -> Floats:
-    """(t, n): what each tree says."""
+    """(t, n): the predictions of t trees for ``inputs`` (n, k)."""
     narrow = np.ascontiguousarray(inputs, dtype=np.float32)
     return np.stack([tree.predict(narrow)[:, 0] for tree in trees])
 
