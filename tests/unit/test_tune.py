@@ -18,6 +18,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
 from colltune.emit.live import LIVE_FILE, parse_live
 from colltune.measure.simulated import Noise
+from colltune.prove.evidence import FEWEST_LAUNCHES
 from colltune.prove.gate import THRESHOLD
 from colltune.search.campaign import WHOLE, Progress
 from colltune.session.options import Listener, TuneOptions
@@ -67,8 +68,8 @@ def test_the_better_algorithm_is_found_proven_and_written(kind: type[MemoryBench
     assert result.outcome.reasons == {"bcast": WHOLE}
     assert read_journal(tmp_path / JOURNAL).samples == result.outcome.samples
     proof = read_journal(tmp_path / CONFIRMATION).samples
-    assert {sample.scenario for sample in proof} == {one.scenario for one in result.gate}
-    assert len({sample.launch for sample in proof}) == 5
+    assert {sample.scenario for sample in proof} <= {one.scenario for one in result.gate}
+    assert len({sample.launch for sample in proof}) >= FEWEST_LAUNCHES
     summary = load_tuning(tmp_path).summary
     assert summary.total_s == pytest.approx(bench.now_s())
     assert summary.total_s <= 300.0
@@ -91,7 +92,7 @@ def test_where_no_library_loads_files_none_are_compared(tmp_path: Path) -> None:
     result = tune(bench, options(), tmp_path, Listener(stage=stages.append))
     assert stages[:2] == ["beginning", "measuring"]
     assert not [text for text in stages if re.search("file|replay", text)]
-    assert len(bench.launches) == 1 + 5
+    assert len(bench.launches) >= 1 + FEWEST_LAUNCHES
     assert result.tuning.variables == {}
     assert list(result.tuning.files) == ["simulated/rules.json"]
 

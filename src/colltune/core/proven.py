@@ -27,8 +27,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProvenDecision:
-    """What the gate found for one scenario. ``ratios``: default over candidate, one per group.
+    """What the audit found for one scenario. ``ratios``: default over choice, one for each comparison in it.
 
+    ``region``: the mean speed-up of the region that it was proven with, and its bounds; None for a scenario that was
+    proven by itself. ``slow_file``: what was proven was refused since a file costs a search, or reaches too far.
     ``stated_low``: the lower bound of a file whose release came to another one than ``ratios`` give now; else None.
     """
 
@@ -37,20 +39,26 @@ class ProvenDecision:
     verdict: Verdict
     ratios: tuple[float, ...]
     reason: str
+    region: tuple[float, float, float] | None = None
+    slow_file: bool = False
     stated_low: float | None = None
 
     @property
     def speedup(self) -> float:
+        if self.region is not None:
+            return self.region[0]
         return median(self.ratios) if self.ratios else 1.0
 
     @property
     def low(self) -> float:
-        """The lower bound of the median ratio; 0.0 where there are too few ratios to give one."""
+        """The lower bound of the speed-up; 0.0 where there are too few comparisons to give one."""
+        if self.region is not None:
+            return self.region[1]
         return lower_bound(self.ratios) if self.stated_low is None else self.stated_low
 
     @property
     def high(self) -> float:
-        return upper_bound(self.ratios)
+        return upper_bound(self.ratios) if self.region is None else self.region[2]
 
 
 def refused(

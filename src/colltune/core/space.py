@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from colltune.core.choice import DEFAULT, Choice
@@ -119,3 +119,24 @@ def middle_sizes(size_bytes: int, collective: str) -> tuple[int, int]:
     """
     element = 4 if collective in REDUCTIONS else 1
     return max(element, size_bytes * 3 // 4), max(element, size_bytes * 3 // 2)
+
+
+def neighbours(scenarios: Collection[Scenario]) -> dict[Scenario, list[Scenario]]:
+    """For each of ``scenarios`` those that differ by one step in one of nodes, ranks per node and size.
+
+    A step is from one value to the next of all that occur in its collective.
+    """
+    found: dict[Scenario, list[Scenario]] = {}
+    for name in sorted({scenario.collective for scenario in scenarios}):
+        mine = [scenario for scenario in scenarios if scenario.collective == name]
+        values = [sorted({_place(s)[axis] for s in mine}) for axis in range(3)]
+        steps = [{value: place for place, value in enumerate(some)} for some in values]
+        at = {tuple(step[value] for step, value in zip(steps, _place(s), strict=True)): s for s in mine}
+        for place, scenario in at.items():
+            beside = [(*place[:axis], place[axis] + step, *place[axis + 1 :]) for axis in range(3) for step in (-1, 1)]
+            found[scenario] = [at[other] for other in beside if other in at]
+    return found
+
+
+def _place(scenario: Scenario) -> tuple[int, int, int]:
+    return scenario.nodes, scenario.ppn, scenario.size_bytes

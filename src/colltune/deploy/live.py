@@ -19,14 +19,14 @@ FOLDER = "live"
 _WAYS = ("file", "live")
 
 
-def proven_live(gate: Sequence[ProvenDecision], threshold: float) -> list[ProvenDecision]:
+def proven_live(gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
     """``gate`` as far as it concerns the selector: what was proven by control variables, which it sets too.
 
     A file may have been refused for the search that it costs, or because it cannot tell two shapes apart.
     """
     return [
         replace(result, verdict=Verdict.KEPT, reason=f"at least {result.low:.2f} times as fast")
-        if result.verdict is not Verdict.KEPT and result.low > threshold
+        if result.slow_file
         else result
         for result in gate
     ]

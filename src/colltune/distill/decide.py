@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
@@ -13,14 +15,31 @@ from colltune.core.model import Model
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
-from colltune.core.space import Space
+from colltune.core.space import Space, neighbours
 from colltune.distill.rules import distill
 from colltune.distill.selection import Selection
 
+# Log speed-up by which a scenario must differ from neighbours that all decide alike: less is noise.
+_LIKE_NEIGHBOURS = 0.04
+# After so many looks at all scenarios hardly one changes.
+_SWEEPS = 3
+# Up to so many nodes every count is decided by itself.
+_EVERY_COUNT = 16
 # What a candidate is compared with in a scenario: the default, in one form or another.
 Baseline = Callable[[Scenario], Choice]
 # What a choice decides in common with other scenarios (see Backend.shared).
 Shared = Callable[[Scenario, Choice], Mapping[Hashable, Choice]]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """``choices``: for every scenario that was looked at. ``gains``: for each, the log speed-up over the default that
+    the measurements let expect of its choice; 0 where that is the default. ``default_s``: what a call takes by default.
+    """
+
+    choices: dict[Scenario, Choice]
+    gains: dict[Scenario, float]
+    default_s: dict[Scenario, float]
 
 
 def decide(
@@ -30,49 +49,103 @@ def decide(
     baseline: Baseline,
     threshold: float,
     shared: Shared = lambda _scenario, _choice: {},
-) -> dict[Scenario, Choice]:
-    """The choice for every scenario of the grid that was measured at all in its shape.
+) -> Decided:
+    """The choice for every scenario of the grid of which the measurements let expect anything.
 
-    The default stays unless another choice was measured to be ``threshold`` times as fast as ``baseline`` of it.
-    Where choices do not agree on what is ``shared`` among their scenarios, what gains most there prevails, and the
-    others are made anew among the choices that agree with it.
+    The default stays unless another choice is expected to be ``threshold`` times as fast as ``baseline`` of it. Where
+    that differs by less than the noise a scenario decides as its neighbours do, so that regions are large and tables
+    small. Where choices do not agree on what is ``shared`` among their scenarios, what gains most there prevails, and
+    the others are made anew among the choices that agree with it.
     """
-    measured = medians_of(samples)
-    selection = Selection(model, space, measured)
-    shapes = {(s.nodes, s.ppn) for s, _ in measured if s.collective == space.collective}
-    scenarios = [s for s in space.scenarios if (s.nodes, s.ppn) in shapes]
-    selection.prepare(scenarios)
-    broken = broken_choices(samples)
-
-    def promising(scenario: Scenario, choice: Choice) -> bool:
-        """Worth the proof: another choice than the default, and not measured to be slower than would be proven."""
-        if choice == baseline(scenario):
-            return False
-        times = [measured.get((scenario, one)) for one in (baseline(scenario), choice)]
-        return times[0] is None or times[1] is None or times[0] > threshold * times[1]
-
-    def best(scenario: Scenario, settled: Mapping[Hashable, Choice]) -> Choice:
-        """The best of those that agree with what is settled."""
-        choice = selection.best(scenario)
-        if settled:
-            times = selection.log_times(scenario)
-            fitting = [c for c in times if all(settled.get(k, v) == v for k, v in shared(scenario, c).items())]
-            choice = min(fitting, key=lambda c: times[c], default=DEFAULT)
-            choice = choice if math.isfinite(times.get(choice, math.inf)) else DEFAULT
-        return choice if (scenario.collective, choice) not in broken and promising(scenario, choice) else DEFAULT
-
-    def gain(scenario: Scenario, choice: Choice) -> float:
-        times = selection.log_times(scenario)
-        return times.get(baseline(scenario), times.get(DEFAULT, 0.0)) - times[choice]
-
-    decided = {scenario: best(scenario, {}) for scenario in scenarios}
+    table = _Gains(model, space, samples, baseline, math.log(threshold), shared)
+    decided = {scenario: table.best(scenario, {}, ()) for scenario in table.scenarios}
+    beside = neighbours(decided)
+    for _ in range(_SWEEPS):
+        for scenario in decided:
+            decided[scenario] = table.best(scenario, {}, [decided[other] for other in beside[scenario]])
     settled: dict[Hashable, Choice] = {}
-    while conflict := _dearest_conflict(decided, shared, gain):
+    while conflict := _dearest_conflict(decided, shared, table.gain):
         settled[conflict[0]] = conflict[1]
         for scenario, choice in decided.items():
             if shared(scenario, choice).get(conflict[0], conflict[1]) != conflict[1]:
-                decided[scenario] = best(scenario, settled)
-    return decided
+                decided[scenario] = table.best(scenario, settled, [decided[other] for other in beside[scenario]])
+    gains = {scenario: table.gain(scenario, choice) for scenario, choice in decided.items()}
+    return _with_between(Decided(decided, gains, {s: math.exp(table.default(s)) for s in decided}), space)
+
+
+class _Gains:
+    """What each choice is expected to gain at each scenario."""
+
+    def __init__(
+        self,
+        model: Model,
+        space: Space,
+        samples: Sequence[Sample],
+        baseline: Baseline,
+        floor: float,
+        shared: Shared,
+    ) -> None:
+        self._measured = medians_of(samples)
+        self._selection = Selection(model, space, self._measured)
+        self._baseline, self._floor, self._shared = baseline, floor, shared
+        self._broken = {choice for name, choice in broken_choices(samples) if name == space.collective}
+        self._selection.prepare(space.scenarios)
+        # Where nothing is known of the default nothing can be said to be faster.
+        self.scenarios = [s for s in space.scenarios if math.isfinite(self.default(s))]
+
+    def default(self, scenario: Scenario) -> float:
+        """Logarithm of what a call takes; infinite where that is not known."""
+        times = self._selection.log_times(scenario)
+        return times.get(self._baseline(scenario), times.get(DEFAULT, math.inf))
+
+    def gain(self, scenario: Scenario, choice: Choice) -> float:
+        """The log speed-up over the default."""
+        if choice == DEFAULT:
+            return 0.0
+        return self.default(scenario) - self._selection.log_times(scenario).get(choice, math.inf)
+
+    def best(self, scenario: Scenario, settled: Mapping[Hashable, Choice], beside: Sequence[Choice]) -> Choice:
+        """The best of those that agree with what is settled; with ``beside``, the choices of the neighbours."""
+        times = self._selection.log_times(scenario)
+        baseline = self._baseline(scenario)
+        usual = _LIKE_NEIGHBOURS / len(beside) if beside else 0.0
+        best, most = DEFAULT, usual * sum(choice == DEFAULT for choice in beside)
+        default = self.default(scenario)
+        for choice, log_time in times.items():
+            worth = default - log_time - self._floor
+            if worth + _LIKE_NEIGHBOURS <= most or choice in (DEFAULT, baseline) or choice in self._broken:
+                continue
+            worth += usual * sum(other == choice for other in beside)
+            if worth > most and self._agrees(scenario, choice, settled) and not self._is_slower(scenario, choice):
+                best, most = choice, worth
+        return best
+
+    def _agrees(self, scenario: Scenario, choice: Choice, settled: Mapping[Hashable, Choice]) -> bool:
+        return not settled or all(settled.get(k, v) == v for k, v in self._shared(scenario, choice).items())
+
+    def _is_slower(self, scenario: Scenario, choice: Choice) -> bool:
+        """Whether it was measured to be, whatever is thought of its neighbours."""
+        times = [self._measured.get((scenario, one)) for one in (self._baseline(scenario), choice)]
+        return times[0] is not None and times[1] is not None and times[1] > times[0]
+
+
+def _with_between(decided: Decided, space: Space) -> Decided:
+    """Also for each count of nodes between two that decide alike, where the choice is legal; in large gaps half way."""
+    shapes = sorted({(s.ppn, s.nodes) for s in decided.choices})
+    choices, gains, default_s = dict(decided.choices), dict(decided.gains), dict(decided.default_s)
+    for (ppn, low), (other_ppn, high) in pairwise(shapes):
+        if other_ppn != ppn or high - low < 2:
+            continue
+        for nodes in range(low + 1, high) if high <= _EVERY_COUNT else [(low + high) // 2]:
+            for one in [s for s in decided.choices if (s.nodes, s.ppn) == (low, ppn)]:
+                ends = (one, replace(one, nodes=high))
+                choice = decided.choices[one]
+                between = replace(one, nodes=nodes)
+                if decided.choices.get(ends[1]) == choice and (choice == DEFAULT or choice in space.choices(between)):
+                    choices[between] = choice
+                    gains[between] = 0.5 * sum(decided.gains[end] for end in ends)
+                    default_s[between] = max(decided.default_s[end] for end in ends)
+    return Decided(choices, gains, default_s)
 
 
 def _dearest_conflict(

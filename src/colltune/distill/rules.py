@@ -11,8 +11,8 @@ What a rule set says, and what it leaves to the library's default:
   the default stands. (Where half the least size is no more than 8 bytes the rules start at 0.)
 - Between two neighbouring sizes A < C with different choices, the size B half way decides where one ends and the other
   begins. A choice is never extended to where it is not legal.
-- Rules of proven choices (``distill_proven``) reach less far: from the least to the greatest proven size of a shape,
-  and to no rank count between two shapes; between two sizes with different choices the default stands.
+- Rules of proven choices (``distill_proven``) reach less far: from the least to the greatest proven size of a shape;
+  between two sizes with different choices the default stands. Rank counts between two shapes are as above.
 - Where the library cannot decide by size, a shape has the one choice with the least sum of log times over its sizes.
 """
 
@@ -64,9 +64,9 @@ def distill_proven(proven: Mapping[Scenario, Choice], space: Space, basis: SizeB
 
 
 class _Reach(Enum):
-    """How far rules go beyond the scenarios that were decided."""
+    """How far rules go beyond the sizes that were decided."""
 
-    EXTENDED = "half and twice the sizes, rank counts between two that agree"
+    EXTENDED = "half and twice the sizes"
     PROVEN = "nowhere"
 
 
@@ -107,8 +107,7 @@ def _rule_set(
         """The choices on which both neighbours agree, as far as they are legal between them."""
         return _Gap(space, basis, ppn, counts).legal(agreed(one, other))
 
-    extended = between if reach is _Reach.EXTENDED else None
-    return DecisionTable.of_shapes(space.collective, basis, decided, between=extended).rule_set()
+    return DecisionTable.of_shapes(space.collective, basis, decided, between=between).rule_set()
 
 
 def _sizes_by_shape(space: Space, measured: Measured) -> dict[tuple[int, int], list[int]]:

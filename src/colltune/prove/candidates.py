@@ -12,7 +12,7 @@ from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.core.space import Space, weight_of
+from colltune.core.space import Space
 from colltune.distill.decide import Baseline
 from colltune.distill.rules import distill_proven
 from colltune.prove.gate import judge
@@ -20,23 +20,6 @@ from colltune.prove.gate import judge
 # A job that is ended from outside leaves no time for fresh launches. Then the difference in the one launch must be
 # larger.
 _ONE_LAUNCH_THRESHOLD = 1.10
-
-
-def candidates_of(
-    bench: Bench,
-    decided: Mapping[str, Mapping[Scenario, Choice]],
-    medians: Mapping[tuple[Scenario, Choice], float],
-) -> dict[Scenario, Choice]:
-    """The decisions that depart from the default, the most promising first."""
-
-    def gain(scenario: Scenario, choice: Choice) -> float:
-        """Sorts the whole job before its parts, and then by the measured ratio."""
-        default, chosen = medians.get((scenario, bench.baseline(scenario))), medians.get((scenario, choice))
-        ratio = default / chosen if default and chosen else 1.0
-        return ratio * weight_of(scenario, bench.nodes, bench.ppn)
-
-    found = [(s, c) for choices in decided.values() for s, c in choices.items() if c != DEFAULT]
-    return dict(sorted(found, key=lambda pair: gain(*pair), reverse=True))
 
 
 def judge_one_launch(

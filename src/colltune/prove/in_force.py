@@ -23,11 +23,13 @@ from colltune.prove.verdict import Comparison
 from colltune.prove.verdict import Verdict as Speed
 from colltune.store.tuning import Tuning, write_files
 
-# After so many files with ever fewer rules, the default stands everywhere.
-_ROUNDS = 3
+# Files that are compared; after the last one only what makes the file shorter may still go.
+_ROUNDS = 2
 # Beside the scenarios with a rule, so many without one are looked at per collective: the search costs these, too.
 _CONTROLS = 4
-_LAUNCHES = 7
+_LAUNCHES = 5
+# Scenarios with a rule that are compared: the audit has judged their speed, and the search is alike in all of them.
+_MOST_RULED = 32
 # Scenarios whose default has something in common with a rule of another one: at most so many are looked at.
 _TOUCHED = 8
 _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
@@ -47,7 +49,6 @@ class InForce:
     emit: Callable[[Mapping[str, RuleSet]], Tuning]
     workplace: Path
     grid: Sequence[Scenario]
-    threshold: float
     seed: int
     launch_s: float
     time_s: Callable[[Scenario], float]
@@ -57,9 +58,10 @@ class InForce:
     def keep_what_pays(self, gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
         """``gate`` with what is not faster in force refused; one round for each file that was tried.
 
-        A kept scenario is refused unless the file's median ratio exceeds the threshold; all of a collective where a
-        scenario without a rule is slower beyond the interval. Where time is short there are fewer launches, and calls
-        that take long are left out: what the search of the rules costs, the short ones feel most.
+        A kept scenario is refused where it is not faster with the file, and with it the shorter calls of the same
+        choice in its shape; all of a collective where a scenario without a rule is slower beyond the interval. Where
+        time is short there are fewer launches, and calls that take long are left out: what the search of the rules
+        costs, the short ones feel most.
         """
         results = list(gate)
         for round_number in range(_ROUNDS):
@@ -84,7 +86,7 @@ class InForce:
                 return [_uncompared(result) for result in results]
             touching = self._touching(kept)
             beside = {c.scenario for c in found if c.choice == DEFAULT and self._meets(c.scenario, touching)}
-            refused = _refused([c for c in found if c.scenario not in beside], self.threshold)
+            refused = _refused([c for c in found if c.scenario not in beside], kept)
             refused |= self._slowed_beside(found, touching)
             if not refused:
                 return results
@@ -110,11 +112,10 @@ class InForce:
             controls += found[1:]
         controls += [s for s in self._touched(kept, tuning) if s not in {*controls, *shortest}]
         controls.sort(key=self.time_s)
-        # Of each choice in each shape the shortest call comes first, then all others by what they take.
+        # The shortest call of each choice in each shape: there the search of the file costs most.
         by_time = sorted(kept, key=lambda result: self.time_s(result.scenario))
         firsts = {(r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.choice): r for r in reversed(by_time)}
-        ordered = [r.scenario for r in firsts.values()]
-        ordered += [r.scenario for r in by_time if r.scenario not in set(ordered)]
+        ordered = sorted((r.scenario for r in firsts.values()), key=self.time_s)[:_MOST_RULED]
         left_s = self.deadline_s - self.bench.now_s()
         launches = _LAUNCHES
         while launches > FEWEST_LAUNCHES and self._round_s([*shortest, *controls, *ordered], launches) > left_s:
@@ -170,7 +171,7 @@ class InForce:
         longer = {name for name in rules if len(rules[name].rules) > len(tried.rule_sets[name].rules)}
         reason = "no file could be found in time that is faster everywhere"
         return [
-            replace(r, verdict=Verdict.REFUSED, reason=reason)
+            replace(r, verdict=Verdict.REFUSED, reason=reason, slow_file=True)
             if r.verdict is Verdict.KEPT and r.scenario.collective in longer
             else r
             for r in results
@@ -185,20 +186,27 @@ def _controls(rules: RuleSet, grid: Sequence[Scenario]) -> list[Scenario]:
     return default[::step][:_CONTROLS]
 
 
-def _refused(found: Sequence[Comparison], threshold: float) -> dict[Scenario, str]:
+def _refused(found: Sequence[Comparison], kept: Sequence[ProvenDecision]) -> dict[Scenario, str]:
     slowed = {c.scenario.collective: c for c in found if c.choice == DEFAULT and c.verdict is Speed.SLOWER}
-    refused = {}
-    for comparison in found:
-        culprit = slowed.get(comparison.scenario.collective)
-        if comparison.choice == DEFAULT:
-            continue
+    refused: dict[Scenario, str] = {}
+    for result in kept:
+        culprit = slowed.get(result.scenario.collective)
         if culprit is not None:
-            refused[comparison.scenario] = (
+            refused[result.scenario] = (
                 f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.ratio:.2f}"
             )
-        elif comparison.ratio <= threshold or comparison.verdict is Speed.SLOWER:
-            refused[comparison.scenario] = f"in force, the file is only {comparison.ratio:.2f} times as fast"
+    for comparison in found:
+        if comparison.choice != DEFAULT and (comparison.ratio <= 1.0 or comparison.verdict is Speed.SLOWER):
+            reason = f"in force, the file is only {comparison.ratio:.2f} times as fast"
+            refused |= {r.scenario: reason for r in kept if _is_shorter(r, comparison) and r.scenario not in refused}
     return refused
+
+
+def _is_shorter(result: ProvenDecision, comparison: Comparison) -> bool:
+    """Whether the result is of the compared call, or of a shorter one of its choice and shape."""
+    one, other = result.scenario, comparison.scenario
+    same = (one.collective, one.nodes, one.ppn) == (other.collective, other.nodes, other.ppn)
+    return same and result.choice == comparison.choice and one.size_bytes <= other.size_bytes
 
 
 def _uncompared(result: ProvenDecision) -> ProvenDecision:
@@ -209,5 +217,5 @@ def _uncompared(result: ProvenDecision) -> ProvenDecision:
 
 def _after(result: ProvenDecision, refused: Mapping[Scenario, str]) -> ProvenDecision:
     if result.verdict is Verdict.KEPT and result.scenario in refused:
-        return replace(result, verdict=Verdict.REFUSED, reason=refused[result.scenario])
+        return replace(result, verdict=Verdict.REFUSED, reason=refused[result.scenario], slow_file=True)
     return result

@@ -50,11 +50,11 @@ class Decisions:
         """All proven rules: the decisions that ``gate`` kept, over those that were proven before."""
         return self._overlay(gate).rule_sets(self.held.rule_sets(), self._newer(gate, _KEPT))
 
-    def live(self, gate: Sequence[ProvenDecision], threshold: float) -> dict[str, RuleSet]:
+    def live(self, gate: Sequence[ProvenDecision]) -> dict[str, RuleSet]:
         """The same for the live selector, for which a comparison by control variables is enough."""
         if not self.gated:
             return self._newer(gate, _KEPT)
-        found = proven_live(gate, threshold)
+        found = proven_live(gate)
         return self._overlay(gate).rule_sets(self.held.live(), self._newer_live(found, _KEPT))
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
@@ -68,16 +68,14 @@ class Decisions:
     def jobs(self) -> tuple[tuple[int, int], ...]:
         return tuple(sorted({*self.held.jobs, (self.bench.nodes, self.bench.ppn)}))
 
-    def handed_over(
-        self, gate: Sequence[ProvenDecision], replayed: Tuning, unsafe: Collection[str], threshold: float
-    ) -> Tuning:
+    def handed_over(self, gate: Sequence[ProvenDecision], replayed: Tuning, unsafe: Collection[str]) -> Tuning:
         """The final tuning: ``replayed``, which passed the conformance replay, with live and provisional rules.
 
         ``unsafe``: collectives that failed the replay, and keep the default. Earlier provisional decisions that this
         campaign did not measure stay provisional.
         """
         rules = self._without(self.proven(gate), unsafe)
-        live = {name: some for name, some in self.live(gate, threshold).items() if name not in unsafe}
+        live = {name: some for name, some in self.live(gate).items() if name not in unsafe}
         tuning = self._with_live(replace(replayed, by_shape=_unless_same(rules, replayed.rule_sets)), live)
         if self.held.tuning is None or self.held.tuning.provisional is None:
             return tuning
@@ -126,10 +124,9 @@ class Decisions:
         """What replaces earlier rules: the scenarios of the campaign, and those of them with a final verdict."""
         looked_at = {scenario for choices in self.choices.values() for scenario in choices}
         measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
-        judged = {Verdict.KEPT, Verdict.REFUSED}
-        return Overlay(
-            looked_at, (looked_at & measured) - {r.scenario for r in gate if r.verdict not in judged}, self._whole
-        )
+        judged = {r.scenario for r in gate if r.verdict in (Verdict.KEPT, Verdict.REFUSED)}
+        unjudged = {r.scenario for r in gate} - judged
+        return Overlay(looked_at, (looked_at & (measured | judged)) - unjudged, self._whole)
 
     def _newer(self, gate: Sequence[ProvenDecision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
         """Rules of the campaign alone: of the decisions with an ``accepted`` verdict, or of all without a test."""

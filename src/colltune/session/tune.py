@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import check_collectives
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.medians import broken_choices, medians_of
 from colltune.core.proven import ProvenDecision, refused
@@ -20,9 +22,9 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.distill.decide import decide
+from colltune.distill.decide import Decided, decide
 from colltune.distill.reproducible import distill_reproducible
-from colltune.prove.candidates import candidates_of, judge_one_launch, provisional
+from colltune.prove.candidates import judge_one_launch, provisional
 from colltune.prove.proof import Judged, Proof, workplace
 from colltune.prove.replay import departing, make_safe
 from colltune.prove.time_plan import TimePlan
@@ -35,6 +37,8 @@ from colltune.session.options import Listener, TuneOptions, TuneResult, budget_o
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 
+# The cores belong to the ranks that are measured, and our matrices are too small for several threads.
+@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
 def tune(
     bench: Bench,
     options: TuneOptions,
@@ -66,11 +70,12 @@ def tune(
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measured = Measuring(bench, options, spaces, journal, listener, stop, began_s).run()
-    decisions = _decided(bench, options, spaces, measured, held, listener)
+    decided = _decided(bench, options, spaces, measured)
+    decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
     gate: Sequence[ProvenDecision] = []
     rest_s = 0.0
     if options.gate:
-        judged = _gate(_proof(decisions, options, out, measured.plan, listener, stop), decisions)
+        judged = _gate(_proof(decisions, options, out, measured.plan, listener, stop), decided, decisions)
         gate, rest_s = judged.gate, judged.rest_s
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
@@ -82,7 +87,7 @@ def tune(
         tuning = decisions.put_off(gate)
     else:
         tuning, unsafe = replayed
-        tuning = decisions.handed_over(gate, tuning, unsafe, options.threshold)
+        tuning = decisions.handed_over(gate, tuning, unsafe)
         gate = refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE))
     outcome = replace(measured.outcome, interrupted=stop.made)
     fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
@@ -98,22 +103,27 @@ def tune(
     return TuneResult(tuning, outcome, gate, nothing)
 
 
-def _decided(
+def _decided(bench: Bench, options: TuneOptions, spaces: Mapping[str, Space], measured: Measured) -> dict[str, Decided]:
+    samples = measured.outcome.samples
+    return {
+        name: decide(measured.models[name], space, samples, bench.baseline, options.threshold, bench.shared)
+        for name, space in spaces.items()
+    }
+
+
+def _decisions(
     bench: Bench,
     options: TuneOptions,
     spaces: Mapping[str, Space],
     measured: Measured,
+    decided: Mapping[str, Decided],
     held: Held,
     listener: Listener,
 ) -> Decisions:
-    models, samples = measured.models, measured.outcome.samples
-    choices = {
-        name: decide(models[name], spaces[name], samples, bench.baseline, options.threshold, bench.shared)
-        for name in spaces
-    }
+    choices = {name: one.choices for name, one in decided.items()}
     fixed = _reproducible(bench, choices, measured.outcome, listener) if options.reproducible else {}
     to_prove = {name: found for name, found in choices.items() if name not in fixed}
-    return Decisions(bench, spaces, models, samples, to_prove, fixed, held, options.gate)
+    return Decisions(bench, spaces, measured.models, measured.outcome.samples, to_prove, fixed, held, options.gate)
 
 
 def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
@@ -151,17 +161,20 @@ def _proof(
     )
 
 
-def _gate(proof: Proof, decisions: Decisions) -> Judged:
+def _gate(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) -> Judged:
     """The verdicts on what was decided; from the one launch there was, where the job is being ended."""
-    bench = proof.bench
-    candidates = candidates_of(bench, decisions.choices, proof.medians)
     if proof.stop.made:
+        baseline = proof.bench.baseline
+        measured = {sample.scenario for sample in proof.samples}
         seen = [
-            judge_one_launch(scenario, choice, proof.samples, bench.baseline, proof.threshold)
-            for scenario, choice in candidates.items()
+            judge_one_launch(scenario, choice, proof.samples, baseline, proof.threshold)
+            for choices in decisions.choices.values()
+            for scenario, choice in choices.items()
+            if choice != DEFAULT and scenario in measured
         ]
         return Judged(seen, 0.0)
-    return proof.judge(candidates, decisions.proven, decisions.tuning)
+    to_prove = {name: one for name, one in decided.items() if name in decisions.choices}
+    return proof.judge(to_prove, decisions.proven, decisions.tuning)
 
 
 def _replayed(

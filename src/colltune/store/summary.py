@@ -77,12 +77,18 @@ def read_summary(written: object, where: str = "summary") -> Summary:
 
 def _rounded(decision: ProvenDecision) -> ProvenDecision:
     """``decision`` as a file holds it. Bounds of rounded ratios are the rounded bounds: both are among the ratios."""
-    return replace(decision, ratios=tuple(round(ratio, _RATIO_DIGITS) for ratio in decision.ratios))
+    region = None
+    if decision.region is not None:
+        speedup, low, high = decision.region
+        region = (round(speedup, _RATIO_DIGITS), round(low, _RATIO_DIGITS), round(high, _RATIO_DIGITS))
+    return replace(decision, ratios=tuple(round(ratio, _RATIO_DIGITS) for ratio in decision.ratios), region=region)
 
 
 def _write_decision(decision: ProvenDecision) -> dict[str, object]:
     low = round(decision.low, _RATIO_DIGITS)
-    return {**as_object(encode(replace(decision, stated_low=None)), "a decision"), "low": low}
+    written = as_object(encode(replace(decision, stated_low=None)), "a decision")
+    # What a decision need not have is left out, as earlier releases did that knew nothing of it.
+    return {**{name: value for name, value in written.items() if value not in (None, False)}, "low": low}
 
 
 def _read_decision(written: object, where: str) -> ProvenDecision:

@@ -1,0 +1,154 @@
+"""One claim before the audit: what was compared of it, where to look next, and what that says."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from colltune.core.proven import Verdict
+from colltune.core.scenario import Scenario
+from colltune.prove.claims import Claim, cut_in_two
+from colltune.prove.effects import Effect, Seen
+from colltune.prove.evidence import FEWEST_LAUNCHES, high_bound, is_above, is_below, low_bound
+from colltune.prove.harm import Floats, Outlook, outlook_of
+
+# Error with which a claim is given up: it costs a gain, and no user is the slower for it.
+_GIVEN_UP = 0.10
+# Launches after which a claim whose mean is below the threshold is given up, however unsure.
+_ENOUGH_LAUNCHES = 8
+# A scenario that is less likely than this to be slower needs no look of its own; nor does a region where so little of
+# the weight is likelier.
+_SURE, _UNSURE_PART = 0.03, 0.02
+# Each part of a claim that is cut is so much of its weight at least.
+_PART = 0.15
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+@dataclass
+class Case:
+    """``floor``: the log speed-up that is to be beaten. ``values``: by launch, the log ratios from a common start, and
+    ``others`` those by other conventions (back to back; the mean over ranks).
+    """
+
+    claim: Claim
+    floor: float
+    seed: int
+    verdict: Verdict = Verdict.OPEN
+    reason: str = ""
+    seen: list[Seen] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+    impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
+    replaced: set[Scenario] = field(default_factory=set)  # judged by a claim that was cut out of this one
+    outlook: Outlook | None = None
+    _walk: Iterator[int] | None = None
+
+    @property
+    def launches(self) -> list[float]:
+        """The mean log speed-up of each launch in which anything was compared."""
+        by_launch: dict[int, list[float]] = {}
+        for one in self.seen:
+            by_launch.setdefault(one.launch, []).append(one.value)
+        return [sum(values) / len(values) for values in by_launch.values()]
+
+    @property
+    def speedup(self) -> float:
+        """Geometric mean over the launches."""
+        return math.exp(float(np.mean(self.launches))) if self.seen else 1.0
+
+    def interval(self, scale: float) -> tuple[float, float]:
+        """Bounds of the mean speed-up of the region; 0 and infinity where there are too few launches."""
+        return math.exp(low_bound(self.launches, scale)), math.exp(min(high_bound(self.launches, scale), 700.0))
+
+    def take(self, scenario: Scenario, launch: int, value: float, others: Collection[float]) -> None:
+        self.seen.append(Seen(scenario, launch, value, self.claim.gains[self.claim.rows[scenario]]))
+        self.others += others
+
+    def judge(self, scale: float) -> Verdict:
+        """Sets the verdict of an open case where there is enough to tell."""
+        launches = self.launches
+        if len(launches) < FEWEST_LAUNCHES:
+            return self.verdict
+        middle = math.exp(float(np.mean(launches)))
+        if is_above(launches, scale, self.floor):
+            other = math.exp(float(np.mean(self.others))) if self.others else middle
+            if other <= 1.0:
+                return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times back to back")
+            self.verdict = Verdict.KEPT
+            low = math.exp(low_bound(launches, scale))
+            self.reason = f"at least {low:.2f} times as fast in its region, by {len(launches)} fresh launches"
+        elif is_below(launches, scale, self.floor, _GIVEN_UP):
+            self._refuse(f"{middle:.2f} times as fast in its region, by {len(launches)} fresh launches")
+        elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):
+            self._refuse(f"only {middle:.2f} times as fast in its region after {len(launches)} fresh launches")
+        return self.verdict
+
+    def _refuse(self, reason: str) -> Verdict:
+        self.verdict, self.reason = Verdict.REFUSED, reason
+        return self.verdict
+
+    def look_ahead(self, effect: Effect) -> None:
+        """Takes in what the comparisons say of every scenario, also of those that were not compared."""
+        self.outlook = outlook_of(self.claim, effect)
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether further looks could bring a part of the region under the rule that now may be slower."""
+        if self.outlook is None:
+            return False
+        weights = np.array(self.claim.weights)
+        return bool(weights[self._doubt() > _SURE].sum() > _UNSURE_PART * weights.sum())
+
+    def _doubt(self) -> Floats:
+        """(N,): the chance to be slower of what is expected to be faster; the less, the more often it was compared."""
+        assert self.outlook is not None
+        looks = Counter(one.scenario for one in self.seen)
+        often = np.array([looks[scenario] for scenario in self.claim.scenarios])
+        return np.asarray(self.outlook.harmed * (self.outlook.mean > 0.0) / (1.0 + often))
+
+    def parts(self) -> list[Claim]:
+        """Where one part of the region is faster and another is not: the part that is, as a claim of its own."""
+        if self.outlook is None or len(self.launches) < FEWEST_LAUNCHES:
+            return []
+        mean, sd = self.outlook.mean, self.outlook.sd
+        weights = np.array(self.claim.weights)
+        good, bad = mean - sd > self.floor, mean + sd < self.floor
+        if min(weights[good].sum(), weights[bad].sum()) < _PART * weights.sum():
+            return []
+        seen_now = Claim(self.claim.choice, self.claim.scenarios, tuple(mean.tolist()), self.claim.weights)
+        cut = cut_in_two(seen_now)
+        return [] if cut is None else [part for part in cut if part.stake > self.floor * sum(part.weights)]
+
+    def next_scenario(self, is_cheap_enough: Sequence[bool]) -> Scenario | None:
+        """Where to compare next: the corners, then all over the region by weight; in doubt where doubt is greatest."""
+        possible = [
+            cheap and scenario not in self.impossible
+            for cheap, scenario in zip(is_cheap_enough, self.claim.scenarios, strict=True)
+        ]
+        if not any(possible):
+            return None
+        if self.outlook is not None and self.verdict is Verdict.KEPT:
+            doubt = self._doubt() * np.array(self.claim.weights) * np.array(possible)
+            return self.claim.scenarios[int(np.argmax(doubt))] if doubt.max() > 0.0 else None
+        if self._walk is None:
+            self._walk = _walk(self.claim, self.seed)
+        return self.claim.scenarios[next(row for row in self._walk if possible[row])]
+
+
+def _walk(claim: Claim, seed: int) -> Iterator[int]:
+    """Rows of the claim for ever: both ends of the region among the first, all others by their weight, spread out."""
+    places, weights = claim.places, np.array(claim.weights)
+    order = np.lexsort((places[:, 1], places[:, 0], places[:, 2]))
+    bounds = np.cumsum(weights[order]) / weights.sum()
+    start = np.random.default_rng(seed).random()
+    count = 0
+    ends = {1: int(np.argmax(places.sum(axis=1))), 3: int(np.argmax(places[:, 0] + places[:, 1] - places[:, 2]))}
+    while True:
+        if count in ends:
+            yield ends[count]
+        drawn = (start + count * _GOLDEN) % 1.0
+        yield int(order[min(int(np.searchsorted(bounds, drawn)), len(order) - 1)])
+        count += 1

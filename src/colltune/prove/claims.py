@@ -1,0 +1,182 @@
+"""Claims: what is put to the audit. One choice, and the region of calls in which it is said to beat the default.
+
+A region is a connected part of the decision table: scenarios of one collective that decide alike and are neighbours in
+nodes, ranks per node or size. Where there is time for more comparisons, large regions are cut into smaller ones where
+the gain that is expected of them differs most, so that each stands or falls by itself.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.scenario import Scenario
+from colltune.core.space import neighbours
+
+Floats = NDArray[np.float64]
+# Doublings of the nodes, the ranks per node and the size that count as equally far.
+_DOUBLINGS = (1.0, 1.0, 2.0)
+# A region in which the expected log speed-ups differ by less than this and that spans less than so much is not cut.
+_EVEN, _NARROW = 0.02, 1.5
+# What a cut by place alone counts beside one by the gain: variance of log speed-up for a whole unit of distance.
+_BY_PLACE = 0.02**2
+
+
+@dataclass(frozen=True)
+class Claim:
+    """``choice`` beats the default at ``scenarios``.
+
+    ``gains``: the log speed-up that the measurements let expect at each; ``weights``: what each counts.
+    """
+
+    choice: Choice
+    scenarios: tuple[Scenario, ...]
+    gains: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def collective(self) -> str:
+        return self.scenarios[0].collective
+
+    @property
+    def stake(self) -> float:
+        """The expected log speed-up of all its calls, each by its weight."""
+        return sum(gain * weight for gain, weight in zip(self.gains, self.weights, strict=True))
+
+    @cached_property
+    def places(self) -> Floats:
+        """(N, 3): where each scenario lies, see ``places_of``."""
+        return places_of(self.scenarios)
+
+    @cached_property
+    def rows(self) -> dict[Scenario, int]:
+        """Where each scenario stands in the claim."""
+        return {scenario: row for row, scenario in enumerate(self.scenarios)}
+
+    def part(self, rows: Iterable[int]) -> Claim:
+        """The same choice over the scenarios of ``rows``."""
+        some = list(rows)
+        return Claim(
+            self.choice,
+            tuple(self.scenarios[row] for row in some),
+            tuple(self.gains[row] for row in some),
+            tuple(self.weights[row] for row in some),
+        )
+
+    def __str__(self) -> str:
+        def span(values: Sequence[int]) -> str:
+            return f"{min(values)}" if min(values) == max(values) else f"{min(values)} to {max(values)}"
+
+        some = self.scenarios
+        nodes, ppn, size = ([getattr(s, name) for s in some] for name in ("nodes", "ppn", "size_bytes"))
+        return f"{self.collective}, {span(nodes)} x {span(ppn)} ranks, {span(size)} B: {self.choice}"
+
+
+def places_of(scenarios: Sequence[Scenario]) -> Floats:
+    """(N, 3): logarithms of nodes, ranks per node and size, in units that are equally far."""
+    values = np.array([(s.nodes, s.ppn, s.size_bytes + 1) for s in scenarios], dtype=np.float64).reshape(-1, 3)
+    return np.asarray(np.log2(values) / np.array(_DOUBLINGS))
+
+
+def claims_of(
+    decided: Mapping[Scenario, Choice],
+    gains: Mapping[Scenario, float],
+    weights: Mapping[Scenario, float],
+    most: int,
+) -> list[Claim]:
+    """The connected regions of ``decided`` that depart from the default, cut into no more than ``most`` by the cuts.
+
+    ``gains`` and ``weights`` as in Claim. The greatest stake comes first.
+    """
+    whole = [
+        Claim(choice, tuple(part), tuple(gains[s] for s in part), tuple(weights[s] for s in part))
+        for choice, part in _connected(decided)
+    ]
+    return sorted(_cut(whole, most), key=lambda claim: -claim.stake)
+
+
+def cut_in_two(claim: Claim) -> tuple[Claim, Claim] | None:
+    """Where the gains on both sides differ most; None for a claim that is too small or too even to be cut."""
+    found = _best_cut(claim)
+    return None if found is None else found[1]
+
+
+def _connected(decided: Mapping[Scenario, Choice]) -> list[tuple[Choice, list[Scenario]]]:
+    """The largest sets of neighbours that decide alike, but for the default."""
+    beside = neighbours(decided)
+    found = []
+    left = {scenario for scenario, choice in decided.items() if choice != DEFAULT}
+    for start in sorted(left):
+        if start not in left:
+            continue
+        left.remove(start)
+        part, ahead = [], [start]
+        while ahead:
+            scenario = ahead.pop()
+            part.append(scenario)
+            alike = [other for other in beside[scenario] if other in left and decided[other] == decided[start]]
+            left -= set(alike)
+            ahead += alike
+        found.append((decided[start], sorted(part)))
+    return found
+
+
+def _cut(claims: Sequence[Claim], most: int) -> list[Claim]:
+    done: list[Claim] = []
+    open_cuts: list[tuple[float, int, Claim, tuple[Claim, Claim]]] = []
+    number = 0
+
+    def consider(claim: Claim) -> None:
+        nonlocal number
+        found = _best_cut(claim)
+        if found is None:
+            done.append(claim)
+        else:
+            number += 1
+            heapq.heappush(open_cuts, (-found[0], number, claim, found[1]))
+
+    for claim in claims:
+        consider(claim)
+    while open_cuts and len(done) + len(open_cuts) < most:
+        for part in heapq.heappop(open_cuts)[3]:
+            consider(part)
+    return [*done, *(claim for _, _, claim, _ in open_cuts)]
+
+
+def _best_cut(claim: Claim) -> tuple[float, tuple[Claim, Claim]] | None:
+    """The cut across one axis that leaves the least variance of the gain, and what it takes away of it."""
+    if len(claim.scenarios) < 2:
+        return None
+    places, gains, weights = claim.places, np.array(claim.gains), np.array(claim.weights)
+    extent = places.max(axis=0) - places.min(axis=0)
+    if float(gains.max() - gains.min()) < _EVEN and float(extent.max()) < _NARROW:
+        return None
+    best: tuple[float, NDArray[np.bool_]] | None = None
+    for axis in range(3):
+        values = np.unique(places[:, axis])
+        for low, high in pairwise(values):
+            below = places[:, axis] <= 0.5 * (low + high)
+            drop = _between(gains, weights, below) + _BY_PLACE * _between(places[:, axis], weights, below)
+            if best is None or drop > best[0]:
+                best = (drop, below)
+    if best is None or not math.isfinite(best[0]):
+        return None
+    below = best[1]
+    return best[0], (claim.part(np.flatnonzero(below)), claim.part(np.flatnonzero(~below)))
+
+
+def _between(values: Floats, weights: Floats, below: NDArray[np.bool_]) -> float:
+    """The weighted sum of squares between the two sides of a cut."""
+    one, two = weights[below].sum(), weights[~below].sum()
+    if one == 0.0 or two == 0.0:
+        return 0.0
+    means = [float(np.average(values[side], weights=weights[side])) for side in (below, ~below)]
+    return float(one * two / (one + two)) * (means[0] - means[1]) ** 2

@@ -1,0 +1,195 @@
+"""The audit on simulated launches whose true times are known: what it keeps, what it costs, what it leaves out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point, weight_of
+from colltune.measure.contract import Effort
+from colltune.measure.simulated import QUIET, Noise, SimulatedSource
+from colltune.prove.audit import Audit
+from colltune.prove.claims import claims_of
+from colltune.prove.evidence import FEWEST_LAUNCHES
+from colltune.prove.harm import HARMED_SHARE, SLOWER
+
+ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 2, "single")
+RING, TREE = Choice("ring"), Choice("tree")
+SIZES = [4 << step for step in range(19)]
+GRID = [Scenario("allreduce", nodes, ppn, size) for nodes in range(2, 9) for ppn in (1, 2) for size in SIZES]
+NOISE, MODES = Noise(), Noise(own_mode=1.38)
+# What separates the two choices of the table.
+LARGE = 8192
+
+
+def decided(scenario: Scenario) -> Choice:
+    return RING if scenario.size_bytes >= LARGE else TREE
+
+
+def default_s(scenario: Scenario) -> float:
+    return 2e-5 + 3e-10 * scenario.size_bytes * scenario.ranks
+
+
+Gain = Callable[[Scenario], float]
+
+
+class Launches:
+    """Fresh simulated launches, and the clock that they and their measurements take from."""
+
+    def __init__(self, gain: Gain, noise: Noise, seed: int, launch_s: float = 2.0) -> None:
+        self._gain, self._noise, self._seed, self._launch_s = gain, noise, seed, launch_s
+        self.now_s = 0.0
+        self.count = 0
+        self.seen: list[Sample] = []
+
+    def open(self) -> SimulatedSource:
+        self.count += 1
+        self.now_s += self._launch_s
+        outer = self
+
+        class Timed(SimulatedSource):
+            def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+                for point, samples in super().measure(points, effort):
+                    outer.now_s += sum(sample.cost_s for sample in samples)
+                    yield point, samples
+
+        return Timed(ENVIRONMENT, self.truth, self._seed, self.count, self._noise)
+
+    def truth(self, scenario: Scenario, choice: Choice) -> float | Status:
+        return default_s(scenario) * math.exp(-self._gain(scenario) if choice != DEFAULT else 0.0)
+
+
+def audit(launches: Launches, gain: Gain, most: int = 30, seed: int = 0) -> Audit:
+    """An audit of the whole grid; what the campaign expected is the truth with an error, and somewhat too good."""
+    random = np.random.default_rng(seed)
+    weights = {scenario: weight_of(scenario, 8, 2) for scenario in GRID}
+    choices = {scenario: decided(scenario) for scenario in GRID}
+    expected = {scenario: max(gain(scenario) + random.normal(0.05, 0.05), 0.04) for scenario in GRID}
+    return Audit(
+        claims=claims_of(choices, expected, weights, most),
+        open_source=launches.open,
+        record=launches.seen.extend,
+        baseline=lambda _scenario: DEFAULT,
+        cost_s=lambda scenario: 2.0 * Effort().expected_cost_s(default_s(scenario)),
+        total_weight=sum(weights.values()),
+        threshold=1.03,
+        launch_s=2.0,
+        seed=seed,
+        clock=lambda: launches.now_s,
+    )
+
+
+def run(
+    gain: Gain, noise: Noise = NOISE, seed: int = 0, budget_s: float = 200.0
+) -> tuple[list[ProvenDecision], Launches]:
+    launches = Launches(gain, noise, seed)
+    return audit(launches, gain, seed=seed).run(budget_s), launches
+
+
+def share_kept(found: list[ProvenDecision], gain: Gain) -> float:
+    """Of the log speed-up that there is, each scenario by its weight."""
+    kept = sum(weight_of(d.scenario, 8, 2) * gain(d.scenario) for d in found if d.verdict is Verdict.KEPT)
+    return kept / sum(weight_of(s, 8, 2) * max(gain(s), 0.0) for s in GRID)
+
+
+def test_what_is_faster_is_kept_wherever_it_is_with_few_comparisons() -> None:
+    gain = {RING: 0.3, TREE: 0.15}
+    found, launches = run(lambda s: gain[decided(s)])
+    assert share_kept(found, lambda s: gain[decided(s)]) > 0.9
+    assert {d.scenario for d in found} == set(GRID)
+    assert len(launches.seen) / 2 < 2 * len(GRID)
+    assert all(1.03 < d.low <= d.speedup <= d.high for d in found if d.verdict is Verdict.KEPT)
+
+
+@pytest.mark.parametrize("noise", [NOISE, MODES])
+def test_what_is_as_fast_as_the_default_is_not_kept(noise: Noise) -> None:
+    for seed in range(4):
+        found, _ = run(lambda _s: 0.0, noise, seed)
+        assert not [d for d in found if d.verdict is Verdict.KEPT]
+
+
+def test_launches_with_modes_of_their_own_are_followed_by_more_launches() -> None:
+    quiet, uneven = (run(lambda _s: math.log(1.25), noise) for noise in (NOISE, MODES))
+    assert uneven[1].count > quiet[1].count
+    assert share_kept(uneven[0], lambda _s: math.log(1.25)) > 0.7
+
+
+def test_a_region_that_is_slower_in_one_part_is_kept_in_the_other() -> None:
+    def gain(scenario: Scenario) -> float:
+        """Faster on up to five nodes, and slower on more."""
+        return 0.3 if scenario.nodes <= 5 else -0.2
+
+    launches = Launches(gain, NOISE, 1)
+    flat = audit(launches, lambda _s: 0.1, most=2, seed=1)
+    found = flat.run(200.0)
+    total = sum(weight_of(s, 8, 2) for s in GRID)
+    kept = [d.scenario for d in found if d.verdict is Verdict.KEPT]
+    assert share_kept(found, gain) > 0.7
+    assert sum(weight_of(s, 8, 2) for s in kept if gain(s) < -math.log(SLOWER)) <= HARMED_SHARE * total
+
+
+def test_nothing_is_launched_without_time_and_nothing_is_refused_for_it() -> None:
+    found, launches = run(lambda _s: 0.3, budget_s=1.0)
+    assert launches.count == 0
+    assert {d.verdict for d in found} == {Verdict.NOT_TRIED}
+
+
+def test_the_budget_is_kept() -> None:
+    for budget_s in (15.0, 30.0, 60.0):
+        _, launches = run(lambda _s: 0.2, MODES, budget_s=budget_s)
+        assert launches.now_s <= 1.1 * budget_s
+
+
+def test_what_fails_when_it_is_measured_again_is_refused_everywhere() -> None:
+    launches = Launches(lambda _s: 0.3, QUIET, 0)
+    usual = launches.truth
+    launches.truth = (  # type: ignore[method-assign]
+        lambda s, c: Status.WRONG if c == RING and s.nodes == 8 else usual(s, c)
+    )
+    found = audit(launches, lambda _s: 0.3).run(200.0)
+    assert {d.verdict for d in found if d.choice == RING} == {Verdict.REFUSED}
+    assert Verdict.KEPT in {d.verdict for d in found if d.choice == TREE}
+
+
+def test_what_wins_from_a_common_start_and_loses_back_to_back_is_refused() -> None:
+    class BackToBack(Launches):
+        def open(self) -> SimulatedSource:
+            source = super().open()
+            measure = source.measure
+
+            def slower(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+                for point, samples in measure(points, effort):
+                    yield point, [replace(s, back_to_back_s=1.0 if s.choice == DEFAULT else 1.1) for s in samples]
+
+            source.measure = slower  # type: ignore[method-assign]
+            return source
+
+    found = audit(BackToBack(lambda _s: 0.3, NOISE, 0), lambda _s: 0.3).run(200.0)
+    assert {d.verdict for d in found} == {Verdict.REFUSED}
+    assert all("back to back" in d.reason for d in found)
+
+
+def test_results_can_be_had_at_any_time() -> None:
+    launches = Launches(lambda _s: 0.3, NOISE, 0)
+    cut = audit(launches, lambda _s: 0.3)
+
+    class EndedError(Exception):
+        pass
+
+    def end(_results: object) -> None:
+        if launches.count == FEWEST_LAUNCHES:
+            raise EndedError
+
+    cut.progress = end
+    with pytest.raises(EndedError):
+        cut.run(200.0)
+    assert {d.scenario for d in cut.results()} == set(GRID)
+    assert cut.rest_s() >= 0.0
