@@ -115,6 +115,13 @@ class Belief:
         own = moved[np.arange(len(rows)), rows]
         return np.asarray(np.abs(moved) / np.sqrt(np.maximum(own, 1e-12) + noise)[:, None])
 
+    def shifts_of(self, number: int, rows: Rows, at: Rows, noise: Floats) -> tuple[Floats, Floats]:
+        """The same of one choice: (r, a) at the scenarios ``at``, and (r,) at the measured one, of each of r rows."""
+        covariance = self._covariance[number]
+        own = np.maximum(covariance[rows, rows], 1e-12)
+        deviation = np.sqrt(own + noise)
+        return np.abs(covariance[np.ix_(rows, at)]) / deviation[:, None], own / deviation
+
     def update(self, row: int, number: int, log_time: float | None, noise: float) -> None:
         """Adds one measurement without a new fit. None: it is pending, and taken to equal the posterior mean."""
         covariance = self._covariance[number]

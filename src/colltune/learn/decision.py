@@ -22,6 +22,7 @@ from colltune.core.space import Point, Space
 from colltune.learn.belief import Belief, Observations, observations
 from colltune.learn.decision_model import DecisionModel
 from colltune.learn.features import scenario_columns
+from colltune.learn.gains import expected_gains
 from colltune.learn.gaussian import Floats, Rows
 from colltune.learn.history import History
 from colltune.learn.informed import Trust
@@ -34,8 +35,6 @@ _REPETITION_SD = 0.05
 _DESIGN: Floats = np.array([(0.5, 0.5, 0.5), (1.0, 1.0, 0.7), (0.5, 0.5, 0.85), (1.0, 1.0, 0.3)])
 # The share of the insurance that is kept where a prior covers the far ends of the space.
 _INSURED = 0.4
-# Pairs times scenarios that gains are worked out of at once, for the sake of memory.
-_CELLS = 1_000_000
 # A selection that is slower than the best by more than this is a significant mistake (FACT, table II).
 _SIGNIFICANT = 0.10
 
@@ -167,7 +166,8 @@ class DecisionLearner:
                     places.append(place)
                     numbers.append(number)
                     repetitions.append(point.repetitions or self._settings.repetitions)
-        gains = _gains(belief, duels, np.array(places, np.intp), np.array(numbers, np.intp), np.array(repetitions))
+        noise = _result_variance(np.array(repetitions, np.intp))
+        gains = expected_gains(belief, duels, np.array(places, np.intp), np.array(numbers, np.intp), noise)
         of_points = np.bincount(np.array(owner, np.intp), gains, minlength=len(points))
         return np.asarray(of_points * (len(self._space.scenarios) / max(len(self._rows), 1)))
 
@@ -377,14 +377,3 @@ class DecisionLearner:
 def _result_variance(repetitions: Rows) -> Floats:
     """Of the log of a median of so many repetitions, before it is measured."""
     return np.asarray(MEASURED_SD**2 + _REPETITION_SD**2 / repetitions)
-
-
-def _gains(belief: Belief, duels: Duels, places: Rows, numbers: Rows, repetitions: Rows) -> Floats:
-    """(c,): the expected fall of the summed log time of the selected choices, of each of c pairs by itself."""
-    found = np.zeros(len(places))
-    step = max(1, _CELLS // max(len(belief.mean), 1))
-    for first in range(0, len(places), step):
-        part = slice(first, first + step)
-        shifts = belief.shifts(places[part], numbers[part], _result_variance(repetitions[part]))
-        found[part] = duels.gains(shifts, numbers[part])
-    return found

@@ -30,6 +30,7 @@ class Agenda:
         self._open = {scenario: space.choices(scenario) for scenario in ordered}
         self._broken: set[Choice] = set()
         self._asked: list[Point] | None = None
+        self._gains: tuple[list[Point], Floats] | None = None  # of points, as long as nothing new is told
         self._expected: dict[Scenario, float] = {}
         self._version = -1
         self._nodes = max((scenario.nodes for scenario in ordered), default=1)
@@ -43,7 +44,7 @@ class Agenda:
     def know(self, samples: Sequence[Sample]) -> None:
         """Samples of this collective, also of an earlier run: nothing of them is measured again."""
         self._learner.tell(samples)
-        self._asked = None
+        self._asked = self._gains = None
         done: dict[Scenario, set[Choice]] = {}
         for sample in samples:
             done.setdefault(sample.scenario, set()).add(sample.choice)
@@ -60,6 +61,7 @@ class Agenda:
     def begin(self, point: Point) -> None:
         """``point`` is being measured: it is not offered again."""
         self._learner.tell_pending(point)
+        self._gains = None
         self._close(point.scenario, set(point.choices))
         if self._asked is not None:
             self._asked = [other for other in self._asked if other != point]
@@ -97,7 +99,9 @@ class Agenda:
 
     def worth(self, points: Sequence[Point]) -> Floats:
         """(n,): the expected gain per second of each point."""
-        gains = self._learner.expected_gain(points)
+        if self._gains is None or self._gains[0] != points:
+            self._gains = (list(points), self._learner.expected_gain(points))
+        gains = self._gains[1]
         part = [weight_of(point.scenario, self._nodes, self._ppn) for point in points]
         return np.asarray(gains * part / [self.expect_s(point) for point in points])
 
