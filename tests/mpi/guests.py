@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from test_alltoallv_use import table
-from test_live_selector import QUIET, program
+from test_live_selector import ON_EITHER, program
 from test_live_selector import live as live_kit
 
 from colltune.bench.workbench import Workbench
@@ -50,7 +50,7 @@ class Guest:
     def launch(self, arguments: Sequence[str], told: dict[str, str]) -> subprocess.CompletedProcess[str]:
         more = ["--oversubscribe", "--bind-to", "none"] if self.openmpi else []
         more += [w for k, v in told.items() for w in (("-x", f"{k}={v}") if self.openmpi else ("-genv", k, v))]
-        environment = {**os.environ, **QUIET, "OMPI_MCA_mpi_yield_when_idle": "1"}
+        environment = {**os.environ, **ON_EITHER, "OMPI_MCA_mpi_yield_when_idle": "1"}
         command = [str(self.bench.installation.mpiexec), *more, *arguments]
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=_WAIT_S, check=False,

@@ -17,6 +17,11 @@ from colltune.measure.contract import Effort
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.mpi.installation import Installation
 
+C_FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
+# Inside a container everyone is root, and there Open MPI refuses to start without these.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# Looking for networks takes a second of every launch.
+OPENMPI = {**AS_ROOT, "OMPI_MCA_btl": "^ofi"}
 # A waiting rank gives its core away: there may be more ranks than cores.
 QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
 SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from jobs import OPENMPI, QUIET
 from test_alltoallv_use import table
 
 from colltune.machine.compile import build_library
@@ -16,13 +17,7 @@ from colltune.mpi.installation import Installation, Library
 
 pytestmark = pytest.mark.mpi
 _PROGRAMS = Path(__file__).parents[1] / "native"
-_BESIDE = {
-    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_btl": "^ofi",
-}
+_BESIDE = {**QUIET, **OPENMPI, "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 @dataclass(frozen=True)

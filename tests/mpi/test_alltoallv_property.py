@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from jobs import OPENMPI, QUIET
 
 from colltune.mpi.installation import Installation, Library
 
@@ -26,13 +27,11 @@ SLICE = {1: 100, 2: 200, 3: 200, 5: 200, 8: 100, 12: 50}
 CHECKED = dict.fromkeys(range(1, 9), 300)  # under sanitizers
 
 _ENVIRONMENT = {
-    Library.MPICH: {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
+    Library.MPICH: QUIET,
     Library.OPENMPI: {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        **OPENMPI,
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMPI_MCA_pml": "ob1",
-        "OMPI_MCA_btl": "^ofi",
     },
 }
 # What the MPI and its launcher keep until the end is not ours.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from jobs import C_FLAGS
 
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
@@ -22,7 +23,6 @@ from colltune.mpi.installation import Installation
 pytestmark = pytest.mark.mpi
 
 NATIVE = Path(__file__).parents[1] / "native"
-FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
 # A waiting rank gives its core away, and messages go through UCX, where they are counted.
 QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx"}
 MOST_CHOICES = 19
@@ -37,12 +37,12 @@ def emitter(mpi: Installation) -> MpichEmitter:
 def programs(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("programs")
     for name in ("legal_calls", "count_sends"):
-        command = [str(mpi.mpicc), *FLAGS, str(NATIVE / f"{name}.c"), "-o", str(directory / name)]
+        command = [str(mpi.mpicc), *C_FLAGS, str(NATIVE / f"{name}.c"), "-o", str(directory / name)]
         subprocess.run(command, check=True, timeout=60)
     compiler = shutil.which("cc") or "gcc"
     shared = [
         compiler,
-        *FLAGS,
+        *C_FLAGS,
         "-shared",
         "-fPIC",
         str(NATIVE / "send_count.c"),

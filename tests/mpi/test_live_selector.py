@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from jobs import C_FLAGS, OPENMPI, QUIET
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, parse_choice
@@ -25,13 +26,7 @@ from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
-FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
-QUIET = {
-    "OMPI_MCA_btl": "^ofi",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
-}
+ON_EITHER = {**OPENMPI, **QUIET}
 
 
 @dataclass
@@ -49,7 +44,13 @@ class Live:
         loaded = f"{self.preload}:{beside}" if beside else str(self.preload)
         inside = {"LD_PRELOAD": loaded, "COLLTUNE_SELECT": str(self.directory / LIVE_FILE), **variables}
         started = self.bench.command(command, inside, ppn=ranks)
-        environment = {**os.environ, **QUIET, "MPIR_CVAR_COLLECTIVE_FALLBACK": "error", **started.environment, **inside}
+        environment = {
+            **os.environ,
+            **ON_EITHER,
+            "MPIR_CVAR_COLLECTIVE_FALLBACK": "error",
+            **started.environment,
+            **inside,
+        }
         return subprocess.run(
             started.argv, env=environment, capture_output=True, text=True, timeout=200, check=False,
             stdin=subprocess.DEVNULL,
@@ -60,7 +61,7 @@ class Live:
 
 
 def live(installation: Installation, directory: Path) -> Live:
-    bench = open_workbench(MachineOptions(mpiexec=str(installation.mpiexec), ppn=4), {**os.environ, **QUIET})
+    bench = open_workbench(MachineOptions(mpiexec=str(installation.mpiexec), ppn=4), {**os.environ, **ON_EITHER})
     return Live(bench, build_library(installation.mpicc), directory)
 
 
@@ -76,14 +77,14 @@ def on_openmpi(openmpi: Installation, tmp_path: Path) -> Live:
 
 def shared(source: str, target: Path) -> Path:
     compiler = shutil.which("cc") or "gcc"
-    command = [compiler, *FLAGS, "-shared", "-fPIC", str(NATIVE / source), "-o", str(target), "-ldl"]
+    command = [compiler, *C_FLAGS, "-shared", "-fPIC", str(NATIVE / source), "-o", str(target), "-ldl"]
     subprocess.run(command, check=True, timeout=60)
     return target
 
 
 def program(mpi: Live, source: str) -> str:
     target = mpi.directory / Path(source).stem
-    subprocess.run([str(mpi.bench.installation.mpicc), *FLAGS, str(NATIVE / source), "-o", str(target)], check=True)
+    subprocess.run([str(mpi.bench.installation.mpicc), *C_FLAGS, str(NATIVE / source), "-o", str(target)], check=True)
     return str(target)
 
 
@@ -178,7 +179,7 @@ def test_the_library_is_clean_under_sanitizers(either: Live, number: int) -> Non
         pytest.skip("no AddressSanitizer beside the C compiler")
     target = either.directory / "libsanitized.so"
     parts = [source_directory(name) for name in ("include", COMMON, *LIBRARY_PARTS)]
-    flags = ["-g", *FLAGS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-fsanitize=address,undefined"]
+    flags = ["-g", *C_FLAGS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-fsanitize=address,undefined"]
     flags += ["-fno-sanitize-recover=all", *(f"-I{part}" for part in parts)]
     sources = [str(path) for part in parts for path in sorted(part.glob("*.c"))]
     command = [str(either.bench.installation.mpicc), *flags, *sources, "-lm", "-ldl", "-o", str(target)]

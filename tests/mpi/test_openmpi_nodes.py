@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from jobs import C_FLAGS
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.bench.backends.openmpi import OpenMpiBackend
@@ -27,7 +28,6 @@ from colltune.store.tuning import JOURNAL
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 NATIVE = Path(__file__).parents[1] / "native"
-FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
 PPN = 2
 Shown = dict[tuple[str, int], str]
 Show = Callable[[Sequence[int], Mapping[str, str]], Shown]
@@ -50,9 +50,9 @@ def bench(openmpi: Installation, two_nodes: NamespaceCluster) -> Workbench:
 @pytest.fixture(scope="module")
 def programs(openmpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("programs")
-    show = [str(openmpi.mpicc), *FLAGS, str(NATIVE / "show_algorithms.c"), "-o", str(directory / "show")]
+    show = [str(openmpi.mpicc), *C_FLAGS, str(NATIVE / "show_algorithms.c"), "-o", str(directory / "show")]
     subprocess.run(show, check=True, timeout=60)
-    names = [*FLAGS, "-shared", "-fPIC", str(NATIVE / "algorithm_names.c"), "-o", str(directory / "names.so"), "-ldl"]
+    names = [*C_FLAGS, "-shared", "-fPIC", str(NATIVE / "algorithm_names.c"), "-o", str(directory / "names.so"), "-ldl"]
     subprocess.run([shutil.which("cc") or "gcc", *names], check=True, timeout=60)
     return directory
 

@@ -11,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from jobs import C_FLAGS, OPENMPI
 
 from colltune.bench.backends import open_backend
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
@@ -34,13 +35,6 @@ from colltune.store.tuning import JOURNAL, load_tuning
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
-FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
-# Looking for networks takes a second of every launch; and inside a container everyone is root.
-QUIET = {
-    "OMPI_MCA_btl": "^ofi",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-}
 SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 # What runs, by choice, where the function is not called as the choice.
 FUNCTIONS = {
@@ -65,7 +59,7 @@ FUNCTIONS = {
 
 @pytest.fixture(scope="module")
 def bench(openmpi: Installation) -> Workbench:
-    return open_workbench(MachineOptions(mpiexec=str(openmpi.mpiexec), ppn=4), {**os.environ, **QUIET})
+    return open_workbench(MachineOptions(mpiexec=str(openmpi.mpiexec), ppn=4), {**os.environ, **OPENMPI})
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +72,10 @@ def emitter(openmpi: Installation) -> OpenMpiEmitter:
 @pytest.fixture(scope="module")
 def programs(openmpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("programs")
-    show = [str(openmpi.mpicc), *FLAGS, str(NATIVE / "show_algorithms.c"), "-o", str(directory / "show_algorithms")]
+    show = [str(openmpi.mpicc), *C_FLAGS, str(NATIVE / "show_algorithms.c"), "-o", str(directory / "show_algorithms")]
     subprocess.run(show, check=True, timeout=60)
     compiler = shutil.which("cc") or "gcc"
-    names = [*FLAGS, "-shared", "-fPIC", str(NATIVE / "algorithm_names.c"), "-o", str(directory / "names.so"), "-ldl"]
+    names = [*C_FLAGS, "-shared", "-fPIC", str(NATIVE / "algorithm_names.c"), "-o", str(directory / "names.so"), "-ldl"]
     subprocess.run([compiler, *names], check=True, timeout=60)
     return directory
 
@@ -95,7 +89,7 @@ def show(openmpi: Installation, emitter: OpenMpiEmitter, programs: Path, tmp_pat
     """Which algorithms run on so many ranks at some sizes, with a file of rules or without any."""
 
     def show(ranks: int, sizes: Sequence[int], rules: bytes | None) -> Shown:
-        environment = {**os.environ, **QUIET}
+        environment = {**os.environ, **OPENMPI}
         if rules is not None:
             (tmp_path / RULES_FILE).write_bytes(rules)
             environment |= emitter.environment(tmp_path)
@@ -187,7 +181,7 @@ def test_a_file_runs_what_was_measured_by_control_variables(
     )
     environment = {key: value for key, value in command.environment.items() if key != "LD_PRELOAD"}
     done = subprocess.run(
-        command.argv, env={**os.environ, **QUIET, **environment}, capture_output=True, text=True, timeout=120,
+        command.argv, env={**os.environ, **OPENMPI, **environment}, capture_output=True, text=True, timeout=120,
         check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -320,7 +314,7 @@ def test_more_choices_than_the_agent_keeps_communicators_for(bench: Workbench) -
 
 
 def colltune(*arguments: str, timeout_s: float = 280.0) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, **OPENMPI, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "colltune", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout_s, check=False)
 
@@ -357,7 +351,7 @@ def test_tune_run_check_verify_and_explain(openmpi: Installation, programs: Path
 
 
 def test_doctor_names_what_goes_before_the_rules(openmpi: Installation) -> None:
-    environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, **OPENMPI, "PYTHONPATH": os.pathsep.join(sys.path)}
     environment |= {"OMPI_MCA_coll_tuned_bcast_algorithm": "3", "OMPI_MCA_coll": "^tuned"}
     command = [sys.executable, "-m", "colltune", "doctor", "--ppn", "2", "--mpiexec", str(openmpi.mpiexec)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from jobs import AS_ROOT
 
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
@@ -21,7 +22,6 @@ from colltune.profile.preload import preload_command, preload_environment
 pytestmark = pytest.mark.mpi
 _SOURCES = Path(__file__).resolve().parents[1] / "native"
 _RANKS = 4
-_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Kit:
         python = {"MPI4PY_MPIABI": "openmpi" if self.openmpi else "mpich"}
         if self.lib is not None:
             python["LD_LIBRARY_PATH"] = str(self.lib)
-        return {**os.environ, **_ROOT, **python, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+        return {**os.environ, **AS_ROOT, **python, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
 
     def profile(self, program: list[str], place: Path, ranks: int = _RANKS) -> tuple[int, Profile]:
         library = build_library(self.mpicc)

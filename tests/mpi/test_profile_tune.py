@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jobs import AS_ROOT
 
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.mpi.installation import Installation
@@ -37,8 +38,7 @@ int main(int argc, char **argv)
 
 def run(mpi: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:
     quiet = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    environment = {**os.environ, **quiet, **root, "PATH": f"{mpi.mpiexec.parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, **quiet, **AS_ROOT, "PATH": f"{mpi.mpiexec.parent}:{os.environ['PATH']}"}
     return subprocess.run(
         [*COLLTUNE, *arguments], env=environment, capture_output=True, text=True, timeout=240, check=False
     )

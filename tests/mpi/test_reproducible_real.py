@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from jobs import C_FLAGS
 
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import Choice
@@ -35,8 +36,7 @@ def catalogue(mpi: Installation) -> Catalogue:
 def orders(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Orders:
     """Different results of element 0, of any element, and of the ranks."""
     program = tmp_path_factory.mktemp("programs") / "sum_order"
-    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([str(mpi.mpicc), *flags, str(SOURCE), "-o", str(program)], check=True, timeout=60)
+    subprocess.run([str(mpi.mpicc), *C_FLAGS, str(SOURCE), "-o", str(program)], check=True, timeout=60)
 
     def orders(collective: str, variables: Mapping[str, str], *counts: str) -> tuple[int, int, int]:
         done = subprocess.run(

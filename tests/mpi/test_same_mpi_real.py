@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from jobs import AS_ROOT
 
 from colltune import api
 from colltune.bench.backends import open_backend
@@ -31,7 +32,6 @@ ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "tests" / "native"
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 _CHOICE = {"mpich": "recursive_doubling", "openmpi": "recursive_doubling"}
-_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def other(request: pytest.FixtureRequest, kit: Kit, tmp_path_factory: pytest.Tem
 
 
 def colltune(*arguments: object, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **_ROOT, "PATH": path, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    environment = {**os.environ, **AS_ROOT, "PATH": path, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     command = [*COLLTUNE, *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 

@@ -208,6 +208,19 @@ class OnClock(SimulatedSource):
             yield point, samples
 
 
+def confirmation_on(clock: Clock, truth: Callable[[Scenario, Choice], float | Status]) -> Confirmation:
+    """Launches of 5 s, and groups that are expected to take 2 s."""
+    numbers = count(1)
+    return Confirmation(
+        lambda: clock.launch(truth, next(numbers)),
+        lambda _samples: None,
+        clock=lambda: clock.now_s,
+        launch_s=5.0,
+        cost_s=lambda _scenario: 2.0,
+        effort=Effort(fewest=20),
+    )
+
+
 def slower_by(times: float, of: Callable[[Scenario], bool] = lambda _s: True) -> Callable[[Scenario, Choice], float]:
     """Groups of 20 + 20 calls that take 2 s, and ``times`` as long in some scenarios."""
     return lambda scenario, choice: (0.0667 if choice == DEFAULT else 0.0333) * (times if of(scenario) else 1.0)
@@ -216,16 +229,9 @@ def slower_by(times: float, of: Callable[[Scenario], bool] = lambda _s: True) ->
 @pytest.mark.parametrize("times", [1.0, 10.0])
 def test_with_little_time_a_few_candidates_are_finished_and_the_best_first(times: float) -> None:
     """Five launches of 5 s and time for ten candidates, or for one, where all take ten times what is expected."""
-    clock, numbers = Clock(), count(1)
+    clock = Clock()
     many = {Scenario("bcast", 1, 2, 4 * size): FAST for size in range(1, 101)}
-    confirmation = Confirmation(
-        lambda: clock.launch(slower_by(times), next(numbers)),
-        lambda _samples: None,
-        clock=lambda: clock.now_s,
-        launch_s=5.0,
-        cost_s=lambda _scenario: 2.0,
-        effort=Effort(fewest=20),
-    )
+    confirmation = confirmation_on(clock, slower_by(times))
     deadline_s = 25.0 + 10 * fewest_groups() * 2.0
     results = confirmation.run(many, deadline_s)
     kept = [number for number, result in enumerate(results) if result.verdict is Verdict.KEPT]
@@ -239,17 +245,10 @@ def test_with_little_time_a_few_candidates_are_finished_and_the_best_first(times
 
 
 def test_one_candidate_that_takes_far_longer_than_expected_does_not_eat_the_time_of_the_others() -> None:
-    clock, numbers = Clock(), count(1)
+    clock = Clock()
     slow = Scenario("bcast", 1, 2, 8)
     many = {Scenario("bcast", 1, 2, 4 * size): FAST for size in range(1, 11)}
-    confirmation = Confirmation(
-        lambda: clock.launch(slower_by(10.0, lambda scenario: scenario == slow), next(numbers)),
-        lambda _samples: None,
-        clock=lambda: clock.now_s,
-        launch_s=5.0,
-        cost_s=lambda _scenario: 2.0,
-        effort=Effort(fewest=20),
-    )
+    confirmation = confirmation_on(clock, slower_by(10.0, lambda scenario: scenario == slow))
     deadline_s = 25.0 + 10 * fewest_groups() * 2.0
     results = confirmation.run(many, deadline_s)
     found = {result.scenario: result for result in results}
