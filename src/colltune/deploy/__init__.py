@@ -1,0 +1,1 @@
+"""Puts a tuning in force: environment variables, the live selector, and the environment of an application."""

@@ -1,0 +1,1 @@
+"""Processes, compiled C programs and files: what touches the machine, without knowing MPI."""

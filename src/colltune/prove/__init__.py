@@ -1,0 +1,1 @@
+"""Proves that a tuning is faster and right: the acceptance test, the files in force, conformance, drift."""

@@ -1,10 +1,10 @@
-"""Whether rules that were proven still pay: default and choice side by side again, in fresh launches.
+"""Checks whether proven rules still pay: compares default and choice side by side again, in fresh launches.
 
-Notations: a launch yields one speed-up of a rule, default over choice. A rule pays where the median speed-up over all
-launches that could be made is at least its limit: what the acceptance test demanded of it. If it does, a launch falls
-short with probability 1/2 at most, whatever the distribution of launches: heavy tails and launches with modes
-included. A rule is lost only where so many of its launches fell short that chance explains it in less than ``ERROR``
-of all looks at a tuning, however many rules these judge. Until then it holds.
+Notations: a launch yields one speed-up of a rule, default over choice. A rule pays if the median speed-up over all
+possible launches is at least its limit: what the acceptance test demanded. If it pays, a launch falls short with
+probability 1/2 at most, for every distribution of launches, with heavy tails or several modes. A rule is lost only if
+so many of its launches fell short that chance explains it in less than ``ERROR`` of all checks of a tuning, however
+many rules a check judges. Until then the rule holds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.prove.gate import THRESHOLD
 
-# Chance that any rule of a look is taken for lost although all of them pay.
+# The chance that a check reports any rule as lost although all of them pay.
 ERROR = 0.01
 # Launches of a look at most, and those that no rule is spared.
 MOST_LAUNCHES, FEWEST_LAUNCHES = 30, 5
@@ -87,7 +87,7 @@ class Look:
         return self.default.median_s / self.choice.median_s
 
     def pays(self, limit: float) -> bool:
-        """Whether anything in this launch says so. In one that was disturbed only the fastest calls have a say.
+        """Whether the choice reaches ``limit`` in this launch; in a disturbed one, by its fastest calls alone.
 
         A neighbour adds time to some calls, whatever the algorithm. The faster half hardly shows it, and where most
         calls are hit, the fastest one may not; it is one call alone, so it has to be clearly slower to count.
@@ -99,7 +99,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What became of a promise. ``rules``: how many are judged together. ``failures``: launches without a time."""
+    """A rule and its launches. ``rules``: how many are judged together. ``failures``: launches without a time."""
 
     promise: Promise
     looks: tuple[Look, ...]
@@ -113,7 +113,7 @@ class Holding:
 
     @property
     def pace(self) -> float | None:
-        """Time of the default now over that of then."""
+        """The present time of the default over the earlier one."""
         then_s = self.promise.default_s
         return median(look.default.median_s for look in self.looks) / then_s if self.looks and then_s else None
 
@@ -201,7 +201,7 @@ def _timing(sample: Sample) -> Timing:
 
 
 def verdicts(holdings: Sequence[Holding]) -> dict[str, str]:
-    """Why the rules of a collective do not hold any more, by collective; "" where they do."""
+    """By collective, why its rules are lost; "" where they hold."""
     found: dict[str, str] = {}
     for one in sorted(holdings, key=lambda holding: holding.promise.scenario):
         name = one.promise.scenario.collective

@@ -1,7 +1,7 @@
-"""The last proof of speed: the files as an application will load them, against the library without them.
+"""The last proof of speed: compares the library with the files, as an application loads them, and without them.
 
-What the gate measures is an algorithm that control variables choose. A file costs the library a search of its rules in
-every call, which on a few ranks and bytes can take as long as the better algorithm saves.
+The acceptance test measures algorithms that control variables choose. With a file the library also searches the rules
+in every call; with few ranks and bytes the search can take as long as the better algorithm saves.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class InForce:
     grace_s: float = math.inf
 
     def keep_what_pays(self, gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
-        """``gate`` with what is not faster in force refused; one round for each file that was tried.
+        """``gate`` with the decisions refused that are not faster with the files; one round for each tried file.
 
         A kept scenario is refused where it is not faster with the file, and with it the shorter calls of the same
         choice in its shape; all of a collective where a scenario without a rule is slower beyond the interval. Where
@@ -99,7 +99,7 @@ class InForce:
         return results
 
     def _affordable(self, kept: Sequence[ProvenDecision], tuning: Tuning) -> tuple[list[Scenario], int]:
-        """What is compared in the time that is left, and over how many launches with the file and without.
+        """The scenarios to compare in the time that is left, and the number of launches with the file and without.
 
         Of the scenarios without a rule those with short calls stay longest, one of each collective always.
         """
@@ -130,7 +130,7 @@ class InForce:
         return [*shortest, *controls, *ordered], launches
 
     def _touched(self, kept: Sequence[ProvenDecision], tuning: Tuning) -> list[Scenario]:
-        """Scenarios without a rule in which part of what runs is decided by the rule of another one."""
+        """Scenarios without a rule whose default runs an inner collective that another scenario's rule decides."""
         touching = self._touching(kept)
         default = [s for s in self.grid if tuning.rule_sets[s.collective].evaluate(s) == DEFAULT]
         found = [scenario for scenario in default if touching and self._meets(scenario, touching)]

@@ -41,13 +41,13 @@ class TimePlan:
 
     @property
     def launches(self) -> int:
-        """Launches at least, the first one and the replay not counted."""
+        """The fewest launches, without the first one and the replay."""
         of_files = 2 * FEWEST_FILE_LAUNCHES if self.files else 0
         return FEWEST_PROOF_LAUNCHES + of_files if self.proven else 0
 
     @property
     def fixed_cost_s(self) -> float:
-        """What a tuning takes here at least."""
+        """The least time that a tuning takes here, in seconds."""
         proof_s = self.launches * self.launch_s + (_LEAST_PROOF_S if self.proven else 0.0)
         return self.set_up_s + self.launch_s + _LEAST_MEASURING_S + proof_s + self.replay_s + _CLOSING_S
 
@@ -69,16 +69,16 @@ class TimePlan:
 
     @property
     def proven_by_s(self) -> float:
-        """When everything is proven, the files included: what is left is for the replay and the closing."""
+        """When everything is proven, the files included; the replay and the closing come after it."""
         return self.began_s + self.total_s - self.replay_s - _CLOSING_S
 
     def budget_for(self, rest_s: float) -> float:
-        """The budget with which comparisons that take ``rest_s`` more would be made, about."""
+        """About the budget, in seconds, that allows ``rest_s`` more of comparisons."""
         return self.total_s + rest_s / (1.0 - _MEASURING_SHARE) / (1.0 - (_FILES_SHARE if self.files else 0.0))
 
     @property
     def extension(self) -> str | None:
-        """One line for the user where the budget cannot be kept; None where it can."""
+        """A line for the user if the budget cannot be kept, else None."""
         if self.fixed_cost_s <= self.budget_s:
             return None
         what = "a tuning with proof" if self.proven else "a tuning"

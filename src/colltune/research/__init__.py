@@ -1,0 +1,1 @@
+"""Compares learning strategies on recorded tables, and draws the figures of the papers."""

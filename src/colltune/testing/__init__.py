@@ -1,0 +1,1 @@
+"""Contract suites: the tests that every implementation of an interface inherits."""
