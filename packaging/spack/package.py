@@ -21,6 +21,8 @@ class PyColltune(PythonPackage):
     depends_on("py-hatchling@1.25:", type="build")
     depends_on("py-numpy@1.26:", type=("build", "run"))
     depends_on("py-scikit-learn@1.6:", type=("build", "run"))
+    depends_on("py-scipy@1.12:", type=("build", "run"))
+    depends_on("py-threadpoolctl@3.2:", type=("build", "run"))
     depends_on("py-typer@0.12:", type=("build", "run"))
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-jinja2@3.1:", type=("build", "run"))
