@@ -19,6 +19,7 @@ class PyColltune(PythonPackage):
     depends_on("c", type="build")  # the agent is compiled on first use, by the mpicc of the MPI that is tuned
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-hatchling@1.25:", type="build")
+    depends_on("py-hatch-vcs@0.4:", type="build")
     depends_on("py-numpy@1.26:", type=("build", "run"))
     depends_on("py-scikit-learn@1.6:", type=("build", "run"))
     depends_on("py-scipy@1.12:", type=("build", "run"))

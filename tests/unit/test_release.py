@@ -1,0 +1,197 @@
+"""A release: the archives that a tag makes, and what somebody meets who installs one of them."""
+
+from __future__ import annotations
+
+import email
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import typer
+
+from colltune.cli.app import app
+from colltune.core.version import read_version
+
+ROOT = Path(__file__).parents[2]
+MANUAL = ROOT / "packaging" / "man" / "colltune.1"
+
+
+def module(name: str) -> list[str]:
+    """The command of a tool of this environment; skips the test where it is not installed."""
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed in this environment")
+    return [sys.executable, "-m", name]
+
+
+def run(command: list[str], place: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return subprocess.run(
+        command, cwd=place, env={**kept, **environment}, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+def must(command: list[str], place: Path, **environment: str) -> str:
+    done = run(command, place, **environment)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The archives of a clone whose newest commit is tagged v7.8.9; the wheel is made from the sdist."""
+    build = module("build")
+    for needed in ("hatchling", "hatch_vcs"):
+        module(needed)
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("this source tree is no git repository, so it has no tags")
+    place = tmp_path_factory.mktemp("release")
+    must(["git", "-c", f"safe.directory={ROOT}", "clone", "--quiet", "--shared", str(ROOT), "source"], place)
+    must(["git", "tag", "v7.8.9"], place / "source")
+    must([*build, "--no-isolation", "--outdir", str(place / "dist"), str(place / "source")], place)
+    (wheel,) = (place / "dist").glob("*.whl")
+    (sdist,) = (place / "dist").glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+def test_the_version_is_the_tags(release: dict[str, Path]) -> None:
+    assert release["wheel"].name == "colltune-7.8.9-py3-none-any.whl"
+    assert release["sdist"].name == "colltune-7.8.9.tar.gz"
+    with zipfile.ZipFile(release["wheel"]) as archive:
+        assert archive.read("colltune/core/version.txt").decode().strip() == "7.8.9"
+        headers = email.message_from_bytes(archive.read("colltune-7.8.9.dist-info/METADATA"))
+    assert headers["Version"] == "7.8.9"
+
+
+def test_without_a_build_the_version_is_that_of_the_installed_package(tmp_path: Path) -> None:
+    (tmp_path / "version.txt").write_text("3.2.1\n")
+    assert read_version(tmp_path) == "3.2.1"
+    assert re.match(r"\d+(\.\d+)+|0\+unknown", read_version(tmp_path / "nothing"))
+
+
+def test_twine_finds_nothing_wrong(release: dict[str, Path]) -> None:
+    said = must([*module("twine"), "check", "--strict", *map(str, release.values())], ROOT)
+    assert said.count("PASSED") == 2
+
+
+def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_measurements(release: dict[str, Path]) -> None:
+    with tarfile.open(release["sdist"]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"CITATION.cff", "SECURITY.md", "CHANGELOG.md", "LICENSE", "native/agent/main.c"} <= names
+    assert not [name for name in names if name.startswith(("benchmarks/data/", ".venv", "build/"))]
+
+
+@pytest.fixture(scope="module")
+def installed(release: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that holds the wheel, and sees the requirements that the tests themselves have."""
+    place = tmp_path_factory.mktemp("installed")
+    must([sys.executable, "-m", "venv", "--without-pip", str(place)], place)
+    pip = [*module("pip"), "--python", str(place / "bin" / "python"), "install", "--quiet", "--no-deps", "--no-index"]
+    must([*pip, str(release["wheel"])], place)
+    (packages,) = (place / "lib").glob("python*/site-packages")
+    requirements = Path(typer.__file__).parents[1]
+    (packages / "requirements.pth").write_text(f"{requirements}\n")
+    return place
+
+
+def test_the_installed_command_works_in_an_empty_directory(installed: Path, tmp_path: Path) -> None:
+    said = must([str(installed / "bin" / "colltune"), "--version"], tmp_path, PATH="/nowhere")
+    assert said == "colltune 7.8.9\n"
+    assert (installed / "share" / "man" / "man1" / "colltune.1").read_bytes() == MANUAL.read_bytes()
+
+
+def test_without_an_mpi_there_is_one_line(installed: Path, tmp_path: Path) -> None:
+    done = run([str(installed / "bin" / "colltune"), "tune", "bcast"], tmp_path, PATH="/nowhere")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "there is no mpiexec" in done.stderr
+    assert "pip install" in done.stderr
+
+
+def test_without_a_compiler_there_is_one_line_that_names_it(installed: Path, tmp_path: Path) -> None:
+    """An MPI whose mpicc calls a compiler that is not there."""
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    if not mpiexec.exists():
+        pytest.skip("no MPI is installed beside this Python")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "bash", "sed", "env", "basename", "dirname", "expr", "uname", "ldd", "cat"):
+        if (found := shutil.which(name)) is not None:
+            (tools / name).symlink_to(found)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = run(
+        [str(installed / "bin" / "colltune"), "tune", "bcast", "--mpiexec", str(mpiexec)],
+        empty,
+        PATH=str(tools),
+        COLLTUNE_CACHE=str(tmp_path / "cache"),
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "calls the C compiler" in done.stderr
+    assert [path.name for path in empty.iterdir()] in ([], ["tuned"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["pipx", "uv"])
+def test_tools_for_commands_install_it(release: dict[str, Path], tool: str, tmp_path: Path) -> None:
+    """With all its requirements from the package index, as a user does."""
+    command = {"pipx": ["install", "--quiet"], "uv": ["tool", "install", "--quiet", "--python", sys.executable]}[tool]
+    places = {"PIPX_HOME": "home", "PIPX_BIN_DIR": "bin", "UV_TOOL_DIR": "home", "UV_TOOL_BIN_DIR": "bin"}
+    environment = {name: str(tmp_path / place) for name, place in places.items()}
+    must([*module(tool), *command, str(release["wheel"])], tmp_path, **environment)
+    assert must([str(tmp_path / "bin" / "colltune"), "--version"], tmp_path) == "colltune 7.8.9\n"
+
+
+def _manual_commands() -> dict[str, str]:
+    """The commands of the manual page, and what it says of each."""
+    body = MANUAL.read_text(encoding="utf-8").partition(".SH COMMANDS\n")[2].partition(".SH OPTIONS")[0]
+    entries = re.findall(r"^\.TP\n\.B (\w+)\n(.*)$", body, re.MULTILINE)
+    return {name: text.replace("\\-", "-").replace("\\fB", "`").replace("\\fR", "`") for name, text in entries}
+
+
+def test_the_manual_page_says_of_each_command_what_its_help_says() -> None:
+    said = _manual_commands()
+    commands = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}  # type: ignore[union-attr]
+    assert set(said) == set(commands)
+    for name, callback in commands.items():
+        help_text = " ".join((callback.__doc__ or "").split())
+        assert help_text.startswith(said[name]), name
+
+
+def test_the_manual_page_is_well_formed() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("there is no groff")
+    done = run(["groff", "-man", "-Tascii", "-ww", str(MANUAL)], ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "EXIT STATUS" in re.sub(".\b", "", done.stdout)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_completes_commands_and_options(shell: str, tmp_path: Path) -> None:
+    """What the scripts of `--show-completion` ask the command."""
+    asked = {
+        "bash": {"COMP_WORDS": "colltune ver", "COMP_CWORD": "1"},
+        "zsh": {"_TYPER_COMPLETE_ARGS": "colltune ver"},
+        "fish": {"_TYPER_COMPLETE_ARGS": "colltune ver", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    command = [sys.executable, "-c", "from colltune.cli import main; main()"]
+    paths = os.pathsep.join(sys.path)
+    said = run(command, tmp_path, PYTHONPATH=paths, _COLLTUNE_COMPLETE=f"complete_{shell}", **asked).stdout
+    assert "verify" in said
+    assert "predict" not in said
+
+
+def test_the_citation_names_what_the_project_names() -> None:
+    yaml = pytest.importorskip("yaml")
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["cff-version"] == "1.2.0"
+    assert cited["license"] == "BSD-3-Clause"
+    assert cited["authors"]
+    assert cited["title"].startswith("colltune")
