@@ -22,7 +22,7 @@ from colltune.learn.features import Floats
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import SimulatedSource
 from colltune.search.campaign import WHOLE, Campaign, Outcome, Progress
-from colltune.testing.learner import RING, TREE, small_space, true_time_s
+from colltune.testing.learner import RING, TREE, measured, small_space, true_time_s
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")
 EFFORT = Effort(box_s=0.001, fewest=5, most=20)
@@ -254,6 +254,28 @@ def test_on_a_short_budget_each_learner_is_asked_in_its_own_order(names: list[st
     for name in names:
         own = [s.scenario for s in bench.journal if s.scenario.collective == name]
         assert own == [point.scenario for point in lists[name]][: len(own)] != []
+
+
+def test_a_collective_whose_learner_asks_for_too_much_is_not_left_out() -> None:
+    """bcast's learner asks for its largest messages first, of which one takes longer than all the budget."""
+
+    def by_the_byte(scenario: Scenario, _choice: Choice) -> float:
+        return 1e-6 * (scenario.size_bytes + 100) if scenario.collective == "bcast" else 1e-4
+
+    by_size = sorted(small_space("bcast").scenarios, key=lambda s: -s.size_bytes)
+    bench = Bench(["bcast", "allreduce"], budget_s=0.1, truth=by_the_byte, effort=Effort(box_s=0.002, fewest=5))
+    bench.campaign.learners = {
+        "bcast": Listing([Point(scenario, (RING,)) for scenario in by_size]),
+        "allreduce": Listing([Point(scenario, (RING,)) for scenario in small_space("allreduce").scenarios]),
+    }
+    # What bytes cost is known from before.
+    widest = [scenario for scenario in by_size if (scenario.nodes, scenario.ppn) == (3, 4)]
+    known = [s for row, scenario in enumerate(widest) for s in measured(Point(scenario, (DEFAULT,)), row)]
+    bench.campaign.known = [replace(s, cost_s=5 * by_the_byte(s.scenario, DEFAULT)) for s in known]
+    bench.run()
+    sizes = {s.scenario.size_bytes for s in bench.journal if s.scenario.collective == "bcast"}
+    assert sizes
+    assert max(sizes) <= 4096
 
 
 def test_few_repetitions_do_not_make_others_look_cheap() -> None:

@@ -155,7 +155,7 @@ class Campaign:
         """The ``count`` points that come next, and what they are expected to take."""
         if math.isinf(self.budget_s) and self.stakes is None:
             going_on = [agenda for agenda in self._agendas.values() if agenda.reason is None]
-            asked = self._asked(going_on, count, math.inf)
+            asked = self._by_worth(going_on, count, math.inf, learned=True)
             return [Task(point, agenda.expect_s(point)) for agenda, point in asked]
         left_s = (self._started_s + self.budget_s - self.clock()) / self._pace
         active = [agenda for agenda in self._agendas.values() if agenda.reason is None]
@@ -190,32 +190,28 @@ class Campaign:
     def _by_worth(
         self, active: Sequence[Agenda], count: int, most_s: float, *, learned: bool
     ) -> list[tuple[Agenda, Point]]:
-        """The most gain for the time, of what should take ``most_s`` at most; the rest is left to the models."""
-        if learned and (asked := self._asked(active, count, most_s)):
-            return asked
-        # The whole grid is not far away, or what the learners ask for is too expensive, and not what is open beside it.
-        found = []
+        """The most gain for the time, of what should take ``most_s`` at most; the rest is left to the models.
+
+        ``learned``: of what the learners ask for, each in its own order. Where all that one asks for is too expensive,
+        of what else is open in its collective.
+        """
+        found: list[tuple[float, Agenda, Point]] = []
         for agenda in active:
-            if agenda.reason is None:
-                points = [point for point in agenda.everything() if self._affordable(agenda, point, most_s)]
+            asked = agenda.from_learner(count if math.isinf(most_s) else count + _LOOK_AHEAD) if learned else []
+            if points := self._affordable(agenda, asked, most_s):
+                worth = agenda.worth(points).tolist() if len(active) > 1 else [0.0] * len(points)
+                # Nothing is worth more than what its learner asks for before it.
+                found += [(value, agenda, point) for value, point in zip(accumulate(worth, min), points, strict=True)]
+            elif math.isfinite(most_s) and agenda.reason is None:
+                points = self._affordable(agenda, agenda.everything(), most_s)
                 found += [(value, agenda, point) for value, point in zip(agenda.worth(points), points, strict=True)]
         found.sort(key=lambda item: -item[0])
         return [(agenda, point) for _, agenda, point in found[:count]]
 
-    def _asked(self, active: Sequence[Agenda], count: int, most_s: float) -> list[tuple[Agenda, Point]]:
-        """What the learners ask for, each in its own order; between collectives the gain per second decides."""
-        ahead = 0 if math.isinf(most_s) else _LOOK_AHEAD
-        found = []
-        for agenda in active:
-            points = [p for p in agenda.from_learner(count + ahead) if self._affordable(agenda, p, most_s)]
-            worth = agenda.worth(points).tolist() if len(active) > 1 else [0.0] * len(points)
-            # Nothing is worth more than what its learner asks for before it.
-            found += [(value, agenda, point) for value, point in zip(accumulate(worth, min), points, strict=True)]
-        found.sort(key=lambda item: -item[0])
-        return [(agenda, point) for _, agenda, point in found[:count]]
-
-    def _affordable(self, agenda: Agenda, point: Point, most_s: float) -> bool:
-        return math.isinf(most_s) or not self._durations.known or agenda.fear_s(point) <= most_s
+    def _affordable(self, agenda: Agenda, points: Sequence[Point], most_s: float) -> list[Point]:
+        if math.isinf(most_s) or not self._durations.known:
+            return list(points)
+        return [point for point in points if agenda.fear_s(point) <= most_s]
 
     def _in_full(self, sample: Sample, repetitions: int) -> Sample:
         """With the cost of a measurement that is not cut short to ``repetitions``: what is expected of other points."""
