@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
@@ -145,10 +146,12 @@ class Tuned:
     def decisions(self) -> pandas.DataFrame:
         """One row per candidate that was put to the proof.
 
-        Columns: collective, nodes, ppn, size_bytes, choice, verdict, kept, speedup, low, comparisons, reason.
-        ``verdict``: kept, refused, or not tried, where the budget ended before there were enough comparisons.
-        ``speedup`` is the median ratio of the default's time to the choice's over fresh comparisons, ``low`` a lower
-        bound of it.
+        Columns: collective, nodes, ppn, size_bytes, choice, verdict, kept, region, speedup, low, high, comparisons,
+        reason. ``verdict``: kept, refused, or not tried, where the budget ended before there were enough comparisons.
+        ``region``: a number that all scenarios share that were judged together. ``speedup``: time of the default over
+        that of the choice, the mean of the region over fresh launches; ``low`` and ``high`` are its bounds. NaN, 0 and
+        infinity where too little was compared to tell. ``comparisons``: in this very scenario; 0 where its region alone
+        speaks for it.
         """
         rows = [
             {
@@ -159,12 +162,15 @@ class Tuned:
                 "choice": str(d.choice),
                 "verdict": d.verdict.value,
                 "kept": d.verdict is Verdict.KEPT,
-                "speedup": d.speedup if d.ratios else float("nan"),
+                "region": number,
+                "speedup": d.speedup if d.has_evidence else float("nan"),
                 "low": d.low,
+                "high": d.high,
                 "comparisons": len(d.ratios),
                 "reason": d.reason,
             }
-            for d in load_findings(self.directory).decisions
+            for number, region in enumerate(judged_regions(load_findings(self.directory).decisions))
+            for d in region.decisions
         ]
         return _frame(rows)
 

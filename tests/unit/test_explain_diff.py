@@ -110,6 +110,24 @@ def test_a_comparison_below_the_bound_is_explained(tmp_path: Path) -> None:
     assert "there ring was slower" in text
 
 
+def test_a_scenario_that_was_not_compared_shows_the_figures_of_its_region_and_says_so(tmp_path: Path) -> None:
+    entry = {"choice": "ring", "verdict": "kept", "reason": "at least 1.12 times as fast", "region": [1.32, 1.12, 1.6]}
+    sizes = {4096: [], 2048: [1.4, 1.3]}
+    gate = [entry | {"scenario": ["allreduce", 1, 2, size], "ratios": ratios} for size, ratios in sizes.items()]
+    write(tmp_path, {"allreduce": RULES}, gated=True, gate=gate)
+    with Journal.create(tmp_path / JOURNAL, HERE) as journal:
+        journal.append([sample(size, choice, *[2.0] * 10) for size in sizes for choice in (DEFAULT, RING)])
+    here, beside = (" ".join(explain(tmp_path, "allreduce", "--size", size).split()) for size in ("4KiB", "2KiB"))
+    region = (
+        "allreduce 1 x 2, 2 KiB to 4 KiB: 1.32 times as fast on average, at least 1.12; 2 comparisons in 1 of its 2"
+    )
+    assert region in here
+    assert region in beside
+    assert "not compared at this size and shape itself" in here
+    assert "in 2 fresh comparisons: 1.30, 1.40" in beside
+    assert "not compared at this size" not in beside
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_explain_fits_a_narrow_terminal_and_cuts_no_number(tuned: Path, width: int) -> None:
     wide, narrow = (explain_call(tuned, "allreduce", 4096, width=columns) for columns in (200, width))

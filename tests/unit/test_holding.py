@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.measure.simulated import QUIET, Noise, SimulatedSource
@@ -39,7 +40,8 @@ RATIOS = (1.4, 1.5, 1.5, 1.6, 1.5, 1.5, 1.4, 1.7)
 
 
 def promise(scenario: Scenario, ratios: Sequence[float] = RATIOS) -> Promise:
-    return Promise(scenario, RING, tuple(ratios), min(ratios, default=0.0), 1e-4)
+    proof = ProvenDecision(scenario, RING, Verdict.KEPT, tuple(ratios), "") if ratios else None
+    return Promise(scenario, RING, proof, 1e-4)
 
 
 def look(
@@ -97,6 +99,20 @@ def test_without_a_proof_a_rule_is_held_to_the_default() -> None:
     found, _ = look(lambda _: 0.9, QUIET, 1, ratios=())
     assert all(one.failed for one in found)
     assert "it was never proven" in verdicts(found)["bcast"]
+
+
+@pytest.mark.parametrize(("speedup", "lost"), [(1.0, False), (0.9, True)])
+def test_a_scenario_of_a_region_was_promised_not_to_be_slower_and_no_more(speedup: float, lost: bool) -> None:
+    proof = ProvenDecision(SCENARIOS[0], RING, Verdict.KEPT, (), "", region=(1.5, 1.3, 1.7))
+
+    def truth(_scenario: Scenario, choice: Choice) -> float:
+        return 1e-4 if choice == DEFAULT else 1e-4 / speedup
+
+    rules = [Holding(Promise(SCENARIOS[0], RING, proof, 1e-4), (), 1)]
+    found, _ = look_again(rules, BASELINES, lambda launch: SimulatedSource(ENVIRONMENT, truth, 1, launch + 1, QUIET))
+    assert [one.failed for one in found] == [lost]
+    if lost:
+        assert "its region was proven to be at least 1.30 times as fast" in verdicts(found)["bcast"]
 
 
 def test_an_algorithm_that_does_not_run_any_more_is_a_rule_lost() -> None:

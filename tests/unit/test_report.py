@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.proven import Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
@@ -139,19 +140,19 @@ def test_drift_is_told_only_where_something_was_measured_again() -> None:
 def test_one_is_not_called_many_and_a_mean_has_its_bound() -> None:
     text = " ".join(summary_sentences(findings(*SAMPLES)))
     assert (
-        "1 decision makes collectives 2.00 times as fast on average where it holds (geometric mean, at least 1.90)"
+        "1 scenario in 1 region, where collectives are 2.00 times as fast on average (geometric mean, at least 1.90)"
         in text
     )
-    assert "allreduce 2.00 times (at least 1.90; 1 decision)" in text
-    assert "1 further candidate looked faster at first, but not in the proof; it was refused." in text
+    assert "allreduce 2.00 times (at least 1.90; 1 scenario in 1 region)" in text
+    assert "1 scenario in 1 region looked faster at first, but not in the proof: refused." in text
     assert (format_count(1, "launch", "launches"), format_count(3, "launch", "launches")) == ("1 launch", "3 launches")
 
 
 def test_the_summary_says_what_was_gained_what_was_refused_and_what_it_cost() -> None:
     text = " ".join(summary_sentences(findings(*SAMPLES)))
-    assert "1 decision makes collectives 2.00 times as fast" in text
-    assert "allreduce 2 x 2 4 KiB by ring: 2.00 times" in text
-    assert "1 further candidate looked faster" in text
+    assert "collectives are 2.00 times as fast on average" in text
+    assert "allreduce 2 x 2, 4 KiB by ring: 2.00 times" in text
+    assert "1 scenario in 1 region looked faster" in text
     assert "1 core-hours" in text
 
 
@@ -169,10 +170,10 @@ def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, re
     found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES)
     assert [decision.verdict for decision in found.decisions] == ["kept", "refused", "not tried"]
     text = " ".join(summary_sentences(found))
-    assert "1 further candidate looked faster at first, but not in the proof" in text
+    assert "1 scenario in 1 region looked faster at first, but not in the proof" in text
     assert (
-        "1 promising choice was not tried, because the budget ended first; --budget 12m would be enough for all."
-        in text
+        "1 scenario in 1 region looked faster and was not tried, because the budget ended first;"
+        " --budget 12m would be enough for all." in text
     )
 
 
@@ -180,18 +181,18 @@ def test_what_is_provisional_is_never_told_as_proven() -> None:
     summary = {**SUMMARY, "gate": [{**GATE[0], "verdict": "provisional"}], "interrupted": True}
     found = Findings(HERE, {"allreduce": RULES}, read_summary(summary), SAMPLES)
     text = " ".join(summary_sentences(found))
-    assert "1 decision is provisional" in text
+    assert "1 scenario in 1 region is provisional" in text
     assert "--resume" in text
     assert "in fresh comparisons" not in text
     assert "times as fast on average" not in text
-    assert found.gains == []
+    assert found.regions(Verdict.KEPT) == []
 
 
 def test_the_launches_of_the_proof_are_counted() -> None:
     proofs = [sample(4096, RING, 10.0, float(launch), launch=launch) for launch in (1, 2, 3)]
     found = Findings(HERE, {"allreduce": RULES}, read_summary(SUMMARY), SAMPLES, proofs)
-    assert "over 3 launches or more" in " ".join(summary_sentences(found))
-    assert "launches or more" not in " ".join(summary_sentences(findings(*SAMPLES)))
+    assert "in fresh comparisons, over 3 launches for all of them" in " ".join(summary_sentences(found))
+    assert "launches for all" not in " ".join(summary_sentences(findings(*SAMPLES)))
 
 
 def test_without_a_proof_the_summary_says_so() -> None:

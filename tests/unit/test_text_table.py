@@ -16,13 +16,15 @@ from test_report import findings, sample
 
 from colltune.cli.profile_show import _table as calls_table
 from colltune.core.choice import DEFAULT, parse_choice
+from colltune.core.judged_together import judged_regions
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.text_table import TextTable
 from colltune.profile.application import Calls, Communicator, Profile
 from colltune.prove.verdict import Comparison
 from colltune.report.diff import compare_decisions, decisions_table, environments_table
-from colltune.report.tables import Gain, Rechecked, comparisons_table, drift_table, gains_table
+from colltune.report.tables import Rechecked, comparisons_table, drift_table, regions_table
 from colltune.report.text import _print_map
 from colltune.research.tables import means_table, reach_table
 
@@ -31,7 +33,8 @@ _SCENARIOS = [Scenario("reduce_scatter_block", 128, 112, 1 << 10), Scenario("bca
 
 
 def gains() -> TextTable:
-    return gains_table([Gain(s, _LONG, 12.34, 10.56, 14.78) for s in _SCENARIOS])
+    some = [ProvenDecision(s, _LONG, Verdict.KEPT, (), "", region=(12.34, 10.56, 14.78)) for s in _SCENARIOS]
+    return regions_table(judged_regions(some))
 
 
 def comparisons() -> TextTable:

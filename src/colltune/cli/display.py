@@ -14,11 +14,12 @@ from colltune.bench.contract import Bench
 from colltune.cli.console import make_console
 from colltune.cli.hints import run_command
 from colltune.core.choice import DEFAULT
+from colltune.core.judged_together import judged_regions
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.summary import SpeedUp
 from colltune.core.units import format_count, format_duration, format_size
-from colltune.report.story import provisional_text, untried_text
-from colltune.report.tables import Gain, gains_table
+from colltune.report.story import format_extent, provisional_text, untried_text
+from colltune.report.tables import regions_table
 from colltune.search.campaign import Progress as Step
 from colltune.session.options import Listener, TuneResult
 
@@ -92,7 +93,7 @@ class Display:
     def _proof(self, results: Sequence[ProvenDecision]) -> None:
         kept = sum(1 for result in results if result.verdict is Verdict.KEPT)
         groups = sum(len(result.ratios) for result in results)
-        state = f"{format_count(groups, 'comparison')}, {kept} of {len(results)} proven"
+        state = f"{format_count(groups, 'comparison')}, {kept} of {format_count(len(results), 'region')} proven"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=kept, total=len(results), state=state)
         elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
@@ -109,10 +110,12 @@ class Display:
         ``go_on``: the command that goes on with a campaign that was cut off.
         """
         say = self.console.print
-        kept = [r for r in result.gate if r.verdict is Verdict.KEPT]
-        refused = [r for r in result.gate if r.verdict is Verdict.REFUSED]
+        kept, uncertain, refused, untried = (
+            judged_regions(r for r in result.gate if r.verdict is verdict)
+            for verdict in (Verdict.KEPT, Verdict.PROVISIONAL, Verdict.REFUSED, Verdict.NOT_TRIED)
+        )
         if kept:
-            say(gains_table([Gain(r.scenario, r.choice, r.speedup, r.low, r.high) for r in kept]))
+            say(regions_table(kept))
             say("Everywhere else the library's own choice stands.")
         elif result.tuning.summary.gated and not result.tuning.summary.reproducible:
             held = any(rules.departs for rules in result.tuning.rule_sets.values())
@@ -121,18 +124,18 @@ class Display:
         summary = result.tuning.summary
         if summary.reproducible:
             say(f"{', '.join(summary.reproducible)}: one algorithm for all sizes of a shape, for equal bits.")
-        if (gain := SpeedUp.of(kept)) is not None:
+        if (gain := SpeedUp.of(d for region in kept for d in region.decisions)) is not None:
             say(
-                f"{format_count(len(kept), 'decision')} proven: {gain.mean:.2f} times as fast on average there"
+                f"{format_extent(kept)} proven: {gain.mean:.2f} times as fast on average there"
                 f" (geometric mean, at least {gain.low:.2f}), the worst at least {gain.worst:.2f}."
             )
-        if uncertain := [r for r in result.gate if r.verdict is Verdict.PROVISIONAL]:
+        if uncertain:
             first = uncertain[0]
-            say(provisional_text(len(uncertain)), markup=False)
-            say(f"For example {_where(first)}: {first.reason}.", markup=False)
+            say(provisional_text(uncertain), markup=False)
+            say(f"For example {first.place}, {first.choice}: {first.reason}.", markup=False)
         if refused:
-            say(f"{len(refused)} refused, for example {_where(refused[0])}: {refused[0].reason}.")
-        untried = sum(1 for r in result.gate if r.verdict is Verdict.NOT_TRIED)
+            first = refused[0]
+            say(f"{format_extent(refused)} refused, for example {first.place}, {first.choice}: {first.reason}.")
         if untried:
             ended = result.outcome.interrupted
             say(untried_text(untried, summary.budget_for_all_s, interrupted=ended), markup=False)
@@ -163,10 +166,3 @@ class Display:
 def _ranks(result: TuneResult) -> int:
     environment = result.tuning.environment
     return environment.nodes * environment.ppn
-
-
-def _where(refused: ProvenDecision) -> str:
-    scenario = refused.scenario
-    return (
-        f"{scenario.collective} {scenario.nodes} x {scenario.ppn} {format_size(scenario.size_bytes)} {refused.choice}"
-    )

@@ -54,16 +54,14 @@ def drift(
 
 
 def _rows(found: Drift) -> Iterator[Rechecked]:
-    from statistics import median
-
     from colltune.report.tables import Rechecked
 
     for one in found.rules:
-        ratios, now = one.promise.ratios, [look.speedup for look in one.looks]
+        proof, now = one.promise.proof, [look.speedup for look in one.looks]
         yield Rechecked(
             one.promise.scenario,
             one.promise.choice,
-            median(ratios) if ratios else None,
+            None if proof is None else proof.speedup,
             one.speedup if now else None,
             min(now, default=None),
             max(now, default=None),

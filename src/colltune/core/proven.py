@@ -1,6 +1,7 @@
 """What was decided about departing from the default, and on what evidence: ratios of paired comparisons.
 
-Bounds are order statistics of the ratios, so they hold whatever their distribution.
+Bounds of a region are those of its audit. Bounds of a scenario that was proven by itself are order statistics of its
+ratios, so they hold whatever their distribution.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class ProvenDecision:
     region: tuple[float, float, float] | None = None
     slow_file: bool = False
     stated_low: float | None = None
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether it was compared, itself or in its region."""
+        return self.region is not None or bool(self.ratios)
 
     @property
     def speedup(self) -> float:

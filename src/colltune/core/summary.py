@@ -71,7 +71,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class SpeedUp:
-    """What kept decisions bring: geometric means of the medians and of their lower bounds, and the least bound."""
+    """What kept decisions bring: geometric means over their scenarios, of speed-up and lower bound; the least bound.
+
+    A scenario that was not compared itself counts with the figures of its region.
+    """
 
     mean: float
     low: float
@@ -80,7 +83,7 @@ class SpeedUp:
     @classmethod
     def of(cls, decisions: Iterable[ProvenDecision]) -> SpeedUp | None:
         """None where none of ``decisions`` was kept."""
-        kept = [one for one in decisions if one.verdict is Verdict.KEPT and one.ratios]
+        kept = [one for one in decisions if one.verdict is Verdict.KEPT and one.has_evidence]
         if not kept:
             return None
         lows = [one.low for one in kept]

@@ -1,10 +1,11 @@
 """Checks whether proven rules still pay: compares default and choice side by side again, in fresh launches.
 
 Notations: a launch yields one speed-up of a rule, default over choice. A rule pays if the median speed-up over all
-possible launches is at least its limit: what the acceptance test demanded. If it pays, a launch falls short with
-probability 1/2 at most, for every distribution of launches, with heavy tails or several modes. A rule is lost only if
-so many of its launches fell short that chance explains it in less than ``ERROR`` of all checks of a tuning, however
-many rules a check judges. Until then the rule holds.
+possible launches is at least its limit. The limit of a scenario that was proven by itself is a gain. The limit of one
+that was proven with its region is less: it is not slower than the default by more than the threshold. If a rule pays,
+a launch falls short with probability 1/2 at most, for every distribution of launches, with heavy tails or several
+modes. A rule is lost only if so many of its launches fell short that chance explains it in less than ``ERROR`` of all
+checks of a tuning, however many rules a check judges. Until then the rule holds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from math import comb
 from statistics import median, quantiles
 
 from colltune.core.choice import Choice
+from colltune.core.proven import ProvenDecision
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.prove.gate import THRESHOLD
@@ -44,21 +46,30 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A rule at one scenario. ``ratios``: of its proof, and ``low``, the lower bound that this gave; empty without one.
+    """A rule at one scenario. ``proof``: the decision that was kept there; None for a rule that was never proven.
 
     ``default_s``: what the default took then, in seconds; None where that is not known.
     """
 
     scenario: Scenario
     choice: Choice
-    ratios: tuple[float, ...]
-    low: float
+    proof: ProvenDecision | None
     default_s: float | None
 
     @property
     def limit(self) -> float:
         """The speed-up below which it does not pay. Without a proof: as slow as the default."""
-        return min(self.low, THRESHOLD) if self.ratios else 1.0
+        if self.proof is None:
+            return 1.0
+        return min(self.proof.low, THRESHOLD) if self.proof.region is None else 1.0 / THRESHOLD
+
+    @property
+    def text(self) -> str:
+        """What was promised, in words that follow the place."""
+        if self.proof is None:
+            return "it was never proven"
+        who = "it" if self.proof.region is None else "its region"
+        return f"{who} was proven to be at least {self.proof.low:.2f} times as fast"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +162,9 @@ class Holding:
         where = f"{choice} at {scenario.nodes} x {scenario.ppn}, {scenario.size_bytes} B,"
         if self.finding is Finding.GONE:
             return f"{where} does not run on this MPI any more"
-        proven = f" it was proven to be at least {self.promise.low:.2f} times as fast" if self.promise.ratios else ""
         return (
             f"{where} is {self.speedup:.2f} times as fast as the default, and paid in"
-            f" {len(self.looks) - self.short} of {len(self.looks)} fresh launches;{proven or ' it was never proven'}"
+            f" {len(self.looks) - self.short} of {len(self.looks)} fresh launches; {self.promise.text}"
         )
 
 

@@ -47,18 +47,25 @@ def _speedup(findings: Findings) -> Spec:
         "title": "speed-up over the default",
         "scale": {"zero": False},
     }
-    tooltip = _tooltip("collective", "shape", "message", "choice", "speedup", "low", "high", "proof")
+    tooltip = _tooltip("collective", "shape", "message", "choice", "speedup", "low", "high", "compared", "proof")
     layers = [
         {"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": {"y": {"datum": 1.0}}},
         {"mark": {"type": "rule"}, "encoding": {"x": size, "y": low, "y2": {"field": "high"}, "color": status}},
         {
             "mark": {"type": "point", "filled": True, "size": 55},
-            "encoding": {"x": size, "y": speedup, "color": status, "shape": status, "tooltip": tooltip},
+            "encoding": {
+                "x": size,
+                "y": speedup,
+                "color": status,
+                "shape": status,
+                "fillOpacity": {"condition": {"test": "datum.compared == 'here'", "value": 1.0}, "value": 0.0},
+                "tooltip": tooltip,
+            },
         },
     ]
     return {
         "$schema": _SCHEMA,
-        "data": {"values": [_proved(decision) for decision in findings.decisions if decision.ratios]},
+        "data": {"values": [_proved(decision) for decision in findings.decisions if decision.has_evidence]},
         "facet": {"field": "collective", "type": "nominal", "title": None, "columns": 2},
         "columns": 2,
         "spec": {"width": 300, "height": 170, "layer": layers},
@@ -67,8 +74,9 @@ def _speedup(findings: Findings) -> Spec:
 
 
 def _proved(decision: ProvenDecision) -> dict[str, object]:
-    """A row of the chart of speed-ups: one decision with the ratios of its proof."""
+    """A row of the chart of speed-ups: a decision with the interval of its region, or the range of its ratios."""
     scenario = decision.scenario
+    low, high = (min(decision.ratios), max(decision.ratios)) if decision.region is None else decision.region[1:]
     return {
         "collective": scenario.collective,
         "size": max(scenario.size_bytes, 1),
@@ -76,8 +84,9 @@ def _proved(decision: ProvenDecision) -> dict[str, object]:
         "shape": f"{scenario.nodes} x {scenario.ppn}",
         "choice": str(decision.choice),
         "speedup": round(decision.speedup, 3),
-        "low": min(decision.ratios),
-        "high": max(decision.ratios),
+        "low": round(low, 3),
+        "high": round(high, 3),
+        "compared": "here" if decision.ratios else "in its region",
         "proof": decision.verdict.value,
     }
 

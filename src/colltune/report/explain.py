@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
 from colltune.core.proven import ProvenDecision, Verdict, lower_bound
 from colltune.core.rules import RuleSet
@@ -155,26 +156,39 @@ def _interval(times_s: Sequence[float]) -> str:
 
 
 def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
-    """The decision of the acceptance test on ``scenario``, and its ratios."""
+    """The decision of the acceptance test on ``scenario``, its ratios, and those of its region."""
     if explanation.decisions is None:
         yield "none: the gate was off when this was tuned"
         return
-    found = [decision for decision in explanation.decisions if decision.scenario == scenario]
+    found = [region for region in judged_regions(explanation.decisions) if scenario in region.scenarios]
     if not found:
         yield "none was tried: no choice had been measured to be enough faster than the default"
-    for decision in found:
+    for region in found:
+        decision = next(one for one in region.decisions if one.scenario == scenario)
         ratios = sorted(decision.ratios)
         yield f"{decision.choice} {decision.verdict}: {decision.reason}"
         if decision.verdict is Verdict.PROVISIONAL:
             yield "it is left out unless --provisional is given; `colltune tune ... --resume` proves it"
+        if decision.region is not None:
+            yield _region_text(region)
         if ratios:
             compared = "fresh comparison" if decision.verdict is not Verdict.PROVISIONAL else "comparison"
             yield f"default/{decision.choice} in {format_count(len(ratios), compared)}: {_listed(ratios)}"
-            if text := _bound_text(ratios):
+            if decision.region is None and (text := _bound_text(ratios)):
                 yield text
+        elif decision.region is not None:
+            yield "it was not compared at this size and shape itself: its region speaks for it"
         times = _proof_times(scenario, decision.choice, explanation.proofs)
         if times:
             yield times
+
+
+def _region_text(region: JudgedRegion) -> str:
+    return (
+        f"its region, {region.place}: {region.speedup:.2f} times as fast on average, at least {region.low:.2f};"
+        f" {format_count(region.comparisons, 'comparison')} in {region.compared} of its"
+        f" {format_count(len(region.decisions), 'scenario')}"
+    )
 
 
 def _listed(ratios: Sequence[float]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
@@ -15,7 +16,6 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.report.interval import median_interval
-from colltune.report.tables import Gain
 
 # Samples of one group were started at once; their clocks are read one by one.
 _ONE_START_S = 0.5
@@ -107,14 +107,14 @@ class Findings:
         """The decisions of the acceptance test, in the order of the scenarios."""
         return sorted(self.summary.decisions, key=lambda decision: decision.scenario)
 
+    def regions(self, verdict: Verdict) -> list[JudgedRegion]:
+        """The decisions with ``verdict``, by region."""
+        return judged_regions(self.summary.having(verdict))
+
     @property
-    def gains(self) -> list[Gain]:
-        """The decisions that were proven."""
-        return [
-            Gain(d.scenario, d.choice, d.speedup, d.low, max(d.ratios))
-            for d in self.decisions
-            if d.verdict is Verdict.KEPT and d.ratios
-        ]
+    def proof_launches(self) -> int:
+        """Fresh launches that the proof of all campaigns took; 0 where that is not known."""
+        return len({sample.launch for sample in self.proofs})
 
     @property
     def started_s(self) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Status
 from colltune.core.units import format_duration, format_size
@@ -22,8 +23,8 @@ from colltune.core.version import __version__
 from colltune.machine.files import write_atomically
 from colltune.report.charts import all_charts
 from colltune.report.findings import Cell, Findings, Timing, knowledge
-from colltune.report.story import environment_rows, summary_sentences, where
-from colltune.report.tables import Gain, format_run, format_sizes, neighbouring
+from colltune.report.story import environment_rows, summary_sentences
+from colltune.report.tables import format_region_figures
 
 PAGE = "report.html"
 _SECTIONS = (
@@ -85,7 +86,7 @@ def build_page(findings: Findings, cache: Path) -> str:
         maps=[found for found in maps if found["sizes"]],
         charts=charts,
         convergence=_converged(findings),
-        kept=[_run_row(run) for run in neighbouring(findings.gains)],
+        kept=[_region_row(region) for region in findings.regions(Verdict.KEPT)],
         provisional=_without_rule(findings, Verdict.PROVISIONAL),
         refused=_without_rule(findings, Verdict.REFUSED),
         untried=_without_rule(findings, Verdict.NOT_TRIED),
@@ -201,17 +202,15 @@ def _timing_row(timing: Timing, default_s: float | None) -> list[str]:
     return [str(timing.choice), format_duration(timing.median_s), interval, ratio]
 
 
-def _run_row(run: Sequence[Gain]) -> list[str]:
-    scenario = run[0].scenario
-    return [scenario.collective, f"{scenario.nodes} x {scenario.ppn}", format_sizes(run), *format_run(run)]
+def _region_row(region: JudgedRegion) -> list[str]:
+    return [region.collective, region.shape, region.sizes, *format_region_figures(region)]
 
 
 def _without_rule(findings: Findings, verdict: Verdict) -> list[list[str]]:
-    """Rows of the decisions with ``verdict``: where, the choice, its speed-up and the reason."""
+    """Rows of the regions with ``verdict``: where, the choice, its speed-up and the reason."""
     return [
-        [where(one), str(one.choice), f"{one.speedup:.2f}" if one.ratios else "", one.reason]
-        for one in findings.decisions
-        if one.verdict is verdict
+        [region.place, str(region.choice), f"{region.speedup:.2f}" if region.has_evidence else "", region.reason]
+        for region in findings.regions(verdict)
     ]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from statistics import geometric_mean, median
+from statistics import median
 
-from colltune.core.choice import Choice
-from colltune.core.proven import ProvenDecision, Verdict
-from colltune.core.scenario import Scenario
-from colltune.core.units import format_budget, format_count, format_duration, format_size
+from colltune.core.judged_together import JudgedRegion
+from colltune.core.proven import Verdict
+from colltune.core.summary import SpeedUp
+from colltune.core.units import format_budget, format_count, format_duration
 from colltune.report.findings import Findings, spreads
 
 # Above these a reader should know that the machine was noisy, or moved while it was measured.
@@ -19,54 +19,66 @@ DRIFTING = 0.10
 
 def summary_sentences(findings: Findings) -> list[str]:
     """A few sentences for somebody who reads nothing else."""
-    kept = [decision for decision in findings.decisions if decision.verdict is Verdict.KEPT]
+    kept = findings.regions(Verdict.KEPT)
     return [*_gain(findings, kept), *_certainty(findings, kept), _cost(findings)]
 
 
-def _gain(findings: Findings, kept: Sequence[ProvenDecision]) -> Iterator[str]:
+def _gain(findings: Findings, kept: Sequence[JudgedRegion]) -> Iterator[str]:
     names = ", ".join(findings.rule_sets)
     if not findings.summary.gated:
         yield f"The proof was switched off: the decisions for {names} were measured only once and may be slower."
         return
-    if not kept:
+    gain = findings.summary.speedup
+    if not kept or gain is None:
         yield f"Nothing was proven to be faster than the library's own choice, so it stands everywhere for {names}."
         return
-    by_name: defaultdict[str, list[ProvenDecision]] = defaultdict(list)
-    for decision in kept:
-        by_name[decision.scenario.collective].append(decision)
-    best = ", ".join(
-        f"{name} {geometric_mean([d.speedup for d in some]):.2f} times"
-        f" (at least {geometric_mean([d.low for d in some]):.2f}; {format_count(len(some), 'decision')})"
-        for name, some in sorted(by_name.items())
-    )
-    speedup = geometric_mean([decision.speedup for decision in kept])
-    low = geometric_mean([decision.low for decision in kept])
-    makes, hold = ("makes", "it holds") if len(kept) == 1 else ("make", "they hold")
+    by_name: defaultdict[str, list[JudgedRegion]] = defaultdict(list)
+    for region in kept:
+        by_name[region.collective].append(region)
+    best = ", ".join(f"{name} {_speedup_of(some)}" for name, some in sorted(by_name.items()))
     yield (
-        f"{format_count(len(kept), 'decision')} {makes} collectives {speedup:.2f} times as fast on"
-        f" average where {hold} (geometric mean, at least {low:.2f}): {best}."
-        " Everywhere else the library's own choice stands."
+        f"{format_extent(kept)}, where collectives are {gain.mean:.2f} times as fast on average"
+        f" (geometric mean, at least {gain.low:.2f}): {best}. Everywhere else the library's own choice stands."
     )
-    top = max(kept, key=lambda decision: decision.speedup)
-    yield f"The largest gain is at {where(top)} by {top.choice}: {top.speedup:.2f} times as fast."
+    top = max(kept, key=lambda region: region.speedup)
+    yield f"The largest gain is at {top.place} by {top.choice}: {top.speedup:.2f} times as fast."
 
 
-def _certainty(findings: Findings, kept: Sequence[ProvenDecision]) -> Iterator[str]:
+def format_extent(regions: Sequence[JudgedRegion]) -> str:
+    """``"14 scenarios in 2 regions"``."""
+    scenarios = sum(len(region.decisions) for region in regions)
+    return f"{format_count(scenarios, 'scenario')} in {format_count(len(regions), 'region')}"
+
+
+def _is_single(regions: Sequence[JudgedRegion]) -> bool:
+    return sum(len(region.decisions) for region in regions) == 1
+
+
+def _speedup_of(regions: Sequence[JudgedRegion]) -> str:
+    gain = SpeedUp.of(decision for region in regions for decision in region.decisions)
+    assert gain is not None, "a region that is kept has evidence"
+    return f"{gain.mean:.2f} times (at least {gain.low:.2f}; {format_extent(regions)})"
+
+
+def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> Iterator[str]:
     if kept:
+        compared, scenarios = sum(one.compared for one in kept), sum(len(one.decisions) for one in kept)
+        least, launches = min(one.low for one in kept), findings.proof_launches
+        over = f", over {launches} launches for all of them" if launches > 1 else ""
         yield (
-            f"Each was at least {min(d.low for d in kept):.2f} times as fast as the default in"
-            f" fresh comparisons ({min(len(d.ratios) for d in kept)} or more of them{_over_launches(findings, kept)})."
+            f"Each region was at least {least:.2f} times as fast as the default on average in fresh comparisons{over}."
         )
-    counts = Counter(decision.verdict for decision in findings.decisions)
-    if provisional := counts[Verdict.PROVISIONAL]:
+        if compared < scenarios:
+            yield (
+                f"{compared} of the {scenarios} scenarios were compared themselves;"
+                " the gain of the others follows from those of their region."
+            )
+    if provisional := findings.regions(Verdict.PROVISIONAL):
         yield provisional_text(provisional)
-    refused = counts[Verdict.REFUSED]
-    if refused:
-        they = "it was" if refused == 1 else "they were"
-        count = format_count(refused, "further candidate")
-        yield f"{count} looked faster at first, but not in the proof; {they} refused."
+    if refused := findings.regions(Verdict.REFUSED):
+        yield f"{format_extent(refused)} looked faster at first, but not in the proof: refused."
     summary = findings.summary
-    if untried := counts[Verdict.NOT_TRIED]:
+    if untried := findings.regions(Verdict.NOT_TRIED):
         yield untried_text(untried, summary.budget_for_all_s, interrupted=summary.interrupted)
     if summary.reproducible:
         names = ", ".join(summary.reproducible)
@@ -94,31 +106,22 @@ def warnings(findings: Findings) -> Iterator[str]:
         )
 
 
-def _over_launches(findings: Findings, kept: Sequence[ProvenDecision]) -> str:
-    """Over how many launches each of ``kept`` was compared at least, as the samples of the proof have it."""
-    launches: defaultdict[tuple[Scenario, Choice], set[int]] = defaultdict(set)
-    for sample in findings.proofs:
-        launches[sample.scenario, sample.choice].add(sample.launch)
-    fewest = min(len(launches[decision.scenario, decision.choice]) for decision in kept)
-    return f", over {fewest} launches or more" if fewest > 1 else ""
-
-
-def provisional_text(count: int) -> str:
+def provisional_text(regions: Sequence[JudgedRegion]) -> str:
     """What to know about decisions that were not proven before the job was ended."""
-    what = f"{format_count(count, 'decision')} {'is' if count == 1 else 'are'} provisional"
+    what = f"{format_extent(regions)} {'is' if _is_single(regions) else 'are'} provisional"
     return (
         f"{what}: faster when measured, but not proven, because the job was ended first."
         " `colltune run` and `colltune env` leave that out unless --provisional is given."
     )
 
 
-def untried_text(count: int, budget_s: float | None, *, interrupted: bool = False) -> str:
-    """How many promising choices were not tried, and which budget would be enough."""
-    choices = f"{format_count(count, 'promising choice')} {'was' if count == 1 else 'were'}"
+def untried_text(regions: Sequence[JudgedRegion], budget_s: float | None, *, interrupted: bool = False) -> str:
+    """How much that looked promising was not tried, and which budget would be enough."""
+    what = f"{format_extent(regions)} looked faster and {'was' if _is_single(regions) else 'were'}"
     if interrupted:
-        return f"{choices} not tried, because the job was ended first."
+        return f"{what} not tried, because the job was ended first."
     rest = "" if budget_s is None else f"; --budget {format_budget(budget_s)} would be enough for all"
-    return f"{choices} not tried, because the budget ended first{rest}."
+    return f"{what} not tried, because the budget ended first{rest}."
 
 
 def _cost(findings: Findings) -> str:
@@ -131,13 +134,6 @@ def _cost(findings: Findings) -> str:
         f"{what} took {format_count(summary.samples, 'measurement')} in {format_duration(summary.share.wall_s)}"
         f" and {launches}, {format_duration(summary.total_s)} with the proof: {core_hours:.3g} core-hours."
     )
-
-
-def where(decision: ProvenDecision) -> str:
-    """``"alltoall 4 x 8 64 KiB"``: collective, nodes x ranks per node, message size."""
-    scenario = decision.scenario
-    size = "" if scenario.collective == "barrier" else f" {format_size(scenario.size_bytes)}"
-    return f"{scenario.collective} {scenario.nodes} x {scenario.ppn}{size}"
 
 
 def _job(nodes: int, ppn: int) -> str:

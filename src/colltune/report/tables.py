@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from colltune.core.choice import Choice
+from colltune.core.judged_together import JudgedRegion
 from colltune.core.scenario import Scenario
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_duration, format_size
@@ -50,26 +51,27 @@ class Rechecked:
     finding: str
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """A decision that departs from the default, with its speed-up and the bounds of that."""
-
-    scenario: Scenario
-    choice: Choice
-    speedup: float
-    low: float
-    high: float
-
-
-def gains_table(gains: Sequence[Gain]) -> TextTable:
-    """One row per run of neighbouring sizes with one choice; the worst lower bound of the run is shown."""
+def regions_table(regions: Iterable[JudgedRegion]) -> TextTable:
+    """One row per region: where it is, its choice, its speed-up with the lower bound, and how many scenarios it has."""
     table = TextTable(
-        ("collective", "nodes x ppn>", "message size>", "in place of the default", "speed-up>", "at least>")
+        (
+            "collective",
+            "nodes x ppn>",
+            "message size>",
+            "in place of the default",
+            "speed-up>",
+            "at least>",
+            "scenarios>",
+        )
     )
-    for run in neighbouring(gains):
-        scenario = run[0].scenario
-        table.add_row(scenario.collective, f"{scenario.nodes} x {scenario.ppn}", format_sizes(run), *format_run(run))
+    for region in regions:
+        table.add_row(region.collective, region.shape, region.sizes, *format_region_figures(region))
     return table
+
+
+def format_region_figures(region: JudgedRegion) -> tuple[str, str, str, str]:
+    """Choice, speed-up, its lower bound, and the count of scenarios."""
+    return str(region.choice), f"{region.speedup:.2f}", f"{region.low:.2f}", str(len(region.decisions))
 
 
 def comparisons_table(comparisons: Iterable[Comparison]) -> TextTable:
@@ -122,37 +124,3 @@ def drift_table(rows: Iterable[Rechecked]) -> TextTable:
             row.finding,
         )
     return table
-
-
-def neighbouring(gains: Iterable[Gain]) -> Iterator[list[Gain]]:
-    """Runs of neighbouring sizes of one shape with one choice, in ascending order."""
-    run: list[Gain] = []
-    for gain in sorted(gains, key=lambda g: g.scenario):
-        if run and not _continues(run[-1], gain):
-            yield run
-            run = []
-        run.append(gain)
-    if run:
-        yield run
-
-
-def format_sizes(run: Sequence[Gain]) -> str:
-    """``"1 B to 32 KiB"``; empty for a barrier."""
-    first, last = run[0].scenario, run[-1].scenario
-    if first.collective == "barrier":
-        return ""
-    sizes = format_size(first.size_bytes)
-    return sizes if last.size_bytes == first.size_bytes else f"{sizes} to {format_size(last.size_bytes)}"
-
-
-def format_run(run: Sequence[Gain]) -> tuple[str, str, str]:
-    """Choice, speed-ups, and the worst lower bound of them."""
-    speedups = sorted(f"{gain.speedup:.2f}" for gain in run)
-    shown = speedups[0] if speedups[0] == speedups[-1] else f"{speedups[0]} to {speedups[-1]}"
-    return str(run[0].choice), shown, f"{min(gain.low for gain in run):.2f}"
-
-
-def _continues(gain: Gain, following: Gain) -> bool:
-    one, other = gain.scenario, following.scenario
-    same_place = (one.collective, one.nodes, one.ppn) == (other.collective, other.nodes, other.ppn)
-    return same_place and gain.choice == following.choice and other.size_bytes <= 2 * one.size_bytes

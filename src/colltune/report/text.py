@@ -11,8 +11,8 @@ from colltune.core.proven import Verdict
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
 from colltune.report.findings import Findings
-from colltune.report.story import environment_rows, summary_sentences, where
-from colltune.report.tables import gains_table
+from colltune.report.story import environment_rows, summary_sentences
+from colltune.report.tables import regions_table
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SIZE_WIDTH = 9  # of "1023 KiB" and the like
@@ -24,15 +24,15 @@ def print_findings(findings: Findings, console: Console) -> None:
         console.print(sentence, markup=False)
     for name in findings.rule_sets:
         _print_map(findings, name, console)
-    if findings.gains:
+    if kept := findings.regions(Verdict.KEPT):
         console.print()
-        console.print(gains_table(findings.gains))
+        console.print(regions_table(kept))
     for verdict in (Verdict.PROVISIONAL, Verdict.REFUSED, Verdict.NOT_TRIED):
-        found = [decision for decision in findings.decisions if decision.verdict is verdict]
+        found = findings.regions(verdict)
         if found:
             console.print(f"\n{verdict}")
-        for decision in found:
-            console.print(f"  {where(decision)} {decision.choice}: {decision.reason}", markup=False)
+        for region in found:
+            console.print(f"  {region.place}, {region.choice}: {region.reason}", markup=False)
     console.print("\nenvironment")
     for label, value in environment_rows(findings):
         console.print(f"  {label}: {value}", markup=False)

@@ -219,26 +219,24 @@ def _fits(scenario: Scenario, bench: Bench) -> bool:
 
 
 def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Bench) -> list[Promise]:
-    """The rules in force at scenarios that were proven or measured, with the proof of each.
+    """The rules in force at scenarios that were compared or measured, with the proof of each.
 
     Without those that make equal bits: these need not pay.
     """
-    proofs = {one.scenario: one for one in tuning.summary.decisions}
+    proofs = {one.scenario: one for one in tuning.summary.having(Verdict.KEPT) if one.has_evidence}
+    compared = {one.scenario for one in tuning.summary.decisions if one.ratios}
     default_s: defaultdict[Scenario, list[float]] = defaultdict(list)
     for sample in samples:
         if sample.choice == DEFAULT:
             default_s[sample.scenario].append(sample.time_s)
     found = []
-    for scenario in sorted({*proofs, *(sample.scenario for sample in samples)}):
+    for scenario in sorted({*compared, *(sample.scenario for sample in samples)}):
         choice = _choice_of(tuning, scenario)
         equal_bits = scenario.collective in tuning.summary.reproducible
         if equal_bits or not _fits(scenario, bench) or choice in (DEFAULT, bench.baseline(scenario)):
             continue
-        proof = proofs.get(scenario)
-        ratios = proof.ratios if proof is not None and proof.verdict is Verdict.KEPT else ()
-        low = proof.low if proof is not None else 0.0
-        then_s = default_s[scenario]
-        found.append(Promise(scenario, choice, ratios, low, median(then_s) if then_s else None))
+        proof, then_s = proofs.get(scenario), default_s[scenario]
+        found.append(Promise(scenario, choice, proof, median(then_s) if then_s else None))
     return found
 
 

@@ -1,0 +1,135 @@
+"""Regions of the decision table as people read them: decisions that were judged together, as one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from colltune.core.choice import Choice
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.scenario import Scenario
+from colltune.core.space import neighbours
+from colltune.core.units import format_size
+
+# Neighbours in a row that are further apart are told in two: nothing was decided about what lies between them.
+_FURTHEST = 2
+
+
+@dataclass(frozen=True)
+class JudgedRegion:
+    """Decisions of one choice and one verdict that stand or fall together, in the order of their scenarios.
+
+    In an audit these are the scenarios of one claim. Decisions that were judged one by one are put together where they
+    are neighbours: then the speed-up is their geometric mean, and the bounds are the worst and the best of theirs.
+    """
+
+    decisions: tuple[ProvenDecision, ...]
+
+    @property
+    def collective(self) -> str:
+        return self.decisions[0].scenario.collective
+
+    @property
+    def choice(self) -> Choice:
+        return self.decisions[0].choice
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.decisions[0].verdict
+
+    @property
+    def reason(self) -> str:
+        """That of most of its decisions."""
+        return Counter(one.reason for one in self.decisions).most_common(1)[0][0]
+
+    @property
+    def has_evidence(self) -> bool:
+        return any(one.has_evidence for one in self.decisions)
+
+    @property
+    def speedup(self) -> float:
+        return geometric_mean([one.speedup for one in self.decisions if one.has_evidence] or [1.0])
+
+    @property
+    def low(self) -> float:
+        return min(one.low for one in self.decisions)
+
+    @property
+    def high(self) -> float:
+        return max(one.high for one in self.decisions)
+
+    @property
+    def scenarios(self) -> list[Scenario]:
+        return [one.scenario for one in self.decisions]
+
+    @property
+    def compared(self) -> int:
+        """How many of its scenarios were compared themselves."""
+        return sum(1 for one in self.decisions if one.ratios)
+
+    @property
+    def comparisons(self) -> int:
+        return sum(len(one.ratios) for one in self.decisions)
+
+    @property
+    def shape(self) -> str:
+        """``"2 to 8 x 2"``: nodes x ranks per node."""
+        nodes, ppn = ({getattr(s, name) for s in self.scenarios} for name in ("nodes", "ppn"))
+        return f"{_span(nodes)} x {_span(ppn)}"
+
+    @property
+    def sizes(self) -> str:
+        """``"1 B to 32 KiB"``; empty for a barrier."""
+        if self.collective == "barrier":
+            return ""
+        sizes = [scenario.size_bytes for scenario in self.scenarios]
+        first, last = format_size(min(sizes)), format_size(max(sizes))
+        return first if first == last else f"{first} to {last}"
+
+    @property
+    def place(self) -> str:
+        """``"bcast 2 to 8 x 2, 256 B to 8 KiB"``. A region need not fill the span: its scenarios are what counts."""
+        return f"{self.collective} {self.shape}" + (f", {self.sizes}" if self.sizes else "")
+
+
+def judged_regions(decisions: Iterable[ProvenDecision]) -> list[JudgedRegion]:
+    """``decisions`` by region, in ascending order of the first scenario of each."""
+    mine = sorted(decisions, key=lambda one: one.scenario)
+    together: defaultdict[tuple[object, ...], list[ProvenDecision]] = defaultdict(list)
+    for one in mine:
+        together[one.scenario.collective, one.choice, one.verdict, one.region].append(one)
+    beside = neighbours([one.scenario for one in mine])
+    found = []
+    for key, some in together.items():
+        parts = [some] if key[-1] is not None else _connected(some, beside)
+        found += [JudgedRegion(tuple(part)) for part in parts]
+    return sorted(found, key=lambda region: (region.decisions[0].scenario, str(region.choice)))
+
+
+def _connected(
+    decisions: Sequence[ProvenDecision], beside: dict[Scenario, list[Scenario]]
+) -> list[list[ProvenDecision]]:
+    """The largest sets of neighbours, each in ascending order."""
+    left = {one.scenario: one for one in decisions}
+    found = []
+    while left:
+        ahead, part = [next(iter(left))], []
+        while ahead:
+            scenario = ahead.pop()
+            if scenario in left:
+                part.append(left.pop(scenario))
+                ahead += [other for other in beside[scenario] if other in left and _is_near(scenario, other)]
+        found.append(sorted(part, key=lambda one: one.scenario))
+    return found
+
+
+def _is_near(one: Scenario, other: Scenario) -> bool:
+    pairs = ((one.nodes, other.nodes), (one.ppn, other.ppn), (one.size_bytes, other.size_bytes))
+    return all(max(pair) <= _FURTHEST * min(pair) for pair in pairs)
+
+
+def _span(values: Iterable[int]) -> str:
+    low, high = min(some := set(values)), max(some)
+    return str(low) if low == high else f"{low} to {high}"
