@@ -9,6 +9,7 @@ _Thread_local int ct_depth;
 /* In the order of `before`. A module that is not there yet stays NULL. */
 static const ct_module *const CT__ALL[CT_MODULES] = {
     [CT_MODULE_PROFILE] = &ct_profile_module,
+    [CT_MODULE_MEASURE] = &ct_measure_module,
     [CT_MODULE_SELECT] = &ct_select_module,
     [CT_MODULE_ALLTOALLV] = &ct_alltoallv_module,
     [CT_MODULE_COUNT] = &ct_count_module,

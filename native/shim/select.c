@@ -1,4 +1,5 @@
 /* The module: which rule holds for a call, and how the library is made to do as it says. */
+#include "measure.h"
 #include "private_comm.h"
 #include "select.h"
 
@@ -86,8 +87,8 @@ static ct__shape *ct__look(ct_comm *comm)
     return shape;
 }
 
-/* The choice for a call; NULL: the library's own. */
-static const ct_select_choice *ct__choose(const ct_call *call)
+/* The choice for a call, and the size by which it was found; NULL: the library's own. */
+static const ct_select_choice *ct__choose(const ct_call *call, MPI_Count *size)
 {
     const ct_select_rules *table = &ct_select_table[call->function];
     if (table->count == 0 || call->form != CT_BLOCKING || call->known == NULL)
@@ -96,10 +97,10 @@ static const ct_select_choice *ct__choose(const ct_call *call)
     if (shape == NULL && (shape = ct__look(call->known)) == NULL)
         return NULL;
     int at = shape->first[call->function];
-    MPI_Count size, count;
-    if (at < 0 || !ct_select_measure(call, table->basis, &size, &count))
+    MPI_Count count;
+    if (at < 0 || !ct_select_measure(call, table->basis, size, &count))
         return NULL;
-    while (at < table->count && size > table->rules[at].max_size)
+    while (at < table->count && *size > table->rules[at].max_size)
         at++; /* the rules of a shape end with one for every size */
     if (at == table->count)
         return NULL;
@@ -110,7 +111,21 @@ static const ct_select_choice *ct__choose(const ct_call *call)
 }
 
 char *ct_select_read(const char *path) { return ct__read_rules(path); }
-const ct_select_choice *ct_select_choose(const ct_call *call) { return ct__choose(call); }
+const ct_select_choice *ct_select_choose(const ct_call *call)
+{
+    MPI_Count size;
+    return ct__choose(call, &size);
+}
+
+/* What is done with this call: the experiment may have the library's own in place of the choice. */
+static const ct_select_choice *ct__decide(ct_call *call)
+{
+    MPI_Count size = 0;
+    const ct_select_choice *choice = ct__choose(call, &size);
+    if (choice != NULL && ct_measure_by_default(call, (int)(choice - ct_select_choices), size))
+        return NULL;
+    return choice;
+}
 
 #ifdef OPEN_MPI
 
@@ -171,7 +186,7 @@ static bool ct__call_on(MPI_Comm comm, const ct_call *c, int *code)
 /* The variant's errors come back as codes: they are raised where the program made the call. */
 static bool ct__carry_out(ct_call *c, int *code)
 {
-    const ct_select_choice *choice = c->large ? NULL : ct__choose(c);
+    const ct_select_choice *choice = c->large ? NULL : ct__decide(c);
     MPI_Comm comm = choice == NULL ? MPI_COMM_NULL : ct__variant(c, choice);
     if (comm == MPI_COMM_NULL || !ct__call_on(comm, c, code))
         return false;
@@ -195,7 +210,7 @@ static void ct__comm_freed(ct_comm *comm)
 
 static void ct__before(ct_call *call)
 {
-    const ct_select_choice *choice = ct__choose(call);
+    const ct_select_choice *choice = ct__decide(call);
     call->note[CT_MODULE_SELECT] = (void *)choice;
     if (choice != NULL)
         ct_settings_write(choice->settings, choice->count);

@@ -2,9 +2,10 @@
  *
  * A call of MPI_X or PMPI_X by the program comes to the wrapper of X in wrappers.c (made by generate.py), and goes
  *
- *     before: profile -> select        each module that is at work sees the call and may note things in it
+ *     before: profile -> select        each module that is at work sees the call and may note things in it; the
+ *                                      selector asks the experiment (measure.h) whether a rule is to hold now
  *     carry_out: alltoallv             the first module that takes the call over makes it; else the library does
- *     after: select -> profile         in the reverse order, so that the profile's time holds all that others add
+ *     after: select -> measure -> profile   in the reverse order, so that the profile's time holds all that others add
  *
  * PMPI_X is taken as well, because the Fortran layer of some libraries (Open MPI) calls it instead of MPI_X. Every
  * Fortran interface (mpif.h, mpi, mpi_f08) ends in one of the two in C, with MPI_IN_PLACE, MPI_BOTTOM and the like
@@ -31,7 +32,9 @@ typedef enum {
 
 typedef enum { CT_BLOCKING, CT_NONBLOCKING, CT_PERSISTENT, CT_FORMS } ct_form;
 /* Modules, in the order of `before`. */
-typedef enum { CT_MODULE_PROFILE, CT_MODULE_SELECT, CT_MODULE_ALLTOALLV, CT_MODULE_COUNT, CT_MODULES } ct_module_id;
+typedef enum {
+    CT_MODULE_PROFILE, CT_MODULE_MEASURE, CT_MODULE_SELECT, CT_MODULE_ALLTOALLV, CT_MODULE_COUNT, CT_MODULES
+} ct_module_id;
 
 /* What is known of a communicator, from its first collective call until it is freed. Never moves in memory. */
 typedef struct ct_comm {
@@ -89,7 +92,7 @@ typedef struct {
     void (*die)(const char *why);
 } ct_module;
 
-extern const ct_module ct_profile_module, ct_select_module, ct_alltoallv_module, ct_count_module;
+extern const ct_module ct_profile_module, ct_measure_module, ct_select_module, ct_alltoallv_module, ct_count_module;
 
 /* The job, filled in when MPI is initialised. */
 struct ct_job {

@@ -1,0 +1,285 @@
+/* The module: which call of a communicator runs by default, and what its calls took. */
+#define _POSIX_C_SOURCE 200809L
+#include "measure.h"
+#include "measure_record.h"
+#include "switchback.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CT__CELLS = 64, CT__SAMPLES = 8, CT__PERCENT = 5 };
+
+/* On this rank. */
+typedef struct {
+    uint64_t began_ns, call_ns, wall_ns;
+    uint64_t sample_ns[CT__SAMPLES]; /* of the first timed calls, each */
+    uint32_t timed;
+} ct__block;
+
+/* Calls of one rule and one class of sizes on one communicator. What ranks do follows from `at` alone. */
+typedef struct {
+    int function, choice, bin;
+    ct_switch at;
+    uint64_t started_ns;
+    ct__block blocks[2]; /* of the pair: tuned, by default */
+    uint64_t calls[2], least, most;
+    uint64_t agree_ns;
+    ct_switch_evidence evidence; /* on the first rank */
+    int record;                  /* on the first rank; -1: none */
+} ct__cell;
+
+/* Of a communicator. */
+typedef struct ct__state {
+    struct ct__state *next, **link; /* all that there are */
+    const ct_comm *comm;
+    int count, room;
+    ct__cell *cells; /* [room] */
+} ct__state;
+
+static ct__state *ct__states;
+static struct {
+    bool on;
+    uint32_t percent;
+    uint64_t job, seeds, started_ns;
+    char path[1024];
+} ct__experiment;
+
+static bool ct__start(void)
+{
+    const char *path = getenv(ct_measure_module.variable), *share = getenv("COLLTUNE_MEASURE_SHARE");
+    /* What the first rank was told holds for all. */
+    uint64_t said[2] = {share == NULL ? CT__PERCENT : strtoull(share, NULL, 10), ct_now_ns()};
+    int fits = strlen(path) < sizeof ct__experiment.path, all = 0;
+    if (PMPI_Bcast(said, 2, MPI_UINT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
+        PMPI_Allreduce(&fits, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all)
+        return false;
+    strcpy(ct__experiment.path, path);
+    ct__experiment.percent = (uint32_t)(said[0] < 1 ? 1 : said[0] > 50 ? 50 : said[0]);
+    ct__experiment.job = said[1];
+    ct__experiment.started_ns = ct_now_ns();
+    return ct__experiment.on = true;
+}
+
+/* A rank that did not take part would run other algorithms than the rest, and hang with them. */
+static void *ct__room(void *there, size_t size)
+{
+    void *room = realloc(there, size);
+    if (room == NULL) {
+        fprintf(stderr, "colltune: no memory for the experiment of run --measure\n");
+        abort();
+    }
+    return room;
+}
+
+static ct__state *ct__state_of(ct_comm *comm)
+{
+    ct__state *state = comm->data[CT_MODULE_MEASURE];
+    if (state != NULL)
+        return state;
+    state = ct__room(NULL, sizeof *state);
+    *state = (ct__state){.next = ct__states, .link = &ct__states, .comm = comm};
+    if (ct__states != NULL)
+        ct__states->link = &state->next;
+    ct__states = state;
+    comm->data[CT_MODULE_MEASURE] = state;
+    return state;
+}
+
+static int ct__bin(MPI_Count size)
+{
+    int bin = 0;
+    while (size > 0)
+        size /= 2, bin++;
+    return bin;
+}
+
+/* NULL: there are as many already as are measured. */
+static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Count size)
+{
+    int bin = ct__bin(size);
+    for (int i = 0; i < state->count; i++) {
+        ct__cell *cell = &state->cells[i];
+        if (cell->function == function && cell->choice == choice && cell->bin == bin)
+            return cell;
+    }
+    if (state->count == CT__CELLS)
+        return NULL;
+    if (state->count == state->room) {
+        state->room = state->room == 0 ? 2 : 2 * state->room;
+        state->cells = ct__room(state->cells, sizeof *state->cells * (size_t)state->room);
+    }
+    ct__cell *cell = &state->cells[state->count++];
+    *cell = (ct__cell){.function = function, .choice = choice, .bin = bin, .least = UINT64_MAX, .record = -1};
+    ct_switch_begin(&cell->at, ct__experiment.percent);
+    return cell;
+}
+
+bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size)
+{
+    if (!ct__experiment.on)
+        return false;
+    ct__cell *cell = ct__cell_of(ct__state_of(call->known), (int)call->function, choice, size);
+    if (cell == NULL)
+        return false;
+    call->note[CT_MODULE_MEASURE] = cell;
+    cell->least = (uint64_t)size < cell->least ? (uint64_t)size : cell->least;
+    cell->most = (uint64_t)size > cell->most ? (uint64_t)size : cell->most;
+    bool by_default = ct_switch_look(&cell->at).by_default;
+    cell->started_ns = ct_now_ns();
+    return by_default;
+}
+
+/* Times what belongs to a pair. */
+static void ct__time(ct__cell *cell, ct_switch_call now)
+{
+    if (now.part < CT_SWITCH_LAST_WARM)
+        return;
+    uint64_t ended_ns = ct_now_ns();
+    ct__block *block = &cell->blocks[now.timed_default];
+    if (now.part == CT_SWITCH_LAST_WARM) {
+        block->began_ns = ended_ns;
+        return;
+    }
+    uint64_t elapsed_ns = ended_ns - cell->started_ns;
+    if (block->timed < CT__SAMPLES)
+        block->sample_ns[block->timed] = elapsed_ns;
+    block->timed++;
+    block->call_ns += elapsed_ns;
+    if (now.part == CT_SWITCH_LAST)
+        block->wall_ns = ended_ns - block->began_ns;
+}
+
+typedef struct {
+    uint64_t call_ns[2], wall_ns[2], sampled_ns[2];
+} ct__sums;
+
+static ct_measure_record ct__like(const ct_comm *comm, const ct__cell *cell)
+{
+    ct_measure_record like;
+    memset(&like, 0, sizeof like);
+    like.function = cell->function, like.choice = cell->choice, like.bin = cell->bin;
+    like.size = comm->size, like.nodes = comm->nodes, like.ppn = comm->ppn;
+    like.least = UINT64_MAX;
+    return like;
+}
+
+/* On the first rank of the communicator: notes the pair, and says what comes next. */
+static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const ct__sums *sums,
+                                     const uint64_t least_ns[2][CT__SAMPLES])
+{
+    uint64_t ranks = (uint64_t)comm->size;
+    uint32_t timed = cell->blocks[0].timed;
+    ct_measure_pair pair = {.calls = timed, .sampled = timed < CT__SAMPLES ? timed : CT__SAMPLES,
+                            .default_first = cell->at.default_first};
+    for (int i = 0; i < 2; i++) {
+        pair.call_ns[i] = sums->call_ns[i] / ranks;
+        pair.wall_ns[i] = sums->wall_ns[i] / ranks;
+        pair.sampled_ns[i] = sums->sampled_ns[i] / ranks;
+        for (uint32_t at = 0; at < pair.sampled; at++)
+            pair.least_ns[i] += least_ns[i][at];
+    }
+    double cycle_ns = (double)(pair.wall_ns[0] + pair.wall_ns[1]) / 2.0 / (timed > 0 ? timed : 1);
+    ct_switch_decision said = {.seed = cell->at.seed, .length = ct_switch_length(cell->at.length, cycle_ns)};
+    if (cell->at.round == 0) { /* both blocks were tuned */
+        said.seed = ++ct__experiment.seeds * 0x9e3779b97f4a7c15ULL ^ ct__experiment.job;
+        return said;
+    }
+    ct_switch_learn(&cell->evidence, (double)pair.wall_ns[1], (double)pair.wall_ns[0]);
+    said.off = ct_switch_harmful(&cell->evidence);
+    if (cell->record < 0) {
+        ct_measure_record like = ct__like(comm, cell);
+        cell->record = ct_measure_record_of(&like);
+    }
+    pair.record = cell->record;
+    if (cell->record >= 0)
+        ct_measure_keep(&pair);
+    return said;
+}
+
+/* All ranks of the communicator have made the call, so they all come here, in this order. */
+static void ct__agree(const ct_call *call, ct__cell *cell)
+{
+    uint64_t began_ns = ct_now_ns(), samples[2][CT__SAMPLES] = {{0}}, least_ns[2][CT__SAMPLES] = {{0}};
+    ct__sums own = {{0}, {0}, {0}}, sums = own;
+    for (int i = 0; i < 2; i++) {
+        ct__block *block = &cell->blocks[i];
+        own.call_ns[i] = block->call_ns, own.wall_ns[i] = block->wall_ns;
+        memcpy(samples[i], block->sample_ns, sizeof samples[i]);
+        for (int at = 0; at < CT__SAMPLES; at++)
+            own.sampled_ns[i] += samples[i][at];
+    }
+    ct_switch_decision said = {.seed = cell->at.seed, .length = cell->at.length};
+    ct_real.Reduce(&own, &sums, sizeof own / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, call->comm);
+    ct_real.Reduce(samples, least_ns, 2 * CT__SAMPLES, MPI_UINT64_T, MPI_MIN, 0, call->comm);
+    if (call->known->rank == 0)
+        said = ct__decide(call->known, cell, &sums, (const uint64_t(*)[CT__SAMPLES])least_ns);
+    ct_real.Bcast(&said, sizeof said / sizeof(uint64_t), MPI_UINT64_T, 0, call->comm);
+    ct_switch_obey(&cell->at, &said);
+    memset(cell->blocks, 0, sizeof cell->blocks);
+    cell->agree_ns += ct_now_ns() - began_ns;
+}
+
+static void ct__after(ct_call *call, int code)
+{
+    ct__cell *cell = call->note[CT_MODULE_MEASURE];
+    if (cell == NULL || code != MPI_SUCCESS)
+        return;
+    ct_switch_call now = ct_switch_look(&cell->at);
+    ct__time(cell, now);
+    cell->calls[now.by_default]++;
+    ct_switch_advance(&cell->at);
+    if (now.ends_round)
+        ct__agree(call, cell);
+}
+
+/* What is left of a communicator's cells, on its first rank. */
+static void ct__close(ct__state *state)
+{
+    for (int i = 0; i < state->count && state->comm->rank == 0; i++) {
+        const ct__cell *cell = &state->cells[i];
+        ct_measure_record like = ct__like(state->comm, cell);
+        int number = cell->record >= 0 ? cell->record : ct_measure_record_of(&like);
+        if (number < 0)
+            continue;
+        ct_measure_record *record = ct_measure_record_at(number);
+        record->calls[0] += cell->calls[0];
+        record->calls[1] += cell->calls[1];
+        record->least = cell->least < record->least ? cell->least : record->least;
+        record->most = cell->most > record->most ? cell->most : record->most;
+        record->cells++;
+        record->off += cell->at.off;
+        record->rounds += cell->at.round;
+        record->agree_ns += cell->agree_ns;
+    }
+    *state->link = state->next;
+    if (state->next != NULL)
+        state->next->link = state->link;
+    free(state->cells);
+    free(state);
+}
+
+static void ct__comm_freed(ct_comm *comm)
+{
+    if (comm->data[CT_MODULE_MEASURE] != NULL)
+        ct__close(comm->data[CT_MODULE_MEASURE]);
+    comm->data[CT_MODULE_MEASURE] = NULL;
+}
+
+static void ct__stop(void)
+{
+    while (ct__states != NULL)
+        ct__close(ct__states);
+    ct_measure_write(ct__experiment.path, ct__experiment.job, ct__experiment.percent,
+                     ct_now_ns() - ct__experiment.started_ns);
+    ct__experiment.on = false;
+}
+
+const ct_module ct_measure_module = {
+    .name = "measure",
+    .variable = "COLLTUNE_MEASURE",
+    .start = ct__start,
+    .after = ct__after,
+    .comm_freed = ct__comm_freed,
+    .stop = ct__stop,
+};

@@ -1,0 +1,14 @@
+/* What a tuning is worth in this program: an experiment by the live selector while the program works.
+ *
+ * The selector asks it about each call that meets a rule; what the calls took is added up by block, sums go to the first
+ * rank of the communicator at the end of each round, and in MPI_Finalize each such rank writes what it has heard. */
+#ifndef CT_MEASURE_H
+#define CT_MEASURE_H
+
+#include "shim.h"
+
+/* Whether this call, which a rule would have run by `choice`, is to run by default. `size`: in bytes, as the rules
+ * count. The same on all ranks; to be asked once for a call, right before it. False where nothing is measured. */
+bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size);
+
+#endif

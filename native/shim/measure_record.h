@@ -1,0 +1,34 @@
+/* What the first ranks of communicators have heard, until it is written. */
+#ifndef CT_MEASURE_RECORD_H
+#define CT_MEASURE_RECORD_H
+
+#include "shim.h"
+
+/* Calls of one rule and one class of sizes on communicators of one shape; by tuned and default: [0] and [1]. */
+typedef struct {
+    int function, choice, bin, size, nodes, ppn;
+    uint64_t calls[2];
+    uint64_t least, most; /* bytes */
+    uint64_t cells, off;  /* communicators; those on which the rule was switched off */
+    uint64_t rounds, agree_ns;
+} ct_measure_record;
+
+/* A pair of blocks of `calls` timed calls each. Means over the ranks, in ns for all calls of the block together. */
+typedef struct {
+    int record;
+    uint32_t calls, sampled;
+    uint64_t call_ns[2];    /* in the calls */
+    uint64_t wall_ns[2];    /* from the first timed call's begin to the last one's end, what lies between included */
+    uint64_t sampled_ns[2]; /* in the sampled calls */
+    uint64_t least_ns[2];   /* in the sampled calls, of the rank that was the shortest time in each */
+    bool default_first;
+} ct_measure_pair;
+
+/* The number of the record of these; a new one if need be. -1: no memory. */
+int ct_measure_record_of(const ct_measure_record *like);
+ct_measure_record *ct_measure_record_at(int number);
+void ct_measure_keep(const ct_measure_pair *pair);
+/* <path>.<job>.<rank>, where this rank has anything, or is the first. */
+void ct_measure_write(const char *path, uint64_t job, unsigned percent, uint64_t elapsed_ns);
+
+#endif

@@ -1,0 +1,101 @@
+#include "switchback.h"
+
+/* A block takes about so long: what a choice does to the calls and the computing after it lies in the same block. */
+static const double CT__BLOCK_NS = 20e6;
+/* From so many rounds on, rounds get longer: the share of blocks by default falls as what is known grows. */
+enum { CT__STEADY = 64, CT__MOST_DOUBLINGS = 10 };
+/* The chance that a rule which is not slower is ever switched off is at most one in so many. */
+static const double CT__SURE = 1000.0;
+static const double CT__STAKES[CT_SWITCH_BETS] = {0.2, 0.5, 0.8};
+
+static uint64_t ct__hash(uint64_t seed, uint64_t value)
+{
+    value = seed + (value + 1) * 0x9e3779b97f4a7c15ULL;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+    return value ^ (value >> 31);
+}
+
+static void ct__start_round(ct_switch *at)
+{
+    at->call = 0;
+    at->blocks = at->spacing;
+    int doublings = 0;
+    for (uint64_t reach = 2 * CT__STEADY; at->round >= reach && doublings < CT__MOST_DOUBLINGS; reach *= 2, doublings++)
+        at->blocks *= 2;
+    at->pair_at = ct__hash(at->seed, 2 * at->round) % (at->blocks - 1);
+    /* One order and then the other: a steady drift goes out of two rounds. Which is first is left to chance. */
+    at->default_first = ((ct__hash(at->seed, 2 * (at->round / 2) + 1) >> 32 ^ at->round) & 1) != 0;
+    if (at->round == 0)
+        at->blocks = 2, at->pair_at = 0;
+}
+
+void ct_switch_begin(ct_switch *at, unsigned percent)
+{
+    percent = percent < 1 ? 1 : percent > 50 ? 50 : percent;
+    *at = (ct_switch){.spacing = (100 + percent / 2) / percent, .length = CT_SWITCH_FEWEST};
+    at->spacing = at->spacing < 2 ? 2 : at->spacing;
+    ct__start_round(at);
+}
+
+ct_switch_call ct_switch_look(const ct_switch *at)
+{
+    if (at->off)
+        return (ct_switch_call){.by_default = true};
+    uint64_t block = at->call / at->length, within = at->call % at->length;
+    ct_switch_call found = {.ends_round = at->call + 1 == at->blocks * at->length};
+    if (block != at->pair_at && block != at->pair_at + 1)
+        return found;
+    uint32_t warm = at->length - ct_switch_timed(at->length);
+    found.timed_default = (block == at->pair_at) == at->default_first;
+    found.by_default = found.timed_default && at->round > 0;
+    found.part = within + 1 < warm          ? CT_SWITCH_WARM
+                 : within + 1 == warm       ? CT_SWITCH_LAST_WARM
+                 : within + 1 == at->length ? CT_SWITCH_LAST
+                                            : CT_SWITCH_TIMED;
+    return found;
+}
+
+void ct_switch_advance(ct_switch *at) { at->call++; }
+
+void ct_switch_obey(ct_switch *at, const ct_switch_decision *decision)
+{
+    at->seed = decision->seed;
+    at->length = (uint32_t)decision->length;
+    at->off = decision->off != 0;
+    at->round++;
+    ct__start_round(at);
+}
+
+uint32_t ct_switch_length(uint32_t length, double cycle_ns)
+{
+    double fitting = CT__BLOCK_NS / (cycle_ns < 1.0 ? 1.0 : cycle_ns);
+    /* Stays as it is while it is right but for a factor of two: blocks of one cell are to be alike. */
+    while (length > CT_SWITCH_FEWEST && fitting < 0.5 * length)
+        length /= 2;
+    while (length < CT_SWITCH_MOST && fitting > 2.0 * length)
+        length *= 2;
+    return length;
+}
+
+void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tuned_ns)
+{
+    for (int i = 0; i < CT_SWITCH_BETS; i++) {
+        if (evidence->pairs == 0)
+            evidence->wealth[i] = 1.0;
+        evidence->wealth[i] *= tuned_ns > default_ns   ? 1.0 + CT__STAKES[i]
+                               : tuned_ns < default_ns ? 1.0 - CT__STAKES[i]
+                                                       : 1.0;
+    }
+    evidence->pairs++;
+    evidence->slower += tuned_ns > default_ns;
+}
+
+bool ct_switch_harmful(const ct_switch_evidence *evidence)
+{
+    double wealth = 0.0;
+    for (int i = 0; i < CT_SWITCH_BETS; i++)
+        wealth += evidence->wealth[i] / CT_SWITCH_BETS;
+    /* The orders of two rounds belong together, so one looks after two. */
+    return evidence->pairs % 2 == 0 && wealth >= CT__SURE;
+}

@@ -1,0 +1,65 @@
+/* The sequence of a switchback experiment: which calls of a rule run tuned, and which by the library's default.
+ *
+ * The calls of a cell (one rule and one class of sizes on one communicator) are cut into blocks of equally many calls, and
+ * blocks into rounds. A round holds one pair: a block by default and a tuned one, neighbours, in random order. All other
+ * blocks are tuned. The first calls of either block warm up and are not timed.
+ *
+ * Everything follows from the count of the cell's calls and from what the first rank of the communicator decided at the
+ * end of a round, in a call that all ranks make. No rank looks at a clock or a table of its own to find out where it is
+ * (docs/design/switchback.md). No MPI in here. */
+#ifndef CT_SWITCHBACK_H
+#define CT_SWITCHBACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CT_SWITCH_FEWEST = 4, CT_SWITCH_MOST = 1 << 16, CT_SWITCH_BETS = 3 };
+
+typedef struct {
+    uint64_t seed;
+    uint64_t round;     /* 0: all tuned, to learn how long calls take */
+    uint64_t call;      /* of this round */
+    uint64_t blocks;    /* of this round */
+    uint64_t pair_at;   /* the block with which the pair of this round begins */
+    uint32_t spacing;   /* blocks of an early round */
+    uint32_t length;    /* calls of a block */
+    bool default_first; /* the order of the pair */
+    bool off;           /* the rule is slower here: every call by default from now on */
+} ct_switch;
+
+/* PLAIN: of no pair. LAST_WARM: its end is where the timed part of a block begins. LAST: the last call of a block. */
+typedef enum { CT_SWITCH_PLAIN, CT_SWITCH_WARM, CT_SWITCH_LAST_WARM, CT_SWITCH_TIMED, CT_SWITCH_LAST } ct_switch_part;
+
+/* What is to be done with the next call. */
+typedef struct {
+    bool by_default;
+    bool ends_round;     /* after it, all ranks hear a decision */
+    ct_switch_part part;
+    bool timed_default;  /* of a pair: whether its block is counted as the one by default */
+} ct_switch_call;
+
+/* What the first rank of a communicator decides for all. */
+typedef struct {
+    uint64_t seed, length, off;
+} ct_switch_decision;
+
+/* Evidence that tuned blocks take longer: the wealth of a gambler who bets on it, at several stakes. */
+typedef struct {
+    double wealth[CT_SWITCH_BETS];
+    uint64_t pairs, slower;
+} ct_switch_evidence;
+
+/* `percent`: the share of blocks by default, 1 to 50. */
+void ct_switch_begin(ct_switch *at, unsigned percent);
+ct_switch_call ct_switch_look(const ct_switch *at);
+/* The call was made. At the end of a round ct_switch_obey must follow. */
+void ct_switch_advance(ct_switch *at);
+void ct_switch_obey(ct_switch *at, const ct_switch_decision *decision);
+static inline uint32_t ct_switch_timed(uint32_t length) { return length - (length >= 8 ? length / 4 : 1); }
+
+/* On the first rank alone. The length for blocks of a useful time, from the time of one call and what lies between two. */
+uint32_t ct_switch_length(uint32_t length, double cycle_ns);
+void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tuned_ns);
+bool ct_switch_harmful(const ct_switch_evidence *evidence);
+
+#endif

@@ -1,0 +1,82 @@
+"""The experiment of `run --measure` on the real libraries: all ranks run the same calls by default, and rightly."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from jobs import C_FLAGS
+from test_live_selector import NATIVE, Live, live
+
+from colltune.core.rules import RuleSet
+from colltune.emit.live import live_basis
+from colltune.machine.compile import build
+
+pytestmark = pytest.mark.mpi
+
+
+@dataclass
+class Measured:
+    """An MPI with the live selector, the spy preloaded behind it, a program, and where the experiment writes."""
+
+    mpi: Live
+    spy: Path
+    program: Path
+    out: Path
+
+    def rules(self) -> bytes:
+        """A choice for every call of three collectives."""
+        catalogue, sets = self.mpi.bench.catalogue, []
+        for name in ("bcast", "allreduce", "allgather"):
+            sets.append(RuleSet.always(name, live_basis(catalogue, name), catalogue.choices(name)[1]))
+        return self.mpi.emit(*sets)
+
+    def run(self, share: int, *arguments: str, ranks: int = 4, **variables: str) -> subprocess.CompletedProcess[str]:
+        variables = {"COLLTUNE_MEASURE": str(self.out), "COLLTUNE_MEASURE_SHARE": str(share), **variables}
+        return self.mpi.run(ranks, [str(self.program), *arguments], self.rules(), self.spy, **variables)
+
+    def parts(self) -> list[Path]:
+        return sorted(self.out.parent.glob(self.out.name + ".*"))
+
+
+def measured_in(mpi: Live, source: str) -> Measured:
+    compiler, place = str(mpi.bench.installation.mpicc), mpi.directory
+    made = Measured(mpi, place / "spy.so", place / "program", place / "measure")
+    flags = {
+        "switchback_spy.c": ["-shared", "-fPIC", "-o", str(made.spy)],
+        source: ["-rdynamic", "-o", str(made.program)],
+    }
+    for name, more in flags.items():
+        subprocess.run([compiler, *C_FLAGS, str(NATIVE / name), *more, "-ldl"], check=True, timeout=100)
+    return made
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:
+    mpi = live(request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi"), tmp_path)
+    return measured_in(mpi, "switchback_calls.c")
+
+
+@pytest.mark.parametrize(("seed", "share"), [(1, 50), (2, 20)])
+def test_all_ranks_run_the_same_calls_by_default(mixed: Measured, seed: int, share: int) -> None:
+    """Communicators that come and go, three collectives and sizes, ranks that are late at random."""
+    done = mixed.run(share, str(seed), "2000")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "wrong=0" in done.stdout
+    same, defaults = (int(word.partition("=")[2]) for word in done.stdout.splitlines()[-1].split())
+    assert same == 1
+    assert defaults > 5
+    text = "".join(path.read_text() for path in mixed.parts())
+    assert text.count("\npair ") > 5
+    assert text.count("\nend\n") == len(mixed.parts()) >= 1
+
+
+def test_nothing_is_measured_where_threads_call_at_once(mixed: Measured) -> None:
+    conformance = str(build(mixed.mpi.bench.installation.mpicc, "conformance"))
+    arguments = ["--thread-level", "multiple", "--ranks", "2", "--short", "--only", "bcast"]
+    done = mixed.mpi.run(2, [conformance, *arguments], mixed.rules(), COLLTUNE_MEASURE=str(mixed.out))
+    assert done.returncode == 0, done.stderr
+    assert "live selector is off: the program asked for MPI_THREAD_MULTIPLE" in done.stderr
+    assert not any("\ncell " in path.read_text() for path in mixed.parts())

@@ -1,0 +1,117 @@
+/* switchback_ranks SEED CASES [own]: many ranks, each with a clock of its own, follow the sequence of an experiment.
+ *
+ * A case is a communicator of 1 to 64 ranks, a few cells on it, and a random order of their calls, which all ranks share.
+ * Each rank's calls take times of its own, which the first rank hears as sums. Prints, over all cases: calls, calls in
+ * which two ranks differed, calls by default, rounds, pairs with the default first, cells that were switched off, calls in which the
+ * parts of a block were not as they must be. With "own" each rank decides by its own times, which must end in calls that differ. */
+#include "switchback.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 64, CELLS = 5, CALLS = 3000 };
+
+static uint64_t state;
+
+static uint64_t draw(uint64_t below)
+{
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state % below;
+}
+
+typedef struct {
+    ct_switch at;
+    ct_switch_evidence evidence;
+    double pair_ns[2];
+    unsigned timed[2];
+} cell_of_rank;
+
+static cell_of_rank cells[RANKS][CELLS];
+static unsigned long long calls, differing, by_default, rounds, default_first, off, misplaced;
+
+static void decide(int cell, int ranks, int own)
+{
+    double sum[2] = {0.0, 0.0};
+    for (int rank = 0; rank < ranks; rank++)
+        for (int i = 0; i < 2; i++)
+            sum[i] += cells[rank][cell].pair_ns[i] / ranks;
+    ct_switch_decision said = {0, 0, 0};
+    for (int rank = 0; rank < ranks; rank++) {
+        cell_of_rank *here = &cells[rank][cell];
+        const double *heard = own ? here->pair_ns : sum;
+        if (rank == 0 || own) {
+            if (here->at.round > 0)
+                ct_switch_learn(&here->evidence, heard[1], heard[0]);
+            double cycle_ns = (heard[0] + heard[1]) / 2.0 / ct_switch_timed(here->at.length);
+            said.length = ct_switch_length(here->at.length, cycle_ns);
+            said.off = here->at.round > 0 && ct_switch_harmful(&here->evidence);
+            said.seed = here->at.round > 0 ? here->at.seed : own ? 7u + (unsigned)rank : state;
+        }
+        default_first += rank == 0 && here->at.round > 0 && here->at.default_first;
+        ct_switch_obey(&here->at, &said);
+        memset(here->pair_ns, 0, sizeof here->pair_ns);
+        memset(here->timed, 0, sizeof here->timed);
+    }
+    rounds++;
+    off += said.off != 0;
+}
+
+/* Whether the parts of a block of the first rank come in their order, as many as there must be. */
+static void check(cell_of_rank *here, ct_switch_call now)
+{
+    if (now.part >= CT_SWITCH_TIMED)
+        here->timed[now.timed_default]++;
+    if (now.part == CT_SWITCH_LAST)
+        misplaced += here->timed[now.timed_default] != ct_switch_timed(here->at.length);
+    if (now.ends_round)
+        misplaced += here->timed[0] == 0 || here->timed[0] != here->timed[1];
+}
+
+static void run(int own)
+{
+    int ranks = 1 + (int)draw(RANKS), count = 1 + (int)draw(CELLS);
+    unsigned percent = 1 + (unsigned)draw(50);
+    double base_ns[CELLS], harm[CELLS];
+    for (int cell = 0; cell < count; cell++) {
+        base_ns[cell] = 1e3 * (double)(1 + draw(1u << draw(14)));
+        harm[cell] = draw(3) == 0 ? 1.5 : 0.9;
+        for (int rank = 0; rank < ranks; rank++) {
+            memset(&cells[rank][cell], 0, sizeof cells[rank][cell]);
+            ct_switch_begin(&cells[rank][cell].at, percent);
+        }
+    }
+    for (int i = 0; i < CALLS; i++, calls++) {
+        int cell = (int)draw((uint64_t)count);
+        ct_switch_call first = ct_switch_look(&cells[0][cell].at);
+        int agree = 1;
+        for (int rank = 0; rank < ranks; rank++) {
+            cell_of_rank *here = &cells[rank][cell];
+            ct_switch_call now = ct_switch_look(&here->at);
+            agree = agree && now.by_default == first.by_default && now.ends_round == first.ends_round && now.part == first.part;
+            double noise = 0.5 + (double)draw(1000) / 1000.0 + (draw(50) == 0 ? 20.0 : 0.0);
+            if (now.part >= CT_SWITCH_TIMED)
+                here->pair_ns[now.timed_default] += base_ns[cell] * noise * (now.by_default ? 1.0 : harm[cell]);
+            if (rank == 0)
+                check(here, now);
+            ct_switch_advance(&here->at);
+        }
+        differing += !agree;
+        by_default += first.by_default && !cells[0][cell].at.off;
+        if (!agree)
+            return; /* as ranks that differ hang */
+        if (first.ends_round)
+            decide(cell, ranks, own);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    state = argc > 1 ? strtoull(argv[1], NULL, 10) | 1 : 1;
+    int cases = argc > 2 ? atoi(argv[2]) : 100;
+    for (int i = 0; i < cases; i++)
+        run(argc > 3 && strcmp(argv[3], "own") == 0);
+    printf("calls=%llu differing=%llu by_default=%llu rounds=%llu default_first=%llu off=%llu misplaced=%llu\n", calls,
+           differing, by_default, rounds, default_first, off, misplaced);
+    return 0;
+}

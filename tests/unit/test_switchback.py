@@ -1,0 +1,47 @@
+"""The sequence of a switchback experiment: the same on all ranks, whatever their clocks say, and fair to both sides."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program that follows the sequence on many ranks, without an MPI."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    program = tmp_path_factory.mktemp("switchback") / "switchback_ranks"
+    sources = [_ROOT / "native/shim/switchback.c", _ROOT / "tests/native/switchback_ranks.c"]
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", *_SANITIZED, f"-I{_ROOT / 'native/shim'}"]
+    subprocess.run([compiler, *flags, *map(str, sources), "-o", str(program)], check=True, timeout=100)
+    return program
+
+
+def figures(program: Path, *arguments: str) -> dict[str, int]:
+    done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=True, timeout=200)
+    return {name: int(value) for name, value in (item.split("=") for item in done.stdout.split())}
+
+
+def test_all_ranks_run_one_sequence(ranks: Path) -> None:
+    """2,000 communicators of 1 to 64 ranks, with up to five cells each and calls in random order."""
+    found = figures(ranks, "11", "2000")
+    assert found["calls"] == 2000 * 3000
+    assert found["differing"] == 0
+    assert found["misplaced"] == 0
+    assert found["off"] > 100  # of the cells whose rule takes 1.5 times as long
+    assert found["rounds"] > 10_000
+    assert 0.05 * found["calls"] < found["by_default"] < 0.5 * found["calls"]
+    assert abs(found["default_first"] / found["rounds"] - 0.47) < 0.05  # half of the rounds but the first of a cell
+
+
+def test_ranks_that_go_by_their_own_times_would_differ(ranks: Path) -> None:
+    """So the test above can fail: lengths and verdicts by own times differ between ranks."""
+    assert figures(ranks, "11", "100", "own")["differing"] > 50
