@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from colltune.report.diff import TuningDifference
     from colltune.session.collect import Collected
     from colltune.session.drift import DriftReport
+    from colltune.session.plan import Costs
     from colltune.session.verify import Verification
 
 
@@ -350,6 +351,37 @@ def predict(
         triad=triad,
     )
     return load(out)
+
+
+def plan(
+    collectives: str | Sequence[str] = (),
+    *,
+    calibrated_by: Tuned | PathLike | None = None,
+    launch: str | float | None = None,
+    budgets: Sequence[str | float] = (),
+    min_size: str | int = "1",
+    max_size: str | int = "1MiB",
+    thread_level: str = "single",
+    **machine: Unpack[MachineArguments],
+) -> Costs:
+    """How long tuning ``nodes`` x ``ppn`` ranks takes and what budgets buy there, as `colltune plan` says.
+
+    ``calibrated_by``: a tuning whose measurements tell what takes how long; None measures on this job. ``launch``: what
+    a launch takes there. Nothing is written.
+    """
+    from colltune.session.plan import BUDGETS_S
+    from colltune.session.plan_here import plan_here
+
+    tuned = calibrated_by.directory if isinstance(calibrated_by, Tuned) else calibrated_by
+    return plan_here(
+        _names(collectives),
+        machine_options(machine, thread_level),
+        tuned=None if tuned is None else Path(tuned),
+        smallest_bytes=parse_size(min_size),
+        largest_bytes=parse_size(max_size),
+        budgets_s=[parse_duration(one) for one in budgets] or BUDGETS_S,
+        launch_s=None if launch is None else parse_duration(launch),
+    )
 
 
 def _names(collectives: str | Sequence[str]) -> Sequence[str]:

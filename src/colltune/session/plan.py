@@ -1,0 +1,248 @@
+"""How long tuning takes on a shape of job, and what a budget buys: computed from measured times.
+
+A calibration is a launch and a few points of this job, or the journal of an earlier tuning. What it says of more nodes
+and ranks is an extrapolation: calls by the model of ``colltune.search.extrapolate``, a launch by doublings of nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from colltune.bench.contract import Bench
+from colltune.bench.workbench import check_collectives
+from colltune.catalog import Catalogue
+from colltune.core.errors import InputError
+from colltune.core.sample import Sample
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point, message_sizes, shapes
+from colltune.core.units import format_duration
+from colltune.measure.contract import Effort
+from colltune.prove.conformance import rank_counts
+from colltune.prove.replay import ReplaySlice, replay_slice
+from colltune.prove.time_plan import TimePlan
+from colltune.search.extrapolate import Extrapolation
+from colltune.store.history import measurements
+from colltune.store.tuning import load_tuning
+
+# The budgets that are shown where none is asked for: 5, 10 and 30 minutes, 1, 2 and 6 hours.
+BUDGETS_S = (300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0)
+# Comparisons of two choices that a region takes until the audit is sure of it; colltune.prove.proof plans with as many.
+COMPARISONS = 8
+# No proof has more regions than this, however long it lasts.
+MOST_REGIONS = 240
+# Of the time of the audit, what its own launches take.
+_LAUNCH_SHARE = 0.4
+# Sizes in bytes at which a calibration measures, and how many choices of each scenario beside the default.
+_SIZES = (8, 4096, 262144)
+_CHOICES = 3
+_EFFORT = Effort()
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a job of ``nodes`` x ``ppn`` ranks was measured to take, in seconds.
+
+    ``launch_s``: one launch of the agent, its end included. ``other_s``: until the first launch. ``replay``: a part of
+    the conformance replay; None where ``other_s`` holds all of it, or nothing is replayed. ``files``: whether a library
+    loads files, so that they are compared. ``samples``: the measurements.
+    """
+
+    nodes: int
+    ppn: int
+    launch_s: float
+    other_s: float
+    replay: ReplaySlice | None
+    files: bool
+    samples: tuple[Sample, ...]
+
+    def launch_on(self, nodes: int) -> float:
+        """Expected seconds of a launch on ``nodes``: launchers start nodes along a tree, a level for each doubling."""
+        return self.launch_s * (1.0 + math.log2(nodes)) / (1.0 + math.log2(self.nodes))
+
+    @cached_property
+    def calls(self) -> Extrapolation:
+        """What measuring a choice takes."""
+        return Extrapolation.of(self.samples, _EFFORT)
+
+
+@dataclass(frozen=True)
+class Bought:
+    """What ``budget_s`` buys. ``core_hours``: of all cores of the job, for the time that is really taken.
+
+    ``measured``: the share of the grid that can be measured. ``regions``: of the decision table, those that can be
+    proven at most.
+    """
+
+    budget_s: float
+    total_s: float
+    core_hours: float
+    measured: float
+    regions: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The tuning of ``collectives`` on ``nodes`` x ``ppn`` ranks.
+
+    ``shapes``, ``scenarios`` and ``pairs``: how many there are on the grid, pairs of a scenario and a choice.
+    ``least_s``: the shortest tuning with a proof; ``grid_s``: measuring every pair once; ``whole_s``: the budget that
+    has the time for that, and its share for the proof. ``remarks``: what was assumed, a sentence each.
+    """
+
+    collectives: tuple[str, ...]
+    nodes: int
+    ppn: int
+    shapes: int
+    scenarios: int
+    pairs: int
+    launch_s: float
+    least_s: float
+    grid_s: float
+    whole_s: float
+    bought: tuple[Bought, ...]
+    remarks: tuple[str, ...]
+
+    def core_hours(self, time_s: float) -> float:
+        return time_s * self.nodes * self.ppn / 3600.0
+
+
+def calibrate(bench: Bench, collectives: Sequence[str]) -> Calibration:
+    """Starts one launch of ``bench`` and measures a few points of ``collectives``. Raises LaunchError."""
+    began_s = bench.now_s()
+    slice_ = replay_slice(bench.library) if bench.library is not None else None
+    other_s = bench.now_s() - began_s
+    began_s = bench.now_s()
+    source = bench.launch(seed=1)
+    try:
+        source.start()
+        launch_s = bench.now_s() - began_s
+        points = _calibration_points(bench, collectives)
+        samples = tuple(sample for _, answer in source.measure(points, _EFFORT) for sample in answer)
+    finally:
+        began_s = bench.now_s()
+        source.close()
+    launch_s += bench.now_s() - began_s
+    return Calibration(bench.nodes, bench.ppn, launch_s, other_s, slice_, bench.library is not None, samples)
+
+
+def _calibration_points(bench: Bench, collectives: Sequence[str]) -> Iterator[Point]:
+    """On two ranks and on all of them, within a node and across."""
+    wanted = {(1, 2), (1, bench.ppn), (2, 1), (bench.nodes, 1), (bench.nodes, bench.ppn)}
+    fitting = sorted(s for s in wanted if s[0] <= bench.nodes and s[1] <= bench.ppn and s[0] * s[1] > 1)
+    for name in collectives:
+        for nodes, ppn in fitting:
+            for size in message_sizes(name, 1, 1) if name == "barrier" else _SIZES:
+                choices = bench.legal(scenario := Scenario(name, nodes, ppn, size))
+                yield Point(scenario, choices[: 1 + _CHOICES])
+
+
+def calibration_of(directory: Path) -> Calibration:
+    """What an earlier tuning tells. Raises InputError where it measured nothing."""
+    tuning = load_tuning(directory)
+    share, budget, job = tuning.summary.share, tuning.summary.budget, tuning.summary.job
+    samples = tuple(measurements(directory))
+    if not samples or share.launches == 0 or budget is None or job is None:
+        raise InputError(
+            f"{directory} says nothing of the time that measuring takes", "Give a tuning by `colltune tune`"
+        )
+    launch_s = share.launch_s / share.launches
+    files = bool(tuning.variables)
+    bare = TimePlan(0.0, 0.0, 0.0, launch_s, 0.0, tuning.summary.gated, files)
+    other_s = max(budget.fixed_cost_s - bare.fixed_cost_s, 0.0)
+    return Calibration(*job, launch_s, other_s, None, files, samples)
+
+
+def costs_of(
+    catalogue: Catalogue,
+    calibration: Calibration,
+    collectives: Sequence[str],
+    shape: tuple[int, int],
+    *,
+    thread_level: str = "single",
+    smallest_bytes: int = 1,
+    largest_bytes: int = 1 << 20,
+    budgets_s: Sequence[float] = BUDGETS_S,
+    launch_s: float | None = None,
+) -> Costs:
+    """What tuning ``collectives`` on ``shape`` (nodes, ranks per node) takes, and what each of ``budgets_s`` buys.
+
+    ``launch_s``: a launch on that shape, where it is known. Raises InputError for what cannot be tuned.
+    """
+    nodes, ppn = shape
+    names, _ = check_collectives(collectives or catalogue.entries, catalogue)
+    grid = [
+        Scenario(name, n, p, size)
+        for name in names
+        for n, p in shapes(nodes, ppn)
+        for size in message_sizes(name, smallest_bytes, largest_bytes)
+    ]
+    known = calibration.calls
+    each = [(known.expect_s(scenario), len(catalogue.legal(scenario, thread_level))) for scenario in grid]
+    grid_s, pairs = sum(cost_s * count for cost_s, count in each), sum(count for _, count in each)
+    taken_s = calibration.launch_on(nodes) if launch_s is None else launch_s
+    plan = _time_plan(calibration, shape, taken_s)
+    comparison_s = 2.0 * sum(cost_s for cost_s, _ in each) / max(len(each), 1)
+    return Costs(
+        collectives=tuple(names),
+        nodes=nodes,
+        ppn=ppn,
+        shapes=len(shapes(nodes, ppn)),
+        scenarios=len(grid),
+        pairs=pairs,
+        launch_s=taken_s,
+        least_s=plan.fixed_cost_s,
+        grid_s=grid_s,
+        whole_s=_budget_for_measuring(plan, grid_s),
+        bought=tuple(_buy(replace(plan, budget_s=one), grid_s, comparison_s, nodes * ppn) for one in budgets_s),
+        remarks=tuple(_remarks(calibration, shape, launch_s)),
+    )
+
+
+def _time_plan(calibration: Calibration, shape: tuple[int, int], launch_s: float) -> TimePlan:
+    replay_s = 0.0
+    if calibration.replay is not None:
+        replay_s = replace(calibration.replay, rank_counts=len(rank_counts(shape[0] * shape[1]))).whole_s(launch_s)
+    return TimePlan(0.0, 0.0, calibration.other_s, launch_s, replay_s, True, calibration.files)
+
+
+def _measuring_s(plan: TimePlan) -> float:
+    return plan.measured_by_s - plan.began_s - plan.set_up_s
+
+
+def _budget_for_measuring(plan: TimePlan, measuring_s: float) -> float:
+    """The budget whose first measuring lasts ``measuring_s``; a plan gives it a fixed share of what is free."""
+    least, longer = replace(plan, budget_s=0.0), replace(plan, budget_s=plan.fixed_cost_s + 1.0)
+    per_second = _measuring_s(longer) - _measuring_s(least)
+    return plan.fixed_cost_s + max(measuring_s - _measuring_s(least), 0.0) / per_second
+
+
+def _buy(plan: TimePlan, grid_s: float, comparison_s: float, cores: int) -> Bought:
+    measuring_s = _measuring_s(plan)
+    # The audit has what the plan would add for one more second of comparisons, in reverse.
+    share = 1.0 / (plan.budget_for(1.0) - plan.total_s)
+    audit_s = share * (plan.total_s - plan.fixed_cost_s) * (1.0 - _LAUNCH_SHARE)
+    return Bought(
+        plan.budget_s,
+        plan.total_s,
+        plan.total_s * cores / 3600.0,
+        min(measuring_s / grid_s, 1.0) if grid_s > 0.0 else 1.0,
+        min(int(audit_s / (COMPARISONS * comparison_s)), MOST_REGIONS) if comparison_s > 0.0 else 0,
+    )
+
+
+def _remarks(calibration: Calibration, shape: tuple[int, int], launch_s: float | None) -> Iterator[str]:
+    here = f"{calibration.nodes} x {calibration.ppn}"
+    if calibration.nodes == 1 and shape[0] > 1:
+        yield (
+            f"measured on one node ({here}), so the network is not in it and all times are lower bounds: run it in a "
+            "job of a few nodes"
+        )
+    elif shape[0] * shape[1] > 4 * calibration.nodes * calibration.ppn:
+        yield f"extrapolated from {here}: calls by rounds and bytes"
+    if launch_s is None and shape[0] != calibration.nodes:
+        took = format_duration(calibration.launch_s)
+        yield f"a launch took {took} on {here}, and is taken to grow with the doublings of the nodes"

@@ -1,0 +1,156 @@
+"""`colltune plan`: what a tuning costs, held against what measuring then took, and what a budget buys."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from memory_bench import MemoryBench, MemoryLibrary
+from typer.testing import CliRunner
+
+import colltune
+from colltune.cli.app import app
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.measure.contract import Effort
+from colltune.prove import proof
+from colltune.search.extrapolate import Extrapolation
+from colltune.session import plan
+from colltune.session.options import TuneOptions
+from colltune.session.plan import Calibration, calibrate, calibration_of, costs_of
+from colltune.session.tune import tune
+
+
+def truth(scenario: Scenario, choice: Choice) -> float:
+    """A tree: 2 us for each rank, and 1 ns for each byte."""
+    del choice
+    return 2e-6 * scenario.ranks + 1e-9 * scenario.size_bytes
+
+
+@pytest.fixture(scope="module")
+def calibration() -> Calibration:
+    return calibrate(MemoryBench(truth, nodes=4, ppn=4), ["bcast"])
+
+
+def test_the_grid_takes_about_what_was_planned(calibration: Calibration) -> None:
+    """Calibrated on 4 x 4, and held against measuring every pair of 4 x 4. This source repeats large calls as often as
+    small ones, which the agent does not: so within a factor of two."""
+    bench = MemoryBench(truth, nodes=4, ppn=4)
+    costs = costs_of(bench.catalogue, calibration, ["bcast"], (4, 4))
+    source, scenarios = bench.launch(1), bench.space("bcast", 1, 1 << 20).scenarios
+    points = [Point(scenario, bench.catalogue.legal(scenario)) for scenario in scenarios]
+    took_s = sum(s.cost_s for _, samples in source.measure(points, Effort()) for s in samples)
+    assert costs.scenarios == len(scenarios)
+    assert costs.pairs == sum(len(point.choices) for point in points)
+    assert 0.5 * took_s < costs.grid_s < 2.0 * took_s
+
+
+def test_a_tree_of_one_latency_and_one_bandwidth_is_found() -> None:
+    """Measured on 8 ranks, and asked about 32,768: 2 us for each doubling and 1 ns for each byte."""
+
+    def tree(scenario: Scenario, choice: Choice) -> float:
+        del choice
+        return 2e-6 * math.log2(scenario.ranks) + 1e-9 * scenario.size_bytes
+
+    effort = Effort()
+    found = Extrapolation.of(calibrate(MemoryBench(tree, nodes=2, ppn=4), ["bcast"]).samples, effort)
+    ping = found.pings["bcast", True]
+    assert ping.round_s == pytest.approx(2e-6, rel=0.05)
+    assert ping.byte_s == pytest.approx(1e-9, rel=0.05)
+    large = Scenario("bcast", 512, 64, 1 << 20)
+    assert ping.time_s(large) == pytest.approx(2e-6 * 15 + 1e-9 * (1 << 20), rel=0.05)
+    assert found.expect_s(large) == found.overhead * effort.expected_cost_s(ping.time_s(large))
+    # A collective that was not measured is taken to be like the others.
+    assert found.expect_s(Scenario("reduce", 512, 64, 1 << 20)) == found.expect_s(large)
+
+
+def test_the_launch_is_measured(calibration: Calibration) -> None:
+    assert calibration.launch_s == pytest.approx(0.5, abs=0.01)
+    assert calibration.launch_on(64) == pytest.approx(0.5 * (1 + 6) / (1 + 2), abs=0.01)
+
+
+def test_more_ranks_cost_more(calibration: Calibration) -> None:
+    catalogue = MemoryBench(truth).catalogue
+    small, wide, deep = (costs_of(catalogue, calibration, ["bcast"], shape) for shape in ((4, 4), (64, 4), (64, 16)))
+    assert small.pairs < wide.pairs < deep.pairs
+    assert small.grid_s < wide.grid_s < deep.grid_s
+    assert small.least_s < wide.least_s == deep.least_s
+    assert deep.core_hours(3600.0) == 64 * 16
+    assert [one.core_hours for one in deep.bought] == [one.total_s * 64 * 16 / 3600 for one in deep.bought]
+
+
+def test_what_is_bought_grows_with_the_budget_up_to_the_whole(calibration: Calibration) -> None:
+    catalogue = MemoryBench(truth).catalogue
+    whole_s = costs_of(catalogue, calibration, ["bcast"], (64, 16)).whole_s
+    shares = [0.001, 0.3, 0.6, 1.001, 2.0]
+    budgets_s = [share * whole_s for share in shares]
+    bought = costs_of(catalogue, calibration, ["bcast"], (64, 16), budgets_s=budgets_s).bought
+    measured = [one.measured for one in bought]
+    assert measured == sorted(measured)
+    assert measured[0] < measured[1] < measured[2] < 1.0 == measured[3] == measured[4]
+    assert [one.regions for one in bought] == sorted(one.regions for one in bought)
+    assert bought[0].total_s > budgets_s[0]  # a tuning takes that at least
+    assert all(one.total_s == one.budget_s for one in bought[1:])
+
+
+def test_a_longer_launch_makes_every_tuning_longer(calibration: Calibration) -> None:
+    catalogue = MemoryBench(truth).catalogue
+    short, long = (costs_of(catalogue, calibration, ["bcast"], (64, 4), launch_s=one) for one in (1.0, 21.0))
+    launches = (long.least_s - short.least_s) / 20.0
+    assert launches == pytest.approx(4)  # the first, and three for the proof; this bench compares no files
+    files = replace(calibration, files=True)
+    short, long = (costs_of(catalogue, files, ["bcast"], (64, 4), launch_s=one) for one in (1.0, 21.0))
+    assert (long.least_s - short.least_s) / 20.0 == pytest.approx(10)
+
+
+def test_what_was_assumed_is_said(calibration: Calibration) -> None:
+    catalogue = MemoryBench(truth).catalogue
+    assert costs_of(catalogue, calibration, ["bcast"], (4, 4)).remarks == ()
+    far = " ".join(costs_of(catalogue, calibration, ["bcast"], (512, 64)).remarks)
+    assert "extrapolated from 4 x 4" in far
+    assert "a launch took 500 ms" in far
+    one_node = calibrate(MemoryBench(truth, nodes=1, ppn=4), ["bcast"])
+    assert "lower bounds" in costs_of(catalogue, one_node, ["bcast"], (512, 64), launch_s=9.0).remarks[0]
+
+
+def test_the_plan_counts_as_the_proof_does() -> None:
+    assert (plan.COMPARISONS, plan.MOST_REGIONS) == (proof._COMPARISONS, proof._MOST_CLAIMS)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("tuned")
+    tune(MemoryLibrary(truth), TuneOptions(["bcast"], 1, 4096, 30.0), out)
+    return out
+
+
+def test_an_earlier_tuning_calibrates(tuned: Path) -> None:
+    calibration = calibration_of(tuned)
+    assert (calibration.nodes, calibration.ppn, calibration.files) == (2, 4, True)
+    assert calibration.samples
+    costs = colltune.plan("bcast", calibrated_by=tuned, nodes=16, ppn=8, budgets=["10m", 60.0], max_size="4KiB")
+    assert (costs.nodes, costs.ppn, costs.collectives) == (16, 8, ("bcast",))
+    assert [one.budget_s for one in costs.bought] == [600.0, 60.0]
+    assert costs.least_s >= calibration.other_s + 10 * calibration.launch_s
+
+
+def test_the_command_prints_a_row_for_each_budget(tuned: Path) -> None:
+    options = ["--from", str(tuned), "--nodes", "16", "--ppn", "8", "--budget", "10m", "--budget", "1h"]
+    done = CliRunner().invoke(app, ["plan", "bcast", *options])
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[0] == "16 x 8 ranks: bcast"
+    assert [line.split()[0] for line in lines if "up to" in line] == ["10m", "1h"]
+    assert "21.3" in done.output  # 600 s of 128 cores
+
+
+def test_what_cannot_calibrate_is_refused(tmp_path: Path) -> None:
+    measured = Path(__file__).parents[1] / "recorded" / "tunings" / "predicted"
+    with pytest.raises(InputError, match="says nothing of the time"):
+        colltune.plan("bcast", calibrated_by=measured)
+    with pytest.raises(InputError, match=r"tuning\.json"):
+        colltune.plan("bcast", calibrated_by=tmp_path)
