@@ -89,8 +89,11 @@ def _library_of(contents: dict[str, bytes]) -> str:
     """The library that reads the files, by how they begin: "mpich" where that says nothing."""
     from colltune.core.errors import InputError
     from colltune.emit.lint_openmpi import is_rules_file
+    from colltune.emit.lint_openmpi_json import is_rules_json
 
-    found = {name: "openmpi" if is_rules_file(data) else "mpich" for name, data in contents.items()}
+    found = {
+        name: "openmpi" if is_rules_file(data) or is_rules_json(data) else "mpich" for name, data in contents.items()
+    }
     if len(set(found.values())) > 1:
         lists = "; ".join(f"{name} is for {_NAMES[library]}" for name, library in found.items())
         raise InputError(f"the files are for two libraries: {lists}", "Lint them one library at a time")
@@ -101,9 +104,14 @@ def _findings(library: str, contents: dict[str, bytes], version: str) -> list[Ch
     from colltune.catalog import load
     from colltune.emit.lint import lint_files
     from colltune.emit.lint_openmpi import lint_rules_files
+    from colltune.emit.lint_openmpi_json import is_rules_json, lint_rules_json
 
-    check = lint_files if library == "mpich" else lint_rules_files
-    return check(contents, version, load(library, version))
+    catalogue = load(library, version)
+    if library == "mpich":
+        return lint_files(contents, version, catalogue)
+    of_json = {name: data for name, data in contents.items() if is_rules_json(data)}
+    classic = {name: data for name, data in contents.items() if name not in of_json}
+    return [*lint_rules_files(classic, version, catalogue), *lint_rules_json(of_json, version, catalogue)]
 
 
 def _fix(contents: dict[str, bytes], version: str, installation: Installation) -> None:
@@ -127,9 +135,12 @@ def _fix_rules(contents: dict[str, bytes], version: str) -> None:
     from colltune.catalog import load
     from colltune.core.errors import InputError
     from colltune.emit.lint_openmpi import fix_rules
+    from colltune.emit.lint_openmpi_json import is_rules_json
     from colltune.emit.openmpi_reader import ReadError
 
     for name, data in contents.items():
+        if is_rules_json(data):
+            raise InputError(f"{name} is JSON, of which --fix makes no copy", "Correct it by hand, as the findings say")
         try:
             fixed = fix_rules(data, name, version, load("openmpi", version))
         except ReadError as error:
