@@ -18,7 +18,6 @@ from colltune.report.findings import Findings
 from colltune.report.html import build_page
 from colltune.store.summary import read_summary
 
-pytest.importorskip("vl_convert", reason="the HTML report needs the extra `report`")
 sync_api = pytest.importorskip("playwright.sync_api", reason="looking at the page needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the checks need axe-playwright-python")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -63,7 +62,7 @@ def campaign() -> Findings:
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("page")
     path = place / "report.html"
-    path.write_text(build_page(campaign(), place), encoding="utf-8")
+    path.write_text(build_page(campaign()), encoding="utf-8")
     return path
 
 
@@ -82,8 +81,13 @@ def opened(browser: Any, path: Path, scheme: str, width: int) -> tuple[Any, list
     page.on("pageerror", lambda error: heard.append(str(error)))
     page.on("request", lambda request: heard.append(request.url) if not request.url.startswith("file:") else None)
     page.goto(path.as_uri())
-    page.wait_for_function("document.documentElement.dataset.drawn", timeout=60_000)
+    page.wait_for_function("document.documentElement.dataset.ready")
     return page, heard
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390)])
+def unfold(page: Any) -> None:
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390)])
@@ -91,10 +95,13 @@ def test_the_page_draws_without_a_word_on_the_console_and_passes_axe(
     browser: Any, page_file: Path, scheme: str, width: int
 ) -> None:
     page, heard = opened(browser, page_file, scheme, width)
-    assert page.locator(".chart svg").count() == 4
-    for chart in page.locator(".chart svg").all():
-        assert chart.locator("path").count() > 5
-        assert chart.get_attribute("aria-label")
+    assert page.evaluate("document.documentElement.scrollHeight") < 5 * 800 * 1200 / width
+    unfold(page)
+    charts = page.locator("figure svg[aria-label]").all()
+    assert len(charts) == 9  # two collectives on three shapes, and three charts over time
+    for chart in charts:
+        assert chart.locator("path").count() > 3
+        assert chart.evaluate("one => one.getBoundingClientRect().width") > 200
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert axe.Axe().run(page).response["violations"] == []
     assert heard == []
@@ -102,13 +109,13 @@ def test_the_page_draws_without_a_word_on_the_console_and_passes_axe(
 
 def test_a_cell_tells_its_times_to_pointer_and_keys(browser: Any, page_file: Path) -> None:
     page, _ = opened(browser, page_file, "light", 1200)
-    page.locator("button.cell").nth(3).hover()
+    cells = page.locator("td[data-cell]")
+    cells.nth(3).hover()
     tip = page.locator("#tip")
     assert tip.is_visible()
     assert "allreduce 1 x 4, 16 KiB" in tip.inner_text()
     assert "ring" in tip.inner_text()
-    first = page.locator("button.cell").first
-    first.focus()
+    cells.first.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
     assert "allreduce 2 x 4, 64 B" in tip.inner_text()
@@ -118,16 +125,20 @@ def test_a_cell_tells_its_times_to_pointer_and_keys(browser: Any, page_file: Pat
 
 def test_the_button_changes_between_light_and_dark_and_charts_follow(browser: Any, page_file: Path) -> None:
     page, _ = opened(browser, page_file, "light", 1200)
-    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    colours = """() => [document.body, document.querySelector('figure svg text')].map(
+        (one, n) => getComputedStyle(one)[n ? 'fill' : 'backgroundColor'])"""
+    light = page.evaluate(colours)
     page.locator("#theme").click()
-    page.wait_for_function("document.documentElement.dataset.drawn === 'dark'")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    dark = page.evaluate(colours)
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
 
 
-def test_a_chart_answers_to_the_pointer(browser: Any, page_file: Path) -> None:
-    page, _ = opened(browser, page_file, "light", 1200)
-    page.locator(
-        "[data-chart=timeline] path[aria-roledescription], [data-chart=timeline] .mark-rect path"
-    ).first.hover()
-    page.wait_for_selector(".vg-tooltip.visible, #vg-tooltip-element.visible")
-    assert "collective" in page.locator("#vg-tooltip-element").inner_text()
+def test_on_paper_everything_is_unfolded_and_folded_again_afterwards(browser: Any, page_file: Path) -> None:
+    page, _ = opened(browser, page_file, "dark", 1200)
+    folded = "document.querySelectorAll('details:not([open])').length"
+    before = page.evaluate(folded)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert (before > 3, page.evaluate(folded)) == (True, 0)
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(folded) == before

@@ -19,18 +19,25 @@ def report(
     tuned: Tuned,
     out: Annotated[Path | None, typer.Option(help="File to write. Default: report.html in the tuning.")] = None,
     text: Annotated[bool, typer.Option("--text", help="As text: on the terminal, or in the file --out.")] = False,
+    picture: Annotated[Path | None, typer.Option(help="A summary in one picture: FILE.svg or FILE.png.")] = None,
+    profile: Annotated[Path | None, typer.Option(help="Application whose gain to tell: its profile.")] = None,
 ) -> None:
     """Show what was gained and where, how sure that is, what was refused, and how it was measured."""
+    if picture is not None:
+        from colltune.session.make_page import make_picture
+
+        typer.echo(f"wrote {make_picture(tuned, picture, profile)}")
+        return
     if not text:
         from colltune.session.make_page import make_page
 
-        typer.echo(f"wrote {make_page(tuned, out)}")
+        typer.echo(f"wrote {make_page(tuned, out, profile)}")
         return
     from colltune.cli.console import make_console
     from colltune.report.text import print_findings
     from colltune.session.explain import load_findings
 
-    found = load_findings(tuned)
+    found = load_findings(tuned, profile)
     if out is None:
         print_findings(found, make_console())
     else:

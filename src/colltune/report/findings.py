@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median, quantiles
 
 from colltune.core.choice import DEFAULT, Choice
@@ -39,10 +39,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One measured scenario: the choice in force, and all timed choices, fastest first, failures last."""
+    """One measured scenario: the choice in force, and all timed choices, fastest first, failures last.
+
+    ``default``: the choice that the library's own was timed as.
+    """
 
     scenario: Scenario
     chosen: Choice
+    default: Choice
     timings: tuple[Timing, ...]
 
     @property
@@ -92,7 +96,8 @@ class Findings:
     """All data of a report.
 
     ``proofs``: samples that the proof took, beside those of the campaign. ``jobs``: (nodes, ranks per node) of the jobs
-    that it was tuned in, if they are several.
+    that it was tuned in, if they are several. ``twin``: the choice that runs what the default runs, None where none is
+    known. ``shares``: of an application's time, what the calls of each scenario take; empty without a profile.
     """
 
     environment: Environment
@@ -101,6 +106,8 @@ class Findings:
     samples: Sequence[Sample]
     proofs: Sequence[Sample] = ()
     jobs: Sequence[tuple[int, int]] = ()
+    twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
+    shares: Mapping[Scenario, float] = field(default_factory=dict)
 
     @property
     def decisions(self) -> list[ProvenDecision]:
@@ -118,15 +125,26 @@ class Findings:
 
     @property
     def started_s(self) -> float:
-        """Seconds since the epoch. Samples of before are those of earlier campaigns that were used again."""
-        measured = min((s.started_s for s in (*self.samples, *self.proofs)), default=0.0)
-        return measured if self.summary.since_s is None else max(measured, self.summary.since_s)
+        """When measuring began, on the clock of the samples: seconds since the epoch on a real machine.
+
+        Samples of before the campaign are those of earlier ones that were used again.
+        """
+        starts = [sample.started_s for sample in (*self.samples, *self.proofs)]
+        since_s = self.summary.since_s
+        if since_s is None or max(starts, default=0.0) < since_s:  # a simulated machine has a clock of its own
+            return min(starts, default=0.0)
+        return max(min(starts), since_s)
+
+    def default_of(self, scenario: Scenario, timed: Collection[Choice]) -> Choice:
+        """The choice among ``timed`` that stands for the default; the default itself where none is known to."""
+        twin = None if DEFAULT in timed else self.twin(scenario)
+        return twin if twin is not None and twin in timed else DEFAULT
 
     def cells(self, collective: str) -> list[Cell]:
         """The measured scenarios of ``collective`` in ascending order."""
         rules = self.rule_sets[collective]
         return [
-            Cell(scenario, rules.evaluate(scenario), timings)
+            Cell(scenario, rules.evaluate(scenario), self.default_of(scenario, {t.choice for t in timings}), timings)
             for scenario, timings in sorted(_timings(self.samples).items())
             if scenario.collective == collective
         ]
@@ -162,9 +180,10 @@ def knowledge(findings: Findings) -> list[Knowledge]:
     medians: dict[Scenario, dict[Choice, float]] = {}
     for scenario, timings in _timings(findings.samples).items():
         medians[scenario] = {t.choice: t.median_s for t in timings if t.median_s is not None}
-    usable = {scenario for scenario, some in medians.items() if DEFAULT in some}
-    slowdown = {s: medians[s][DEFAULT] / min(medians[s].values()) for s in usable}
-    chosen_s = {s: medians[s][DEFAULT] for s in usable}
+    default = {scenario: findings.default_of(scenario, some) for scenario, some in medians.items()}
+    usable = {scenario for scenario, some in medians.items() if default[scenario] in some}
+    chosen_s = {s: medians[s][default[s]] for s in usable}
+    slowdown = {s: chosen_s[s] / min(medians[s].values()) for s in usable}
     total: defaultdict[str, float] = defaultdict(float)
     count: defaultdict[str, int] = defaultdict(int)
     for scenario in usable:
@@ -226,10 +245,11 @@ def spreads(findings: Findings) -> list[Spread]:
     for sample in samples:
         medians[sample.scenario, sample.choice].append(sample.time_s)
     found = []
-    for sample in sorted((s for s in samples if s.started_s >= findings.started_s), key=lambda s: s.started_s):
+    start_s = findings.started_s
+    for sample in sorted((s for s in samples if s.started_s >= start_s), key=lambda s: s.started_s):
         low, _, high = quantiles(sample.times_s, n=4)
         same = medians[sample.scenario, sample.choice]
         drift = sample.time_s / median(same) if len(same) > 1 else None
-        elapsed_s = sample.started_s - findings.started_s
+        elapsed_s = sample.started_s - start_s
         found.append(Spread(sample.scenario, sample.choice, elapsed_s, (high - low) / sample.time_s, drift))
     return found

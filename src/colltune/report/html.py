@@ -1,56 +1,51 @@
-"""The report as one HTML file that needs no network and no other file.
+"""The report as one HTML file that needs no network, no other file, and no script for what it shows.
 
-Needs what the plain install brings (jinja2, and vl-convert-python, which brings the charting library's JavaScript).
+Needs what the plain install brings: jinja2, and vl-convert-python, which draws the charts.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from importlib import resources
-from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Verdict
 from colltune.core.sample import Status
+from colltune.core.scenario import Scenario
 from colltune.core.units import format_duration, format_size
 from colltune.core.version import __version__
-from colltune.machine.files import write_atomically
-from colltune.report.charts import all_charts
-from colltune.report.findings import Cell, Findings, Timing, knowledge
-from colltune.report.story import environment_rows, summary_sentences
-from colltune.report.tables import format_region_figures
+from colltune.report.charts import panel_charts, summary_chart, time_charts
+from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
+from colltune.report.draw import drawn_for_page, write_picture
+from colltune.report.findings import Findings, knowledge
+from colltune.report.headline import facts, headline, saved_by, saved_share
+from colltune.report.maps import SHADES, selection_maps
+from colltune.report.story import environment_rows, summary_sentences, warnings
 
 PAGE = "report.html"
-_SECTIONS = (
-    ("summary", "Summary"),
-    ("maps", "What runs where"),
-    ("gain", "Speed-up"),
-    ("provisional", "Provisional"),
-    ("refused", "Refused"),
-    ("untried", "Not tried"),
-    ("campaign", "How it was measured"),
-    ("environment", "Environment"),
-)
 _DESCRIPTIONS = {
-    "speedup": "Speed-up over the default of every candidate that was put to the proof, by collective and message size",
     "convergence": "Average slowdown of the selection against the seconds since the start of measuring",
-    "timeline": "Which scenario was measured when, and what was measured beside it",
-    "noise": "Scatter of each measurement, and its movement between launches, against time",
+    "timeline": "Which collective was measured when, and what was measured beside it",
+    "noise": "Scatter of the measurements, and their movement between launches, against time: median, 10% and 90%",
 }
-_COLOURS = 8
-_MOST_TIMINGS = 12
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# Panels that are shown at once, and all that a page has room for; rows of the decisions that are shown at once.
+_OPEN_PANELS, _MOST_PANELS, _OPEN_ROWS = 6, 16, 10
+# Rows of what stays out, by reason: more of the same tell nothing new.
+_MOST_ROWS = 60
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def write_page(findings: Findings, path: Path, cache: Path) -> Path:
+def write_page(findings: Findings, path: Path) -> Path:
     """Writes the page of `build_page` to ``path``. Raises InputError where it cannot be made or written."""
-    page = build_page(findings, cache)
+    page = build_page(findings)
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -58,72 +53,49 @@ def write_page(findings: Findings, path: Path, cache: Path) -> Path:
     return path
 
 
-def build_page(findings: Findings, cache: Path) -> str:
-    """The HTML. ``cache`` is a directory that keeps the charting library between reports.
-
-    Raises InputError where the extra is not installed.
-    """
+def build_page(findings: Findings) -> str:
+    """The HTML. Raises InputError where a library that makes it is not installed."""
     try:
         from jinja2 import Environment as Templates
+        from markupsafe import Markup
     except ImportError as error:
-        raise _extra_missing() from error
-    charts = all_charts(findings)
-    for name, chart in charts.items():
-        chart["description"] = _DESCRIPTIONS[name]
-    details: dict[str, Any] = {}
-    maps = [_map(findings, name, details) for name in findings.rule_sets]
-    here = findings.environment
+        raise InputError("the HTML report needs jinja2", "Run pip install jinja2, or give --text") from error
+    drawn = [(panel, Markup(svg)) for panel, svg in _drawn_panels(findings)]
+    shown = min(_OPEN_PANELS, len({panel.collective for panel, _ in drawn}))
+    over_time = {
+        name: Markup(drawn_for_page(chart, _DESCRIPTIONS[name])) for name, chart in time_charts(findings).items()
+    }
+    maps, told = selection_maps(findings)
+    decisions = _decision_rows(findings)
     text = resources.files("colltune.report").joinpath("page")
-    template = Templates(autoescape=True).from_string(text.joinpath("report.html.j2").read_text(encoding="utf-8"))
-    from markupsafe import Markup
-
+    template = Templates(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+        text.joinpath("report.html.j2").read_text(encoding="utf-8")
+    )
     return template.render(
-        title=f"{', '.join(findings.rule_sets)} on {here.nodes} x {here.ppn} ranks",
-        machine=f"{here.mpi} {here.mpi_version}; {here.machine}",
+        title=headline(findings),
+        facts=facts(findings),
         version=__version__,
-        sections=_SECTIONS,
+        warnings=list(warnings(findings)),
         sentences=summary_sentences(findings),
-        maps=[found for found in maps if found["sizes"]],
-        charts=charts,
-        convergence=_converged(findings),
-        kept=[_region_row(region) for region in findings.regions(Verdict.KEPT)],
-        provisional=_without_rule(findings, Verdict.PROVISIONAL),
-        refused=_without_rule(findings, Verdict.REFUSED),
-        untried=_without_rule(findings, Verdict.NOT_TRIED),
+        panels=drawn[:shown],
+        more_panels=drawn[shown:],
+        panels_left_out=max(len(panels(findings)) - _MOST_PANELS, 0),
+        maps=maps,
+        shades=_shade_names(),
+        decisions=decisions[:_OPEN_ROWS],
+        more_decisions=decisions[_OPEN_ROWS:],
+        application=_application(findings),
+        provisional=_by_reason(findings, Verdict.PROVISIONAL),
+        refused=_by_reason(findings, Verdict.REFUSED),
+        untried=_by_reason(findings, Verdict.NOT_TRIED),
         failed=_failed_rows(findings),
+        charts=over_time,
+        convergence=_converged(findings),
         environment=environment_rows(findings),
         css=Markup(text.joinpath("report.css").read_text(encoding="utf-8")),
         js=Markup(text.joinpath("report.js").read_text(encoding="utf-8")),
-        vega_js=Markup(_charting_library(cache)),
-        cells_json=Markup(_embedded(details)),
-        charts_json=Markup(_embedded(charts)),
+        cells_json=Markup(_embedded(told)),
     )
-
-
-def _extra_missing() -> InputError:
-    return InputError(
-        "the HTML report needs jinja2 and vl-convert-python", "Run pip install jinja2 vl-convert-python, or give --text"
-    )
-
-
-def _charting_library(cache: Path) -> str:
-    """Vega-Lite as one script. It takes seconds to make, so it is kept in a file."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise _extra_missing() from error
-    kept = cache / f"vega-{version('vl-convert-python')}.js"
-    try:
-        return kept.read_text(encoding="utf-8")
-    except OSError:
-        pass
-    script: str = vl_convert.javascript_bundle("window.colltuneEmbed = vegaEmbed;").replace("</script", "<\\/script")
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, script.encode())
-    except OSError:
-        pass  # a read-only home costs the seconds again, no more
-    return script
 
 
 def _embedded(value: object) -> str:
@@ -131,87 +103,107 @@ def _embedded(value: object) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _map(findings: Findings, collective: str, details: dict[str, Any]) -> dict[str, Any]:
-    """The selection map of one collective; ``details`` takes what its cells say when pointed at."""
-    cells = findings.cells(collective)
-    sizes = sorted({cell.scenario.size_bytes for cell in cells})
-    proofs = {decision.scenario: decision for decision in findings.decisions}
-    for cell in cells:
-        details[_key(cell)] = _detail(cell, proofs.get(cell.scenario))
-    shown = "any" if sizes == [0] else None
-    views = [_view("in force", cells, sizes, lambda cell: cell.chosen)]
-    views.append(_view("fastest in the campaign, proven or not", cells, sizes, lambda cell: cell.fastest))
-    return {"collective": collective, "sizes": [shown or format_size(size) for size in sizes], "views": views}
-
-
-def _view(caption: str, cells: Sequence[Cell], sizes: Sequence[int], pick: Callable[[Cell], Choice]) -> dict[str, Any]:
-    counts = Counter(pick(cell) for cell in cells)
-    names = [choice for choice, _ in counts.most_common() if choice != DEFAULT]
-    marks = {DEFAULT: ("·", 0)}
-    for index, choice in enumerate(names):
-        letter = _LETTERS[index] if index < len(_LETTERS) else str(index)
-        marks[choice] = (letter, index % _COLOURS + 1)
-    rows, by_shape = [], {(c.scenario.nodes, c.scenario.ppn, c.scenario.size_bytes): c for c in cells}
-    first = True
-    for nodes, ppn in sorted({(n, p) for n, p, _ in by_shape}):
-        line: list[dict[str, Any] | None] = []
-        for size in sizes:
-            cell = by_shape.get((nodes, ppn, size))
-            if cell is None:
-                line.append(None)
-                continue
-            letter, colour = marks[pick(cell)]
-            label = f"{format_size(size)}, {nodes} x {ppn}: {_name(pick(cell))}"
-            line.append(
-                {"key": _key(cell), "letter": letter, "colour": colour, "label": label, "tab": 0 if first else -1}
-            )
-            first = False
-        rows.append({"shape": f"{nodes} x {ppn}", "cells": line})
-    legend = [{"letter": marks[c][0], "colour": marks[c][1], "name": _name(c)} for c in (DEFAULT, *names)]
-    return {"caption": caption, "rows": rows, "legend": legend}
-
-
-def _name(choice: Choice) -> str:
-    return "the library's own choice" if choice == DEFAULT else str(choice)
-
-
-def _key(cell: Cell) -> str:
-    scenario = cell.scenario
-    return f"{scenario.collective}-{scenario.nodes}-{scenario.ppn}-{scenario.size_bytes}"
-
-
-def _detail(cell: Cell, decision: ProvenDecision | None) -> dict[str, Any]:
-    default_s = next((t.median_s for t in cell.timings if t.choice == DEFAULT), None)
-    shown = [t for i, t in enumerate(cell.timings) if i < _MOST_TIMINGS or t.choice in (DEFAULT, cell.chosen)]
-    scenario = cell.scenario
-    return {
-        "title": f"{scenario.collective} {scenario.nodes} x {scenario.ppn}, {format_size(scenario.size_bytes)}",
-        "chosen": str(cell.chosen),
-        "rows": [_timing_row(timing, default_s) for timing in shown],
-        "proof": f"{decision.choice} {decision.verdict}: {decision.reason}" if decision else "",
-    }
-
-
-def _timing_row(timing: Timing, default_s: float | None) -> list[str]:
-    if timing.median_s is None:
-        return [str(timing.choice), timing.status.value, "", ""]
-    interval = "too few"
-    if timing.low_s is not None and timing.high_s is not None:
-        interval = f"{format_duration(timing.low_s)} to {format_duration(timing.high_s)}"
-    ratio = "" if default_s is None else f"{default_s / timing.median_s:.2f}"
-    return [str(timing.choice), format_duration(timing.median_s), interval, ratio]
-
-
-def _region_row(region: JudgedRegion) -> list[str]:
-    return [region.collective, region.shape, region.sizes, *format_region_figures(region)]
-
-
-def _without_rule(findings: Findings, verdict: Verdict) -> list[list[str]]:
-    """Rows of the regions with ``verdict``: where, the choice, its speed-up and the reason."""
+def _drawn_panels(findings: Findings) -> list[tuple[Panel, str]]:
+    shown = panels(findings)[:_MOST_PANELS]
     return [
-        [region.place, str(region.choice), f"{region.speedup:.2f}" if region.has_evidence else "", region.reason]
-        for region in findings.regions(verdict)
+        (panel, drawn_for_page(chart, _panel_description(panel)))
+        for panel, chart in zip(shown, panel_charts(shown), strict=True)
     ]
+
+
+def write_summary_picture(findings: Findings, path: Path) -> Path:
+    """Headline, facts and the curves of the largest shape of each collective, as an SVG or PNG file for a ticket.
+
+    Raises InputError where it cannot be made or written.
+    """
+    largest = {panel.collective: panel for panel in reversed(panels(findings))}.values()
+    shown = list(reversed(largest))[:_OPEN_PANELS]
+    write_picture(summary_chart(headline(findings), facts(findings), shown), path)
+    return path
+
+
+def _panel_description(panel: Panel) -> str:
+    where = f"{panel.collective} on {panel.nodes} x {panel.ppn} ranks"
+    return f"{where}: latency against message size by default and tuned; {panel.changed} sizes changed"
+
+
+def _shade_names() -> list[tuple[str, str]]:
+    """The shades of the maps with what they stand for."""
+    bounds = ["1", *(f"{shade:g}" for shade in SHADES)]
+    named = [(str(n), f"{low} to {high}") for n, (low, high) in enumerate(pairwise(bounds))]
+    return [("d", "the library's own"), *named, (str(len(SHADES)), f"{bounds[-1]} or more"), ("u", "not proven")]
+
+
+def _decision_rows(findings: Findings) -> list[dict[str, str]]:
+    """The regions in force; the most that is gained first."""
+    points = curve_points(findings)
+
+    def gain(region: JudgedRegion) -> tuple[float, float]:
+        return saved_share(findings, list(region.decisions)), len(region.decisions) * math.log(max(region.speedup, 1.0))
+
+    return [
+        {
+            "place": region.place,
+            "choice": str(region.choice),
+            "speedup": f"{region.speedup:.2f}x",
+            "low": f"{region.low:.2f}",
+            **_times(region, points),
+            "scenarios": f"{len(region.decisions)} ({region.compared} compared)",
+            "saved": saved_by(findings, region),
+        }
+        for region in sorted(findings.regions(Verdict.KEPT), key=gain, reverse=True)
+    ]
+
+
+def _times(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) -> dict[str, str]:
+    """What the largest call of the region takes by default and tuned; empty where it was not timed."""
+    largest = largest_call([points[s] for s in region.scenarios if s in points])
+    if largest is None or largest.default is None or largest.tuned is None:
+        return {"times": "", "at": ""}
+    scenario = largest.scenario
+    size = "" if scenario.collective == "barrier" else f", {format_size(scenario.size_bytes)}"
+    times = f"{format_duration(largest.default.median_s)} → {format_duration(largest.tuned.median_s)}"
+    return {"times": times, "at": f"{scenario.nodes} x {scenario.ppn}{size}"}
+
+
+def _application(findings: Findings) -> list[list[str]]:
+    """Of an application's profile: each collective's share of its time, and what its rules are expected to save."""
+    shares: defaultdict[str, float] = defaultdict(float)
+    for scenario, share in findings.shares.items():
+        shares[scenario.collective] += share
+    kept = findings.summary.having(Verdict.KEPT)
+    return [
+        [
+            name,
+            f"{share:.1%}",
+            f"{saved_share(findings, [one for one in kept if one.scenario.collective == name]):.2%}",
+        ]
+        for name, share in sorted(shares.items(), key=lambda item: -item[1])
+    ]
+
+
+def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
+    """The regions with ``verdict``, those with one reason together; its numbers stand beside each."""
+    groups: defaultdict[str, list[JudgedRegion]] = defaultdict(list)
+    for region in findings.regions(verdict):
+        groups[_NUMBER.sub("…", region.reason)].append(region)
+    return [
+        {
+            "reason": reason if len(some) > 1 else some[0].reason,
+            "regions": len(some),
+            "scenarios": sum(len(region.decisions) for region in some),
+            "rows": [
+                [region.place, str(region.choice), f"{region.speedup:.2f}x" if region.has_evidence else "", told]
+                for region, told in _told(some[:_MOST_ROWS])
+            ],
+            "left_out": max(len(some) - _MOST_ROWS, 0),
+        }
+        for reason, some in sorted(groups.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def _told(regions: Sequence[JudgedRegion]) -> list[tuple[JudgedRegion, str]]:
+    return [(region, region.reason if _NUMBER.search(region.reason) else "") for region in regions]
 
 
 def _failed_rows(findings: Findings) -> list[list[str]]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from colltune.bench.backends import recall_backend
+from colltune.core.choice import Choice
 from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.units import parse_size
+from colltune.profile.application import stakes
+from colltune.profile.files import load_profile
 from colltune.report.explain import WIDTH, Explanation, format_explanation
 from colltune.report.findings import Findings
-from colltune.store.history import measurements
+from colltune.store.history import latest_profile, measurements
 from colltune.store.tuning import CONFIRMATION, Tuning, load_tuning
 
 
@@ -47,11 +51,45 @@ def explain_call(
     )
 
 
-def load_findings(directory: Path) -> Findings:
-    """The content of a report about ``directory``. Raises InputError where it holds no tuning."""
+def load_findings(directory: Path, profile: Path | None = None) -> Findings:
+    """The content of a report about ``directory``, for the application of ``profile`` (a file) if one is given.
+
+    Raises InputError where there is no tuning, or no profile in the file.
+    """
     tuning = load_tuning(directory)
     samples, proofs = measurements(directory), measurements(directory, CONFIRMATION)
-    return Findings(tuning.environment, tuning.rule_sets, tuning.summary, samples, proofs, tuning.tuned_in)
+    return Findings(
+        tuning.environment,
+        tuning.rule_sets,
+        tuning.summary,
+        samples,
+        proofs,
+        tuning.tuned_in,
+        _twin_in(tuning),
+        _shares(directory, profile),
+    )
+
+
+def _twin_in(tuning: Tuning) -> Callable[[Scenario], Choice | None]:
+    backend, thread_level = recall_backend(tuning.environment), tuning.environment.thread_level
+
+    def twin(scenario: Scenario) -> Choice | None:
+        try:
+            return backend.twin(scenario, thread_level)
+        except InputError:  # the library that was tuned is not here any more, so what its default is cannot be told
+            return None
+
+    return twin
+
+
+def _shares(directory: Path, profile: Path | None) -> dict[Scenario, float]:
+    """Of ``profile``, else of the one that lies in ``directory``; nothing where there is none."""
+    if profile is None:
+        try:
+            profile = latest_profile(directory)
+        except InputError:
+            return {}
+    return stakes(load_profile(profile))
 
 
 def scenario_of(tuning: Tuning, collective: str, size: str | int | None, nodes: int, ppn: int) -> Scenario:

@@ -1,18 +1,22 @@
-"""Makes the HTML page of a tuning. What `colltune report`, the end of `colltune tune` and the Python API do."""
+"""Makes the HTML page of a tuning, and its summary in a picture: for the command line and the Python interface."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from colltune.machine.compile import cache_directory
-from colltune.report.html import PAGE, write_page
+from colltune.report.html import PAGE, write_page, write_summary_picture
 from colltune.session.explain import load_findings
 
 
-def make_page(directory: Path, out: Path | None = None) -> Path:
+def make_page(directory: Path, out: Path | None = None, profile: Path | None = None) -> Path:
     """Writes the page of the tuning in ``directory``, by default into it, and returns where it is.
 
-    Raises InputError where there is no tuning, the page cannot be written, or what makes it is not installed.
+    ``profile``: of the application whose gain is told. Raises InputError where there is no tuning, the page cannot be
+    written, or what makes it is not installed.
     """
-    return write_page(load_findings(directory), out or directory / PAGE, cache_directory(os.environ))
+    return write_page(load_findings(directory, profile), out or directory / PAGE)
+
+
+def make_picture(directory: Path, out: Path, profile: Path | None = None) -> Path:
+    """The summary of the tuning in ``directory`` as an SVG or PNG file, for a ticket. Raises InputError as above."""
+    return write_summary_picture(load_findings(directory, profile), out)

@@ -1,0 +1,90 @@
+"""Draws charts as SVG, for the page in its own colours, light or dark, and for a picture that stands alone.
+
+Vega-Lite comes with vl-convert-python, which draws without a browser: a page needs no script for its charts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from colltune.core.errors import InputError
+from colltune.report.charts import DEFAULT_LINE, INK, LINE, PALETTE, TUNED_LINE, Spec
+
+# What a colour of the charts is on the page, and in a picture.
+_ON_PAGE = {
+    INK: "var(--ink)",
+    LINE: "var(--line)",
+    DEFAULT_LINE: "var(--soft)",
+    TUNED_LINE: "var(--tuned)",
+    **{colour: f"var(--s{number})" for number, colour in enumerate(PALETTE)},
+}
+_IN_PICTURE = {INK: "#1b1f24", LINE: "#c9d0d8", DEFAULT_LINE: "#5c6670", TUNED_LINE: "#0b6e99"}
+_CONFIG: Spec = {
+    "background": None,
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": LINE},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "titleFontWeight": "normal",
+        "gridColor": LINE,
+        "gridOpacity": 0.5,
+        "domainColor": LINE,
+        "tickColor": LINE,
+    },
+    "legend": {"labelColor": INK, "titleColor": INK, "orient": "top"},
+    "title": {"color": INK, "subtitleColor": INK, "fontSize": 12},
+    "range": {"category": PALETTE},
+    "aria": False,
+}
+# What the drawing of a chart holds that no page needs.
+_EXCESS = re.compile(
+    r' (?:aria-[a-z]+|role|class|pointer-events|stroke-miterlimit|xmlns:xlink|version)="[^"]*"'
+    r'| (?:opacity|stroke-width)="1"| font-family="[^"]*"'
+)
+_LONG_NUMBER = re.compile(r"(\d+\.\d\d)\d+")
+_EMPTY = re.compile(r'<g></g>|<path d="M0,0h0v0h0Z"/>|<path d=""/>')
+
+
+def drawn_for_page(chart: Spec, description: str) -> str:
+    """An SVG element named by ``description``. Raises InputError where what draws is not installed."""
+    svg = _as_svg(chart, _ON_PAGE)
+    for pattern, by in ((_EXCESS, ""), (_LONG_NUMBER, r"\1"), (_EMPTY, ""), (_EMPTY, "")):
+        svg = pattern.sub(by, svg)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1)
+
+
+def write_picture(chart: Spec, path: Path) -> None:
+    """The chart by itself on white, as the SVG or PNG file ``path``. Raises InputError where it cannot be made."""
+    if path.suffix not in (".svg", ".png"):
+        raise InputError(f"cannot make the picture {path}", "Give a file that ends in .svg or .png")
+    svg = _as_svg({**chart, "background": "white"}, _IN_PICTURE)
+    try:
+        if path.suffix == ".svg":
+            path.write_text(svg, encoding="utf-8")
+        else:
+            path.write_bytes(_converter().svg_to_png(svg, scale=2.0))
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --picture") from error
+
+
+def _as_svg(chart: Spec, colours: Mapping[str, str]) -> str:
+    config = {**_CONFIG, **({"background": chart["background"]} if "background" in chart else {})}
+    svg: str = _converter().vegalite_to_svg({**chart, "config": config})
+    for colour, other in colours.items():
+        svg = svg.replace(colour, other)
+    return svg
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise InputError(
+            "the report's charts need vl-convert-python", "Run pip install vl-convert-python, or give --text"
+        ) from error
+    return vl_convert

@@ -1,0 +1,88 @@
+"""The report in one line, and what to know beside it: when, where, for which job, and how sure it is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime
+
+from colltune.core.judged_together import JudgedRegion
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.scenario import Scenario
+from colltune.core.summary import SpeedUp
+from colltune.core.units import format_count, format_duration, format_size
+from colltune.report.findings import Findings
+
+# Collectives that a headline names; what others gain is in the tables.
+_NAMED = 3
+# Clocks of simulated machines begin at zero: what is below a year is no date.
+_SIMULATED_S = 365 * 86400.0
+
+
+def headline(findings: Findings) -> str:
+    """``"allreduce 1.53x (at least 1.31) from 512 KiB; 8 of 41 scenarios changed"``."""
+    kept = findings.summary.having(Verdict.KEPT)
+    names = ", ".join(findings.rule_sets)
+    if not findings.summary.gated:
+        return f"{names}: tuned without a proof, so calls may be slower"
+    if not kept:
+        return f"{names}: nothing proven faster; the library's own choice stands"
+    by_name: defaultdict[str, list[ProvenDecision]] = defaultdict(list)
+    for decision in kept:
+        by_name[decision.scenario.collective].append(decision)
+    gains = {name: SpeedUp.of(some) for name, some in by_name.items()}
+    ranked = sorted(((gain, name) for name, gain in gains.items() if gain is not None), key=lambda one: -one[0].mean)
+    parts = [
+        f"{name} {gain.mean:.2f}x (at least {gain.low:.2f}){_extent(by_name[name], findings)}"
+        for gain, name in ranked[:_NAMED]
+    ]
+    if more := len(ranked) - _NAMED:
+        parts += [f"{format_count(more, 'more collective')}"] if more > 0 else []
+    saved = saved_share(findings, kept)
+    application = f"; expected {saved:.1%} of the application's time" if saved > 0.0 else ""
+    return f"{', '.join(parts)}; {len(kept)} of {len(known_scenarios(findings))} scenarios changed{application}"
+
+
+def known_scenarios(findings: Findings) -> set[Scenario]:
+    """The scenarios that were measured or decided."""
+    return {*(sample.scenario for sample in findings.samples), *(one.scenario for one in findings.summary.decisions)}
+
+
+def saved_share(findings: Findings, decisions: list[ProvenDecision]) -> float:
+    """Of the application's time, what ``decisions`` are expected to save; 0 without a profile."""
+    return sum(findings.shares.get(one.scenario, 0.0) * (1.0 - 1.0 / one.speedup) for one in decisions)
+
+
+def saved_by(findings: Findings, region: JudgedRegion) -> str:
+    """``"1.2%"`` of the application's time; empty without a profile."""
+    return f"{saved_share(findings, list(region.decisions)):.2%}" if findings.shares else ""
+
+
+def facts(findings: Findings) -> list[str]:
+    """Date, machine, MPI, job shape, how sure it is, what it took: a few words each."""
+    here, summary = findings.environment, findings.summary
+    nodes, ppn = summary.job or (here.nodes, here.ppn)
+    began_s = findings.started_s if summary.since_s is None else summary.since_s
+    when = datetime.fromtimestamp(began_s, UTC).strftime("%Y-%m-%d") if began_s > _SIMULATED_S else ""
+    sure = ""
+    if any(one.region is not None for one in summary.having(Verdict.KEPT)):
+        launches = format_count(findings.proof_launches, "fresh launch", "fresh launches")
+        sure = f"99% confidence by {launches}" if findings.proof_launches else "99% confidence"
+    took = f"{format_duration(summary.total_s)} of tuning" if summary.total_s > 0.0 else ""
+    said = [when, here.machine, f"{here.mpi} {here.mpi_version}", f"{format_count(nodes, 'node')} x {ppn}", sure, took]
+    return [text for text in said if text]
+
+
+def _extent(mine: list[ProvenDecision], findings: Findings) -> str:
+    """Which sizes are changed, of all that are known: ``" from 512 KiB"``; empty where it is the whole range."""
+    name = mine[0].scenario.collective
+    known = [s.size_bytes for s in known_scenarios(findings) if s.collective == name]
+    sizes = [one.scenario.size_bytes for one in mine]
+    low, high = min(sizes), max(sizes)
+    from_first, to_last = low == min(known), high == max(known)
+    if from_first and to_last:
+        return ""
+    if low == high:
+        return f" at {format_size(low)}"
+    if to_last:
+        return f" from {format_size(low)}"
+    return f" up to {format_size(high)}" if from_first else f" at {format_size(low)} to {format_size(high)}"
