@@ -24,7 +24,7 @@ typedef struct {
     uint64_t started_ns;
     ct__block blocks[2]; /* of the pair: tuned, by default */
     uint64_t calls[2], least, most;
-    uint64_t agree_ns;
+    uint64_t agree_ns, agreed_ns; /* in all; at the end of the round before */
     ct_switch_evidence evidence; /* on the first rank */
     int record;                  /* on the first rank; -1: none */
 } ct__cell;
@@ -130,24 +130,33 @@ bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size)
     return by_default;
 }
 
+/* Waits for the other ranks at an end of the timed part of a block: by how much calls have moved the ranks apart counts to
+ * the block that did it, and not to the next. Returns the time then. */
+static uint64_t ct__meet(const ct_call *call, ct__cell *cell, uint64_t now_ns)
+{
+    ct_real.Barrier(call->comm);
+    uint64_t met_ns = ct_now_ns();
+    cell->agree_ns += met_ns - now_ns;
+    return met_ns;
+}
+
 /* Times what belongs to a pair. */
-static void ct__time(ct__cell *cell, ct_switch_call now)
+static void ct__time(const ct_call *call, ct__cell *cell, ct_switch_call now)
 {
     if (now.part < CT_SWITCH_LAST_WARM)
         return;
-    uint64_t ended_ns = ct_now_ns();
+    uint64_t ended_ns = ct_now_ns(), elapsed_ns = ended_ns - cell->started_ns;
     ct__block *block = &cell->blocks[now.timed_default];
     if (now.part == CT_SWITCH_LAST_WARM) {
-        block->began_ns = ended_ns;
+        block->began_ns = ct__meet(call, cell, ended_ns);
         return;
     }
-    uint64_t elapsed_ns = ended_ns - cell->started_ns;
     if (block->timed < CT__SAMPLES)
         block->sample_ns[block->timed] = elapsed_ns;
     block->timed++;
     block->call_ns += elapsed_ns;
     if (now.part == CT_SWITCH_LAST)
-        block->wall_ns = ended_ns - block->began_ns;
+        block->wall_ns = ct__meet(call, cell, ended_ns) - block->began_ns;
 }
 
 typedef struct {
@@ -180,7 +189,9 @@ static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const 
             pair.least_ns[i] += least_ns[i][at];
     }
     double cycle_ns = (double)(pair.wall_ns[0] + pair.wall_ns[1]) / 2.0 / (timed > 0 ? timed : 1);
-    ct_switch_decision said = {.seed = cell->at.seed, .length = ct_switch_length(cell->at.length, cycle_ns)};
+    ct_switch_decision said = {.seed = cell->at.seed, .length = cell->at.length};
+    said.length = ct_switch_length(cell->at.length, cycle_ns, (double)(cell->agree_ns - cell->agreed_ns));
+    cell->agreed_ns = cell->agree_ns;
     if (cell->at.round == 0) { /* both blocks were tuned */
         said.seed = ++ct__experiment.seeds * 0x9e3779b97f4a7c15ULL ^ ct__experiment.job;
         return said;
@@ -226,7 +237,7 @@ static void ct__after(ct_call *call, int code)
     if (cell == NULL || code != MPI_SUCCESS)
         return;
     ct_switch_call now = ct_switch_look(&cell->at);
-    ct__time(cell, now);
+    ct__time(call, cell, now);
     cell->calls[now.by_default]++;
     ct_switch_advance(&cell->at);
     if (now.ends_round)

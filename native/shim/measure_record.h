@@ -18,7 +18,7 @@ typedef struct {
     int record;
     uint32_t calls, sampled;
     uint64_t call_ns[2];    /* in the calls */
-    uint64_t wall_ns[2];    /* from the first timed call's begin to the last one's end, what lies between included */
+    uint64_t wall_ns[2];    /* of the whole blocks: all that lies between the calls, until all ranks are done */
     uint64_t sampled_ns[2]; /* in the sampled calls */
     uint64_t least_ns[2];   /* in the sampled calls, of the rank that was the shortest time in each */
     bool default_first;

@@ -2,8 +2,10 @@
 
 /* A block takes about so long: what a choice does to the calls and the computing after it lies in the same block. */
 static const double CT__BLOCK_NS = 20e6;
+/* And so many times as long as meeting and agreeing in a round. */
+static const double CT__BLOCK_AGREEMENTS = 4.0;
 /* From so many rounds on, rounds get longer: the share of blocks by default falls as what is known grows. */
-enum { CT__STEADY = 64, CT__MOST_DOUBLINGS = 10 };
+enum { CT__STEADY = 64, CT__MOST_DOUBLINGS = 10, CT__GROWTH = 4 };
 /* The chance that a rule which is not slower is ever switched off is at most one in so many. */
 static const double CT__SURE = 1000.0;
 static const double CT__STAKES[CT_SWITCH_BETS] = {0.2, 0.5, 0.8};
@@ -67,13 +69,15 @@ void ct_switch_obey(ct_switch *at, const ct_switch_decision *decision)
     ct__start_round(at);
 }
 
-uint32_t ct_switch_length(uint32_t length, double cycle_ns)
+uint32_t ct_switch_length(uint32_t length, double cycle_ns, double agree_ns)
 {
-    double fitting = CT__BLOCK_NS / (cycle_ns < 1.0 ? 1.0 : cycle_ns);
+    double block_ns = CT__BLOCK_AGREEMENTS * agree_ns > CT__BLOCK_NS ? CT__BLOCK_AGREEMENTS * agree_ns : CT__BLOCK_NS;
+    double fitting = block_ns / (cycle_ns < 1.0 ? 1.0 : cycle_ns);
     /* Stays as it is while it is right but for a factor of two: blocks of one cell are to be alike. */
     while (length > CT_SWITCH_FEWEST && fitting < 0.5 * length)
         length /= 2;
-    while (length < CT_SWITCH_MOST && fitting > 2.0 * length)
+    /* Not at once: the default may take far longer than the tuned calls that are known. */
+    for (uint32_t most = length * CT__GROWTH; length < most && length < CT_SWITCH_MOST && fitting > 2.0 * length;)
         length *= 2;
     return length;
 }

@@ -57,8 +57,9 @@ void ct_switch_advance(ct_switch *at);
 void ct_switch_obey(ct_switch *at, const ct_switch_decision *decision);
 static inline uint32_t ct_switch_timed(uint32_t length) { return length - (length >= 8 ? length / 4 : 1); }
 
-/* On the first rank alone. The length for blocks of a useful time, from the time of one call and what lies between two. */
-uint32_t ct_switch_length(uint32_t length, double cycle_ns);
+/* On the first rank alone. The length for blocks of a useful time, from the time of one call and what lies between two, and
+ * from what meeting and agreeing took in the round. */
+uint32_t ct_switch_length(uint32_t length, double cycle_ns, double agree_ns);
 void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tuned_ns);
 bool ct_switch_harmful(const ct_switch_evidence *evidence);
 

@@ -44,7 +44,7 @@ static void decide(int cell, int ranks, int own)
             if (here->at.round > 0)
                 ct_switch_learn(&here->evidence, heard[1], heard[0]);
             double cycle_ns = (heard[0] + heard[1]) / 2.0 / ct_switch_timed(here->at.length);
-            said.length = ct_switch_length(here->at.length, cycle_ns);
+            said.length = ct_switch_length(here->at.length, cycle_ns, (double)draw(1u << draw(24)));
             said.off = here->at.round > 0 && ct_switch_harmful(&here->evidence);
             said.seed = here->at.round > 0 ? here->at.seed : own ? 7u + (unsigned)rank : state;
         }

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
 _PROVE = "--prove"
 _PROFILE = "--profile"
+_MEASURE = "--measure"
+_SHARE = "--share"
 _VIA = "--via"
 _PROVISIONAL = "--provisional"
-_FLAGS = (_PROVE, _PROFILE, _PROVISIONAL)
+_FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE)
+_VALUES = (_VIA, _SHARE)
+_USUAL_SHARE = "5%"
 
 
 def run(
@@ -41,6 +45,15 @@ def run(
     provisional: Annotated[
         bool, typer.Option(_PROVISIONAL, help="Also use decisions that a job which was ended left unproven.")
     ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            _MEASURE,
+            help="Measure in the application itself what the tuning is worth: a share of its calls runs by default."
+            " Implies --via live.",
+        ),
+    ] = False,
+    share: Annotated[str, typer.Option(_SHARE, help="With --measure: that share, 1% to 50%.")] = _USUAL_SHARE,
     via: Via = "file",
     alltoallv: Annotated[
         Path | None,
@@ -51,16 +64,15 @@ def run(
 ) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
 
-    --prove, --profile, --provisional and --via stand before the directory, or between it and --. The exit code is the
-    command's. MPICH from 5.0 on says itself which files it loaded; of others it is seen whether the files are opened on
-    this node.
+    Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
+    itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
     from colltune.deploy.application import put_in_force
     from colltune.store.tuning import load_deployable
 
     if alltoallv is not None and not tuned.is_dir():
         _replace_by_alltoallv_alone([str(tuned), *context.args], alltoallv)
-    asked = _Asked(prove, profile, provisional, via).with_those_in(context.args)
+    asked = _Asked(prove, profile, provisional, measure, share, via).with_those_in(context.args)
     if not asked.command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
     tuning = load_deployable(tuned, provisional=asked.provisional)
@@ -70,29 +82,35 @@ def run(
     obstacles = [] if asked.via == "live" else force.obstacles(asked.command)
     for text in ([unsure] if unsure else []) + obstacles:
         typer.echo(f"colltune: warning: {text}", err=True)
-    if not asked.prove and not asked.profile:
+    if not asked.prove and not asked.profile and not asked.measure:
         _replace_by(asked.command, _started(force, asked.command, alltoallv))
     raise typer.Exit(_watched(asked, force, alltoallv, obstacles))
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """How to run ``command``: proven, profiled, with what is provisional, and by which way the tuning is loaded."""
+    """How to run ``command``: proven, profiled, with what is provisional, measured with which share of its calls by
+    default, and by which way the tuning is loaded."""
 
     prove: bool
     profile: bool
     provisional: bool
+    measure: bool
+    share: str
     via: str
     command: Sequence[str] = ()
 
     def with_those_in(self, arguments: Sequence[str]) -> _Asked:
         """This with what ``arguments``, those after the directory, ask for: options, and the command."""
-        flags, via, command = _split(arguments)
+        flags, values, command = _split(arguments)
+        measure = self.measure or _MEASURE in flags
         return _Asked(
             self.prove or _PROVE in flags,
             self.profile or _PROFILE in flags,
             self.provisional or _PROVISIONAL in flags,
-            via or self.via,
+            measure,
+            values.get(_SHARE, self.share),
+            "live" if measure else values.get(_VIA, self.via),
             command,
         )
 
@@ -114,6 +132,12 @@ def _watched(asked: _Asked, force: InForce, alltoallv: Path | None, obstacles: S
     record = None
     if asked.profile:
         record, force = force.profiled()
+    measured = None
+    if asked.measure:
+        from colltune.cli.measured import Measured
+
+        measured = Measured.begin(force, asked.share)
+        force = measured.force if measured is not None else force
     if asked.prove:
         code = _proven(asked.command, force, alltoallv, obstacles)
     else:
@@ -123,6 +147,8 @@ def _watched(asked: _Asked, force: InForce, alltoallv: Path | None, obstacles: S
 
         made = force.tuning.environment
         finish_profile(record, asked.command, f"{made.mpi} {made.mpi_version}")
+    if measured is not None:
+        measured.finish()
     return code
 
 
@@ -155,15 +181,22 @@ def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[st
         raise InputError(f"cannot run {command[0]}: {error.strerror}", "Check the command after --") from error
 
 
-def _split(arguments: Sequence[str]) -> tuple[set[str], str, list[str]]:
-    """What follows the directory: the flags that are there, the value of --via or "", and the command."""
-    rest, via = list(arguments), ""
+def _split(arguments: Sequence[str]) -> tuple[set[str], dict[str, str], list[str]]:
+    """What follows the directory: the flags and the options with values that are there, and the command.
+
+    ``--measure=10%`` is ``--measure --share 10%``.
+    """
+    rest = list(arguments)
     flags: set[str] = set()
-    while rest and rest[0].partition("=")[0] in (*_FLAGS, _VIA):
+    values: dict[str, str] = {}
+    while rest and (name := rest[0].partition("=")[0]) in (*_FLAGS, *_VALUES):
         if rest[0] in _FLAGS:
             flags.add(rest.pop(0))
+        elif name == _MEASURE:
+            flags.add(name)
+            values[_SHARE] = rest.pop(0).partition("=")[2]
         elif "=" in rest[0]:
-            via, rest = rest[0].partition("=")[2], rest[1:]
+            values[name] = rest.pop(0).partition("=")[2]
         else:
-            via, rest = (rest[1] if len(rest) > 1 else "?"), rest[2:]
-    return flags, via, rest[1:] if rest[:1] == ["--"] else rest
+            values[name], rest = (rest[1] if len(rest) > 1 else "?"), rest[2:]
+    return flags, values, rest[1:] if rest[:1] == ["--"] else rest

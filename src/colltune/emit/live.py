@@ -88,6 +88,14 @@ def _needs(algorithm: Algorithm) -> list[str]:
     ]
 
 
+def live_choices(text: str) -> list[Choice]:
+    """The choices in ``text`` by their numbers. Raises InputError for text that LiveEmitter did not write."""
+    try:
+        return [parse_choice(comment.partition(" ")[2]) for kind, _, comment in parse_lines(text) if kind == "choice"]
+    except ValueError as error:
+        raise InputError(f"{LIVE_FILE} is not as colltune writes it: {error}", "Tune again") from None
+
+
 def parse_live(text: str) -> dict[str, RuleSet]:
     """The rules by collective. Raises InputError for text that LiveEmitter did not write."""
     choices: list[tuple[str, Choice]] = []

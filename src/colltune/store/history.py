@@ -17,6 +17,8 @@ from colltune.store.tuning import CONFIRMATION, JOURNAL, MANIFEST, load_tuning
 
 HISTORY = "history"
 PROFILE = "profile.json"
+GAIN = "application.json"
+GAIN_PAGE = "application.txt"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,137 @@
+"""`colltune run --measure`: the experiment around the application, and what is said at its end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from colltune.core.errors import ColltuneError
+from colltune.core.text_table import TextTable
+from colltune.core.units import format_count, format_duration, format_size
+
+if TYPE_CHECKING:
+    from colltune.deploy.application import InForce
+    from colltune.session.application_gain import ApplicationGain, CellGain, Interval, Times
+    from colltune.session.measure_run import MeasuredRun
+
+_WIDTH = 220  # of the page, which is a file
+
+
+@dataclass(frozen=True)
+class Measured:
+    """``force``: the tuning in force, with the experiment."""
+
+    force: InForce
+    run: MeasuredRun
+
+    @classmethod
+    def begin(cls, force: InForce, share: str) -> Measured | None:
+        """None, with a line that says why, where nothing can be measured. Raises InputError for another ``share``."""
+        from colltune.session.measure_run import begin_measuring, parse_share
+
+        percent = parse_share(share)
+        try:
+            run = begin_measuring(force.tuning, percent, force.environment)
+        except ColltuneError as error:
+            _say(f"warning: nothing is measured: {error}")
+            return None
+        return cls(force.telling(run.variables), run)
+
+    def finish(self) -> None:
+        """Prints what the tuning was worth, on standard error, and keeps it; the exit code stays the command's."""
+        from colltune.session.measure_run import keep_gain
+        from colltune.store.history import GAIN_PAGE
+
+        try:
+            gains = self.run.finish()
+            if not gains:
+                _say("nothing was measured: no rank left anything. The program must call MPI_Init and MPI_Finalize")
+            for gain in gains:
+                _say(gain_line(gain))
+                if gain.cells:
+                    page = keep_gain(self.force.directory, gain).with_name(GAIN_PAGE)
+                    page.write_text("\n".join(gain_page(gain, _WIDTH)) + "\n", encoding="utf-8")
+                    _say(f"by collective, size and communicator: {page}")
+        except ColltuneError as error:
+            _say(f"what the tuning was worth is not known: {error}")
+        except OSError as error:
+            _say(f"cannot write {error.filename}: {error.strerror}")
+
+
+def gain_line(gain: ApplicationGain) -> str:
+    """What the run took, what it would have taken without the tuning, and what the experiment cost."""
+    if not gain.cells:
+        few = f"; {format_count(gain.too_few, 'call')} met a rule" if gain.too_few else "; no call met a rule"
+        return f"this run took {format_duration(gain.elapsed_s)}{few}: too few to compare tuned and default blocks"
+    untuned = gain.untuned_s
+    text = f"this run took {format_duration(gain.elapsed_s)}; without the tuning it would have taken about "
+    text += f"{format_duration(max(untuned.estimate, 0.0))}"
+    text += f" (95% interval {_between(untuned, _time)})" if untuned.low is not None else ""
+    text += f"; the experiment itself cost {format_duration(max(gain.experiment_s, 0.0))}"
+    if not gain.is_sure:
+        text += ". That is no difference that can be told from noise"
+    calls = gain.saved_in_calls_s
+    text += f". In the calls alone the tuning saved {format_duration(calls.estimate)}"
+    return text + (f" ({_between(calls, format_duration)})" if calls.low is not None else "")
+
+
+def gain_page(gain: ApplicationGain, width: int) -> list[str]:
+    """The lines of the page: the closing line, then each cell with its times, default -> tuned."""
+    headers = [
+        "collective", "size", "ranks", "choice", "calls tuned>", "pairs>", "speed-up in the call>", "with all between>",
+        "us in the call>", "of them waiting>", "us between calls>", "saved>", "note",
+    ]  # fmt: skip
+    table = TextTable(headers)
+    for cell in gain.cells:
+        table.add_row(
+            cell.collective,
+            _sizes(cell),
+            f"{cell.ranks} on {format_count(cell.nodes, 'node')}",
+            str(cell.choice),
+            str(cell.tuned_calls),
+            str(cell.pairs),
+            _ratio(cell.faster_in_calls),
+            _ratio(cell.faster),
+            _both(cell, lambda times: times.call_s),
+            _both(cell, lambda times: times.waiting_s),
+            _both(cell, lambda times: times.between_s),
+            format_duration(cell.saved_s.estimate),
+            f"switched off on {cell.off} of {cell.communicators} communicators: slower here" if cell.off else "",
+        )
+    notes = [
+        f"{gain.share}% of the blocks ran by default at first. Times: default -> tuned, of one call, means over ranks.",
+        "Speed-up: time by default over time tuned, with an interval; all intervals of this page hold together (95%).",
+        "Waiting: what a call takes longer than on the rank that was the shortest time in it.",
+    ]
+    if gain.too_few:
+        notes.append(f"{format_count(gain.too_few, 'call')} met a rule in fewer than three pairs, and are not counted.")
+    return [gain_line(gain) + ".", "", *table.lines(width), "", *notes]
+
+
+def _sizes(cell: CellGain) -> str:
+    least, most = format_size(cell.size_least), format_size(cell.size_most)
+    return least if least == most else f"{least} to {most}"
+
+
+def _ratio(interval: Interval) -> str:
+    text = f"{interval.estimate:.2f}"
+    return f"{text} ({_between(interval, lambda one: f'{one:.2f}')})" if interval.low is not None else text
+
+
+def _both(cell: CellGain, of: Callable[[Times], float]) -> str:
+    return f"{of(cell.by_default) * 1e6:.1f} -> {of(cell.tuned) * 1e6:.1f}"
+
+
+def _between(interval: Interval, form: Callable[[float], str]) -> str:
+    low = "less" if interval.low is None else form(interval.low)
+    return f"{low} to {'more' if interval.high is None else form(interval.high)}"
+
+
+def _time(time_s: float) -> str:
+    return format_duration(max(time_s, 0.0))
+
+
+def _say(text: str) -> None:
+    print(f"colltune: {text.rstrip('.')}.", file=sys.stderr)

@@ -1,0 +1,214 @@
+"""What a tuning was worth in a run of the application, from the pairs of blocks that the live selector measured in it.
+
+For a cell (one choice, one class of sizes, communicators of one shape) each pair of blocks gives log(time by default /
+time tuned). Intervals are those of ``prove.evidence``, with pairs in place of launches: they hold whenever the run ends
+(docs/design/switchback.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from colltune.core.choice import Choice
+from colltune.profile.switchback import BlockTimes, Cell, Experiment, Pair
+from colltune.prove.evidence import FEWEST_LAUNCHES, high_bound, low_bound, pooled_scale
+
+# The chance that any interval of a run misses on one side; both sides together are 5%.
+_MISS = 0.025
+# Standard deviation of a launch's logarithm for which ``prove.evidence`` is made. Blocks may spread more.
+_LAUNCH_SPREAD = 0.3
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95% interval; the bounds are None where there were too few pairs for one."""
+
+    estimate: float
+    low: float | None
+    high: float | None
+
+    def scaled(self, by: Callable[[float], float]) -> Interval:
+        """Through an increasing function."""
+        ends = (None if one is None else by(one) for one in (self.low, self.high))
+        return Interval(by(self.estimate), *ends)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one call on average over the ranks, by default or tuned: in it, waiting in it, and until the next."""
+
+    call_s: float
+    waiting_s: float
+    between_s: float
+
+
+@dataclass(frozen=True)
+class CellGain:
+    """``faster``: time by default over time tuned, with all between the calls; ``faster_in_calls``: in them alone.
+
+    ``saved_s`` and ``saved_in_calls_s``: by the calls that ran tuned, of the time of the whole run.
+    """
+
+    collective: str
+    choice: Choice
+    size_least: int
+    size_most: int
+    ranks: int
+    nodes: int
+    communicators: int
+    off: int
+    tuned_calls: int
+    default_calls: int
+    pairs: int
+    by_default: Times
+    tuned: Times
+    faster: Interval
+    faster_in_calls: Interval
+    saved_s: Interval
+    saved_in_calls_s: Interval
+
+
+@dataclass(frozen=True)
+class ApplicationGain:
+    """A run of the application. ``saved_s`` is its time without the tuning less its time with it and no experiment.
+
+    ``experiment_s``: what the experiment cost, by calls that ran by default and by agreeing. ``too_few``: calls that
+    met a rule and could not be compared, for they had fewer than three pairs of blocks.
+    """
+
+    elapsed_s: float
+    ranks: int
+    share: int
+    saved_s: Interval
+    saved_in_calls_s: Interval
+    experiment_s: float
+    agree_s: float
+    too_few: int
+    cells: tuple[CellGain, ...]
+
+    @property
+    def untuned_s(self) -> Interval:
+        """How long the run would have taken without the tuning, and without the experiment."""
+        return self.saved_s.scaled(lambda saved_s: self.elapsed_s - self.agree_s + saved_s)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval says that the tuning saved time, or that it cost time."""
+        low, high = self.saved_s.low, self.saved_s.high
+        return (low is not None and low > 0.0) or (high is not None and high < 0.0)
+
+
+def gain_of(experiment: Experiment, choices: Sequence[Choice]) -> ApplicationGain:
+    """What ``experiment`` says. ``choices``: those of the selector's rules, by their numbers.
+
+    All intervals of a run hold together with 95% (each side of each cell's interval misses with 2.5% over the number of
+    cells); so the sums of their ends are an interval of the sum.
+    """
+    cells = [replace(cell, pairs=_alike(cell.pairs)) for cell in experiment.cells]
+    judged = [cell for cell in cells if len(cell.pairs) >= FEWEST_LAUNCHES]
+    logs = [(_logs(cell, _wall), _logs(cell, _call)) for cell in judged]
+    alpha = _MISS / max(len(judged), 1)
+    scales = [pooled_scale([one[side] for one in logs]) for side in (0, 1)]
+    gains = []
+    for cell, (wall, call) in zip(judged, logs, strict=True):
+        share = cell.ranks / max(experiment.ranks, 1)
+        gains.append(
+            _gain(cell, choices[cell.choice], _interval(wall, scales[0], alpha), _interval(call, scales[1], alpha),
+                  share, experiment.elapsed_s)
+        )  # fmt: skip
+    agree_s = sum(cell.agree_s * cell.ranks for cell in experiment.cells) / max(experiment.ranks, 1)
+    lost_s = sum(one.saved_s.estimate * one.default_calls / max(one.tuned_calls, 1) for one in gains)
+    return ApplicationGain(
+        elapsed_s=experiment.elapsed_s,
+        ranks=experiment.ranks,
+        share=experiment.share,
+        saved_s=_total([one.saved_s for one in gains]),
+        saved_in_calls_s=_total([one.saved_in_calls_s for one in gains]),
+        experiment_s=agree_s + lost_s,
+        agree_s=agree_s,
+        too_few=sum(one.tuned_calls + one.default_calls for one in cells if len(one.pairs) < FEWEST_LAUNCHES),
+        cells=tuple(sorted(gains, key=lambda one: -abs(one.saved_s.estimate))),
+    )
+
+
+def _alike(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """Without the pairs of the first rounds, whose blocks are shorter than a quarter of the usual ones."""
+    if not pairs:
+        return ()
+    usual = median(pair.calls for pair in pairs)
+    return tuple(pair for pair in pairs if 4 * pair.calls >= usual)
+
+
+def _wall(block: BlockTimes) -> float:
+    return block.wall_s
+
+
+def _call(block: BlockTimes) -> float:
+    return block.call_s
+
+
+def _logs(cell: Cell, time: Callable[[BlockTimes], float]) -> list[float]:
+    """log(default / tuned) of each pair; a clock that did not move counts as a nanosecond."""
+    return [math.log(max(time(pair.by_default), 1e-9) / max(time(pair.tuned), 1e-9)) for pair in cell.pairs]
+
+
+def _interval(logs: Sequence[float], scale: float, alpha: float) -> Interval:
+    """``logs`` and their ``scale`` in units in which they spread as launches do: the evidence expects such gains."""
+    unit = max(scale / _LAUNCH_SPREAD, 1.0)
+    spread = [one / unit for one in logs]
+    low, high = unit * low_bound(spread, scale / unit, alpha), unit * high_bound(spread, scale / unit, alpha)
+    mean = sum(logs) / len(logs)
+    return Interval(mean, low if math.isfinite(low) else None, high if math.isfinite(high) else None)
+
+
+def _gain(cell: Cell, choice: Choice, wall: Interval, call: Interval, share: float, elapsed_s: float) -> CellGain:
+    """``wall`` and ``call``: of the logarithms of the ratios. ``share``: of the job's ranks that make each call."""
+    # Geometric means, as the ratios are of: one block in which the node did other things is not to count for seconds.
+    in_calls_s = min(cell.tuned_calls * share * _usual(cell, _call), elapsed_s)
+    cycle_s = min(cell.tuned_calls * share * _usual(cell, _wall), elapsed_s)
+    return CellGain(
+        collective=cell.collective,
+        choice=choice,
+        size_least=cell.size_least,
+        size_most=cell.size_most,
+        ranks=cell.ranks,
+        nodes=cell.nodes,
+        communicators=cell.communicators,
+        off=cell.off,
+        tuned_calls=cell.tuned_calls,
+        default_calls=cell.default_calls,
+        pairs=len(cell.pairs),
+        by_default=_times(cell, [pair.by_default for pair in cell.pairs]),
+        tuned=_times(cell, [pair.tuned for pair in cell.pairs]),
+        faster=wall.scaled(math.exp),
+        faster_in_calls=call.scaled(math.exp),
+        saved_s=wall.scaled(lambda log: cycle_s * math.expm1(log)),
+        saved_in_calls_s=call.scaled(lambda log: in_calls_s * math.expm1(log)),
+    )
+
+
+def _usual(cell: Cell, time: Callable[[BlockTimes], float]) -> float:
+    """Seconds of a tuned call, the geometric mean over the blocks."""
+    return math.exp(sum(math.log(max(time(pair.tuned), 1e-9) / pair.calls) for pair in cell.pairs) / len(cell.pairs))
+
+
+def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> Times:
+    calls = max(sum(pair.calls for pair in cell.pairs), 1)
+    sampled = max(sum(pair.sampled for pair in cell.pairs), 1)
+    call_s = sum(block.call_s for block in blocks) / calls
+    return Times(
+        call_s=call_s,
+        waiting_s=sum(block.sampled_s - block.least_s for block in blocks) / sampled,
+        between_s=sum(block.wall_s for block in blocks) / calls - call_s,
+    )
+
+
+def _total(parts: Sequence[Interval]) -> Interval:
+    """The sum. Without a bound where one of them has none, or there are none."""
+    lows, highs = [one.low for one in parts], [one.high for one in parts]
+    low = sum(one for one in lows if one is not None) if lows and None not in lows else None
+    high = sum(one for one in highs if one is not None) if highs and None not in highs else None
+    return Interval(sum(one.estimate for one in parts), low, high)

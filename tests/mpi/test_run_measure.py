@@ -1,0 +1,106 @@
+"""`colltune run --measure` on an MPI in which a known delay is put before default or tuned broadcasts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from slow_default import colltune
+from test_live_selector import ON_EITHER, live
+from test_switchback import Measured, measured_in
+
+from colltune.core.rules import RuleSet
+from colltune.deploy.live import with_live
+from colltune.emit.live import live_basis
+from colltune.mpi.installation import Installation
+from colltune.store.history import GAIN, GAIN_PAGE, HISTORY
+from colltune.store.tuning import Tuning, load_tuning, save_tuning
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:
+    return loop_in(request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi"), tmp_path)
+
+
+def loop_in(installation: Installation, tmp_path: Path) -> Measured:
+    """A program of broadcasts, and a tuning with a rule for them in its directory."""
+    made = measured_in(live(installation, tmp_path), "switchback_loop.c")
+    bench = made.mpi.bench
+    choice = next(one for one in bench.catalogue.choices("bcast") if one.algorithm in ("binomial", "pipeline"))
+    rules = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)
+    tuning = Tuning(bench.environment, {"bcast": RuleSet.always("bcast", rules.basis)}, {}, {})
+    save_tuning(tmp_path, with_live(bench, tuning, {"bcast": rules}))
+    return made
+
+
+def run(
+    made: Measured, monkeypatch: pytest.MonkeyPatch, calls: int, *, slow: str = "", slow_us: int = 1000, code: int = 0
+) -> str:
+    """Standard error of the command, with ``slow`` calls ("default" or "tuned") delayed by ``slow_us``."""
+    for name, value in {**ON_EITHER, "LD_PRELOAD": str(made.spy), "CT_SLOW": slow, "CT_SLOW_US": str(slow_us)}.items():
+        monkeypatch.setenv(name, value)
+    more = ["--oversubscribe", "--bind-to", "none"] if "openmpi" in made.mpi.bench.environment.mpi else []
+    command = [
+        str(made.mpi.bench.installation.mpiexec),
+        *more,
+        "-n",
+        "2",
+        str(made.program),
+        str(calls),
+        "64",
+        str(code),
+    ]
+    done = colltune("run", "--measure", "--share", "50%", str(made.out.parent), "--", *command, code=code)
+    assert done.stdout.splitlines()[0] == "done"
+    return done.stderr
+
+
+def gain(made: Measured) -> dict[str, Any]:
+    (place,) = (made.out.parent / HISTORY).iterdir()
+    assert (place / GAIN_PAGE).read_text().startswith("this run took ")
+    return dict(json.loads((place / GAIN).read_text()))
+
+
+def test_a_default_that_is_slow_is_found_and_the_seconds_are_right(
+    loop: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = run(loop, monkeypatch, 2000, slow="default", code=7)
+    assert "this run took" in said
+    assert "without the tuning it would have taken about" in said
+    found = gain(loop)
+    (cell,) = found["cells"]
+    delayed_s = cell["tuned_calls"] * 0.001
+    assert cell["default_calls"] > 500
+    assert found["saved_s"]["estimate"] > 0.3 * delayed_s
+    assert cell["by_default"]["call_s"] - cell["tuned"]["call_s"] > 0.0009
+
+
+def test_a_rule_that_is_slower_here_is_switched_off_on_all_ranks(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On MPICH, where tuned calls pass the spy as well. If the ranks did not agree, the program would hang."""
+    loop = loop_in(mpi, tmp_path)
+    calls = 2500
+    said = run(loop, monkeypatch, calls, slow="tuned", slow_us=4000)
+    (cell,) = gain(loop)["cells"]
+    assert (cell["off"], cell["communicators"]) == (1, 1)
+    assert cell["default_calls"] > 0.55 * calls
+    assert cell["saved_s"]["estimate"] < 0.0
+    assert "this run took" in said
+
+
+def test_a_command_without_a_rule_runs_as_it_is(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = loop_in(mpi, tmp_path)
+    tuning = replace(load_tuning(tmp_path), live=None, files={})
+    bench = made.mpi.bench
+    rules = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"))
+    save_tuning(tmp_path, with_live(bench, tuning, {"bcast": rules}))
+    assert "warning: nothing is measured: this tuning has no rule" in run(made, monkeypatch, 10, code=3)
+    assert not (tmp_path / HISTORY).exists()

@@ -1,0 +1,144 @@
+"""What is said of a run of the application: from the files that ranks leave to seconds with an interval."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colltune.cli.measured import gain_line, gain_page
+from colltune.cli.run import _split
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.profile.switchback import BlockTimes, Cell, Experiment, Pair, read_experiments
+from colltune.session.application_gain import gain_of
+from colltune.session.measure_run import parse_share
+
+CHOICES = [Choice("ring"), Choice("tree", (("k", 4),))]
+CALLS = 100
+
+
+def pairs(seed: int, count: int, speed_up: float, noise: float, drift: float = 0.0) -> tuple[Pair, ...]:
+    """Pairs of blocks of calls of 100 us and 900 us between them; the call is ``speed_up`` times as fast tuned.
+
+    ``noise``: standard deviation of the logarithm of a block's time. ``drift``: what each block adds to it.
+    """
+    random = np.random.default_rng(seed)
+    made = []
+    for number in range(count):
+        first = bool(random.integers(2)) if number % 2 == 0 else not made[-1].default_first
+        blocks = {}
+        for place, by_default in enumerate((first, not first)):
+            slower = math.exp(random.normal(0.0, noise) + drift * (2 * number + place))
+            call_s = 1e-4 * (1.0 if by_default else 1.0 / speed_up) * slower
+            blocks[by_default] = BlockTimes(CALLS * call_s, CALLS * (call_s + 9e-4 * slower), 8 * call_s, 4 * call_s)
+        made.append(Pair(CALLS, 8, first, blocks[True], blocks[False]))
+    return tuple(made)
+
+
+def experiment(*of_cells: tuple[Pair, ...], tuned_calls: int = 10_000) -> Experiment:
+    """Communicators of all four ranks of the job."""
+    cells = [
+        Cell("bcast", number % 2, 64, 64, 4, 1, 4, tuned_calls, 500, 1, 0, 0.01, some)
+        for number, some in enumerate(of_cells)
+    ]
+    return Experiment(4, 1, 5, 20.0, 0, tuple(cells))
+
+
+def test_the_seconds_are_those_that_the_truth_has() -> None:
+    """A call takes 100 us by default, in a step of 1 ms: a third of it for each of 10,000 calls."""
+    held = 0
+    for seed in range(40):
+        gain = gain_of(experiment(pairs(seed, 100, 1.5, 0.02)), CHOICES)
+        truth_s = 10_000 * 1e-4 * (1 - 1 / 1.5)
+        assert gain.saved_s.low is not None
+        assert gain.saved_s.high is not None
+        held += gain.saved_s.low <= truth_s <= gain.saved_s.high
+        assert gain.saved_in_calls_s.estimate == pytest.approx(truth_s, rel=0.1)
+        assert gain.cells[0].faster_in_calls.estimate == pytest.approx(1.5, rel=0.02)
+    assert held >= 38
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.01])
+def test_equal_choices_are_no_difference(drift: float) -> None:
+    """At most one run in twenty may say otherwise; also where everything becomes slower all the time."""
+    wrong = sum(gain_of(experiment(pairs(seed, 60, 1.0, 0.1, drift)), CHOICES).is_sure for seed in range(100))
+    assert wrong <= 5
+    gain = gain_of(experiment(pairs(1, 60, 1.0, 0.1, drift)), CHOICES)
+    assert "no difference that can be told from noise" in gain_line(gain)
+
+
+def test_a_gain_that_only_moved_is_seen() -> None:
+    """The call is shorter, and what lies between the calls longer by as much."""
+    moved = tuple(
+        Pair(
+            p.calls, p.sampled, p.default_first, p.by_default, BlockTimes(p.tuned.call_s, p.by_default.wall_s, 0.0, 0.0)
+        )
+        for p in pairs(3, 60, 1.5, 0.01)
+    )
+    gain = gain_of(experiment(moved), CHOICES)
+    assert gain.saved_in_calls_s.low is not None
+    assert gain.saved_in_calls_s.low > 0.2
+    assert not gain.is_sure
+    (cell,) = gain.cells
+    assert cell.tuned.between_s > cell.by_default.between_s
+
+
+def test_the_line_and_the_page_say_what_was_found() -> None:
+    few = experiment(pairs(1, 100, 1.5, 0.02), pairs(2, 2, 1.5, 0.02))
+    gain = gain_of(few, CHOICES)
+    line = gain_line(gain)
+    assert line.startswith("this run took 20 s; without the tuning it would have taken about 20.3")
+    assert "95% interval" in line
+    assert gain.untuned_s.estimate == pytest.approx(20.0 - 0.02 + gain.saved_s.estimate)
+    assert gain.experiment_s == pytest.approx(0.02 + gain.saved_s.estimate * 500 / 10_000)
+    text = "\n".join(gain_page(gain, 220))
+    assert "10500 calls met a rule in fewer than three pairs" in text
+    assert "(1.48 to 1." in text or "(1.49 to 1." in text
+    nothing = gain_of(experiment(pairs(2, 2, 1.5, 0.02)), CHOICES)
+    assert "too few to compare" in gain_line(nothing)
+    assert nothing.saved_s.low is None
+
+
+HEAD = "colltune-measure 1\njob id={job} rank={rank} ranks=4 nodes=1 share=5 elapsed_ns=2000000000 lost_pairs=0\n"
+CELL = (
+    "cell id=0 function=bcast choice=1 size=2 nodes=1 ppn=2 least={least} most=100 tuned_calls=10 default_calls=2 "
+    "communicators=1 off=0 rounds=3 agree_ns=1000\n"
+)
+PAIR = (
+    "pair cell=0 calls=3 sampled=3 default_first=1 tuned_call_ns=3000 tuned_wall_ns=6000 tuned_sampled_ns=3000 "
+    "tuned_least_ns=2000 default_call_ns=4000 default_wall_ns=8000 default_sampled_ns=4000 default_least_ns=2500\n"
+)
+
+
+def test_parts_of_a_job_are_one_experiment(tmp_path: Path) -> None:
+    for name, job, rank, least in (("a", 7, 0, 64), ("b", 7, 2, 70), ("c", 9, 0, 64)):
+        text = HEAD.format(job=job, rank=rank) + CELL.format(least=least) + PAIR + "end\n"
+        (tmp_path / name).write_text(text)
+    first, second = read_experiments(sorted(tmp_path.iterdir()))
+    assert (first.ranks, first.elapsed_s, len(first.cells), len(second.cells)) == (4, 2.0, 1, 1)
+    (cell,) = first.cells
+    assert (cell.size_least, cell.tuned_calls, cell.communicators, len(cell.pairs)) == (64, 20, 2, 2)
+    times = cell.pairs[0].by_default
+    assert (times.call_s, times.wall_s, times.sampled_s, times.least_s) == pytest.approx((4e-6, 8e-6, 4e-6, 2.5e-6))
+    (tmp_path / "a").write_text(HEAD.format(job=7, rank=0))
+    with pytest.raises(InputError, match="cut short"):
+        read_experiments([tmp_path / "a"])
+
+
+def test_the_share_is_given_in_two_ways() -> None:
+    assert _split(["--measure=10%", "--", "mpiexec"]) == ({"--measure"}, {"--share": "10%"}, ["mpiexec"])
+    assert _split(["--measure", "--share", "50", "mpiexec"]) == ({"--measure"}, {"--share": "50"}, ["mpiexec"])
+    assert (parse_share("5%"), parse_share("50")) == (5, 50)
+    for text in ("0%", "51%", "5.5%", "half"):
+        with pytest.raises(InputError, match="no whole percentage"):
+            parse_share(text)
+
+
+def test_blocks_that_spread_widely_still_have_bounds() -> None:
+    """As in a program whose ranks share cores: a block takes three times as long as the next, and tuned calls more."""
+    gain = gain_of(experiment(pairs(5, 60, 0.01, 1.0)), CHOICES)
+    assert gain.saved_s.high is not None
+    assert gain.saved_s.high < 0.0
