@@ -103,12 +103,15 @@ def _library_of(contents: dict[str, bytes]) -> str:
 def _findings(library: str, contents: dict[str, bytes], version: str) -> list[Check]:
     from colltune.catalog import load
     from colltune.emit.lint import lint_files
+    from colltune.emit.lint_named import is_named_file, lint_named_files
     from colltune.emit.lint_openmpi import lint_rules_files
     from colltune.emit.lint_openmpi_json import is_rules_json, lint_rules_json
 
     catalogue = load(library, version)
     if library == "mpich":
-        return lint_files(contents, version, catalogue)
+        named = {name: data for name, data in contents.items() if is_named_file(data)}
+        others = {name: data for name, data in contents.items() if name not in named}
+        return [*lint_files(others, version, catalogue), *lint_named_files(named, version)]
     of_json = {name: data for name, data in contents.items() if is_rules_json(data)}
     classic = {name: data for name, data in contents.items() if name not in of_json}
     return [*lint_rules_files(classic, version, catalogue), *lint_rules_json(of_json, version, catalogue)]
@@ -118,9 +121,12 @@ def _fix(contents: dict[str, bytes], version: str, installation: Installation) -
     from colltune.catalog import load
     from colltune.core.errors import InputError
     from colltune.emit.lint_fix import fix_file
+    from colltune.emit.lint_named import is_named_file
     from colltune.emit.mpich_defaults import cut_default_trees
 
     catalogue = load("mpich", version)
+    if named := next((name for name, data in contents.items() if is_named_file(data)), None):
+        raise InputError(f"{named} has named trees, of which --fix makes no copy", "Correct it as the findings say")
     if catalogue.version != load("mpich", installation.version).version:
         raise InputError(
             f"--fix puts in rules of the library itself, and {installation.libmpi} is MPICH {installation.version}",

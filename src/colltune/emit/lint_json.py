@@ -33,10 +33,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value. ``entries``: of an object, in the order of the file, with repeated keys; None for any other value."""
+    """A value. ``entries``: of an object, in the order of the file, with repeated keys; None for any other value.
+
+    ``text``: of a string; None for any other value.
+    """
 
     line: int
     entries: tuple[Entry, ...] | None
+    text: str | None = None
 
 
 class NotJsonError(Exception):
@@ -115,7 +119,7 @@ class _Reader:
             self.take("]")
         elif kind == "mark":
             raise self.fault("has no value where one is due", text)
-        return Node(line, None)
+        return Node(line, None, json.loads(text) if kind == "string" else None)
 
     def _members(self, depth: int) -> list[Entry]:
         members: list[Entry] = []

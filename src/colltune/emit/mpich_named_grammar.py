@@ -1,0 +1,108 @@
+"""What the redesigned selection of MPICH knows (pull request 7547 of pmodels/mpich, as of June 2026; not in a release).
+
+Its file holds named trees. The library's own are loaded first, and a file replaces those that it names. An algorithm
+is followed whether its preconditions hold or not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+VARIABLE = "MPIR_CVAR_COLL_SELECTION_JSON_FILE"
+NAME, CALL, ALGORITHM, COLLECTIVE, ANY = "name=", "call=", "algorithm=", "collective=", "any"
+# The library keeps this much of a name, and ends it nowhere if it is longer.
+LONGEST_NAME = 48
+# Bounds are read by atoi into an int.
+LARGEST_BOUND = 2**31 - 1
+
+_PLAIN = """
+inplace pof2 commutative builtin_op hierarchical node_consecutive node_regular count_ge_pof2 displs_ordered
+block_regular MPIDI_CH4_release_gather
+"""
+CONDITIONS = frozenset(_PLAIN.split())
+SIZES = ("comm_size", "avg_msg_size", "total_msg_size")
+# The average is defined for these alone: elsewhere asking for it ends the job.
+WITH_AVERAGE = frozenset({"allreduce", "bcast", "reduce", "alltoall"})
+_SIZE = re.compile(rf"({'|'.join(SIZES)})(?:(<=|<|>=|>)|\()(.*)", re.DOTALL)
+_NUMBER = re.compile(r"-?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmName:
+    """``needs``: conditions that must hold, "!" before those that must not. ``parameters``: all must be given."""
+
+    collective: str
+    needs: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+
+
+# collective: algorithm [!condition | condition | parameter=] ...; blocking, on intracommunicators.
+_ALGORITHMS = """
+allgather: brucks; k_brucks k=; recursive_doubling pof2; ring; recexch_doubling k= single_phase_recv=;
+ recexch_halving k= single_phase_recv=; circ_graph
+allgatherv: brucks; recursive_doubling pof2; ring
+allreduce: smp commutative hierarchical; recursive_doubling; recursive_multiplying commutative k=;
+ reduce_scatter_allgather count_ge_pof2 builtin_op; tree commutative tree_type= k= chunk_size= buffer_per_child=;
+ recexch commutative k= single_phase_recv=; ring commutative; k_reduce_scatter_allgather commutative k=
+ single_phase_recv=; ccl ccl=
+alltoall: brucks !inplace; k_brucks !inplace k=; pairwise !inplace; pairwise_sendrecv_replace inplace;
+ scattered !inplace
+alltoallv: pairwise_sendrecv_replace inplace; scattered !inplace
+alltoallw: pairwise_sendrecv_replace inplace; scattered !inplace
+barrier: k_dissemination k=; recexch k= single_phase_recv=; smp hierarchical
+bcast: binomial; scatter_recursive_doubling_allgather pof2; scatter_ring_allgather; circ_graph; smp hierarchical;
+ tree tree_type= k= is_non_blocking=; pipelined_tree tree_type= k= is_non_blocking= chunk_size= recv_pre_posted=
+exscan: recursive_doubling
+gather: binomial
+reduce: binomial; circ_graph commutative; smp commutative hierarchical;
+ reduce_scatter_gather count_ge_pof2 builtin_op
+reduce_scatter: noncommutative pof2 block_regular; pairwise commutative; recursive_doubling;
+ recursive_halving commutative
+reduce_scatter_block: noncommutative pof2; pairwise commutative; recursive_doubling; recursive_halving commutative
+scan: smp commutative node_consecutive; recursive_doubling
+scatter: binomial
+"""
+_POSIX = ("barrier", "bcast", "reduce", "allreduce")
+
+
+def _algorithms() -> dict[str, AlgorithmName]:
+    names = {}
+    for line in _ALGORITHMS.replace("\n ", " ").strip().splitlines():
+        collective, _, rest = line.partition(": ")
+        for entry in rest.split(";"):
+            key, *words = entry.split()
+            needs = tuple(word for word in words if not word.endswith("="))
+            parameters = tuple(word[:-1] for word in words if word.endswith("="))
+            names[f"MPIR_{collective.capitalize()}_intra_{key}"] = AlgorithmName(collective, needs, parameters)
+    for collective in _POSIX:
+        name = f"MPIDI_POSIX_mpi_{collective}_release_gather"
+        names[name] = AlgorithmName(collective, ("MPIDI_CH4_release_gather",))
+    return names
+
+
+ALGORITHMS = _algorithms()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A key as the library reads it. ``most``: of a size, the largest that meets it before ``negated``; else None."""
+
+    about: str
+    negated: bool
+    most: int | None = None
+
+
+def parse_condition(key: str) -> Condition | None:
+    """None for a key at which the library ends the job."""
+    negated, text = key.startswith("!"), key.removeprefix("!")
+    if text in CONDITIONS:
+        return Condition(text, negated)
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        return None
+    number = _NUMBER.match(match[3].strip())
+    bound = int(number[0]) if number else 0
+    beyond = match[2] in (">", ">=")
+    # The library forgets the "!" of a bound from below, which sets the same mark.
+    return Condition(match[1], negated or beyond, bound - 1 if match[2] in ("<", ">=") else bound)

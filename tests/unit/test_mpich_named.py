@@ -1,0 +1,248 @@
+"""Named trees for MPICH's redesigned selection: bytes and decisions, and each trap of the format as a finding."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from colltune.catalog import load
+from colltune.cli.app import app
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+from colltune.core.space import shapes
+from colltune.emit.lint_check import Check, format_check
+from colltune.emit.lint_named import is_named_file, lint_named_files
+from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
+from colltune.emit.mpich_named_grammar import ALGORITHMS, parse_condition
+from colltune.testing.emitter import EmitterContract, random_rules
+
+VERSION = "5.1.0"
+GOLDEN = Path(__file__).parents[1] / "golden" / "mpich" / "5.1" / NAMED_FILE
+CATALOGUE = load("mpich", "5.0.2")
+LEAF = {"algorithm=MPIR_Bcast_intra_binomial": {}}
+
+
+def own_trees() -> dict[str, Any]:
+    """Stands for the library's own: a leaf for each collective, whichever of its algorithms needs nothing."""
+    trees: dict[str, Any] = {"main": "call=auto", "auto": {}}
+    for name in CATALOGUE.entries:
+        trees["auto"][f"collective={name}-intra"] = f"call={name}-intra-auto"
+        plain = [key for key, one in ALGORITHMS.items() if one.collective == name and not one.needs]
+        if plain:
+            own = {f"{parameter}=2": {} for parameter in ALGORITHMS[plain[0]].parameters}
+            trees[f"{name}-intra-auto"] = {f"algorithm={plain[0]}": own}
+    trees["alltoall-intra-auto"] = {
+        "inplace": {"algorithm=MPIR_Alltoall_intra_pairwise_sendrecv_replace": {}},
+        "any": {"algorithm=MPIR_Alltoall_intra_scattered": {}},
+    }
+    return trees
+
+
+EMITTER = MpichNamedEmitter(CATALOGUE, own_trees())
+
+
+class TestNamedTrees(EmitterContract):
+    def emitter(self) -> MpichNamedEmitter:
+        return EMITTER
+
+    def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
+        entries = [entry for entry in CATALOGUE.entries.values() if entry.nothing_to_tune is None]
+        return {entry.name: (entry.basis, CATALOGUE.choices(entry.name)) for entry in entries}
+
+    def expressible(self, rule_set: RuleSet) -> RuleSet:
+        return EMITTER.expressible(rule_set, shapes(16, 16))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_colltune_writes_is_clean(seed: int) -> None:
+    rule_sets = [
+        EMITTER.expressible(random_rules(seed, name, e.basis, CATALOGUE.choices(name)), shapes(8, 8))
+        for name, e in CATALOGUE.entries.items()
+        if e.nothing_to_tune is None
+    ]
+    data = EMITTER.emit(rule_sets)[NAMED_FILE]
+    assert is_named_file(data)
+    assert len(data) % 4096
+    assert [format_check(one) for one in lint_named_files({NAMED_FILE: data}, VERSION)] == []
+
+
+def test_preconditions_stand_before_a_choice_and_the_own_tree_behind() -> None:
+    rules = RuleSet.always("allreduce", SizeBasis.MESSAGE, Choice("reduce_scatter_allgather"))
+    trees = json.loads(EMITTER.emit([EMITTER.expressible(rules, shapes(2, 2))])[NAMED_FILE])
+    own = "call=allreduce-colltune-own"
+    leaf = {"algorithm=MPIR_Allreduce_intra_reduce_scatter_allgather": {}}
+    guarded = {"builtin_op": {"count_ge_pof2": leaf, "any": own}, "any": own}
+    assert trees["name=allreduce-intra-auto"] == {"comm_size<=1": own, "any": guarded}
+    assert trees["name=allreduce-colltune-own"] == own_trees()["allreduce-intra-auto"]
+
+
+def test_what_is_gone_keeps_the_default() -> None:
+    composed = RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("alpha"))
+    assert not EMITTER.expressible(composed, shapes(4, 4)).departs
+    by_ppn = RuleSet(
+        "bcast", SizeBasis.MESSAGE, (Rule(1, None, None, DEFAULT), Rule(None, None, None, Choice("binomial")))
+    )
+    with pytest.raises(InputError, match="ranks per node"):
+        EMITTER.emit([by_ppn])
+    with pytest.raises(InputError, match="cannot be written"):
+        EMITTER.emit([composed])
+
+
+def golden_rules() -> list[RuleSet]:
+    recursive = Choice("scatter_recursive_doubling_allgather")
+    small = (Rule(None, 16, 12288, Choice("binomial")), Rule(None, 16, None, recursive))
+    sized = (*small, Rule(None, None, None, DEFAULT))
+    return [
+        RuleSet("bcast", SizeBasis.MESSAGE, sized),
+        RuleSet.always("allgather", SizeBasis.TOTAL, parse_choice("k_brucks(k=4)")),
+        RuleSet.always("alltoall", SizeBasis.MESSAGE, Choice("pairwise")),
+        RuleSet.always("barrier", SizeBasis.NONE, parse_choice("k_dissemination(k=2)")),
+    ]
+
+
+def test_golden_file() -> None:
+    """Byte for byte. Run this file as a program to write it again."""
+    assert EMITTER.emit(golden_rules())[NAMED_FILE] == GOLDEN.read_bytes()
+
+
+def test_the_own_trees_are_cut_from_the_library(tmp_path: Path) -> None:
+    library = tmp_path / "libmpi.so"
+    text = json.dumps({f"name={name}": tree for name, tree in own_trees().items()}).encode()
+    library.write_bytes(b'\x7fELF\0{"name=main" x\0' + text + b"\0tail")
+    assert cut_named_trees(library) == own_trees()
+    library.write_bytes(b"\x7fELF\0")
+    with pytest.raises(InputError, match="no named selection trees"):
+        cut_named_trees(library)
+
+
+@pytest.mark.parametrize(
+    ("key", "about", "negated", "most"),
+    [
+        ("comm_size<=8", "comm_size", False, 8),
+        ("comm_size<8", "comm_size", False, 7),
+        ("comm_size(8)", "comm_size", False, 8),
+        ("comm_size>8", "comm_size", True, 8),
+        ("comm_size>=8", "comm_size", True, 7),
+        ("!avg_msg_size<=8", "avg_msg_size", True, 8),
+        ("!comm_size>8", "comm_size", True, 8),
+        ("!pof2", "pof2", True, None),
+    ],
+)
+def test_a_condition_is_read_as_the_library_reads_it(key: str, about: str, negated: bool, most: int | None) -> None:
+    found = parse_condition(key)
+    assert found is not None
+    assert (found.about, found.negated, found.most) == (about, negated, most)
+
+
+def lint(trees: object, version: str = VERSION) -> list[Check]:
+    return lint_named_files({"a.json": json.dumps(trees, indent=1).encode()}, version)
+
+
+def bcast(tree: object) -> dict[str, object]:
+    return {"name=bcast-intra-auto": tree}
+
+
+RECURSIVE = {"algorithm=MPIR_Bcast_intra_scatter_recursive_doubling_allgather": {}}
+TRAPS = [
+    (bcast({"comm_avg_ppn<=8": LEAF, "any": LEAF}), "error", "no condition 'comm_avg_ppn<=8'", "cannot be asked for"),
+    (bcast({"comm_size <= 8": LEAF, "any": LEAF}), "error", "no condition 'comm_size <= 8'", "without spaces"),
+    (bcast({"algorithm=MPIDI_Bcast_intra_composition_alpha": {}}), "error", "no algorithm MPIDI_Bcast", "that there"),
+    (bcast({"algorithm=MPIR_Bcast_intra_fast": {}}), "error", "no algorithm MPIR_Bcast_intra_fast", "that there is"),
+    (bcast(RECURSIVE), "error", "do not meet pof2", "'pof2'"),
+    (bcast({"pof2": LEAF, "any": RECURSIVE}), "error", "do not meet pof2", "'pof2'"),
+    (bcast({"comm_size<=8": LEAF}), "error", "no branch takes", '"any"'),
+    (bcast({"any": LEAF, "pof2": LEAF}), "warning", "'pof2' is out of reach", "first"),
+    (bcast({"comm_size<=8k": LEAF, "any": LEAF}), "error", "is no number", "digits"),
+    (bcast({"avg_msg_size<=4294967296": LEAF, "any": LEAF}), "error", "too large", "2147483647"),
+    (bcast({"!comm_size>8": LEAF, "any": LEAF}), "warning", "means 'comm_size>8'", "without !"),
+    (bcast({**LEAF, "any": LEAF}), "error", "beside conditions", "of its own"),
+    (bcast({}), "error", "nothing stands here", "call a tree"),
+    (bcast("call=nowhere"), "error", "no tree nowhere", "that there is"),
+    (bcast("bcast-intra-auto"), "error", "stands where a tree is due", "call=NAME"),
+    (bcast("call=bcast-intra-auto"), "error", "in a circle", "another name"),
+    (bcast("call=auto"), "error", "in a circle", "another name"),
+    ({**bcast("call=mine"), "name=mine": "call=bcast-intra-auto"}, "error", "-intra-auto -> mine -> bcast", "name"),
+    (bcast({"algorithm=MPIR_Bcast_intra_tree": {"k=2": {}}}), "error", "not complete", "tree_type, k, is_non_blocking"),
+    (bcast({"algorithm=MPIR_Bcast_intra_binomial": {"k=2": {}}}), "warning", "no parameter 'k'", "leave it out"),
+    (bcast({"algorithm=MPIR_Barrier_intra_k_dissemination": {"k=2": {}}}), "error", "no algorithm of bcast", "bcast"),
+    ({"name=bcast-auto": LEAF}, "warning", "nothing calls the tree bcast-auto", "bcast-intra-auto"),
+    ({**bcast(LEAF), "any": LEAF}, "error", "'any' stands beside named trees", "name="),
+    (
+        {"name=barrier-intra-auto": {"avg_msg_size<=8": "call=barrier-inter-auto", "any": "call=barrier-inter-auto"}},
+        "error",
+        "avg_msg_size is not defined for barrier",
+        "total_msg_size",
+    ),
+    (
+        {"name=bcast-inter-auto": {"comm_size<=8": "call=bcast-intra-auto", "any": "call=bcast-intra-auto"}},
+        "error",
+        "comm_size is not defined for intercommunicators",
+        "leave it out",
+    ),
+    ({"name=auto": {"collective=bcast": LEAF}}, "error", "no collective 'collective=bcast'", "bcast-intra"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("trees", "severity", "what", "fix"), TRAPS)
+def test_each_trap_is_found(trees: object, severity: str, what: str, fix: str) -> None:
+    (found,) = lint(trees)
+    assert found.severity == severity
+    assert what in found.what
+    assert fix in found.fix
+
+
+def test_a_name_that_the_library_cannot_keep_is_an_error() -> None:
+    name = "n" * 49
+    found = lint({**bcast(f"call={name}"), f"name={name}": LEAF})
+    assert ["49 characters" in one.what for one in found] == [True]
+    assert lint({**bcast(f"call={name[1:]}"), f"name={name[1:]}": LEAF}) == []
+
+
+@pytest.mark.parametrize("data", [b"", b'{"name=bcast-intra-auto": {', b"[1]", b'{"name=a": 1'])
+def test_what_cannot_be_parsed_is_ignored_in_silence_and_so_an_error(data: bytes) -> None:
+    (found,) = lint_named_files({"a.json": data}, VERSION)
+    assert found.severity == "error"
+
+
+def test_a_file_of_the_older_format_is_told() -> None:
+    (found,) = [one for one in lint({"collective=bcast": {"comm_type=intra": LEAF}}) if one.severity == "error"]
+    assert "older format" in found.what
+
+
+def test_a_file_of_whole_pages_is_told() -> None:
+    text = json.dumps(bcast(LEAF)).encode()
+    (found,) = lint_named_files({"a.json": text + b" " * (4096 - len(text))}, VERSION)
+    assert "multiple of 4096" in found.what
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"pof2": RECURSIVE, "!pof2": LEAF},
+        {"!pof2": LEAF, "any": RECURSIVE},
+        {"comm_size<=2": RECURSIVE, "any": LEAF},
+        {"MPIDI_CH4_release_gather": {"algorithm=MPIDI_POSIX_mpi_bcast_release_gather": {}}, "any": LEAF},
+    ],
+)
+def test_a_tree_that_keeps_the_preconditions_is_clean(tree: object) -> None:
+    assert [format_check(one) for one in lint(bcast(tree))] == []
+
+
+def test_the_command_knows_the_format_and_older_mpich_do_not(tmp_path: Path) -> None:
+    path = tmp_path / "named.json"
+    path.write_bytes(GOLDEN.read_bytes())
+    assert CliRunner().invoke(app, ["lint", str(path), "--mpi-version", VERSION]).exit_code == 0
+    done = CliRunner().invoke(app, ["lint", str(path), "--mpi-version", "5.0.2"])
+    assert done.exit_code == 1
+    assert "MPICH 5.0.2 does not read this file" in done.output
+
+
+if __name__ == "__main__":
+    GOLDEN.parent.mkdir(parents=True, exist_ok=True)
+    GOLDEN.write_bytes(EMITTER.emit(golden_rules())[NAMED_FILE])
