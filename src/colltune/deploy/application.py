@@ -51,7 +51,8 @@ class InForce:
         return self._mpi().require_here()
 
     def _mpi(self) -> TunedMpi:
-        return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around)
+        values = numbered_algorithms(self.tuning) if self.variables else {}
+        return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around, values)
 
     def profiled(self) -> tuple[Path, InForce]:
         """A file in the history of the directory for the profile of a run, and the same such that it is written."""
@@ -81,6 +82,25 @@ class InForce:
                 f" {nodes}: a file of Open MPI cannot tell them apart"
             )
         return found
+
+
+def numbered_algorithms(tuning: Tuning) -> dict[str, list[int]]:
+    """The algorithms that Open MPI's rules of ``tuning`` name by number, by the variable that lists them."""
+    from colltune.catalog import load
+    from colltune.emit.openmpi import RULES_FILE, parse_rules
+
+    data = tuning.files.get(f"openmpi/{RULES_FILE}")
+    if data is None:
+        return {}
+    catalogue = load("openmpi", tuning.environment.mpi_version)
+    names = {entry.number: name for name, entry in catalogue.entries.items()}
+    return {
+        f"{catalogue.prefix}{names[number]}_algorithm": sorted(
+            {rule.algorithm for rules in communicators.values() for rule in rules}
+        )
+        for number, communicators in parse_rules(data.decode("ascii"), RULES_FILE).items()
+        if number in names
+    }
 
 
 def put_in_force(directory: Path, tuning: Tuning, around: Mapping[str, str], via: str = "file") -> InForce:

@@ -7,51 +7,42 @@ the one of the launcher, else the one that was tuned.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
 
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
-from colltune.machine.compile import cache_directory
-from colltune.machine.files import write_atomically
-from colltune.machine.process import run_launch
 from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.detect import Runner, find_library, identify_launcher, run_command
 from colltune.mpi.installation import Library
 from colltune.mpi.launchers import COMMON_NAMES
+from colltune.mpi.reads import Asked, refusal_of
 
 _LINKED = re.compile(r"\s*libmpi(?:ch)?(?:_(?:abi|cray|gnu|intel|amd|nvidia)\w*)?\.so\S* => (/\S+)")
 # Of the words behind a launcher, so many programs are asked what they load.
 _PROGRAMS = 3
 _PREFIXES = ("MPIR_CVAR_", "OMPI_MCA_")
-_PATIENCE_S = 60.0
-# Asks a library through MPI_T, which needs neither MPI_Init nor a launcher. Prints the names that it does not know.
-_ASK = """
-import ctypes, json, sys
-library, provided, index = ctypes.CDLL(sys.argv[1]), ctypes.c_int(), ctypes.c_int()
-if library.MPI_T_init_thread(0, ctypes.byref(provided)) != 0:
-    sys.exit("MPI_T_init_thread fails")
-known = [library.MPI_T_cvar_get_index(name.encode(), ctypes.byref(index)) == 0 for name in sys.argv[2:]]
-print("unknown:" + json.dumps([name for name, there in zip(sys.argv[2:], known) if not there]))
-"""
+# Libraries of these variables end a job at a fault in a file, where others pass over it.
+_ENDS_AT_A_FAULT = "MPIR_CVAR_"
 
 
 @dataclass(frozen=True)
 class TunedMpi:
-    """The MPI that was tuned, as a command is held against it. ``name``: of the tuning, for messages."""
+    """The MPI that was tuned, as a command is held against it. ``name``: of the tuning, for messages.
+
+    ``values``: by control variable, the numbers of algorithms in its files.
+    """
 
     name: str
     tuned: Environment
     variables: Mapping[str, str]
     environ: Mapping[str, str]
+    values: Mapping[str, Sequence[int]] = field(default_factory=dict)
     run: Runner = run_command
 
     def require_of(self, command: Sequence[str]) -> str:
@@ -131,13 +122,15 @@ class TunedMpi:
         names = [name.removeprefix("OMPI_MCA_") for name in self.variables if name.startswith(_PREFIXES)]
         if library is None or not names:
             return ""
-        unknown, failure = _unknown_to(library, self.tuned.mpi_build, names, self.environ)
-        if unknown:
-            raise InputError(
-                f"{library} does not know {', '.join(unknown)}, by which the files of {self.name} are named, "
-                "so it would not read them",
-                "Tune this MPI again, or use another build of it",
-            )
+        files = {
+            name: path
+            for name, path in self.variables.items()
+            if name.startswith(_ENDS_AT_A_FAULT) and Path(path).is_absolute()
+        }
+        asked = Asked(names, self.values, files)
+        refused, failure = refusal_of(library, self.tuned.mpi_build, asked, self.environ)
+        if refused:
+            raise InputError(f"{library} {refused} ({self.name})", "Tune this MPI again, or use another build of it")
         return failure
 
 
@@ -178,33 +171,3 @@ def _is_elf(path: Path) -> bool:
             return file.read(4) == b"\x7fELF"
     except OSError:
         return False
-
-
-def _unknown_to(
-    library: Path, build: str, names: Sequence[str], environ: Mapping[str, str]
-) -> tuple[list[str], str]:  # fmt: skip
-    """Those of the control variables ``names`` that ``library`` does not know; and why it could not be asked, or "".
-
-    What a build knows is asked once: a cached answer names it by ``build``.
-    """
-    digest = sha256("\n".join([build, *sorted(names)]).encode()).hexdigest()
-    cached = cache_directory(environ) / f"known-{digest[:20]}"
-    if cached.exists():
-        return [], ""
-    kept = {name: environ[name] for name in ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH") if name in environ}
-    try:
-        done = run_launch([sys.executable, "-c", _ASK, str(library), *names], kept, _PATIENCE_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return [], f"{library} could not be asked whether it reads the files: {error}"
-    said = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE)
-    if said is None:
-        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return [], f"{library} could not be asked whether it reads the files: {why}"
-    unknown = [str(name) for name in json.loads(said.group(1))]
-    if not unknown:
-        try:
-            cached.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(cached, ("\n".join(names) + "\n").encode())
-        except OSError:
-            pass  # it is asked again the next time
-    return unknown, ""
