@@ -18,7 +18,7 @@ from colltune.core.rules import RuleSet
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
 from colltune.mpi.installation import Installation, Library
 
-MODULES = ("profile", "select", "alltoallv")
+MODULES = ("profile", "measure", "select", "alltoallv")
 _WAIT_S = 60
 
 
@@ -38,7 +38,7 @@ class Guest:
 
     def told(self, *modules: str) -> dict[str, str]:
         """The variables that put ``modules`` at work."""
-        names = {"profile": "COLLTUNE_PROFILE", "select": "COLLTUNE_SELECT", "alltoallv": "COLLTUNE_ALLTOALLV"}
+        names = {module: f"COLLTUNE_{module.upper()}" for module in MODULES}
         return {"LD_PRELOAD": str(self.library), **{names[one]: self.variables[names[one]] for one in modules}}
 
     def without_profile(self) -> Guest:
@@ -75,6 +75,7 @@ def guest_in(installation: Installation, directory: Path, source: str) -> Guest:
     file.write_bytes(LiveEmitter(bench.catalogue, bench.settings).emit([rules])[LIVE_FILE])
     variables = {
         "COLLTUNE_PROFILE": str(directory / "profile.json"),
+        "COLLTUNE_MEASURE": str(directory / "measure"),
         "COLLTUNE_SELECT": str(file),
         "COLLTUNE_ALLTOALLV": str(table(directory / "table.rules", (0, 99999, "parata", 2))),
     }

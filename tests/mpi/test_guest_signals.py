@@ -39,7 +39,7 @@ def test_a_forked_process_neither_writes_nor_outlives_its_signal(guest: Guest) -
 
 
 def test_without_a_profile_no_signal_is_taken(guest: Guest) -> None:
-    shown = guest.launch(["-n", "3", guest.program, "shown"], guest.told("select", "alltoallv"))
+    shown = guest.launch(["-n", "3", guest.program, "shown"], guest.told("measure", "select", "alltoallv"))
     plain = guest.launch(["-n", "3", guest.program, "shown"], {})
     assert shown.returncode == 0, shown.stderr
     assert sorted(shown.stdout.splitlines()) == sorted(plain.stdout.splitlines())

@@ -46,4 +46,4 @@ def test_several_programs_that_all_have_the_library_are_served(guest: Guest) -> 
 def test_a_rank_with_thousands_of_communicators_does_as_the_others(guest: Guest) -> None:
     """MPICH has no more than about 2,000; Open MPI has no such bound."""
     count = "3000" if guest.openmpi else "1900"
-    guest.ends_well(["-n", "3", guest.program, "many", count], guest.told("select", "alltoallv"), 3)
+    guest.ends_well(["-n", "3", guest.program, "many", count], guest.told("measure", "select", "alltoallv"), 3)

@@ -189,7 +189,8 @@ def test_the_library_is_clean_under_sanitizers(either: Live, number: int) -> Non
     sanitized = Live(either.bench, Path(f"{asan}:{target}"), either.directory)
     done = sanitized.run(
         3, [conformance, *replay_arguments([3], rule_sets, short=True, max_bytes=20_000)], either.emit(*rule_sets),
-        COLLTUNE_PROFILE=str(either.directory / "profile"), ASAN_OPTIONS="detect_leaks=0",
+        COLLTUNE_PROFILE=str(either.directory / "profile"), COLLTUNE_MEASURE=str(either.directory / "measure"),
+        COLLTUNE_MEASURE_SHARE="50", ASAN_OPTIONS="detect_leaks=0",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
     assert "failures=0" in done.stdout
@@ -246,10 +247,14 @@ def test_rules_that_cannot_be_read_turn_it_off(on_openmpi: Live, rules: bytes, w
     assert why in done.stderr
 
 
+@pytest.mark.parametrize("measure", [False, True])
 @pytest.mark.parametrize("number", [1, 2])
-def test_errors_come_to_the_handler_of_the_day_on_the_programs_communicator(either: Live, number: int) -> None:
+def test_errors_come_to_the_handler_of_the_day_on_the_programs_communicator(
+    either: Live, number: int, measure: bool
+) -> None:
     ranks, faulty_calls = 4, 12
-    done = either.run(ranks, [program(either, "live_guest.c")], either.emit(*prefer(either, number)))
+    variables = {"COLLTUNE_MEASURE": str(either.directory / "measure")} if measure else {}
+    done = either.run(ranks, [program(either, "live_guest.c")], either.emit(*prefer(either, number)), **variables)
     assert done.returncode == 0, done.stderr
     assert list(map(int, done.stdout.split())) == [ranks * faulty_calls, 0, 0, 0]
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from jobs import C_FLAGS
-from test_live_selector import NATIVE, Live, live
+from test_live_selector import NATIVE, Live, live, prefer
 
 from colltune.core.rules import RuleSet
 from colltune.emit.live import live_basis
 from colltune.machine.compile import build
+from colltune.prove.conformance import replay_arguments
 
 pytestmark = pytest.mark.mpi
 
@@ -71,6 +72,21 @@ def test_all_ranks_run_the_same_calls_by_default(mixed: Measured, seed: int, sha
     text = "".join(path.read_text() for path in mixed.parts())
     assert text.count("\npair ") > 5
     assert text.count("\nend\n") == len(mixed.parts()) >= 1
+
+
+def test_every_legal_call_works_in_the_experiment(mixed: Measured) -> None:
+    """All forms of calls, on communicators of all kinds; most live for too few calls to be compared."""
+    rule_sets = prefer(mixed.mpi, 1)
+    conformance = str(build(mixed.mpi.bench.installation.mpicc, "conformance"))
+    arguments = replay_arguments([2, 3], rule_sets, short=True, max_bytes=20_000)
+    told = {"COLLTUNE_MEASURE": str(mixed.out), "COLLTUNE_MEASURE_SHARE": "50"}
+    done = mixed.mpi.run(3, [conformance, *arguments], mixed.mpi.emit(*rule_sets), **told)
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "failures=0" in done.stdout
+    text = "".join(path.read_text() for path in mixed.parts())
+    assert {f"function={rules.collective} " in text for rules in rule_sets if rules.collective != "allgatherv"} == {
+        True
+    }
 
 
 def test_nothing_is_measured_where_threads_call_at_once(mixed: Measured) -> None:
