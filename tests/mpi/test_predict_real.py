@@ -16,6 +16,7 @@ from colltune.core.hardware import Hardware
 from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.pretrained.model import load_model
+from colltune.session import predict_here
 from colltune.session.predict import existing_tuning, predict, widened
 from colltune.store.history import tuned_sizes
 from colltune.store.tuning import load_tuning, save_tuning
@@ -54,6 +55,26 @@ def test_the_whole_machine_is_predicted_without_a_pause(bench: Workbench):
     before_s = time.process_time()
     predict(widened(bench, 32, 64), model, NODE, 1 << 20)
     assert time.process_time() - before_s < 15.0
+
+
+def test_files_that_the_library_would_not_read_are_not_handed_over(
+    bench: Workbench, mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As if the catalogue named an algorithm that this build does not have."""
+
+    def of_tomorrow(*arguments):
+        made = predict(*arguments)
+        files = {name: data.replace(b"_intra_ring", b"_intra_tomorrow") for name, data in made.tuning.files.items()}
+        return replace(made, tuning=replace(made.tuning, files=files))
+
+    monkeypatch.setattr(predict_here, "predict", of_tomorrow)
+    out = tmp_path / "tuned"
+    with pytest.raises(InputError, match="ends a job at the files"):
+        predict_here.predict_here([], out, MachineOptions(str(mpi.mpiexec), nodes=16, ppn=32))
+    assert not out.exists()
+    monkeypatch.undo()
+    assert predict_here.predict_here([], out, MachineOptions(str(mpi.mpiexec), nodes=16, ppn=32)).result is not None
+    assert load_tuning(out).files
 
 
 def test_a_model_of_nothing_changes_nothing(bench: Workbench):

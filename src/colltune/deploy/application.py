@@ -50,6 +50,10 @@ class InForce:
         """The same of whatever program is started from ``around``."""
         return self._mpi().require_here()
 
+    def require_read_by(self, library: Path) -> str:
+        """Raises InputError where ``library``, a libmpi, would not read the files. Returns as ``require_mpi``."""
+        return self._mpi().require_read(library)
+
     def _mpi(self) -> TunedMpi:
         values = numbered_algorithms(self.tuning) if self.variables else {}
         return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around, values)

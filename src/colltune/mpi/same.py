@@ -61,13 +61,13 @@ class TunedMpi:
             self._require_build(library, f"{program} loads {library}")
         else:
             library = self._library_of(launcher, kind, environ)
-        return self._require_read(library)
+        return self.require_read(library)
 
     def require_here(self) -> str:
         """The same of whatever program will be started in this environment: by the mpiexec on PATH, if there is one."""
         launcher = next((name for name in COMMON_NAMES if self._on_path(name)), None)
         kind = self._require_launcher(launcher, self.environ)
-        return self._require_read(self._library_of(launcher, kind, self.environ))
+        return self.require_read(self._library_of(launcher, kind, self.environ))
 
     def _on_path(self, name: str) -> bool:
         return shutil.which(name, path=self.environ.get("PATH", "")) is not None
@@ -118,7 +118,8 @@ class TunedMpi:
             f"Use the MPI that was tuned ({here.facts.get('mpiexec', here.mpi)}), or tune this one",
         )
 
-    def _require_read(self, library: Path | None) -> str:
+    def require_read(self, library: Path | None) -> str:
+        """Raises InputError if ``library`` would ignore the files or end a job at them; returns as above."""
         names = [name.removeprefix("OMPI_MCA_") for name in self.variables if name.startswith(_PREFIXES)]
         if library is None or not names:
             return ""

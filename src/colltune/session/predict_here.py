@@ -6,9 +6,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.collective_names import parse_collectives
+from colltune.deploy.application import put_in_force
 from colltune.pretrained.features import read_features
 from colltune.pretrained.model import load_model
 from colltune.pretrained.record import RecordedMachine, RunningMachine
@@ -38,7 +40,7 @@ def predict_here(
     """Predicts for ``collectives``, or all that the model knows, and writes the tuning ``out``. Measures nothing.
 
     ``recorded``: a record of other nodes than this one. ``triad`` measures this node's memory bandwidth.
-    Raises ColltuneError.
+    Raises ColltuneError, also where the library would not read the files.
     """
     parse_collectives(collectives)
     known = load_model(model)
@@ -53,5 +55,10 @@ def predict_here(
     if existing_tuning(out, bench.environment) is not None:
         return Predicted(None, mpiexec)
     result = predict(bench, known, hardware, largest_bytes, collectives)
+    # No job has loaded these files yet, so the library is asked before anybody gets them.
+    with TemporaryDirectory(prefix="colltune-") as place:
+        save_tuning(Path(place), result.tuning)
+        force = put_in_force(Path(place), result.tuning, os.environ)
+        replace(force, directory=out).require_read_by(opened.installation.libmpi)
     save_tuning(out, result.tuning)
     return Predicted(result, mpiexec)
