@@ -6,7 +6,7 @@ import os
 import sys
 
 from colltune.cli.app import app
-from colltune.cli.console import degrade_output
+from colltune.cli.console import degrade_output, echo
 from colltune.core.errors import ColltuneError
 
 
@@ -16,7 +16,7 @@ def main() -> None:
     try:
         app(prog_name="colltune")
     except ColltuneError as error:
-        print(f"colltune: {error}", file=sys.stderr)
+        echo(f"colltune: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of our output has gone, as `colltune ... | head` does; there is nothing left to say to it.

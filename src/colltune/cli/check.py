@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from colltune.cli.console import echo
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
 
 
@@ -27,7 +28,7 @@ def check(
 
     machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
     result = run_check(tuned, machine, short=short, via=via)
-    typer.echo(result.message)
+    echo(result.message)
     for failure in result.failures:
-        typer.echo(f"  {failure}")
+        echo(f"  {failure}")
     raise typer.Exit(0 if result.passed else 1)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import codecs
 import io
+import shutil
 import sys
+import textwrap
+from typing import Any
 
 from rich.console import Console
 
@@ -14,9 +17,42 @@ _PLAIN = "colltune-plain"
 _SUBSTITUTES = {"█": "#", "░": "-", "…": "..."}
 
 
+class _Terminal(Console):
+    """Goes on in the next line between words: where a terminal wraps, it cuts words and numbers."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        if self.is_terminal and len(objects) == 1 and isinstance(objects[0], str) and "soft_wrap" not in options:
+            objects = ("\n".join(_folded(line, self.width) for line in objects[0].split("\n")),)
+        super().print(*objects, **options)
+
+
 def make_console() -> Console:
-    """The terminal; a wide page where the output goes to a file, which nobody wants cut to 80 columns."""
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    """The terminal; a wide page where the output goes to a file, which nobody wants cut to 80 columns.
+
+    Colours and the like are left out for NO_COLOR and in a file. ``soft_wrap=True`` prints a line as it is: a command.
+    """
+    return _Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Prints ``text``, to standard error with ``err``: on a terminal in lines that fit it, broken between words.
+
+    A command for the reader to copy is printed by ``typer.echo``, in one line.
+    """
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(_folded(line, width) for line in text.split("\n"))
+    print(text, file=stream)
+
+
+def _folded(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
 
 
 def degrade_output() -> None:

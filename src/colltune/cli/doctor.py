@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-import typer
-
+from colltune.cli.console import echo
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
 
 
@@ -38,21 +37,21 @@ def doctor(
         ("machine", bench.environment.machine),
     ]
     for name, text in lines:
-        typer.echo(f"{name:<14} {text}")
+        echo(f"{name:<14} {text}")
     for text in bench.warnings:
-        typer.echo(f"{'warning':<14} {text}")
+        echo(f"{'warning':<14} {text}")
     takers, outranking = bench.backend.takers(bench.said_under)
     for text in takers:
-        typer.echo(f"{'in force':<14} {text}")
+        echo(f"{'in force':<14} {text}")
     for text in dict.fromkeys([*bench.backend.obstacles(os.environ), *outranking]):
-        typer.echo(f"{'warning':<14} {text}")
+        echo(f"{'warning':<14} {text}")
     ready = bench.launch(seed=1)
     try:
         said = ready.start()
     finally:
         ready.close()
-    typer.echo(f"{'test launch':<14} {said['ranks']} ranks on {said['nodes']}")
+    echo(f"{'test launch':<14} {said['ranks']} ranks on {said['nodes']}")
     for collective in COLLECTIVES:
         reason = bench.catalogue.collective(collective).nothing_to_tune
         choices = bench.legal(Scenario(collective, bench.nodes, bench.ppn, 0 if collective == "barrier" else 1 << 16))
-        typer.echo(f"{collective:<22} {reason or format_choices(choices)}")
+        echo(f"{collective:<22} {reason or format_choices(choices)}")

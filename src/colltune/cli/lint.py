@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.cli.console import echo
 from colltune.cli.options import Mpiexec
 
 if TYPE_CHECKING:
@@ -49,13 +50,13 @@ def lint(
     version = mpi_version or (installation.version if installation else "")
     catalogue = load(library, version)
     if catalogue.warning:
-        typer.echo(f"note: {catalogue.warning}")
+        echo(f"note: {catalogue.warning}")
     findings = _findings(library, contents, version)
     for check in findings:
-        typer.echo(format_check(check))
+        echo(format_check(check))
     errors = sum(check.severity is Severity.ERROR for check in findings)
     counted = f"{format_count(errors, 'error')}, {format_count(len(findings) - errors, 'warning')}"
-    typer.echo(f"{format_count(len(contents), 'file')} for {_NAMES[library]} {version}: {counted}")
+    echo(f"{format_count(len(contents), 'file')} for {_NAMES[library]} {version}: {counted}")
     if fix:
         at_fault = {name: contents[name] for name in dict.fromkeys(check.file for check in findings)}
         if library == "openmpi":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.cli.console import echo
 from colltune.cli.hints import run_command
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
 
@@ -51,7 +52,7 @@ def predict(
         triad=triad,
     )
     if done.result is None:
-        typer.echo(f"{out} was tuned on this machine, which is better than any prediction: it stays as it is.")
+        echo(f"{out} was tuned on this machine, which is better than any prediction: it stays as it is.")
         typer.echo(f"Run your application with: {run_command(out, done.mpiexec)}")
     else:
         _show(done.result, out)
@@ -64,22 +65,20 @@ def _show(result: PredictResult, out: Path) -> None:
     made = [guess for guess in result.guesses if guess.choice != DEFAULT]
     for guess in made[:12]:
         s = guess.scenario
-        typer.echo(
+        echo(
             f"{s.collective} {s.nodes} x {s.ppn} {format_size(s.size_bytes)}: {guess.choice}"
             f" ({guess.sureness:.0%} sure: {guess.reason})"
         )
     if len(made) > 12:
-        typer.echo(f"... and {len(made) - 12} more, in {out}/tuning.json")
+        echo(f"... and {len(made) - 12} more, in {out}/tuning.json")
     abstained = len(result.guesses) - len(made)
-    typer.echo(
+    echo(
         f"{len(made)} of {len(result.guesses)} scenarios depart from the library's default, in {result.took_s:.2f} s;"
         f" {abstained} keep it."
     )
     why = Counter(guess.reason for guess in result.guesses if guess.choice == DEFAULT and guess.sureness == 0.0)
     for reason, count in why.most_common(3):
-        typer.echo(f"  {count}: {reason}")
-    typer.echo(
-        "Nothing was measured or proven. `colltune verify` compares it with the default; `colltune tune` proves."
-    )
+        echo(f"  {count}: {reason}")
+    echo("Nothing was measured or proven. `colltune verify` compares it with the default; `colltune tune` proves.")
     mpiexec = result.tuning.environment.facts.get("mpiexec", "")
     typer.echo(f"Run your application with: {run_command(out, mpiexec)}")

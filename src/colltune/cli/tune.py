@@ -39,15 +39,16 @@ def tune(
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
     from colltune.cli.display import Display
     from colltune.core.stop import StopRequest
+    from colltune.report.ending import wrapped
     from colltune.session.tune_here import tune_here
 
     stop = StopRequest()
-    with Display() as display:
+    with Display(None if options.simulate else began_s + options.budget_s) as display:
         listener = display.listener(lambda: heed_scheduler(stop))
         done = tune_here(options, out, listener, stop, began_s)
     display.result(done.result, out, go_on_command(sys.argv[1:]))
     if done.payoff is not None:
-        typer.echo(done.payoff.text())
+        typer.echo(wrapped(done.payoff.text()))
     if not done.result.outcome.interrupted and not options.simulate:
         typer.echo(_page(out))
 

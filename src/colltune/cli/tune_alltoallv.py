@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from colltune.cli.console import echo
 from colltune.cli.hints import run_alltoallv_command
 from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.errors import InputError
@@ -45,14 +46,14 @@ def tune_alltoallv(arguments: TuneArguments, out: Path) -> None:
 
     def opened(bench: Bench) -> None:
         heed_scheduler(stop)
-        typer.echo(bench.headline)
+        echo(bench.headline)
         for text in bench.warnings:
             note(text)
 
     def note(text: str) -> None:
-        typer.echo(f"note: {text}")
+        echo(f"note: {text}")
 
-    listener = Listener(stage=lambda text: typer.echo(f"{text} ..."), note=note, opened=opened)
+    listener = Listener(stage=lambda text: echo(f"{text} ..."), note=note, opened=opened)
     _show(tune_alltoallv_here(arguments, out, listener, stop))
 
 
@@ -64,12 +65,12 @@ def _show(result: AlltoallvResult) -> None:
     for rule in result.rules:
         fill = rule.fill[0]
         low, high = (f"{share:.0%}" for share in (FILLS[fill - 1] if fill else 0.0, FILLS[fill]))
-        typer.echo(f"  blocks of {rule.low} to {rule.high} B, {low} to {high} of them not empty: {rule.setting}")
+        echo(f"  blocks of {rule.low} to {rule.high} B, {low} to {high} of them not empty: {rule.setting}")
     kept = [found for found in result.gate if found.verdict is Verdict.KEPT and found.low > THRESHOLD]
     for found in sorted(kept, key=lambda found: (found.scenario.collective, found.scenario.size_bytes)):
         what = f"{found.scenario.collective}, {format_size(found.scenario.size_bytes)}"
-        typer.echo(f"  {what}: {found.choice} {found.speedup:.2f} x, at least {found.low:.2f}")
-    typer.echo(
+        echo(f"  {what}: {found.choice} {found.speedup:.2f} x, at least {found.low:.2f}")
+    echo(
         f"{format_count(len(result.rules), 'rule')}; everywhere else the library's own stands."
         f" {format_count(len(result.gate), 'comparison')} with it, "
         f"{format_count(len(result.outcome.samples), 'measurement')} in {format_duration(result.outcome.elapsed_s)}"

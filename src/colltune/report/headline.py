@@ -18,14 +18,17 @@ _NAMED = 3
 _SIMULATED_S = 365 * 86400.0
 
 
-def headline(findings: Findings) -> str:
-    """``"allreduce 1.53x (at least 1.31) from 512 KiB; 8 of 41 scenarios changed"``."""
+def headline(findings: Findings, most: int = _NAMED) -> str:
+    """In one line, ``most`` collectives by name.
+
+    For example ``"allreduce 1.53x (at least 1.31) from 512 KiB; 8 of 41 scenarios changed"``.
+    """
     kept = findings.summary.having(Verdict.KEPT)
     names = ", ".join(findings.rule_sets)
     if not findings.summary.gated:
         return f"{names}: tuned without a proof, so calls may be slower"
     if not kept:
-        return f"{names}: nothing proven faster; the library's own choice stands"
+        return f"The library's own choice stands everywhere for {names}: nothing was proven faster"
     by_name: defaultdict[str, list[ProvenDecision]] = defaultdict(list)
     for decision in kept:
         by_name[decision.scenario.collective].append(decision)
@@ -33,9 +36,9 @@ def headline(findings: Findings) -> str:
     ranked = sorted(((gain, name) for name, gain in gains.items() if gain is not None), key=lambda one: -one[0].mean)
     parts = [
         f"{name} {gain.mean:.2f}x (at least {gain.low:.2f}){_extent(by_name[name], findings)}"
-        for gain, name in ranked[:_NAMED]
+        for gain, name in ranked[:most]
     ]
-    if more := len(ranked) - _NAMED:
+    if more := len(ranked) - most:
         parts += [f"{format_count(more, 'more collective')}"] if more > 0 else []
     saved = saved_share(findings, kept)
     application = f"; expected {saved:.1%} of the application's time" if saved > 0.0 else ""

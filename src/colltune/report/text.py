@@ -10,8 +10,9 @@ from colltune.core.choice import DEFAULT
 from colltune.core.proven import Verdict
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
+from colltune.report.ending import WIDTH, ending
 from colltune.report.findings import Findings
-from colltune.report.story import environment_rows, summary_sentences
+from colltune.report.story import environment_rows, warnings
 from colltune.report.tables import regions_table
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -19,8 +20,10 @@ _SIZE_WIDTH = 9  # of "1023 KiB" and the like
 
 
 def print_findings(findings: Findings, console: Console) -> None:
-    """Prints summary, selection maps, gains, refusals and environment."""
-    for sentence in summary_sentences(findings):
+    """Prints the same ten lines as the end of a tuning, then selection maps, gains, refusals and environment."""
+    for line in ending(findings, "below", min(WIDTH, console.width)):
+        console.print(line, markup=False, soft_wrap=True)
+    for sentence in warnings(findings):
         console.print(sentence, markup=False)
     for name in findings.rule_sets:
         _print_map(findings, name, console)

@@ -1,0 +1,118 @@
+"""What a tuning came to, in ten lines of 80 columns: gained, where, how sure, what was not tried, what to do next."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from colltune.core.judged_together import JudgedRegion
+from colltune.core.proven import Verdict
+from colltune.core.scenario import Scenario
+from colltune.core.summary import Summary
+from colltune.core.units import format_budget, format_count, format_duration
+from colltune.report.curves import CurvePoint, curve_points, largest_call
+from colltune.report.findings import Findings
+from colltune.report.headline import headline
+from colltune.report.story import format_extent
+
+WIDTH, MOST_LINES = 80, 10
+_LABEL = 11
+# Regions that are named where there is room for two; the table has all of them.
+_NAMED = 2
+
+
+def ending(findings: Findings, all_regions: str, width: int = WIDTH) -> list[str]:
+    """At most ``MOST_LINES`` lines of at most ``width`` characters; no word and no number is broken.
+
+    ``all_regions``: the command that shows every region.
+    """
+    for named, brief in (*((named, False) for named in range(_NAMED, -1, -1)), (0, True)):
+        parts = _parts(findings, all_regions, named, brief=brief)
+        lines = [line for label, text in parts for line in _wrapped(label, text, width)]
+        if len(lines) <= MOST_LINES:
+            break
+    return lines
+
+
+def wrapped(text: str, width: int = WIDTH) -> str:
+    """``text`` in lines of at most ``width`` characters; no word and no number is broken."""
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _parts(findings: Findings, all_regions: str, named: int, *, brief: bool) -> Iterator[tuple[str, str]]:
+    """Label and text. ``named``: regions that are shown by themselves. ``brief``: one collective, no shares."""
+    summary = findings.summary
+    kept = findings.regions(Verdict.KEPT)
+    yield "gained", headline(findings, 1) if brief else headline(findings)
+    points = curve_points(findings) if kept and named else {}
+    ranked = sorted(kept, key=_gain, reverse=True)
+    for number, region in enumerate(ranked[:named]):
+        yield "" if number else "where", _region_text(region, points)
+    if kept:
+        rest = f"; all regions: {all_regions}" if len(kept) > named and not brief else ""
+        yield ("" if named else "where"), f"{format_extent(kept)} proven{rest}"
+        yield "how sure", _certainty(findings, kept)
+    if provisional := findings.regions(Verdict.PROVISIONAL):
+        yield "unproven", f"{format_extent(provisional)}, provisional: --provisional loads them"
+    if refused := findings.regions(Verdict.REFUSED):
+        yield "refused", f"{format_extent(refused)}: looked faster, and not proven to be"
+    if untried := findings.regions(Verdict.NOT_TRIED):
+        yield "not tried", f"{format_extent(untried)}: {_missing(summary)}"
+    if summary.reproducible:
+        yield "equal bits", f"{', '.join(summary.reproducible)}: one algorithm for all sizes of a shape"
+    yield "took", _cost(findings, brief=brief)
+
+
+def _missing(summary: Summary) -> str:
+    if summary.interrupted:
+        return "the job was ended first"
+    if summary.budget_for_all_s is None:
+        return "the budget ended first"
+    return f"--budget {format_budget(summary.budget_for_all_s)} would be enough for all"
+
+
+def _gain(region: JudgedRegion) -> float:
+    return len(region.decisions) * math.log(max(region.speedup, 1.0))
+
+
+def _region_text(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) -> str:
+    largest = largest_call([points[s] for s in region.scenarios if s in points])
+    times = ""
+    if largest is not None and largest.default is not None and largest.tuned is not None:
+        times = f", {format_duration(largest.default.median_s)} -> {format_duration(largest.tuned.median_s)}"
+    return f"{region.place}: {region.choice} {region.speedup:.2f}x (at least {region.low:.2f}){times}"
+
+
+def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:
+    launches = findings.proof_launches
+    by = f" by {format_count(launches, 'fresh launch', 'fresh launches')}" if launches else ""
+    audited = any(one.region is not None for region in kept for one in region.decisions)
+    confidence = "99%" if audited else "99.5%"
+    return f"{confidence} confidence{by}; the least bound is {min(region.low for region in kept):.2f}x"
+
+
+def _cost(findings: Findings, *, brief: bool) -> str:
+    summary, here = findings.summary, findings.environment
+    nodes, ppn = summary.job or (here.nodes, here.ppn)
+    share = summary.share
+    inside = ""
+    if share.inside_collectives_s > 0.0 and not brief:
+        outside = 1.0 - share.inside_collectives_s / max(share.wall_s, share.inside_collectives_s)
+        launches = format_count(share.launches, "launch", "launches")
+        inside = f" in {format_duration(share.wall_s)} and {launches}, {outside:.0%} outside the measured collectives"
+    core_hours = summary.total_s * nodes * ppn / 3600.0
+    whole = f"{format_duration(summary.total_s)} with the proof, {core_hours:.3g} core-hours"
+    return f"{format_count(summary.samples, 'measurement')}{inside}; {whole}"
+
+
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    indent = " " * _LABEL
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=f"{label:<{_LABEL}}",
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,86 @@
+"""The end of a tuning in ten lines of 80 columns, and what is said while it runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from test_report import GATE, HERE, RING, RULES, SAMPLES, SUMMARY, findings
+
+from colltune.cli import display
+from colltune.cli.display import Display
+from colltune.core.choice import parse_choice
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.scenario import Scenario
+from colltune.core.summary import Summary, TimeShare
+from colltune.report.ending import MOST_LINES, WIDTH, ending
+from colltune.report.findings import Findings
+from colltune.store.summary import read_summary
+
+_LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
+_NAMES = ["reduce_scatter_block", "allgatherv", "allreduce", "alltoall"]
+_VERDICTS = [Verdict.KEPT, Verdict.PROVISIONAL, Verdict.REFUSED, Verdict.NOT_TRIED]
+
+
+def test_it_says_what_was_gained_where_how_sure_what_it_took_and_what_would_be_enough() -> None:
+    late = {**GATE[1], "scenario": ["allreduce", 2, 2, 16384], "verdict": "not tried", "reason": "no time"}
+    budget = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
+    summary = read_summary({**SUMMARY, "gate": [*GATE, late], **budget})
+    text = "\n".join(ending(Findings(HERE, {"allreduce": RULES}, summary, SAMPLES), "colltune report tuned --text"))
+    assert re.search(r"^gained +allreduce 2\.00x \(at least 1\.90\)", text)
+    assert "where      allreduce 2 x 2, 4 KiB: ring 2.00x (at least 1.90), 20 us -> 10 us" in text
+    assert "how sure   99.5% confidence; the least bound is 1.90x" in text
+    assert "not tried  1 scenario in 1 region: --budget 12m would be enough for all" in text
+    assert "50% outside the measured" in text
+    assert "1 core-hours" in " ".join(text.split())
+
+
+def test_nothing_gained_is_said_first() -> None:
+    text = " ".join(ending(replace(findings(*SAMPLES), summary=read_summary({**SUMMARY, "gate": []})), "")[:1])
+    assert text.startswith("gained     The library's own choice stands everywhere")
+
+
+@pytest.mark.parametrize("width", [WIDTH, 60])
+def test_however_much_there_is_to_say_it_fits_and_no_number_is_cut(width: int) -> None:
+    decisions = [
+        ProvenDecision(Scenario(name, 128, 112, 1 << power), _LONG, verdict, (), "why", (12.34 + number, 10.56, 14.78))
+        for name in _NAMES
+        for number, verdict in enumerate(_VERDICTS)
+        for power in range(4 * number, 4 * number + 3)
+    ]
+    share = TimeShare(launches=12, wall_s=1234.0, inside_collectives_s=1000.0)
+    summary = Summary(
+        samples=123456, share=share, total_s=98765.0, decisions=tuple(decisions), reproducible=("reduce",)
+    )
+    found = Findings(HERE, dict.fromkeys(_NAMES, RULES), summary, SAMPLES)
+    wide, lines = (
+        ending(found, "colltune report tuned --text", 400),
+        ending(found, "colltune report tuned --text", width),
+    )
+    if width == WIDTH:
+        assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= width
+    told = re.findall(r"\d+\.\d+", " ".join(lines))
+    assert "98.8" not in told
+    assert all(number in re.findall(r"\d+\.\d+", " ".join(wide)) for number in told)
+
+
+def test_phases_and_launches_are_named_with_the_budget_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr(display.time, "monotonic", lambda: now_s[0])
+    with Display(ends_s=160.0) as shown:
+        listener = shown.listener()
+        listener.stage("proving")
+        now_s[0] += 20.0
+        listener.proof([ProvenDecision(Scenario("bcast", 2, 2, 64), RING, Verdict.OPEN, (1.2, 1.3), "")])
+        now_s[0] += 50.0
+        listener.stage("replaying")
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "proving ... (1 min 0 s of the budget left)",
+        "  launch 1: 2 comparisons, 0 of 1 region proven, 40 s of the budget left",
+        "replaying ... (the budget is spent)",
+    ]
