@@ -3,7 +3,9 @@
 The latter is the choice of the non-uniform all-to-all where counts repeat; ``alltoallv_lookup_ns`` is a look-up in its
 table, and ``alltoallv_statistic_ns`` the sums over 64 ranks' counts, in calls of algorithms that carry them anyway.
 The profile: the least time of an MPI_Allreduce of one double on one rank, with the library and without it, in launches
-by turns; the median difference. Adds to bench/native.json and prints it. Worth something on an idle machine.
+by turns; the median difference. ``select_ns`` is the same for the live selector with a rule that sets nothing, and
+``measure_ns`` what the experiment of `run --measure` adds to that, timed blocks included. Adds to bench/native.json and
+prints it. Worth something on an idle machine.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from colltune.machine.compile import build_library
+from colltune.machine.preload import preload_variables
 from colltune.mpi.detect import find_mpi
 from colltune.profile.preload import preload_environment
 
@@ -31,18 +34,31 @@ def main() -> None:
         program, source = place / "many_calls", ROOT / "tests" / "native" / "many_calls.c"
         subprocess.run([str(mpi.mpicc), "-O2", str(source), "-o", str(program)], check=True)
         profiled = preload_environment(build_library(mpi.mpicc, place), place / "app.json", os.environ)
-        without, with_it = [], []
-        for _ in range(LAUNCHES):
-            without.append(call_ns(program, dict(os.environ)))
-            with_it.append(call_ns(program, profiled))
+        selecting = live_environment(build_library(mpi.mpicc, place), place)
+        measuring = {**selecting, "COLLTUNE_MEASURE": str(place / "measure")}
+        ways = {"plain": dict(os.environ), "profile": profiled, "select": selecting, "measure": measuring}
+        times = [{name: call_ns(program, way) for name, way in ways.items()} for _ in range(LAUNCHES)]
         selection = selection_ns(str(mpi.mpicc), place)
-    figures = {"profile_ns": round(median(with_it) - median(without), 1), "plain_call_ns": round(median(without), 1)}
-    figures |= selection
+    usual = {name: median(one[name] for one in times) for name in times[0]}
+    figures = {
+        "profile_ns": usual["profile"] - usual["plain"],
+        "select_ns": usual["select"] - usual["plain"],
+        "measure_ns": usual["measure"] - usual["select"],
+        "plain_call_ns": usual["plain"],
+    }
+    figures = {name: round(value, 1) for name, value in figures.items()} | selection
     path = Path("bench") / "native.json"
     path.parent.mkdir(exist_ok=True)
     there = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**there, **figures}, indent=2) + "\n")
     print(json.dumps({**there, **figures}, indent=2))
+
+
+def live_environment(library: Path, place: Path) -> dict[str, str]:
+    """The live selector with a rule for the program's calls that sets no control variable."""
+    rules = place / "live.rules"
+    rules.write_text("colltune-rules 2\nchoice 0 - -\nrules allreduce message\nrule - - - 0\n")
+    return {**os.environ, **preload_variables(library, os.environ), "COLLTUNE_SELECT": str(rules)}
 
 
 def selection_ns(mpicc: str, place: Path) -> dict[str, float]:

@@ -125,9 +125,10 @@ bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size)
     call->note[CT_MODULE_MEASURE] = cell;
     cell->least = (uint64_t)size < cell->least ? (uint64_t)size : cell->least;
     cell->most = (uint64_t)size > cell->most ? (uint64_t)size : cell->most;
-    bool by_default = ct_switch_look(&cell->at).by_default;
-    cell->started_ns = ct_now_ns();
-    return by_default;
+    ct_switch_call now = ct_switch_look(&cell->at);
+    if (now.part >= CT_SWITCH_TIMED)
+        cell->started_ns = ct_now_ns();
+    return now.by_default;
 }
 
 /* Waits for the other ranks at an end of the timed part of a block: by how much calls have moved the ranks apart counts to
@@ -145,12 +146,13 @@ static void ct__time(const ct_call *call, ct__cell *cell, ct_switch_call now)
 {
     if (now.part < CT_SWITCH_LAST_WARM)
         return;
-    uint64_t ended_ns = ct_now_ns(), elapsed_ns = ended_ns - cell->started_ns;
+    uint64_t ended_ns = ct_now_ns();
     ct__block *block = &cell->blocks[now.timed_default];
     if (now.part == CT_SWITCH_LAST_WARM) {
         block->began_ns = ct__meet(call, cell, ended_ns);
         return;
     }
+    uint64_t elapsed_ns = ended_ns - cell->started_ns;
     if (block->timed < CT__SAMPLES)
         block->sample_ns[block->timed] = elapsed_ns;
     block->timed++;
