@@ -117,6 +117,18 @@ def test_what_was_assumed_is_said(calibration: Calibration) -> None:
     assert "lower bounds" in costs_of(catalogue, one_node, ["bcast"], (512, 64), launch_s=9.0).remarks[0]
 
 
+def test_what_does_not_fit_into_memory_is_not_planned(calibration: Calibration) -> None:
+    """1 MiB to each of 1,024 ranks, from each of 16 ranks of a node, both ways: 32 GiB."""
+    catalogue = MemoryBench(truth).catalogue
+    ample, scarce = (
+        costs_of(catalogue, calibration, ["alltoall"], (64, 16), node_bytes=memory) for memory in (2**40, 2**36)
+    )
+    assert scarce.scenarios < ample.scenarios
+    assert scarce.grid_s < ample.grid_s
+    assert any("do not fit" in text for text in scarce.remarks)
+    assert not any("do not fit" in text for text in ample.remarks)
+
+
 def test_the_plan_counts_as_the_proof_does() -> None:
     assert (plan.COMPARISONS, plan.MOST_REGIONS) == (proof._COMPARISONS, proof._MOST_CLAIMS)
 

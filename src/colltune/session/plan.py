@@ -7,6 +7,7 @@ and ranks is an extrapolation: calls by the model of ``colltune.search.extrapola
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,9 +18,9 @@ from colltune.bench.workbench import check_collectives
 from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
 from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.scenario import PER_BLOCK, Scenario
 from colltune.core.space import Point, message_sizes, shapes
-from colltune.core.units import format_duration
+from colltune.core.units import format_count, format_duration
 from colltune.measure.contract import Effort
 from colltune.prove.conformance import rank_counts
 from colltune.prove.replay import ReplaySlice, replay_slice
@@ -167,19 +168,23 @@ def costs_of(
     largest_bytes: int = 1 << 20,
     budgets_s: Sequence[float] = BUDGETS_S,
     launch_s: float | None = None,
+    node_bytes: int | None = None,
 ) -> Costs:
     """What tuning ``collectives`` on ``shape`` (nodes, ranks per node) takes, and what each of ``budgets_s`` buys.
 
-    ``launch_s``: a launch on that shape, where it is known. Raises InputError for what cannot be tuned.
+    ``launch_s``: a launch on that shape, where it is known. ``node_bytes``: the memory of a node; None is this node's.
+    Raises InputError for what cannot be tuned.
     """
     nodes, ppn = shape
     names, _ = check_collectives(collectives or catalogue.entries, catalogue)
-    grid = [
+    whole = [
         Scenario(name, n, p, size)
         for name in names
         for n, p in shapes(nodes, ppn)
         for size in message_sizes(name, smallest_bytes, largest_bytes)
     ]
+    memory = _node_memory() if node_bytes is None else node_bytes
+    grid = [scenario for scenario in whole if _fits(scenario, memory)]
     known = calibration.calls
     each = [(known.expect_s(scenario), len(catalogue.legal(scenario, thread_level))) for scenario in grid]
     grid_s, pairs = sum(cost_s * count for cost_s, count in each), sum(count for _, count in each)
@@ -198,8 +203,27 @@ def costs_of(
         grid_s=grid_s,
         whole_s=_budget_for_measuring(plan, grid_s),
         bought=tuple(_buy(replace(plan, budget_s=one), grid_s, comparison_s, nodes * ppn) for one in budgets_s),
-        remarks=tuple(_remarks(calibration, shape, launch_s)),
+        remarks=(*_remarks(calibration, shape, launch_s), *_left_out(len(whole) - len(grid), memory)),
     )
+
+
+def _node_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _fits(scenario: Scenario, node_bytes: int) -> bool:
+    """Whether the agent would measure it: the two buffers of each rank of a node, in a quarter of the node's memory."""
+    ends = 2 if scenario.collective == "alltoall" else 1
+    blocks = ends * scenario.ranks if scenario.collective in PER_BLOCK else 2
+    return scenario.size_bytes * blocks * scenario.ppn <= node_bytes // 4
+
+
+def _left_out(count: int, node_bytes: int) -> Iterator[str]:
+    if count:
+        yield (
+            f"{format_count(count, 'scenario')} left to the default: their buffers do not fit into a quarter of a "
+            f"node's memory, taken to be {node_bytes / 2**30:.0f} GiB"
+        )
 
 
 def _time_plan(calibration: Calibration, shape: tuple[int, int], launch_s: float) -> TimePlan:
