@@ -27,7 +27,7 @@ def test_it_says_what_was_gained_where_how_sure_what_it_took_and_what_would_be_e
     late = {**GATE[1], "scenario": ["allreduce", 2, 2, 16384], "verdict": "not tried", "reason": "no time"}
     budget = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
     summary = read_summary({**SUMMARY, "gate": [*GATE, late], **budget})
-    text = "\n".join(ending(Findings(HERE, {"allreduce": RULES}, summary, SAMPLES), "colltune report tuned --text"))
+    text = "\n".join(ending(Findings(HERE, {"allreduce": RULES}, summary, SAMPLES)))
     assert re.search(r"^gained +allreduce 2\.00x \(at least 1\.90\)", text)
     assert "where      allreduce 2 x 2, 4 KiB: ring 2.00x (at least 1.90), 20 us -> 10 us" in text
     assert "how sure   99.5% confidence; the least bound is 1.90x" in text
@@ -37,7 +37,7 @@ def test_it_says_what_was_gained_where_how_sure_what_it_took_and_what_would_be_e
 
 
 def test_nothing_gained_is_said_first() -> None:
-    text = " ".join(ending(replace(findings(*SAMPLES), summary=read_summary({**SUMMARY, "gate": []})), "")[:1])
+    text = " ".join(ending(replace(findings(*SAMPLES), summary=read_summary({**SUMMARY, "gate": []})))[:1])
     assert text.startswith("gained     The library's own choice stands everywhere")
 
 
@@ -55,8 +55,8 @@ def test_however_much_there_is_to_say_it_fits_and_no_number_is_cut(width: int) -
     )
     found = Findings(HERE, dict.fromkeys(_NAMES, RULES), summary, SAMPLES)
     wide, lines = (
-        ending(found, "colltune report tuned --text", 400),
-        ending(found, "colltune report tuned --text", width),
+        ending(found, 400),
+        ending(found, width),
     )
     if width == WIDTH:
         assert len(lines) <= MOST_LINES

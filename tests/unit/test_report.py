@@ -269,6 +269,15 @@ def test_a_default_that_was_timed_as_a_candidate_is_the_default() -> None:
     assert curve_points(found)[cell.scenario].default is not None
 
 
+def test_an_application_is_told_its_profile_and_what_each_region_saves_it() -> None:
+    shares = {Scenario("allreduce", 2, 2, 4096): 0.1, Scenario("allreduce", 2, 2, 8192): 0.2}
+    page = build_page(replace(findings(*SAMPLES), shares=shares))
+    rows = " ".join(page.split("The application</h3>")[1].split("</table>")[0].split())
+    assert '<td>allreduce</td><td class="n">30.0%</td><td class="n">5.00%</td>' in rows
+    assert '<td class="n">5.00%</td></tr>' in page.split("The application</h3>")[0]
+    assert "The application</h3>" not in build_page(findings(*SAMPLES))
+
+
 @pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<svg"), ("png", b"\x89PNG")])
 def test_the_summary_is_a_picture_for_a_ticket(tuned: Path, suffix: str, begin: bytes) -> None:
     shown = RUNNER.invoke(app, ["report", str(tuned), "--picture", str(tuned / f"summary.{suffix}")])

@@ -128,11 +128,13 @@ class Display:
         ``go_on``: the command that goes on with a campaign that was cut off.
         """
         interrupted = result.outcome.interrupted
-        for line in ending(load_findings(out), colltune_command("report", out, "--text")):
+        for line in ending(load_findings(out)):
             self.console.print(line, markup=False, soft_wrap=True)
         for collective, reason in result.outcome.reasons.items():
             if reason != WHOLE:
                 self.console.print(wrapped(f"{collective}: {reason}."), markup=False, soft_wrap=True)
+        if result.gate:
+            self._command(f"All regions: {colltune_command('report', out, '--text')}")
         if interrupted:
             self._command(f"The job was ended before the proof was over; go on with: {go_on}")
         if result.tuning.environment.mpi == "simulated":

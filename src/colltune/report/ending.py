@@ -22,13 +22,10 @@ _LABEL = 11
 _NAMED = 2
 
 
-def ending(findings: Findings, all_regions: str, width: int = WIDTH) -> list[str]:
-    """At most ``MOST_LINES`` lines of at most ``width`` characters; no word and no number is broken.
-
-    ``all_regions``: the command that shows every region.
-    """
+def ending(findings: Findings, width: int = WIDTH) -> list[str]:
+    """At most ``MOST_LINES`` lines of at most ``width`` characters; no word and no number is broken."""
     for named, brief in (*((named, False) for named in range(_NAMED, -1, -1)), (0, True)):
-        parts = _parts(findings, all_regions, named, brief=brief)
+        parts = _parts(findings, named, brief=brief)
         lines = [line for label, text in parts for line in _wrapped(label, text, width)]
         if len(lines) <= MOST_LINES:
             break
@@ -40,7 +37,7 @@ def wrapped(text: str, width: int = WIDTH) -> str:
     return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _parts(findings: Findings, all_regions: str, named: int, *, brief: bool) -> Iterator[tuple[str, str]]:
+def _parts(findings: Findings, named: int, *, brief: bool) -> Iterator[tuple[str, str]]:
     """Label and text. ``named``: regions that are shown by themselves. ``brief``: one collective, no shares."""
     summary = findings.summary
     kept = findings.regions(Verdict.KEPT)
@@ -50,8 +47,7 @@ def _parts(findings: Findings, all_regions: str, named: int, *, brief: bool) -> 
     for number, region in enumerate(ranked[:named]):
         yield "" if number else "where", _region_text(region, points)
     if kept:
-        rest = f"; all regions: {all_regions}" if len(kept) > named and not brief else ""
-        yield ("" if named else "where"), f"{format_extent(kept)} proven{rest}"
+        yield ("" if named else "where"), f"{format_extent(kept)} proven"
         yield "how sure", _certainty(findings, kept)
     if provisional := findings.regions(Verdict.PROVISIONAL):
         yield "unproven", f"{format_extent(provisional)}, provisional: --provisional loads them"
@@ -86,7 +82,7 @@ def _region_text(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) ->
 
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:
     launches = findings.proof_launches
-    by = f" by {format_count(launches, 'fresh launch', 'fresh launches')}" if launches else ""
+    by = f" by {launches} fresh launches" if launches else ""
     audited = any(one.region is not None for region in kept for one in region.decisions)
     confidence = "99%" if audited else "99.5%"
     return f"{confidence} confidence{by}; the least bound is {min(region.low for region in kept):.2f}x"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -31,7 +31,8 @@ class Explanation:
     """What is known about one call.
 
     ``runs``, ``default_runs``: what the library runs with the tuning and without it, in its own names. ``samples``:
-    of the campaign; ``proofs``: of the gate. ``decisions``: of the gate, None where it was off.
+    of the campaign; ``proofs``: of the gate. ``decisions``: of the gate, None where it was off. ``twin``: the choice
+    that runs what the default runs, None where none is known.
     """
 
     scenario: Scenario
@@ -42,6 +43,7 @@ class Explanation:
     samples: Sequence[Sample]
     proofs: Sequence[Sample]
     decisions: Sequence[ProvenDecision] | None
+    twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
 
 
 def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
@@ -61,7 +63,7 @@ def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
     call = f"{_format_call(scenario)}; {here.mpi} {here.mpi_version}, thread level {here.thread_level}"
     lines = [line for part in [call, *parts] for line in _wrapped(part, width)]
     for measured in nearest:
-        lines += ["", *_measured_lines(measured, rule.choice, explanation.samples, width)]
+        lines += ["", *_measured_lines(measured, rule.choice, explanation, width)]
         lines += [
             line for text in _proof_lines(measured, explanation) for line in _wrapped(_line("proof", text), width)
         ]
@@ -111,12 +113,12 @@ def _nothing_measured(scenario: Scenario, samples: Sequence[Sample]) -> str:
     return f"nothing on {scenario.nodes} x {scenario.ppn}; measured were {shown} (nodes x ranks per node)"
 
 
-def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample], width: int) -> Iterator[str]:
+def _measured_lines(scenario: Scenario, chosen: Choice, explanation: Explanation, width: int) -> Iterator[str]:
     """The default, what is chosen now and the fastest others, by their medians."""
     times: defaultdict[Choice, list[float]] = defaultdict(list)
     timed: defaultdict[Choice, list[Sample]] = defaultdict(list)
     failed: Counter[tuple[Choice, Status]] = Counter()
-    for sample in samples:
+    for sample in explanation.samples:
         if sample.scenario == scenario:
             if sample.status is Status.OK:
                 times[sample.choice] += sample.times_s
@@ -125,15 +127,16 @@ def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample
                 failed[sample.choice, sample.status] += 1
     medians_s = {choice: pair_median(some) for choice, some in timed.items()}
     ranked = sorted(medians_s, key=lambda choice: medians_s[choice])
-    first = [choice for choice in ranked if choice in (DEFAULT, chosen)]
+    default = _default_among(medians_s, explanation.twin(scenario))
+    first = [choice for choice in ranked if choice in (default, chosen)]
     shown = set(first + [choice for choice in ranked if choice not in first][: _MOST_CHOICES - len(first)])
     at = "" if scenario.collective == "barrier" else f" at {format_size(scenario.size_bytes)}"
     table = TextTable((f"measured{at}", "median>", "95% interval>", "repetitions>", "default/it>", ""))
-    default_s = medians_s.get(DEFAULT)
+    default_s = medians_s.get(default)
     for choice in (c for c in ranked if c in shown):
         middle = medians_s[choice]
         ratio = f"{default_s / middle:.2f}" if default_s is not None else "?"
-        mark = "<- chosen" if choice == chosen else ""
+        mark = "<- chosen" if choice == chosen else "<- default" if choice == default != DEFAULT else ""
         table.add_row(
             str(choice), format_duration(middle), _interval(times[choice]), str(len(times[choice])), ratio, mark
         )
@@ -141,13 +144,18 @@ def _measured_lines(scenario: Scenario, chosen: Choice, samples: Sequence[Sample
         table.add_row(str(choice), status.value, "", "", "", "")
     yield from (f"  {line}" for line in table.lines(width - 2))
     if len(ranked) > len(shown):
-        yield f"  and {len(ranked) - len(shown)} slower ones"
-    if chosen != DEFAULT and default_s is not None and chosen in times and default_s < medians_s[chosen]:
+        yield f"  and {format_count(len(ranked) - len(shown), 'slower one')}"
+    if chosen not in (DEFAULT, default) and default_s is not None and chosen in times and default_s < medians_s[chosen]:
         yield from _wrapped(
             f"  These are times of the campaign alone, one after another in few launches: there {chosen} was slower."
             " Its rule rests on the comparisons side by side that follow.",
             width,
         )
+
+
+def _default_among(timed: Collection[Choice], twin: Choice | None) -> Choice:
+    """The choice that stands for the default: itself where it was timed, else its twin."""
+    return twin if DEFAULT not in timed and twin is not None and twin in timed else DEFAULT
 
 
 def _interval(times_s: Sequence[float]) -> str:
@@ -178,7 +186,7 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
                 yield text
         elif decision.region is not None:
             yield "it was not compared at this size and shape itself: its region speaks for it"
-        times = _proof_times(scenario, decision.choice, explanation.proofs)
+        times = _proof_times(scenario, decision.choice, explanation)
         if times:
             yield times
 
@@ -208,13 +216,14 @@ def _bound_text(ratios: Sequence[float]) -> str:
     return text + f"{place} smallest of the {len(ratios)} ({_listed(below)} may lie below it)"
 
 
-def _proof_times(scenario: Scenario, choice: Choice, proofs: Sequence[Sample]) -> str:
+def _proof_times(scenario: Scenario, choice: Choice, explanation: Explanation) -> str:
     """The medians over the fresh comparisons of both sides."""
     medians: defaultdict[Choice, list[float]] = defaultdict(list)
-    for sample in proofs:
+    for sample in explanation.proofs:
         if sample.scenario == scenario and sample.status is Status.OK:
             medians[sample.choice].append(sample.time_s)
-    sides = [(side, medians[side]) for side in (DEFAULT, choice) if medians[side]]
+    default = _default_among(medians.keys(), explanation.twin(scenario))
+    sides = [(side, medians[side]) for side in (default, choice) if side in medians]
     return "; ".join(
         f"{side} {format_duration(median(some))} ({format_duration(min(some))} to {format_duration(max(some))})"
         f" over {format_count(len(some), 'comparison')}"

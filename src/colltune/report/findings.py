@@ -120,8 +120,9 @@ class Findings:
 
     @property
     def proof_launches(self) -> int:
-        """Fresh launches that the proof of all campaigns took; 0 where that is not known."""
-        return len({sample.launch for sample in self.proofs})
+        """Fresh launches that the proof of all campaigns took; 0 where its samples do not tell them apart."""
+        launches = len({sample.launch for sample in self.proofs})
+        return launches if launches > 1 else 0
 
     @property
     def started_s(self) -> float:

@@ -68,8 +68,8 @@ def facts(findings: Findings) -> list[str]:
     when = datetime.fromtimestamp(began_s, UTC).strftime("%Y-%m-%d") if began_s > _SIMULATED_S else ""
     sure = ""
     if any(one.region is not None for one in summary.having(Verdict.KEPT)):
-        launches = format_count(findings.proof_launches, "fresh launch", "fresh launches")
-        sure = f"99% confidence by {launches}" if findings.proof_launches else "99% confidence"
+        launches = findings.proof_launches
+        sure = f"99% confidence by {launches} fresh launches" if launches else "99% confidence"
     took = f"{format_duration(summary.total_s)} of tuning" if summary.total_s > 0.0 else ""
     said = [when, here.machine, f"{here.mpi} {here.mpi_version}", f"{format_count(nodes, 'node')} x {ppn}", sure, took]
     return [text for text in said if text]

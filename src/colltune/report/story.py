@@ -64,7 +64,7 @@ def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> Iterator[str
     if kept:
         compared, scenarios = sum(one.compared for one in kept), sum(len(one.decisions) for one in kept)
         least, launches = min(one.low for one in kept), findings.proof_launches
-        over = f", over {launches} launches for all of them" if launches > 1 else ""
+        over = f", over {launches} launches for all of them" if launches else ""
         yield (
             f"Each region was at least {least:.2f} times as fast as the default on average in fresh comparisons{over}."
         )

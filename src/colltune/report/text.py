@@ -21,7 +21,7 @@ _SIZE_WIDTH = 9  # of "1023 KiB" and the like
 
 def print_findings(findings: Findings, console: Console) -> None:
     """Prints the same ten lines as the end of a tuning, then selection maps, gains, refusals and environment."""
-    for line in ending(findings, "below", min(WIDTH, console.width)):
+    for line in ending(findings, min(WIDTH, console.width)):
         console.print(line, markup=False, soft_wrap=True)
     for sentence in warnings(findings):
         console.print(sentence, markup=False)

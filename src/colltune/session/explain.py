@@ -46,6 +46,7 @@ def explain_call(
             measurements(directory),
             measurements(directory, CONFIRMATION),
             tuning.summary.decisions if tuning.summary.gated else None,
+            _twin_in(tuning),
         ),
         width,
     )
