@@ -12,10 +12,14 @@ from slow_default import colltune
 from test_live_selector import ON_EITHER, live
 from test_switchback import Measured, measured_in
 
+from colltune.cli.measured import gain_line
+from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
 from colltune.deploy.live import with_live
 from colltune.emit.live import live_basis
 from colltune.mpi.installation import Installation
+from colltune.profile.switchback import read_experiments
+from colltune.session.application_gain import gain_of
 from colltune.store.history import GAIN, GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
@@ -92,6 +96,21 @@ def test_a_rule_that_is_slower_here_is_switched_off_on_all_ranks(
     assert cell["default_calls"] > 0.55 * calls
     assert cell["saved_s"]["estimate"] < 0.0
     assert "this run took" in said
+
+
+def test_equal_calls_are_no_difference(mpi: Installation, tmp_path: Path) -> None:
+    """A rule that sets nothing: tuned and default calls are the same, whatever the machine does beside."""
+    made = measured_in(live(mpi, tmp_path), "switchback_loop.c")
+    rules = b"colltune-rules 2\nchoice 0 - -\nrules bcast message\nrule - - - 0\n"
+    told = {"COLLTUNE_MEASURE": str(made.out), "COLLTUNE_MEASURE_SHARE": "50"}
+    done = made.mpi.run(2, [str(made.program), "100000", "64"], rules, **told)
+    assert done.returncode == 0, done.stderr
+    (found,) = read_experiments(made.parts())
+    worth = gain_of(found, [DEFAULT])
+    (cell,) = worth.cells
+    assert cell.off == 0
+    assert cell.pairs >= 10
+    assert not worth.is_sure, gain_line(worth)
 
 
 def test_a_command_without_a_rule_runs_as_it_is(
