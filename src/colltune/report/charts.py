@@ -230,8 +230,8 @@ def _noise(findings: Findings) -> Spec | None:
     if not scatter:
         return None
     panels = [
-        _quantile_panel(_binned(scatter, "relative_iqr"), "interquartile range / median"),
-        _quantile_panel(_binned([one for one in scatter if one.drift is not None], "drift"), "median / its usual one"),
+        _quantile_panel(_binned(scatter, "relative_iqr"), "IQR / median"),
+        _quantile_panel(_binned([one for one in scatter if one.drift is not None], "drift"), "median / usual"),
     ]
     return {"$schema": SCHEMA, "vconcat": panels}
 
