@@ -43,7 +43,13 @@ def loop_in(installation: Installation, tmp_path: Path) -> Measured:
 
 
 def run(
-    made: Measured, monkeypatch: pytest.MonkeyPatch, calls: int, *, slow: str = "", slow_us: int = 1000, code: int = 0
+    made: Measured,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: int,
+    *flags: str,
+    slow: str = "",
+    slow_us: int = 1000,
+    code: int = 0,
 ) -> str:
     """Standard error of the command, with ``slow`` calls ("default" or "tuned") delayed by ``slow_us``."""
     for name, value in {**ON_EITHER, "LD_PRELOAD": str(made.spy), "CT_SLOW": slow, "CT_SLOW_US": str(slow_us)}.items():
@@ -59,7 +65,7 @@ def run(
         "64",
         str(code),
     ]
-    done = colltune("run", "--measure", "--share", "50%", str(made.out.parent), "--", *command, code=code)
+    done = colltune("run", "--measure", "--share", "50%", *flags, str(made.out.parent), "--", *command, code=code)
     assert done.stdout.splitlines()[0] == "done"
     return done.stderr
 
@@ -96,6 +102,16 @@ def test_a_rule_that_is_slower_here_is_switched_off_on_all_ranks(
     assert cell["default_calls"] > 0.55 * calls
     assert cell["saved_s"]["estimate"] < 0.0
     assert "this run took" in said
+
+
+def test_a_run_is_measured_profiled_and_proven_at_once(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = run(loop_in(mpi, tmp_path), monkeypatch, 2000, "--prove", "--profile", slow="default")
+    assert "the tuning was in force: the live selector counted" in said
+    assert "the profile of this run is" in said
+    assert "without the tuning it would have taken about" in said
+    assert sorted(path.name for path in (tmp_path / HISTORY).glob("*/*")) == [GAIN, GAIN_PAGE, "profile.json"]
 
 
 def test_equal_calls_are_no_difference(mpi: Installation, tmp_path: Path) -> None:
