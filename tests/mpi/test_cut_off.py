@@ -49,7 +49,7 @@ def test_what_a_job_that_was_ended_leaves_is_provisional_until_it_is_resumed(mpi
     out = tmp_path / "tuned"
     said = " ".join(tune_cut_off_in("comparing", mpiexec, out).split())
     assert "provisional" in said
-    assert "decisions proven" not in said
+    assert "how sure" not in said
     assert "at least" not in said.partition("comparing")[2].partition("For example")[0]
     assert "provisional" in verdicts(out)
     assert "kept" not in verdicts(out)
@@ -68,7 +68,7 @@ def test_what_a_job_that_was_ended_leaves_is_provisional_until_it_is_resumed(mpi
     assert Path(ran.stdout.removeprefix("file:").strip()).is_file()
     report = " ".join(colltune("report", str(out), "--text").stdout.split())
     assert "provisional" in report
-    assert "in fresh comparisons" not in report
+    assert "how sure" not in report
     assert "bcast provisional" not in report
     explained = colltune("explain", str(out), "bcast", "--ppn", "2", "--size", "256").stdout
     assert f"{FAST} provisional" in explained
