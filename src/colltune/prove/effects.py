@@ -22,11 +22,11 @@ from colltune.prove.claims import places_of
 Floats = NDArray[np.float64]
 # The part of the gain that the campaign expected which is believed before the first comparison (the fastest of many
 # measured choices looks faster than it is), and how far a file may be from that; the spread of the mean.
-_BELIEVED, _BELIEF_SD, _MEAN_SD = 0.7, 0.3, 0.15
+BELIEVED, _BELIEF_SD, _MEAN_SD = 0.7, 0.3, 0.15
 # Distance (two doublings of nodes or ranks per node, four of the size) over which deviations are alike.
 _REACH = 2.0
 # A ratio beyond this is a call that was held up, and counts as this.
-_GREATEST = float(np.log(4.0))
+GREATEST = float(np.log(4.0))
 # Smooth deviations as they mostly are, and how many times more or less they may well be (a log-normal prior).
 _USUAL_SMOOTH, _USUAL_SPREAD = 0.08, 0.5
 _DEVIATIONS = (0.03, 0.07, 0.15, 0.3)
@@ -65,7 +65,7 @@ class Effect:
     def __init__(self, group: Group, deviations: Deviations) -> None:
         self._group, self._deviations = group, deviations
         self._factor = cho_factor(group.covariance(deviations), lower=True)
-        beyond = group.value - _BELIEVED * group.expected
+        beyond = group.value - BELIEVED * group.expected
         self._weights = cho_solve(self._factor, beyond)
         self.log_likelihood = float(-0.5 * beyond @ self._weights - np.log(np.diag(self._factor[0])).sum())
 
@@ -74,7 +74,7 @@ class Effect:
         places, believed = places_of(scenarios), np.asarray(expected, dtype=np.float64)
         cross = self._cross(places, believed)
         prior = self._deviations.smooth**2 * _alike(places, places) + _common(believed, believed)
-        mean = _BELIEVED * believed + cross @ self._weights
+        mean = BELIEVED * believed + cross @ self._weights
         return mean, prior - cross @ cho_solve(self._factor, cross.T)
 
     def outlook(self, scenarios: Sequence[Scenario], expected: Sequence[float]) -> tuple[Floats, Floats]:
@@ -83,7 +83,7 @@ class Effect:
         cross = self._cross(places, believed)
         prior = self._deviations.smooth**2 + _MEAN_SD**2 + _BELIEF_SD**2 * believed**2
         known = np.square(solve_triangular(self._factor[0], cross.T, lower=True)).sum(axis=0)
-        return _BELIEVED * believed + cross @ self._weights, np.sqrt(np.maximum(prior - known, 0.0))
+        return BELIEVED * believed + cross @ self._weights, np.sqrt(np.maximum(prior - known, 0.0))
 
     def _cross(self, places: Floats, believed: Floats) -> Floats:
         """(N, n): covariances with what was compared."""
@@ -105,7 +105,7 @@ class Group:
         firsts = [some[0] for some in kept]
         self.places = places_of([one.scenario for one in firsts])
         self.value: Floats = np.array(
-            [sum(min(max(one.value, -_GREATEST), _GREATEST) for one in some) / len(some) for some in kept]
+            [sum(min(max(one.value, -GREATEST), GREATEST) for one in some) / len(some) for some in kept]
         )
         self.expected: Floats = np.array([one.expected for one in firsts])
         launch = np.array([one.launch for one in firsts])

@@ -14,7 +14,8 @@ the distribution of the variance too; docs/design/proof.md has the rates with ta
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ CREDIT = 4.0
 FEWEST_LAUNCHES = 3
 # The variance between launches is never taken to be less: clocks and seconds are not better than that.
 LEAST_SCALE = 0.02
+# However many claims of a file are true.
+_LEAST_NULLS, _LEAST_ALPHA, _MOST_ALPHA = 0.05, 1e-4, 0.04
 _MEANS: Floats = np.geomspace(0.002, _GREATEST, 96)
 _LOG_PRIOR: Floats = np.log(np.gradient(_MEANS)) - 0.5 * (_MEANS / SPREAD) ** 2
 _LOG_PRIOR -= math.log(float(np.exp(_LOG_PRIOR).sum()))
@@ -87,14 +90,80 @@ def high_bound(launches: Sequence[float], scale: float, alpha: float = ALPHA) ->
     return -low_bound([-value for value in launches], scale, alpha)
 
 
-def pooled_scale(regions: Sequence[Sequence[float]], guess: float = 0.1) -> float:
-    """The standard deviation of a launch about the mean of its region, of all ``regions`` together.
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Standard deviations of log ratios: ``between`` launches, and ``within`` one from comparison to comparison."""
 
-    ``guess`` counts as one region that was seen in two launches, so that there is a figure from the start.
+    between: float = 0.05
+    within: float = 0.1
+
+    def of(self, looks: float) -> float:
+        """Of the mean of a launch in which there were so many comparisons."""
+        return math.sqrt(self.between**2 + self.within**2 / max(looks, 1.0))
+
+
+def scatter_of(regions: Iterable[Sequence[Sequence[float]]], guess: Scatter | None = None) -> Scatter:
+    """The scatter that all ``regions`` show together: of each its launches, of each launch its comparisons.
+
+    ``guess`` counts as one degree of freedom of each kind, so that there is a figure from the start. What a scenario
+    has of its own counts as scatter within the launch that it was compared in.
     """
-    squares, freedom = guess**2, 1
+    guess = guess or Scatter()
+    within, freedom = guess.within**2, 1.0
+    means: list[tuple[float, float, float]] = []  # squared residual, what it is of a variance, looks
     for launches in regions:
+        for values in launches:
+            if len(values) > 1:
+                within += float(np.square(np.asarray(values) - np.mean(values)).sum())
+                freedom += len(values) - 1
         if len(launches) > 1:
-            squares += float(np.square(np.asarray(launches) - np.mean(launches)).sum())
-            freedom += len(launches) - 1
-    return max(math.sqrt(squares / freedom), LEAST_SCALE)
+            each = np.array([np.mean(values) for values in launches])
+            left = 1.0 - 1.0 / len(launches)
+            looks = len(launches) / sum(1.0 / len(values) for values in launches)
+            means += [(float(residual) ** 2, left, looks) for residual in each - each.mean()]
+    if freedom < 2.0 and means:
+        # One comparison a launch: what is between launches cannot be told from what is within.
+        total = sum(residual for residual, _, _ in means) / sum(left for _, left, _ in means)
+        return Scatter(guess.between, math.sqrt(max(total - guess.between**2, LEAST_SCALE**2)))
+    variance = within / freedom
+    beyond = guess.between**2 + sum(residual - left * variance / looks for residual, left, looks in means)
+    between = max(beyond / (1.0 + sum(left for _, left, _ in means)), 0.0)
+    return Scatter(max(math.sqrt(between), LEAST_SCALE / 2.0), max(math.sqrt(variance), LEAST_SCALE))
+
+
+def pooled_scale(regions: Iterable[Sequence[float]]) -> float:
+    """The standard deviation of a launch about the mean of its region, where each region has one value for a launch."""
+    return scatter_of([[value] for value in values] for values in regions).of(1.0)
+
+
+def share_of_nulls(evidence: Sequence[float]) -> float:
+    """The share of claims that are no gain, as their log ``evidence`` tells (found by expectation maximisation).
+
+    It starts at one half and is never taken to be less than a twentieth.
+    """
+    if not evidence:
+        return 1.0
+    odds = np.exp(np.clip(np.asarray(evidence, dtype=np.float64), -50.0, 50.0))
+    share = 0.5
+    for _ in range(50):
+        share = max(float(np.mean(share / (share + (1.0 - share) * odds))), _LEAST_NULLS)
+        if share >= 1.0 - 1e-9:
+            break
+    return share
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """What all claims of a file tell of how to judge one: their ``scatter``, and the share of them that are no gain.
+
+    A claim is believed once the share of ``nulls`` among those with as much evidence is at most ALPHA: where most of
+    the campaign's claims are true less evidence is needed for each than where hardly one is.
+    """
+
+    scatter: Scatter = Scatter()
+    nulls: float = 0.5
+
+    @property
+    def alpha(self) -> float:
+        """The error with which a single claim is to be tested."""
+        return min(max(ALPHA * (1.0 - self.nulls) / self.nulls, _LEAST_ALPHA), _MOST_ALPHA)

@@ -25,7 +25,7 @@ CONFIDENCE = 0.99
 # The share of the weighted scenarios that may be slower by more than this, and by how much none may be that was seen.
 HARMED_SHARE, SLOWER, MOST_SLOWER = 0.02, 1.03, 1.10
 # A scenario that is more likely than this to be slower keeps the default, whatever the share of the file.
-_LIKELY = 0.10
+_LIKELY = 0.05
 _DRAWS = 400
 # Scenarios of one region that are drawn jointly; of more, so many at random stand for all.
 _JOINT = 250

@@ -181,6 +181,7 @@ class Proof:
             record=lambda _samples: None,
             baseline=self.bench.baseline,
             cost_s=costs_s.__getitem__,
+            repetitions=lambda scenario: _repetitions(decided.default_s[scenario]),
             total_weight=sum(weights.values()),
             threshold=self.threshold,
             launch_s=self.launch_s,
@@ -210,6 +211,12 @@ class Proof:
             if s.status is Status.OK and s.cost_s > 0.0
         ]
         return median(found or [1.0])
+
+
+def _repetitions(time_s: float) -> int:
+    """As many as the time box holds, of calls that take long; the others stop when they know enough."""
+    fitting = int(EFFORT.box_s / max(time_s, 1e-9))
+    return 0 if fitting >= EFFORT.most else max(fitting, EFFORT.fewest)
 
 
 def _together(decided: Iterable[Decided]) -> Decided:

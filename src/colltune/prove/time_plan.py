@@ -11,7 +11,7 @@ PROOF_LAUNCHES, FEWEST_PROOF_LAUNCHES = 5, 3
 # The files are compared with none over so many launches of each kind at least.
 FEWEST_FILE_LAUNCHES = 3
 # Of the time that no fixed cost takes, the share of the first measuring; the rest is for proving what it found.
-_MEASURING_SHARE = 0.4
+_MEASURING_SHARE = 0.33
 # Of the time for the proof, what is kept for the comparison of the files.
 _FILES_SHARE = 0.3
 # Seconds: with less measuring, or a shorter acceptance test beside its launches, nothing can be proven.

@@ -47,6 +47,9 @@ class Durations:
         self._widest: dict[bool, tuple[float, float]] = {}
         self._most_ranks: dict[bool, int] = {}
         self.version = 0  # changes when expectations do
+        # What was said of a scenario, as long as nothing changes that it follows from.
+        self._expected: dict[Scenario, float] = {}
+        self._feared: dict[Scenario, float] = {}
 
     def tell(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
@@ -54,16 +57,25 @@ class Durations:
                 self._seen[_kind(sample.scenario)].append((sample.scenario, sample.cost_s))
                 several = sample.scenario.nodes > 1
                 moved = (float(_row(sample.scenario)[_BYTES]), sample.cost_s)
+                before = self._widest.get(several), self._most_ranks.get(several)
                 self._widest[several] = max(moved, self._widest.get(several, moved))
                 self._most_ranks[several] = max(sample.scenario.ranks, self._most_ranks.get(several, 0))
+                if before != (self._widest[several], self._most_ranks[several]):
+                    self._feared = {}
         for kind, seen in self._seen.items():
             if len(seen) >= max(_FEWEST, self._fitted.get(kind, 0) * _GROWTH):
                 self._lines[kind] = _line(seen)
                 self._fitted[kind] = len(seen)
                 self.version += 1
+                self._expected, self._feared = {}, {}
 
     def expect_s(self, scenario: Scenario) -> float:
         """Expected seconds of one choice in ``scenario``. Uses other collectives where its own was not measured."""
+        if scenario not in self._expected:
+            self._expected[scenario] = self._expect_s(scenario)
+        return self._expected[scenario]
+
+    def _expect_s(self, scenario: Scenario) -> float:
         row, line = _row(scenario), self._lines.get(_kind(scenario))
         several = scenario.nodes > 1
         if line is not None:
@@ -78,6 +90,11 @@ class Durations:
 
         On more ranks than were measured, all of it is taken to grow with these.
         """
+        if scenario not in self._feared:
+            self._feared[scenario] = self._fear_s(scenario)
+        return self._feared[scenario]
+
+    def _fear_s(self, scenario: Scenario) -> float:
         several, row = scenario.nodes > 1, _row(scenario)
         expected_s, widest = self.expect_s(scenario), self._widest.get(several)
         if widest is None:

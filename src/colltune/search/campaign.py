@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -27,11 +28,11 @@ from colltune.search.parallel import Lanes, conduct
 
 # Trials, warm-up, the calls back to back and the synchronisation, over the time box of a choice.
 _OVERHEAD = 2.5
-# Where the whole grid takes more than so many times the time that is left, the learner chooses what is measured.
-_MUCH_MORE = 3.0
 # Of the budget, what one point may be feared to take while there are cheaper ones: learners begin at the edge of the
 # space, where on a slow network a handful of points would take all there is.
 _DEAREST_SHARE = 0.15
+# Of an equal share of the time, what every collective has before the expected gain decides.
+_FAIR_PART = 0.35
 # Points that a learner is asked for beyond those needed: the most useful one may be dear.
 _LOOK_AHEAD = 3
 WHOLE = "the whole grid was measured"
@@ -91,6 +92,10 @@ class Campaign:
     def run(self) -> Outcome:
         self._started_s = self.clock()
         self._costs_s = 0.0
+        self._fits = False  # the whole grid, in the time that is left
+        self._spent_s: defaultdict[str, float] = defaultdict(float)  # by collective, in an earlier run too
+        for sample in self.known:
+            self._spent_s[sample.scenario.collective] += sample.cost_s
         self._waiting: set[tuple[Scenario, Choice]] = set()  # asked for, and not answered yet
         self._samples: list[Sample] = list(self.known)
         self._pairs_total = sum(1 for space in self.spaces.values() for _ in space.pairs())
@@ -155,7 +160,7 @@ class Campaign:
         """The ``count`` points that come next, and what they are expected to take."""
         if math.isinf(self.budget_s) and self.stakes is None:
             going_on = [agenda for agenda in self._agendas.values() if agenda.reason is None]
-            asked = self._by_worth(going_on, count, math.inf, learned=True)
+            asked = self._by_worth(going_on, count, math.inf)
             return [Task(point, agenda.expect_s(point)) for agenda, point in asked]
         left_s = (self._started_s + self.budget_s - self.clock()) / self._pace
         active = [agenda for agenda in self._agendas.values() if agenda.reason is None]
@@ -170,14 +175,25 @@ class Campaign:
         if self.stakes is not None:
             return self._at_stake(self.stakes, active)[:count]
         total_s = sum(rest_s.values())
-        if total_s <= left_s:
+        # Before it is known what large messages cost, all of them may be too much.
+        self._fits = total_s <= left_s and (self._fits or sum(one.rest_s(feared=True) for one in active) <= left_s)
+        if self._fits:
             # Cheaper to measure than to be clever about.
             points = [(agenda, point) for agenda in active for point in agenda.in_order(count)][:count]
         else:
-            learned = total_s > _MUCH_MORE * left_s
-            points = self._by_worth(active, count, min(left_s, _DEAREST_SHARE * self.budget_s), learned=learned)
-            points = points or self._by_worth(active, count, left_s, learned=learned)
+            points = self._by_worth(active, count, min(left_s, _DEAREST_SHARE * self.budget_s))
+            points = points or self._by_worth(active, count, left_s)
         return [Task(point, agenda.expect_s(point)) for agenda, point in points]
+
+    def _starved(self, active: Sequence[Agenda]) -> list[Agenda]:
+        """Those that had the least of the time, where that is less than a part of what each would have in equal shares.
+
+        What a learner expects to gain rests on what it has seen: of a collective that it knows little of it may expect
+        nothing.
+        """
+        spent = [self._spent_s[agenda.collective] for agenda in active]
+        limit_s = _FAIR_PART * self._costs_s / len(self._agendas)
+        return [active[spent.index(min(spent))]] if min(spent) < limit_s else []
 
     def _at_stake(self, stakes: Stakes, active: Sequence[Agenda]) -> list[Task]:
         tasks = [Task(point, agenda.expect_s(point)) for agenda in active for point in agenda.everything()]
@@ -187,17 +203,17 @@ class Campaign:
                 agenda.reason = reason
         return [tasks[place] for place in paying]
 
-    def _by_worth(
-        self, active: Sequence[Agenda], count: int, most_s: float, *, learned: bool
-    ) -> list[tuple[Agenda, Point]]:
+    def _by_worth(self, active: Sequence[Agenda], count: int, most_s: float) -> list[tuple[Agenda, Point]]:
         """The most gain for the time, of what should take ``most_s`` at most; the rest is left to the models.
 
-        ``learned``: of what the learners ask for, each in its own order. Where all that one asks for is too expensive,
-        of what else is open in its collective.
+        What the learners ask for, each in its own order. Where all that one asks for is too expensive, of what else is
+        open in its collective. A collective that had far less than its part of the time comes first.
         """
         found: list[tuple[float, Agenda, Point]] = []
+        if len(active) > 1:
+            active = self._starved(active) or active
         for agenda in active:
-            asked = agenda.from_learner(count if math.isinf(most_s) else count + _LOOK_AHEAD) if learned else []
+            asked = agenda.from_learner(count if math.isinf(most_s) else count + _LOOK_AHEAD)
             if points := self._affordable(agenda, asked, most_s):
                 worth = agenda.worth(points).tolist() if len(active) > 1 else [0.0] * len(points)
                 # Nothing is worth more than what its learner asks for before it.
@@ -230,7 +246,9 @@ class Campaign:
         collective = point.scenario.collective
         self._done |= {(s.scenario, s.choice) for s in samples}
         self._waiting -= {(s.scenario, s.choice) for s in samples}
-        self._costs_s += sum(sample.cost_s for sample in samples)
+        cost_s = sum(sample.cost_s for sample in samples)
+        self._costs_s += cost_s
+        self._spent_s[collective] += cost_s
         self._durations.tell([self._in_full(sample, point.repetitions) for sample in samples])
         self._agendas[collective].know(samples)
         if broken := broken_choices(samples) - self._broken:

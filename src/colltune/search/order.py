@@ -31,8 +31,8 @@ class Agenda:
         self._broken: set[Choice] = set()
         self._asked: list[Point] | None = None
         self._gains: tuple[list[Point], Floats] | None = None  # of points, as long as nothing new is told
-        self._expected: dict[Scenario, float] = {}
-        self._version = -1
+        self._rest_s = 0.0
+        self._version = -1  # of the durations that ``_rest_s`` follows from
         self._nodes = max((scenario.nodes for scenario in ordered), default=1)
         self._ppn = max((scenario.ppn for scenario in ordered), default=1)
         self.reason: str | None = None  # why nothing more is measured
@@ -67,16 +67,22 @@ class Agenda:
             self._asked = [other for other in self._asked if other != point]
 
     def _close(self, scenario: Scenario, choices: set[Choice]) -> None:
-        left = tuple(choice for choice in self._open.get(scenario, ()) if choice not in choices)
+        before = self._open.get(scenario, ())
+        left = tuple(choice for choice in before if choice not in choices)
+        self._rest_s -= self._durations.expect_s(scenario) * (len(before) - len(left))
         if left:
             self._open[scenario] = left
-        elif self._open.pop(scenario, None) is not None:
-            self._expected.pop(scenario, None)
+        else:
+            self._open.pop(scenario, None)
 
-    def rest_s(self) -> float:
-        """What the open points are expected to take, all together."""
-        self._refresh()
-        return sum(self._expected[scenario] * len(choices) for scenario, choices in self._open.items())
+    def rest_s(self, *, feared: bool = False) -> float:
+        """What the open points are expected to take, all together; ``feared``: what they may take."""
+        if feared:
+            return sum(self._durations.fear_s(one) * len(choices) for one, choices in self._open.items())
+        if self._version != self._durations.version:
+            self._version = self._durations.version
+            self._rest_s = sum(self._durations.expect_s(one) * len(choices) for one, choices in self._open.items())
+        return self._rest_s if self._open else 0.0
 
     def in_order(self, count: int) -> list[Point]:
         """The next ``count`` open points in the order of the grid."""
@@ -117,8 +123,3 @@ class Agenda:
         if len(choices) < len(point.choices):
             self._learner.tell_pending(point)  # what is left out is not asked for again
         return replace(point, choices=choices)
-
-    def _refresh(self) -> None:
-        if self._version != self._durations.version or not self._expected:
-            self._version = self._durations.version
-            self._expected = {scenario: self._durations.expect_s(scenario) for scenario in self._open}

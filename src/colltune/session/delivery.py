@@ -1,0 +1,124 @@
+"""What a whole campaign delivers, its proof included: the tuning as deployed, scored on the table it was made from.
+
+Captured headroom is the sum of log(default / tuned) over the sum of log(default / best), over every scenario of the
+table, each by its weight. A choice that is not legal at a scenario leaves it to the default, as the library does.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.bench.recorded import RecordedBench
+from colltune.core.choice import DEFAULT
+from colltune.core.proven import Verdict
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import Scenario
+from colltune.core.space import weight_of
+from colltune.prove.harm import SLOWER
+from colltune.session.options import TuneOptions
+from colltune.session.tune import tune
+from colltune.store.grid import Grid
+
+# A launch of the replay, in seconds, and the standard deviation of the logarithm of what a launch does to a time.
+LAUNCH_S, LAUNCH_SD = 5.0, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One campaign. ``harmed``: the share of the weighted scenarios that are slower by more than 3%; ``worst``: the
+    greatest time over the default's. ``total_s``: on the replay's clock; ``thinking_s``: what we computed meanwhile.
+    """
+
+    table: str
+    seed: int
+    budget_s: float
+    captured: float
+    harmed: float
+    worst: float
+    total_s: float
+    fixed_cost_s: float
+    thinking_s: float
+    kept: int
+    rules: int
+
+    @property
+    def overrun(self) -> float:
+        return self.total_s / max(self.budget_s, self.fixed_cost_s)
+
+
+def by_cluster(grids: Iterable[Grid]) -> dict[str, list[Grid]]:
+    """The tables of one cluster, which are tuned together: those of one file."""
+    found: defaultdict[str, list[Grid]] = defaultdict(list)
+    for grid in grids:
+        found[grid.name.rpartition("/")[0] or grid.name].append(grid)
+    return dict(found)
+
+
+def deliver(
+    table: str,
+    grids: Sequence[Grid],
+    budget_s: float,
+    seed: int,
+    launch_s: float = LAUNCH_S,
+    launch_sd: float = LAUNCH_SD,
+    *,
+    gate: bool = True,
+) -> Delivery:
+    """Tunes the cluster of ``grids`` with ``budget_s``. Raises InputError where the default was not recorded."""
+    bench = RecordedBench(grids, launch_s, launch_sd)
+    options = TuneOptions(collectives=tuple(grid.collective for grid in grids), budget_s=budget_s, seed=seed, gate=gate)
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory() as place:
+        result = tune(bench, options, Path(place))
+    thinking_s = time.monotonic() - began_s
+    scores = list(_scores(bench, grids, result.tuning.rule_sets))
+    weight = sum(score.weight for score in scores)
+    headroom = sum(score.weight * score.best for score in scores)
+    summary = result.tuning.summary
+    return Delivery(
+        table=table,
+        seed=seed,
+        budget_s=budget_s,
+        captured=sum(score.weight * score.tuned for score in scores) / headroom if headroom > 0.0 else 1.0,
+        harmed=sum(score.weight for score in scores if score.tuned < -math.log(SLOWER)) / weight,
+        worst=math.exp(-min(score.tuned for score in scores)),
+        total_s=bench.now_s(),
+        fixed_cost_s=summary.budget.fixed_cost_s if summary.budget else 0.0,
+        thinking_s=thinking_s,
+        kept=sum(decision.verdict is Verdict.KEPT for decision in result.gate),
+        rules=sum(len(rules.rules) for rules in result.tuning.rule_sets.values()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """Log speed-ups over the default: of the tuning, and of the best recorded choice (0 where that is the default)."""
+
+    scenario: Scenario
+    weight: float
+    tuned: float
+    best: float
+
+
+def _scores(bench: RecordedBench, grids: Sequence[Grid], rules: Mapping[str, RuleSet]) -> Iterator[_Score]:
+    for grid in grids:
+        for row, scenario in enumerate(grid.scenarios):
+            default_s = float(grid.default_s[row])
+            if not math.isfinite(default_s):
+                continue
+            choice = rules[grid.collective].evaluate(scenario) if grid.collective in rules else DEFAULT
+            legal = choice != DEFAULT and choice in grid.space.choices(scenario)
+            tuned_s = grid.time(scenario, choice) if legal else default_s
+            best_s = min(default_s, float(grid.best_s[row]))
+            yield _Score(
+                scenario,
+                weight_of(scenario, bench.nodes, bench.ppn),
+                math.log(default_s / tuned_s),
+                math.log(default_s / best_s),
+            )
