@@ -102,7 +102,11 @@ def _compile(compiler: str, parts: Sequence[str], program: Path) -> Path:
     algorithms, common = source_directory("alltoallv"), source_directory("common")
     directories = [algorithms if name == algorithms.name else _NATIVE / name for name in parts]
     sources = [path for directory in directories for path in directory.glob("*.c")]
-    sources = [common / "nodes.c", *(path for path in sources if path.name not in (_OF_MPI if own else ()))]
+    sources = [
+        common / "nodes.c",
+        common / "rules.c",
+        *(path for path in sources if path.name not in (_OF_MPI if own else ())),
+    ]
     includes = [f"-I{directory}" for directory in (*directories, common, algorithms.parent / "include")]
     command = [compiler, "-std=gnu11", "-O2", "-DCT_SIMULATED", *includes, *map(str, sorted(sources)), "-lm"]
     try:

@@ -73,7 +73,6 @@ class Audit:
     progress: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
     launches: int = field(default=0, init=False)
-    _untrusted: dict[tuple[str, Choice], str] = field(default_factory=dict, init=False)
     _yardstick: Yardstick = field(default_factory=Yardstick, init=False)
     _deviations: Deviations = field(default_factory=Deviations, init=False)
     _last_open: int = field(default=0, init=False)  # the last launch in which anything was open
@@ -222,7 +221,6 @@ class Audit:
                 for case in ours:
                     case.impossible.add(scenario)
             elif sample.status is not Status.OK:
-                self._untrusted[scenario.collective, sample.choice] = why
                 self._distrust(scenario.collective, sample.choice, why)
         found = {sample.choice: sample for sample in samples if sample.status is Status.OK}
         if len(point.choices) < 2 or len(found) < 2:
