@@ -27,9 +27,7 @@ TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PR
 def readme_script() -> str:
     """The Slurm script that the README shows."""
     text = (ROOT / "README.md").read_text()
-    block = re.search(r"^Slurm.*?\n\n((?:    .*\n)+)", text[text.index("two lines change") :], re.MULTILINE)
-    if block is None:
-        block = re.search(r"((?:    .*\n)+)", text[text.index("    #!/bin/bash\n    #SBATCH") :])
+    block = re.search(r"^Slurm:\n\n((?:    .*\n)+)", text[text.index("## In a job script") :], re.MULTILINE)
     assert block is not None
     return re.sub(r"^    ", "", block.group(1), flags=re.MULTILINE)
 

@@ -50,7 +50,7 @@ def test_a_tuned_simulated_cluster_beats_its_default(tuned: Path) -> None:
 def test_its_rules_can_be_explained_and_not_run(tuned: Path, simulated_environ: dict[str, str]) -> None:
     said = run(simulated_environ, "explain", str(tuned), "bcast", "--size", "4KiB")
     assert said.returncode == 0, said.stderr
-    assert "fresh group" in said.stdout or "none was tried" in said.stdout
+    assert "comparisons" in said.stdout or "none was tried" in said.stdout
     for command in (("env", str(tuned)), ("run", str(tuned), "--", "true"), ("verify", str(tuned))):
         refused = run(simulated_environ, *command)
         assert refused.returncode == 2, command

@@ -29,12 +29,12 @@ def judge(
     short = sum(1 for ratio in ratios if ratio <= threshold)
     bound = lower_bound(ratios)
     if bound > threshold:
-        verdict, reason = Verdict.KEPT, f"at least {bound:.2f} times as fast in {len(ratios)} fresh groups"
+        verdict, reason = Verdict.KEPT, f"at least {bound:.2f} times as fast in {len(ratios)} fresh comparisons"
     elif short > order_statistic(most_groups, CONFIDENCE) or len(ratios) >= most_groups:
         verdict = Verdict.REFUSED
-        reason = f"not {threshold:.2f} times as fast in {short} of {len(ratios)} fresh groups"
+        reason = f"not {threshold:.2f} times as fast in {short} of {len(ratios)} fresh comparisons"
     else:
-        verdict, reason = Verdict.OPEN, f"{len(ratios)} groups are too few to tell"
+        verdict, reason = Verdict.OPEN, f"{len(ratios)} comparisons are too few to tell"
     return ProvenDecision(scenario, choice, verdict, tuple(ratios), reason)
 
 
