@@ -55,6 +55,12 @@ def test_clear_gains_need_few_launches() -> None:
     assert found >= 190
 
 
+@given(launches_of_any_kind, st.floats(0.01, 0.5), st.floats(-0.2, 0.5))
+def test_what_is_above_a_floor_has_its_bound_above_it(launches: list[float], scale: float, floor: float) -> None:
+    if is_above(launches, scale, floor):
+        assert low_bound(launches, scale) >= floor - 0.02
+
+
 def test_too_few_launches_tell_nothing() -> None:
     few = [1.0] * (FEWEST_LAUNCHES - 1)
     assert not is_above(few, 0.02, 0.0)

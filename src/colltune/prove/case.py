@@ -115,7 +115,7 @@ class Case:
             if other <= 1.0:
                 return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times back to back")
             self.verdict = Verdict.KEPT
-            self.proven_low = self.interval(yardstick)[0]
+            self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
             self.reason = (
                 f"at least {self.proven_low:.2f} times as fast in its region, by {len(launches)} fresh launches"
             )

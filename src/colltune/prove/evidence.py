@@ -34,6 +34,8 @@ LEAST_SCALE = 0.02
 # However many claims of a file are true.
 _LEAST_NULLS, _LEAST_ALPHA, _MOST_ALPHA = 0.05, 1e-4, 0.04
 _MEANS: Floats = np.geomspace(0.002, _GREATEST, 96)
+# Distances from the mean at which a bound is looked for.
+_OFFSETS: list[float] = np.geomspace(1e-3, _GREATEST, 48).tolist()
 _LOG_PRIOR: Floats = np.log(np.gradient(_MEANS)) - 0.5 * (_MEANS / SPREAD) ** 2
 _LOG_PRIOR -= math.log(float(np.exp(_LOG_PRIOR).sum()))
 
@@ -73,16 +75,18 @@ def low_bound(launches: Sequence[float], scale: float, alpha: float = ALPHA) -> 
     if len(launches) < FEWEST_LAUNCHES:
         return -math.inf
     middle = float(np.mean(launches))
-    low, high = middle - 1.0, middle
-    while not is_above(launches, scale, low, alpha):
-        low -= 2.0 * (middle - low)
-        if middle - low > 1e3:
-            return -math.inf
-    # The evidence falls as the floor rises.
-    while high - low > 1e-4:
-        half = 0.5 * (low + high)
-        low, high = (half, high) if is_above(launches, scale, half, alpha) else (low, half)
-    return low
+    # The highest floor that it is above. Far below the mean the evidence falls again, for such gains are not expected.
+    above = 0.0
+    for below in _OFFSETS:
+        if is_above(launches, scale, middle - below, alpha):
+            break
+        above = below
+    else:
+        return -math.inf
+    while below - above > 1e-4:
+        half = 0.5 * (below + above)
+        above, below = (above, half) if is_above(launches, scale, middle - half, alpha) else (half, below)
+    return middle - below
 
 
 def high_bound(launches: Sequence[float], scale: float, alpha: float = ALPHA) -> float:
