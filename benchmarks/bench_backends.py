@@ -36,7 +36,8 @@ from colltune.prove.default_against_tuned import scenarios_to_verify, verify
 from colltune.prove.verdict import Verdict, fewest_launches
 from colltune.session.options import Listener, TuneOptions
 from colltune.session.tune import tune
-from colltune.store.tuning import load_tuning, tuned_sizes
+from colltune.store.history import tuned_sizes
+from colltune.store.tuning import load_tuning
 
 ROOT = Path(__file__).parents[1]
 COLLECTIVES = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter_block", "scatter")

@@ -63,7 +63,7 @@ def main() -> None:
             if options.tune_only:
                 return
             answer = colltune(cluster, "verify", str(tuned), "--launches", options.launches, *where)
-    mean = re.search(r"geometric mean: ([0-9.]+) over", answer)
+    mean = re.search(r"geometric mean over \d+ points: ([0-9.]+)", answer)
     slower = re.search(r"([0-9]+) slower", answer)
     if mean is None or slower is None:
         sys.exit("cannot read what colltune verify printed")
