@@ -131,13 +131,15 @@ class _Gains:
 
 def _with_between(decided: Decided, space: Space) -> Decided:
     """Also for each count of nodes between two that decide alike, where the choice is legal; in large gaps half way."""
-    shapes = sorted({(s.ppn, s.nodes) for s in decided.choices})
+    of_shape: defaultdict[tuple[int, int], list[Scenario]] = defaultdict(list)
+    for scenario in decided.choices:
+        of_shape[scenario.ppn, scenario.nodes].append(scenario)
     choices, gains, default_s = dict(decided.choices), dict(decided.gains), dict(decided.default_s)
-    for (ppn, low), (other_ppn, high) in pairwise(shapes):
+    for (ppn, low), (other_ppn, high) in pairwise(sorted(of_shape)):
         if other_ppn != ppn or high - low < 2:
             continue
         for nodes in range(low + 1, high) if high <= _EVERY_COUNT else [(low + high) // 2]:
-            for one in [s for s in decided.choices if (s.nodes, s.ppn) == (low, ppn)]:
+            for one in of_shape[ppn, low]:
                 ends = (one, replace(one, nodes=high))
                 choice = decided.choices[one]
                 between = replace(one, nodes=nodes)

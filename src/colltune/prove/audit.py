@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-import numpy as np
 
 from colltune.core.choice import Choice
 from colltune.core.proven import ProvenDecision, Verdict
@@ -83,12 +82,17 @@ class Audit:
     _known: Mapping[tuple[str, Choice], Effect] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        floor = math.log(self.threshold)
-        self._cases = [Case(claim, floor, self.seed + number) for number, claim in enumerate(self.claims)]
-        self._costs: dict[int, list[float]] = {}
-        self._median_costs: dict[int, float] = {}
-        for case in self._cases:
-            self._note_costs(case)
+        self._cases: list[Case] = []
+        self._at: defaultdict[Scenario, list[Case]] = defaultdict(list)
+        for claim in self.claims:
+            self._open(claim)
+
+    def _open(self, claim: Claim) -> None:
+        costs_s = [self.cost_s(scenario) for scenario in claim.scenarios]
+        case = Case(claim, math.log(self.threshold), self.seed + len(self._cases), costs_s)
+        self._cases.append(case)
+        for scenario in claim.scenarios:
+            self._at[scenario].append(case)
 
     def run(self, deadline_s: float) -> list[ProvenDecision]:
         """The verdicts, after as many launches as are of use before ``deadline_s``."""
@@ -115,13 +119,9 @@ class Audit:
         still_open = [case for case in self._cases if case.verdict is Verdict.OPEN]
         return sum(_FIRST_LAUNCHES * self._looks(case, _FIRST_LAUNCHES) * self._cost_s(case) for case in still_open)
 
-    def _note_costs(self, case: Case) -> None:
-        costs_s = [self.cost_s(scenario) for scenario in case.claim.scenarios]
-        self._costs[id(case)], self._median_costs[id(case)] = costs_s, max(float(np.median(costs_s)), 1e-9)
-
     def _is_worth_a_launch(self, deadline_s: float) -> bool:
         left_s = deadline_s - self.clock() - self.launch_s
-        cheapest_s = min((min(self._costs[id(case)]) for case in self._active()), default=math.inf)
+        cheapest_s = min((min(case.costs_s) for case in self._active()), default=math.inf)
         return left_s > self._off * cheapest_s
 
     def _active(self) -> list[Case]:
@@ -148,7 +148,7 @@ class Audit:
         return _MOST_LOOKS + 1
 
     def _cost_s(self, case: Case) -> float:
-        return self._off * self._median_costs[id(case)]
+        return self._off * case.usual_cost_s
 
     def _launches_to_come(self, left_s: float) -> int:
         """After the one at hand: as many as leave most of the time to comparisons, and at first as many as it takes."""
@@ -202,9 +202,9 @@ class Audit:
         for case in cases:
             now_s = self.clock()
             left_s = min(self._until_s, deadline_s) - now_s
-            dearest_s = max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * self._off * min(self._costs[id(case)]))
+            dearest_s = max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * self._off * min(case.costs_s))
             limit_s = min(dearest_s, left_s) / self._off
-            scenario = case.next_scenario([cost <= limit_s for cost in self._costs[id(case)]])
+            scenario = case.next_scenario([cost <= limit_s for cost in case.costs_s])
             if scenario is not None:
                 yield Point(scenario, (self.baseline(scenario), case.claim.choice), self.repetitions(scenario))
 
@@ -213,7 +213,7 @@ class Audit:
         samples = [replace(sample, launch=self.launches) for sample in samples]
         self.record(samples)
         scenario = point.scenario
-        ours = [case for case in self._cases if scenario in case.claim.rows and scenario not in case.replaced]
+        ours = [case for case in self._at[scenario] if scenario not in case.replaced]
         baseline = self.baseline(scenario)
         for sample in samples:
             why = f"{sample.choice} was {sample.status} when measured again"
@@ -276,9 +276,7 @@ class Audit:
         case.verdict, case.reason = Verdict.REFUSED, "faster in one part of its region only, which is judged by itself"
         case.replaced = {scenario for part in parts for scenario in part.scenarios}
         for part in parts:
-            new = Case(part, case.floor, self.seed + len(self._cases))
-            self._cases.append(new)
-            self._note_costs(new)
+            self._open(part)
 
     def _spared(self) -> dict[int, set[Scenario]]:
         """What keeps the default of each kept claim, by its number."""

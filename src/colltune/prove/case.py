@@ -32,13 +32,16 @@ _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 @dataclass
 class Case:
-    """``floor``: the log speed-up that is to be beaten. ``values``: by launch, the log ratios from a common start, and
-    ``others`` those by other conventions (back to back; the mean over ranks).
+    """``floor``: the log speed-up that is to be beaten. ``costs_s``: what a comparison takes at each scenario, about.
+
+    ``seen``: the comparisons from a common start; ``others``: log ratios of the same ones by other conventions (calls
+    back to back; the mean over ranks).
     """
 
     claim: Claim
     floor: float
     seed: int
+    costs_s: Sequence[float]
     verdict: Verdict = Verdict.OPEN
     reason: str = ""
     proven_low: float = 0.0  # the bound by which it was proven
@@ -62,6 +65,10 @@ class Case:
             beyond = BELIEVED * (one.expected - self._expected)
             found.setdefault(one.launch, []).append(one.value - beyond)
         return list(found.values())
+
+    @cached_property
+    def usual_cost_s(self) -> float:
+        return max(float(np.median(self.costs_s)), 1e-9)
 
     @cached_property
     def _expected(self) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Protocol
@@ -144,14 +145,33 @@ class Proof:
 
     def _audited(self, decided: Decided, deadline_s: float) -> tuple[list[ProvenDecision], float]:
         """The verdicts, and what the comparisons would take that are still missing."""
-        audit = self._audit(decided, deadline_s)
-        if not audit.claims:
+        weights = {scenario: weight_of(scenario, self.bench.nodes, self.bench.ppn) for scenario in decided.choices}
+        costs_s = {
+            scenario: self._comparison_s(decided.default_s[scenario], decided.gains[scenario])
+            for scenario, choice in decided.choices.items()
+            if choice != DEFAULT
+        }
+        claims = claims_of(decided.choices, decided.gains, weights, self._most_claims(costs_s.values(), deadline_s))
+        if not claims:
             return [], 0.0
-        count = format_count(sum(len(claim.scenarios) for claim in audit.claims), "choice")
-        regions = format_count(len(audit.claims), "region")
-        self.listener.stage(f"proving {count} in {regions} against the default in fresh launches")
+        choices = format_count(sum(len(claim.scenarios) for claim in claims), "choice")
+        regions = format_count(len(claims), "region")
+        self.listener.stage(f"proving {choices} in {regions} against the default in fresh launches")
         with Journal.begin(self.out / CONFIRMATION, self.bench.environment, resume=True) as journal:
-            audit.record = journal.append
+            audit = Audit(
+                claims=claims,
+                open_source=self._launches(deadline_s),
+                record=journal.append,
+                baseline=self.bench.baseline,
+                cost_s=costs_s.__getitem__,
+                repetitions=lambda scenario: _repetitions(decided.default_s[scenario]),
+                total_weight=sum(weights.values()),
+                threshold=self.threshold,
+                launch_s=self.launch_s,
+                seed=self.seed,
+                progress=self.listener.proof,
+                clock=self.bench.now_s,
+            )
             try:
                 with self.stop.cuts():
                     return audit.run(deadline_s), audit.rest_s()
@@ -161,34 +181,16 @@ class Proof:
                 )
                 return audit.results(), audit.rest_s()
 
-    def _audit(self, decided: Decided, deadline_s: float) -> Audit:
-        weights = {scenario: weight_of(scenario, self.bench.nodes, self.bench.ppn) for scenario in decided.choices}
-        costs_s = {
-            scenario: self._comparison_s(decided.default_s[scenario], decided.gains[scenario])
-            for scenario, choice in decided.choices.items()
-            if choice != DEFAULT
-        }
-        seeds = iter(range(self.seed + 1, self.seed + 1000))
+    def _launches(self, deadline_s: float) -> Callable[[], Source]:
+        """Opens one fresh launch after another, each cut off where it outlasts ``deadline_s`` by the grace."""
+        seeds = count(self.seed + 1)
 
         def open_source() -> Source:
             source = self.bench.launch(next(seeds))
             source.until_s = deadline_s + self.grace_s
             return source
 
-        return Audit(
-            claims=claims_of(decided.choices, decided.gains, weights, self._most_claims(costs_s.values(), deadline_s)),
-            open_source=open_source,
-            record=lambda _samples: None,
-            baseline=self.bench.baseline,
-            cost_s=costs_s.__getitem__,
-            repetitions=lambda scenario: _repetitions(decided.default_s[scenario]),
-            total_weight=sum(weights.values()),
-            threshold=self.threshold,
-            launch_s=self.launch_s,
-            seed=self.seed,
-            progress=self.listener.proof,
-            clock=self.bench.now_s,
-        )
+        return open_source
 
     def _most_claims(self, costs_s: Collection[float], deadline_s: float) -> int:
         """As many as there is time to come to an end with."""

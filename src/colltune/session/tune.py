@@ -6,7 +6,7 @@ Where no library loads the files (``bench.library`` is None) they are not compar
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,13 +59,7 @@ def tune(
     collectives, nothing = check_collectives(options.collectives, bench.catalogue)
     for name, reason in nothing.items():
         listener.note(f"{name}: {reason}")
-    spaces = {name: _space(bench, options, name) for name in collectives}
-    spaces = {name: space for name, space in spaces.items() if space.scenarios}
-    if not spaces:
-        raise InputError(
-            f"this job of {bench.nodes} x {bench.ppn} ranks can form none of the calls to tune",
-            "Give --ppn, sizes or a profile that fit it",
-        )
+    spaces = _spaces(bench, options, collectives)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
@@ -124,6 +118,18 @@ def _decisions(
     fixed = _reproducible(bench, choices, measured.outcome, listener) if options.reproducible else {}
     to_prove = {name: found for name, found in choices.items() if name not in fixed}
     return Decisions(bench, spaces, measured.models, measured.outcome.samples, to_prove, fixed, held, options.gate)
+
+
+def _spaces(bench: Bench, options: TuneOptions, collectives: Iterable[str]) -> dict[str, Space]:
+    """Of the collectives of which the job can form any call. Raises InputError where there are none."""
+    spaces = {name: _space(bench, options, name) for name in collectives}
+    spaces = {name: space for name, space in spaces.items() if space.scenarios}
+    if not spaces:
+        raise InputError(
+            f"this job of {bench.nodes} x {bench.ppn} ranks can form none of the calls to tune",
+            "Give --ppn, sizes or a profile that fit it",
+        )
+    return spaces
 
 
 def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
