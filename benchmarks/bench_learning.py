@@ -8,7 +8,7 @@ object of named figures), learning_reach.csv, learning_stop.csv and learning_ste
 Ours takes first looks of few repetitions, the published methods 20 at every pair. ``cost_ratio_OTHER`` compares them
 so, ``cost_ratio_OTHER_equal`` with 20 for both, and ``cost_ratio_OTHER_equal_few`` with 3 for the others (where
 --strategies names OTHER@3). random-log samples as random does; its forests learn the logarithm of the time.
-Tables that are left out are named, and counted as ``tables_left_out``.
+No table is left out, however many choices it has.
 A tuning depends on its table, strategy and seed alone, so those of a strategy that did not change can be taken from an
 earlier learning_steps.csv (--reuse).
 """
@@ -25,7 +25,6 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.core.errors import InputError
 from colltune.research.compare import (
     cost_ratio,
     nonp2_ratio,
@@ -39,7 +38,6 @@ from colltune.research.evaluation import Plan, evaluate, load
 from colltune.research.simulate import Run
 from colltune.research.strategies import NAMES, OURS, RANDOM_LOG, contestants, shown_as
 from colltune.research.summary import Axis, by_strategy, curve, write_stops
-from colltune.store.grid import Grid
 
 Figures = dict[str, float | int]
 DATA = Path(__file__).parent / "data"
@@ -51,8 +49,7 @@ FEW = "@3"
 OTHERS = (*(name for name in NAMES if name != OURS), RANDOM_LOG)
 
 
-def figures(runs: Sequence[Run], left_out: int = 0) -> Figures:
-    """``left_out``: how many tables were not replayed."""
+def figures(runs: Sequence[Run]) -> Figures:
     reach = reach_by_grid(runs)
     there = {strategy for _, strategy in reach}
     others = [name for name in OTHERS if name in there]
@@ -68,7 +65,6 @@ def figures(runs: Sequence[Run], left_out: int = 0) -> Figures:
         found |= {f"cost_ratio_{key(other)}_equal": round(cost_ratio(reach, OURS_EQUAL, other), 4) for other in others}
         found["stop_share_equal"] = round(stop_share(runs, OURS_EQUAL), 4)
     found["tables"] = len({grid for grid, _ in reach})
-    found["tables_left_out"] = left_out
     found["seeds"] = min(estimate.seeds for estimate in reach.values())
     return found
 
@@ -93,12 +89,12 @@ def behind(runs: Sequence[Run], ours: str, other: str) -> float:
     return float(np.mean(found)) if found else float("nan")
 
 
-def write(folder: Path, runs: Sequence[Run], left_out: int) -> Figures:
+def write(folder: Path, runs: Sequence[Run]) -> Figures:
     folder.mkdir(parents=True, exist_ok=True)
     write_steps(folder / "learning_steps.csv", runs)
     write_table(folder / "learning_reach.csv", reach_by_grid(runs))
     write_stops(folder / "learning_stop.csv", runs)
-    found = figures(runs, left_out)
+    found = figures(runs)
     (folder / "learning.json").write_text(json.dumps(found, indent=2) + "\n")
     return found
 
@@ -109,15 +105,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=25.0, help="end after this time with what there is; 0: never")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
-    parser.add_argument("--most-choices", type=int, default=0, help="leave out tables with more; 0: none is left out")
     parser.add_argument("--strategies", default=",".join((OURS, *OTHERS, OURS_EQUAL)))
     parser.add_argument("--reuse", type=Path, default=None, help="learning_steps.csv with runs of other strategies")
     parser.add_argument("--out", type=Path, default=Path("bench"))
     options = parser.parse_args()
     tables = options.tables or [p for p in sorted(DATA.glob("*")) if is_timed(p)]
-    grids, left_out = replayed(load(tables), options.most_choices)
-    for grid in left_out:
-        print(f"left out: {grid.name} has {len(grid.choices)} choices; --most-choices 0 takes it in", file=sys.stderr)
+    grids = load(tables)
     limit_s = 60.0 * options.minutes if options.minutes else float("inf")
     # Only our own stop is judged here.
     entrants = [
@@ -133,20 +126,12 @@ def main() -> None:
     ]
 
     def keep(runs: Sequence[Run]) -> None:
-        print(write(options.out, [*earlier, *runs], len(left_out)), file=sys.stderr, flush=True)
+        print(write(options.out, [*earlier, *runs]), file=sys.stderr, flush=True)
 
     comparison = evaluate(grids, plan, keep=keep)
-    print(json.dumps(write(options.out, [*earlier, *comparison.runs], len(left_out)), indent=2))
+    print(json.dumps(write(options.out, [*earlier, *comparison.runs]), indent=2))
     if comparison.cut:
         print(f"cut off after {options.minutes} minutes: not every table has all seeds", file=sys.stderr)
-
-
-def replayed(grids: Sequence[Grid], most_choices: int) -> tuple[list[Grid], list[Grid]]:
-    """The tables that are compared on, and those left out for their number of choices. Raises InputError."""
-    kept = [grid for grid in grids if not most_choices or len(grid.choices) <= most_choices]
-    if not kept:
-        raise InputError(f"no table has at most {most_choices} choices", "Give a greater --most-choices")
-    return kept, [grid for grid in grids if grid not in kept]
 
 
 def is_timed(path: Path) -> bool:

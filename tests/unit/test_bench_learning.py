@@ -84,14 +84,11 @@ def test_ours_is_compared_at_equal_repetitions_too_and_with_random_sampling_on_l
         assert found[figure] == pytest.approx(reach[ours] / reach[other], abs=1e-3), figure
 
 
-def test_tables_that_are_left_out_are_named_and_counted(tmp_path: Path) -> None:
+def test_a_table_of_many_choices_is_judged_with_the_others(tmp_path: Path) -> None:
     tables = table(tmp_path / "t.csv"), table(tmp_path / "many.csv")
     with tables[1].open("a") as file:
         file.writelines(f"bcast,c{n},2,1,{size},9.0\n" for n in range(61) for size in (1, 2, 4))
-    options = ("--seeds", 1, "--strategies", "random", "--out", tmp_path)
-    done = ran(*tables, *options, "--most-choices", 60)
-    assert "left out: many/bcast has 63 choices" in done.stderr
-    assert json.loads(done.stdout) == {"tables": 1, "tables_left_out": 1, "seeds": 1}
-    done = ran(*tables, *options)
-    assert "left out" not in done.stderr
-    assert json.loads(done.stdout) == {"tables": 2, "tables_left_out": 0, "seeds": 1}
+    done = ran(*tables, "--seeds", 1, "--strategies", "random", "--out", tmp_path)
+    assert json.loads(done.stdout) == {"tables": 2, "seeds": 1}
+    with (tmp_path / "learning_reach.csv").open(newline="") as file:
+        assert "many/bcast" in {row["grid"] for row in csv.DictReader(file)}
