@@ -9,7 +9,7 @@ from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario, SizeBasis
 
-VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
+VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2", "5.1.0a1")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -24,7 +24,7 @@ def test_every_collective_has_an_entry_in_every_version(version: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "known_as", "warned"),
-    [("4.1", "4.1", False), ("5.0.1rc2", "5.0", False), ("5.1.0", "5.0", True), ("4.9", "4.3", True)],
+    [("4.1", "4.1", False), ("5.0.1rc2", "5.0", False), ("5.1.0a1", "5.1", False), ("5.2.0", "5.1", True), ("4.9", "4.3", True)],
 )
 def test_versions_are_matched_by_major_and_minor(version: str, known_as: str, warned: bool) -> None:
     catalogue = load("mpich", version)
@@ -50,7 +50,7 @@ def test_legal_choices_are_few_known_and_start_with_the_default(version: str, no
             legal = catalogue.legal(Scenario(name, nodes, ppn, size))
             assert legal[0] == DEFAULT
             assert set(legal) <= set(catalogue.choices(name))
-            assert len(set(legal)) == len(legal) <= 100
+            assert len(set(legal)) == len(legal) <= 110
             plain = [c for c in legal if c == DEFAULT or not catalogue.algorithm(name, c).composed]
             assert len(plain) <= 20
 
@@ -122,6 +122,16 @@ def test_what_is_wrong_for_some_datatypes_is_no_candidate() -> None:
     ):
         assert key not in {choice.algorithm for choice in catalogue.choices(collective)}
         assert "datatype" in catalogue.collective(collective).algorithm(key).why_not
+
+
+def test_circulant_graphs_come_with_the_version_after_5_0() -> None:
+    older, newer = load("mpich", "5.0.2"), load("mpich", "5.1.0a1")
+    added = {(name, choice) for name in COLLECTIVES for choice in newer.choices(name)}
+    added -= {(name, choice) for name in COLLECTIVES for choice in older.choices(name)}
+    flat = {name for name, choice in added if choice == Choice("circ_graph")}
+    assert flat == {"allgather", "bcast", "reduce"}
+    assert all(choice.algorithm.endswith("circ_graph") for _, choice in added)
+    assert newer.collective("reduce").algorithm("circ_graph").needs == {Need.COMMUTATIVE}
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from colltune.catalog import Catalogue, Need, load
+from colltune.catalog.read import known_versions
 from colltune.emit.lint_check import Severity, shown
 from colltune.emit.lint_json import Entry
 from colltune.emit.lint_names import FileKind, LeafName, leaf_names
 from colltune.emit.lint_region import Region
 
-_VERSIONS = ("4.0", "4.1", "4.2", "4.3", "5.0")
 TREE_TYPES = ("kary", "knomial_1", "knomial_2", "topology_aware", "topology_aware_k", "topology_wave")
 _AT_ONCE = "MPICH ends in MPI_Init"
 # Where MPICH's own trees violate a precondition: a file that does the same there is no worse than no file.
@@ -181,9 +181,10 @@ def _unmet(entry: Entry, name: str, need: str, region: Region) -> Fault:
 def _unknown(entry: Entry, prefix: str, name: str, catalogue: Catalogue, title: str) -> Fault:
     what = f"{title} has no {prefix} {shown(name)}"
     why = f'{_AT_ONCE} with "unrecognized key"'
-    elsewhere = [version for version in _VERSIONS if name in leaf_names(_catalogue_of(version))]
+    versions = known_versions("mpich")
+    elsewhere = [version for version in versions if name in leaf_names(_catalogue_of(version))]
     if catalogue.version not in elsewhere and elsewhere:
-        newer = _VERSIONS.index(elsewhere[0]) > _VERSIONS.index(catalogue.version)
+        newer = versions.index(elsewhere[0]) > versions.index(catalogue.version)
         only = f"since {elsewhere[0]}" if newer else f"until {elsewhere[-1]}"
         return Fault(Severity.ERROR, entry.line, what, f"{why}; it is there {only}", "choose another algorithm")
     near = get_close_matches(name[:120], list(leaf_names(catalogue)), 1, 0.8)
