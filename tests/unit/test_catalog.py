@@ -24,7 +24,13 @@ def test_every_collective_has_an_entry_in_every_version(version: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "known_as", "warned"),
-    [("4.1", "4.1", False), ("5.0.1rc2", "5.0", False), ("5.1.0a1", "5.1", False), ("5.2.0", "5.1", True), ("4.9", "4.3", True)],
+    [
+        ("4.1", "4.1", False),
+        ("5.0.1rc2", "5.0", False),
+        ("5.1.0a1", "5.1", False),
+        ("5.2.0", "5.1", True),
+        ("4.9", "4.3", True),
+    ],
 )
 def test_versions_are_matched_by_major_and_minor(version: str, known_as: str, warned: bool) -> None:
     catalogue = load("mpich", version)

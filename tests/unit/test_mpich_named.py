@@ -148,6 +148,15 @@ def bcast(tree: object) -> dict[str, object]:
     return {"name=bcast-intra-auto": tree}
 
 
+def undefined(collective: str, condition: str) -> dict[str, object]:
+    other = "call=bcast-inter-auto"  # a tree of the library itself, which is not looked into
+    return {f"name={collective}-intra-auto": {condition: other, "any": other}}
+
+
+def tree(k: str, tree_type: str = "kary") -> dict[str, object]:
+    return {"algorithm=MPIR_Bcast_intra_tree": {f"tree_type={tree_type}": {}, k: {}, "is_non_blocking=1": {}}}
+
+
 RECURSIVE = {"algorithm=MPIR_Bcast_intra_scatter_recursive_doubling_allgather": {}}
 TRAPS = [
     (bcast({"comm_avg_ppn<=8": LEAF, "any": LEAF}), "error", "no condition 'comm_avg_ppn<=8'", "cannot be asked for"),
@@ -174,11 +183,22 @@ TRAPS = [
     ({"name=bcast-auto": LEAF}, "warning", "nothing calls the tree bcast-auto", "bcast-intra-auto"),
     ({**bcast(LEAF), "any": LEAF}, "error", "'any' stands beside named trees", "name="),
     (
-        {"name=barrier-intra-auto": {"avg_msg_size<=8": "call=barrier-inter-auto", "any": "call=barrier-inter-auto"}},
+        {"name=allgather-intra-auto": {"avg_msg_size<=8": "call=bcast-inter-auto", "any": "call=bcast-inter-auto"}},
         "error",
-        "avg_msg_size is not defined for barrier",
+        "avg_msg_size is not defined for allgather",
         "total_msg_size",
     ),
+    (undefined("barrier", "total_msg_size<=8"), "error", "total_msg_size is not defined for barrier", "leave it out"),
+    (undefined("iscan", "commutative"), "error", "commutative is not defined for iscan", "leave it out"),
+    (undefined("scan", "builtin_op"), "error", "builtin_op is not defined for scan", "leave it out"),
+    (undefined("reduce_scatter", "!builtin_op"), "error", "builtin_op is not defined for reduce_scatter", "leave it"),
+    (undefined("bcast", "count_ge_pof2"), "error", "count_ge_pof2 is not defined for bcast", "leave it out"),
+    (undefined("reduce_scatter_block", "block_regular"), "error", "block_regular is not defined for", "leave it out"),
+    (undefined("allreduce", "inplace"), "error", "inplace is not defined for allreduce", "leave it out"),
+    (undefined("alltoallv", "displs_ordered"), "warning", "displs_ordered is not defined for alltoallv", "leave it"),
+    (bcast(tree("k=0")), "error", "the value in 'k=0' is not understood", "k=1"),
+    (bcast(tree("k=many")), "error", "the value in 'k=many' is not understood", "number"),
+    (bcast(tree("k=2", "kary_of_tomorrow")), "error", "'tree_type=kary_of_tomorrow' is not understood", "kary"),
     (
         {"name=bcast-inter-auto": {"comm_size<=8": "call=bcast-intra-auto", "any": "call=bcast-intra-auto"}},
         "error",

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from colltune.catalog import load
 from colltune.emit.lint_check import Check, Severity, shown
 from colltune.emit.lint_json import Entry, Node, NotJsonError, read_json
+from colltune.emit.lint_leaf import wrong_value
 from colltune.emit.lint_operators import COLLECTIVES
 from colltune.emit.mpich_named_grammar import (
     ALGORITHM,
@@ -19,16 +21,17 @@ from colltune.emit.mpich_named_grammar import (
     ANY,
     CALL,
     COLLECTIVE,
+    DEFINED_FOR,
     LARGEST_BOUND,
     LONGEST_NAME,
     NAME,
-    WITH_AVERAGE,
     Condition,
     parse_condition,
 )
 
 _PAGE = 4096
 _FIRST_VERSION = (5, 1)
+_PARAMETERS_OF = "5.0"  # whose parameters are written alike
 _OWN = re.compile(r"(\w+)-(intra|inter)-auto")
 _PLAIN = re.compile(r"!?\w+(?:<=|<|>=|>)(\d+)|!?\w+\((\d+)\)")
 _ENDS = "the library ends the job in MPI_Init"
@@ -249,10 +252,7 @@ class _Lint:
             fix = "ranks per node cannot be asked for any more" if gone else "conditions are written without spaces"
             yield self._error(entry.line, path, f"the library knows no condition {shown(key)!r}", _ENDS, fix)
             return
-        blocking = reach.collective.removeprefix("i")  # of a nonblocking one, which counts alike
-        if condition.about == "avg_msg_size" and reach.collective and blocking not in WITH_AVERAGE:
-            what = f"avg_msg_size is not defined for {reach.collective}"
-            yield self._error(entry.line, path, what, _ENDS_LATER, "compare total_msg_size")
+        yield from self._undefined(entry, condition, path, reach)
         if condition.about == "comm_size" and reach.form == "inter":
             what = "comm_size is not defined for intercommunicators"
             yield self._error(entry.line, path, what, _ENDS_LATER, "leave it out")
@@ -268,6 +268,19 @@ class _Lint:
         if key.startswith("!") and ">" in key:
             why = "the library keeps one mark for both, so the ! has no effect"
             yield self._warn(entry.line, path, f"{key!r} means {key[1:]!r}", why, "write the opposite without !")
+
+    def _undefined(self, entry: Entry, condition: Condition, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
+        """A condition on arguments that the collective does not have."""
+        about, blocking = condition.about, reach.collective.removeprefix("i")  # a nonblocking one counts alike
+        if not blocking or blocking in DEFINED_FOR.get(about, {blocking}):
+            return
+        what = f"{about} is not defined for {reach.collective}"
+        if about == "displs_ordered":
+            why = "only allgatherv has displacements that the library looks at, and elsewhere this never holds"
+            yield self._warn(entry.line, path, what, why, "leave it out")
+            return
+        total = about == "avg_msg_size" and blocking in DEFINED_FOR["total_msg_size"]
+        yield self._error(entry.line, path, what, _ENDS_LATER, "compare total_msg_size" if total else "leave it out")
 
     def _leaf(self, entries: tuple[Entry, ...], place: int, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
         entry = entries[place]
@@ -288,10 +301,13 @@ class _Lint:
         if sorted(one for one in given if one in known.parameters) != sorted(known.parameters):
             fix = "give each of them once: " + ", ".join(known.parameters)
             yield self._error(line, path, f"the parameters of {name} are not complete", _ENDS, fix)
-        for one in given:
-            if one not in known.parameters:
-                what, why = f"{name} has no parameter {shown(one)!r}", "nothing is read from it"
+        for one in entry.value.entries or ():
+            parameter, _, value = one.name.partition("=")
+            if parameter not in known.parameters:
+                what, why = f"{name} has no parameter {shown(parameter)!r}", "nothing is read from it"
                 yield self._warn(line, path, what, why, "leave it out")
+            elif wrong := wrong_value(name, parameter, value, load("mpich", _PARAMETERS_OF)):
+                yield self._error(one.line, path, f"the value in {shown(one.key)!r} is not understood", *wrong)
         if reach.collective and known.collective != reach.collective:
             what = f"{name} is no algorithm of {reach.collective}"
             yield self._error(line, path, what, _ENDS_LATER, f"use one of {reach.collective}")
