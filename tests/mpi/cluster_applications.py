@@ -1,0 +1,147 @@
+"""Applications on a cluster of namespaces, under a tuning whose effect is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from namespaces import NamespaceCluster
+
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.core.rules import RuleSet
+from colltune.deploy.live import FOLDER, with_live
+from colltune.emit.live import LIVE_FILE, live_basis
+from colltune.mpi.installation import Installation
+from colltune.store.history import GAIN, HISTORY
+from colltune.store.tuning import Tuning, save_tuning
+
+ROOT = Path(__file__).resolve().parents[2]
+# On MPICH a variable of which none of the programs takes any notice.
+NEUTRAL = "MPIR_CVAR_SCATTER_INTER_SHORT_MSG_SIZE"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster with an MPI, and a place for programs and tunings that all its nodes see."""
+
+    cluster: NamespaceCluster
+    bench: Workbench
+    place: Path
+    ppn: int
+
+    @classmethod
+    def open(cls, cluster: NamespaceCluster, mpi: Installation, place: Path, ppn: int) -> Site:
+        place.mkdir(parents=True, exist_ok=True)
+        options = MachineOptions(mpiexec=str(mpi.mpiexec), host_file=cluster.host_file(ppn))
+        return cls(cluster, open_workbench(options, {**os.environ, **cluster.environment}), place, ppn)
+
+    @property
+    def is_openmpi(self) -> bool:
+        return self.bench.environment.mpi == "openmpi"
+
+    def program(self, name: str) -> Path:
+        """One of examples/, compiled."""
+        target = self.place / name
+        if not target.exists():
+            source = ROOT / "examples" / f"{name}.c"
+            self._compile("-O2", str(source), "-lm", "-o", str(target))
+        return target
+
+    def slow_calls(self) -> Path:
+        """The library that makes calls longer by a known time."""
+        target = self.place / "slow_calls.so"
+        if not target.exists():
+            source = ROOT / "tests" / "native" / "slow_calls.c"
+            self._compile("-O1", "-shared", "-fPIC", str(source), "-o", str(target), "-ldl")
+        return target
+
+    def _compile(self, *arguments: str) -> None:
+        subprocess.run([str(self.bench.installation.mpicc), *arguments], check=True, timeout=100)
+
+    def tuning(self, name: str, rule_sets: Mapping[str, RuleSet]) -> Path:
+        """A tuning directory with ``rule_sets`` for the live selector."""
+        plain = {one: RuleSet.always(one, rules.basis) for one, rules in rule_sets.items()}
+        directory = self.place / name
+        save_tuning(directory, with_live(self.bench, Tuning(self.bench.environment, plain, {}, {}), rule_sets))
+        return directory
+
+    def neutral(self, name: str, collective: str) -> Path:
+        """A tuning with a rule for each call of ``collective`` that changes nothing: tuned and default are equal."""
+        choice = self.bench.catalogue.choices(collective)[1]
+        rules = RuleSet.always(collective, live_basis(self.bench.catalogue, collective), choice)
+        made = with_live(
+            self.bench,
+            Tuning(self.bench.environment, {collective: RuleSet.always(collective, rules.basis)}, {}, {}),
+            {collective: rules},
+        )
+        setting = "-" if self.is_openmpi else f"{NEUTRAL}=777777"
+        text = re.sub(
+            r"^choice 0 \S+ \S+", f"choice 0 - {setting}", made.files[f"{FOLDER}/{LIVE_FILE}"].decode(), flags=re.M
+        )
+        directory = self.place / name
+        save_tuning(directory, replace(made, files={**made.files, f"{FOLDER}/{LIVE_FILE}": text.encode()}))
+        return directory
+
+    def run(
+        self,
+        tuned: Path | None,
+        flags: Sequence[str],
+        command: Sequence[str],
+        *,
+        slow: str = "",
+        slow_us: float = 0.0,
+        preload: str = "",
+        timeout_s: float = 200.0,
+    ) -> subprocess.CompletedProcess[str]:
+        """``command`` on all nodes, by `colltune run FLAGS TUNED` where there is a tuning; calls ``slow`` are longer by
+        ``slow_us``. ``preload``: a library in place of the one that does so."""
+        hosts, ranks = str(self.cluster.host_file(self.ppn)), str(self.ppn * len(self.cluster.hosts))
+        told = {
+            "LD_PRELOAD": ":".join(
+                filter(None, [preload or str(self.slow_calls()), self.cluster.environment.get("LD_PRELOAD", "")])
+            )
+        }
+        told |= {"CT_SLOW": slow, "CT_SLOW_US": str(slow_us), "CT_SLOW_VARIABLE": NEUTRAL} if slow else {}
+        job = [str(self.bench.installation.mpiexec)]
+        if self.is_openmpi:
+            job += ["--hostfile", str(self._slots()), "--bind-to", "none", "--map-by", f"ppr:{self.ppn}:node"]
+            job += [word for name in told for word in ("-x", name)]
+        else:
+            job += ["-f", hosts]
+        job += ["-n", ranks, *command]
+        if tuned is not None:
+            job = [sys.executable, "-m", "colltune", "run", *flags, str(tuned), "--", *job]
+        environment = {
+            **os.environ,
+            **self.cluster.environment,
+            **told,
+            "PYTHONPATH": str(ROOT / "src"),
+            "OMP_NUM_THREADS": "1",
+        }
+        return subprocess.run(
+            self.cluster.inside(*job),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def _slots(self) -> Path:
+        path = self.place / "slots"
+        path.write_text("".join(f"{host} slots={self.ppn}\n" for host in self.cluster.hosts))
+        return path
+
+
+def latest_gain(tuned: Path) -> dict[str, Any]:
+    """What the last `run --measure` left in the history of ``tuned``."""
+    place = max(path for path in (tuned / HISTORY).glob("*") if (path / GAIN).exists())
+    return dict(json.loads((place / GAIN).read_text()))

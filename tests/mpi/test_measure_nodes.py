@@ -1,0 +1,77 @@
+"""`colltune run --measure` on several nodes: four network namespaces with two ranks each, both libraries."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_applications import Site, latest_gain
+from jobs import C_FLAGS
+from namespaces import NamespaceCluster, namespace_cluster, why_not
+
+from colltune.core.rules import RuleSet
+from colltune.emit.live import live_basis
+from colltune.mpi.installation import Installation
+
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.slow,
+    pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
+]
+NATIVE = Path(__file__).parents[1] / "native"
+
+
+@pytest.fixture(scope="module")
+def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCluster]:
+    with namespace_cluster(tmp_path_factory.mktemp("cluster"), 4) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def site(request: pytest.FixtureRequest, four_nodes: NamespaceCluster, tmp_path: Path) -> Site:
+    mpi: Installation = request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi")
+    return Site.open(four_nodes, mpi, tmp_path / "site", 2)
+
+
+@pytest.mark.parametrize(
+    ("program", "collective", "arguments"),
+    [("solver", "allreduce", ["1000", "400"]), ("fft_transpose", "alltoall", ["64", "150"])],
+)
+def test_a_known_delay_is_found_on_all_nodes(site: Site, program: str, collective: str, arguments: list[str]) -> None:
+    """Calls by default take 2 ms more than tuned ones, which are the same otherwise."""
+    tuned = site.neutral("tuned", collective)
+    command = [str(site.program(program)), *arguments]
+    done = site.run(tuned, ["--measure", "--share", "50%"], command, slow="default", slow_us=2000.0)
+    assert done.returncode == 0, done.stderr
+    assert "without the tuning it would have taken" in done.stderr
+    assert int(done.stdout.split("delayed_calls ")[1].split()[0]) > 8 * 50  # the sum of all ranks
+    (cell,) = latest_gain(tuned)["cells"]
+    assert (cell["ranks"], cell["nodes"], cell["off"]) == (8, 4, 0)
+    assert cell["by_default"]["call_s"] - cell["tuned"]["call_s"] > 0.001
+    assert 0.0012 < cell["saved_s"]["estimate"] / cell["tuned_calls"] < 0.006
+
+
+def test_ranks_of_all_nodes_run_the_same_calls_by_default(site: Site) -> None:
+    """Communicators over some of the nodes that come and go; their first ranks are on different nodes."""
+    compiler, place = str(site.bench.installation.mpicc), site.place
+    for source, more in {
+        "switchback_spy.c": ["-shared", "-fPIC", "-o", str(place / "spy.so")],
+        "switchback_calls.c": ["-rdynamic", "-o", str(place / "calls")],
+    }.items():
+        subprocess.run([compiler, *C_FLAGS, str(NATIVE / source), *more, "-ldl"], check=True, timeout=100)
+    catalogue = site.bench.catalogue
+    names = ("bcast", "allreduce", "allgather")
+    choices = {name: catalogue.choices(name)[1] for name in names}
+    tuned = site.tuning(
+        "mixed", {name: RuleSet.always(name, live_basis(catalogue, name), choices[name]) for name in names}
+    )
+    done = site.run(
+        tuned, ["--measure", "--share", "50%"], [str(place / "calls"), "3", "1500"], preload=str(place / "spy.so")
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "wrong=0" in done.stdout
+    same, defaults = (int(word.partition("=")[2]) for word in done.stdout.splitlines()[-1].split())
+    assert same == 1
+    assert defaults > 5

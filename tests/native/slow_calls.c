@@ -1,0 +1,113 @@
+/* Makes some of a program's MPI_Allreduce and MPI_Alltoall calls longer by a known time: to preload behind libcolltune.so.
+ *
+ * CT_SLOW=default|tuned: which, CT_SLOW_US: by how much. Every rank sleeps after the call, when all of them have what
+ * they need, so the program takes so much longer. On MPICH a call is tuned while the control variable CT_SLOW_VARIABLE
+ * is not as it was; on Open MPI tuned calls come by their PMPI names. In MPI_Finalize the first rank prints how many calls
+ * were longer, and by how much on average, as the clock says. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
+static int current, usual;
+static bool known, inside;
+static int64_t delayed[2]; /* calls, nanoseconds */
+static int (*allreduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+static int (*alltoall)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+
+__attribute__((constructor)) static void find(void)
+{
+    void *found = dlsym(RTLD_NEXT, "PMPI_Allreduce");
+    memcpy(&allreduce, &found, sizeof found);
+    found = dlsym(RTLD_NEXT, "PMPI_Alltoall");
+    memcpy(&alltoall, &found, sizeof found);
+}
+
+int MPI_T_cvar_handle_alloc(int index, void *object, MPI_T_cvar_handle *made, int *count)
+{
+    const char *name = getenv("CT_SLOW_VARIABLE");
+    int wanted, code = PMPI_T_cvar_handle_alloc(index, object, made, count);
+    if (name != NULL && code == MPI_SUCCESS && PMPI_T_cvar_get_index(name, &wanted) == MPI_SUCCESS && index == wanted) {
+        handle = *made;
+        if (PMPI_T_cvar_read(handle, &usual) == MPI_SUCCESS)
+            current = usual;
+    }
+    return code;
+}
+
+int MPI_T_cvar_write(MPI_T_cvar_handle written, const void *value)
+{
+    if (written == handle && handle != MPI_T_CVAR_HANDLE_NULL)
+        current = *(const int *)value;
+    return PMPI_T_cvar_write(written, value);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void delay(bool tuned)
+{
+    const char *slow = getenv("CT_SLOW"), *us = getenv("CT_SLOW_US");
+    known = slow != NULL && us != NULL;
+    if (!known || strcmp(slow, tuned ? "tuned" : "default") != 0)
+        return;
+    int64_t ns = (int64_t)(1000.0 * atof(us)), began_ns = now_ns();
+    struct timespec pause = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    nanosleep(&pause, NULL);
+    delayed[0]++;
+    delayed[1] += now_ns() - began_ns;
+}
+
+/* A library may make one call by another: only the outer one counts. */
+#define CALL(REAL, TUNED)                                                                                              \
+    if (inside)                                                                                                        \
+        return REAL;                                                                                                   \
+    inside = true;                                                                                                     \
+    bool tuned = TUNED;                                                                                                \
+    int code = REAL;                                                                                                   \
+    inside = false;                                                                                                    \
+    delay(tuned);                                                                                                      \
+    return code
+
+int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    CALL(allreduce(in, out, count, type, op, comm), current != usual);
+}
+
+int MPI_Alltoall(const void *in, int sent, MPI_Datatype type, void *out, int got, MPI_Datatype other, MPI_Comm comm)
+{
+    CALL(alltoall(in, sent, type, out, got, other, comm), current != usual);
+}
+
+#ifdef OPEN_MPI
+int PMPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    CALL(allreduce(in, out, count, type, op, comm), true);
+}
+
+int PMPI_Alltoall(const void *in, int sent, MPI_Datatype type, void *out, int got, MPI_Datatype other, MPI_Comm comm)
+{
+    CALL(alltoall(in, sent, type, out, got, other, comm), true);
+}
+#endif
+
+int MPI_Finalize(void)
+{
+    int64_t sums[2];
+    int rank;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Reduce(delayed, sums, 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0 && known)
+        printf("delayed_calls %lld delayed_ns %.0f\n", (long long)sums[0], sums[0] == 0 ? 0.0 : (double)sums[1] / (double)sums[0]);
+    return PMPI_Finalize();
+}
