@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 from pathlib import Path
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
     """Whoever reads ``path``, also after a crash of the machine, sees the old content or all of ``data``.
 
-    Raises OSError, and then leaves nothing behind.
+    ``mode``: its permissions, whatever the umask; None leaves them to it. Processes on many nodes may write one path
+    at once: one of them wins. Raises OSError, and then leaves nothing behind.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    beside = path.with_name(f".{path.name[:100]}.{socket.gethostname()[:40]}.{os.getpid()}.{secrets.token_hex(4)}.new")
     try:
         with open(beside, "wb") as file:
             file.write(data)
             file.flush()
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError:

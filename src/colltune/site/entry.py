@@ -1,0 +1,171 @@
+"""An entry: what one job adds to the store, as compressed lines of a journal. Its name is the checksum of its bytes.
+
+The lines are a header with the environment, a note ``entry`` with the provenance, the samples, a note ``compared``
+followed by the samples of comparisons with the default in fresh launches, and a note ``file`` for each file of the
+tuning that the job handed over. Each line has a checksum of its own; `zcat` shows it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from colltune.core.choice import format_choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Environment, Sample
+from colltune.core.version import __version__
+from colltune.site.identity import Identity
+from colltune.store.records import FORMAT, Fact, Header, Note, RecordError, decode, encode
+
+SUFFIX = ".jsonl.gz"
+SCHEMA = 1
+# What an entry may hold uncompressed: a small file must not fill the memory of whoever reads it.
+_MOST_BYTES = 256 << 20
+_GZIP = 31  # zlib's name for a gzip header
+
+
+class BadEntryError(ValueError):
+    """Bytes that are no entry, or not the one that they are named as. Never leaves ``colltune.site``."""
+
+
+class LaterEntryError(ValueError):
+    """An entry of a later colltune, which is not at fault. Never leaves ``colltune.site``."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where an entry comes from. ``began_s`` and ``ended_s``: seconds since the epoch. ``job``: the scheduler's name of
+    it, "" without one. ``hosts``: the nodes, in the order of the job."""
+
+    command: str
+    user: str
+    job: str
+    hosts: tuple[str, ...]
+    began_s: float
+    ended_s: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``samples``: as measured. ``compared``: comparisons, those of one look beside each other; launches are numbered.
+
+    ``files``: the tuning that was handed over by their path in its directory; none where the job
+    handed over none of its own. ``confirms``: the entry whose tuning it handed over instead, since it still holds.
+    """
+
+    environment: Environment
+    provenance: Provenance
+    samples: Sequence[Sample] = ()
+    compared: Sequence[Sample] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    confirms: str = ""
+    colltune: str = __version__
+
+    @property
+    def identity(self) -> Identity:
+        return Identity.of(self.environment)
+
+
+def name_of(data: bytes) -> str:
+    """The name of the entry with these bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def pack(entry: Entry) -> bytes:
+    """``entry`` in bytes; equal entries give equal ones. Raises MeasurementError for what JSON cannot hold exactly."""
+    compressor = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
+    parts = [compressor.compress(encode(record)) for record in _records(entry)]
+    return b"".join([*parts, compressor.flush()])
+
+
+def unpack(data: bytes, name: str) -> Entry:
+    """The inverse of ``pack``, for the entry ``name``. Raises BadEntryError and LaterEntryError."""
+    if name_of(data) != name:
+        raise BadEntryError("its bytes are not those that its name says")
+    inflate = zlib.decompressobj(_GZIP)
+    try:
+        text = inflate.decompress(data, _MOST_BYTES)
+    except zlib.error as error:
+        raise BadEntryError(f"it cannot be uncompressed ({error})") from None
+    if not inflate.eof:
+        raise BadEntryError("it is cut short, or holds more than an entry may")
+    try:
+        records = [decode(line) for line in text.splitlines()]
+        return _assembled(records, name)
+    except RecordError as error:
+        raise BadEntryError(f"a line of it is not one of a journal: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, binascii.Error, InputError) as error:
+        if isinstance(error, LaterEntryError | BadEntryError):
+            raise
+        raise BadEntryError(f"it is not an entry: {error!r}") from None
+
+
+def _records(entry: Entry) -> Iterator[Header | Sample | Note]:
+    yield Header(FORMAT, entry.colltune, entry.environment)
+    said = entry.provenance
+    facts: dict[str, Fact] = {
+        "schema": SCHEMA,
+        "command": said.command,
+        "user": said.user,
+        "job": said.job,
+        "hosts": json.dumps(said.hosts),
+        "began_s": said.began_s,
+        "ended_s": said.ended_s,
+        "confirms": entry.confirms,
+    }
+    yield Note("entry", facts)
+    yield from entry.samples
+    yield Note("compared")
+    yield from entry.compared
+    for name, data in sorted(entry.files.items()):
+        yield Note("file", {"name": name, "base64": base64.b64encode(data).decode("ascii")})
+
+
+def _assembled(records: Sequence[Header | Sample | Note], name: str) -> Entry:
+    if len(records) < 2 or not isinstance(records[0], Header) or not isinstance(records[1], Note):
+        raise BadEntryError("it does not begin as an entry")
+    header, said = records[0], records[1].facts
+    if header.format != FORMAT or (said["schema"] != SCHEMA and records[1].kind == "entry"):
+        raise LaterEntryError(f"{name} was written by colltune {header.colltune_version}, and this is {__version__}")
+    samples: tuple[list[Sample], list[Sample]] = ([], [])
+    files: dict[str, bytes] = {}
+    place = 0
+    for record in records[2:]:
+        if isinstance(record, Sample):
+            samples[place].append(record)
+        elif isinstance(record, Note) and record.kind == "compared":
+            place = 1
+        elif isinstance(record, Note) and record.kind == "file":
+            files[_file_name(record.facts["name"])] = base64.b64decode(str(record.facts["base64"]), validate=True)
+    for choice in {one.choice for some in samples for one in some}:
+        if parse_choice(format_choice(choice)) != choice:
+            raise BadEntryError(f"it names a choice {choice}")
+    provenance = Provenance(
+        command=str(said["command"]),
+        user=str(said["user"]),
+        job=str(said["job"]),
+        hosts=tuple(str(host) for host in json.loads(str(said["hosts"]))),
+        began_s=_number(said["began_s"]),
+        ended_s=_number(said["ended_s"]),
+    )
+    confirms = str(said["confirms"])
+    return Entry(header.environment, provenance, *samples, files, confirms, header.colltune_version)
+
+
+def _file_name(value: Fact) -> str:
+    """A name that stays inside of the directory into which it is written."""
+    parts = str(value).split("/")
+    if not value or any(part in ("", ".", "..") for part in parts):
+        raise BadEntryError(f"it names a file {value!r}")
+    return str(value)
+
+
+def _number(value: Fact) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadEntryError(f"{value!r} is not a time")
+    return float(value)

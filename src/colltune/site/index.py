@@ -1,0 +1,301 @@
+"""What the entries of one identity say in short, so that a job need not read them all.
+
+The index is a cache: it is made of the entries alone, by whoever reads, and may be lost or outdated at any time. It
+is a database of SQLite in one file, which is read as a whole and replaced as a whole: no lock is ever taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import struct
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import log
+
+from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.machine.files import write_atomically
+from colltune.site.entry import BadEntryError, Entry, LaterEntryError
+from colltune.site.pairs import Comparison, comparisons_of
+from colltune.site.store import SiteStore
+
+_VERSION = 1
+# Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
+_LOOKS, _PACES = 40, 12
+# So many new entries make it worth to replace the cache; fewer are read again.
+_WORTH_WRITING = 8
+_TABLES = """
+CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, user TEXT, job TEXT, hosts TEXT,
+    nodes INTEGER, ppn INTEGER, samples INTEGER, compared INTEGER, colltune TEXT, command TEXT, tuned TEXT,
+    confirms TEXT);
+CREATE TABLE unused (name TEXT PRIMARY KEY, reason TEXT) WITHOUT ROWID;
+CREATE TABLE measured (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, date_s REAL,
+    entry INTEGER, status TEXT, times BLOB, rest TEXT, PRIMARY KEY (collective, nodes, ppn, size, choice))
+    WITHOUT ROWID;
+CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, entry INTEGER,
+    launch INTEGER, date_s REAL, value REAL, others TEXT, baseline TEXT);
+CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
+CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, entry INTEGER, date_s REAL, log_s REAL);
+CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
+"""
+_LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
+_AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry as the index has it. ``tuned``: the collectives of the tuning in it, by which it can be handed over."""
+
+    name: str
+    began_s: float
+    user: str
+    job: str
+    hosts: tuple[str, ...]
+    nodes: int
+    ppn: int
+    samples: int
+    compared: int
+    colltune: str
+    command: str
+    tuned: tuple[str, ...]
+    confirms: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """A sample, the entry it is of, and when it was taken in seconds since the epoch."""
+
+    sample: Sample
+    entry: str
+    date_s: float
+
+
+class Index:
+    """Of the entries of the identity ``key``. ``remarks``: of entries that are not used, why."""
+
+    def __init__(self, store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None) -> None:
+        self._store, self._key = store, key
+        self._data = _loaded(store, key)
+        names = store.names().get(key, set())
+        held = {name for (name,) in self._data.execute("SELECT name FROM entry UNION SELECT name FROM unused")}
+        self._forget(held - names)
+        new = names - held
+        for name in sorted(new):
+            self._take(name, note)
+        if len(new) >= _WORTH_WRITING or held - names:
+            self._write()
+
+    @property
+    def entries(self) -> list[Listed]:
+        """The newest first."""
+        rows = self._data.execute(f"SELECT {_LISTED} FROM entry ORDER BY began_s DESC, name")
+        fields = _LISTED.split(", ")
+        found = [dict(zip(fields, row, strict=True)) for row in rows]
+        return [Listed(**{**one, "hosts": _texts(one["hosts"]), "tuned": _texts(one["tuned"])}) for one in found]
+
+    @property
+    def unused(self) -> dict[str, str]:
+        """Entries that cannot be used and are still in the inbox, with the reason."""
+        return dict(self._data.execute("SELECT name, reason FROM unused"))
+
+    def measured(self, collectives: Collection[str], nodes: int, ppn: int) -> Iterator[Dated]:
+        """The newest sample of every pair in a part of a job of ``nodes`` x ``ppn``."""
+        choices: dict[str, Choice] = {}
+        for name in sorted(collectives):
+            rows = self._data.execute(
+                "SELECT m.nodes, m.ppn, size, choice, date_s, name, status, times, rest FROM measured m"
+                " JOIN entry ON entry.id = m.entry WHERE collective = ? AND m.nodes <= ? AND m.ppn <= ?",
+                (name, nodes, ppn),
+            )
+            for n, p, size, written, date_s, entry, status, times, rest in rows:
+                choice = choices.get(written) or choices.setdefault(written, parse_choice(written))
+                yield Dated(_sample(Scenario(name, n, p, size), choice, status, times, rest), entry, date_s)
+
+    def compared(self, collectives: Collection[str], nodes: int, ppn: int) -> Iterator[Comparison]:
+        """The comparisons in parts of such a job, the oldest first."""
+        for name in sorted(collectives):
+            rows = self._data.execute(
+                "SELECT c.nodes, c.ppn, size, choice, name, launch, date_s, value, others, baseline FROM compared c"
+                " JOIN entry ON entry.id = c.entry"
+                " WHERE collective = ? AND c.nodes <= ? AND c.ppn <= ? ORDER BY date_s, c.rowid",
+                (name, nodes, ppn),
+            )
+            for n, p, size, choice, entry, launch, date_s, value, others, baseline in rows:
+                yield Comparison(
+                    scenario=Scenario(name, n, p, size),
+                    choice=parse_choice(choice),
+                    baseline=parse_choice(baseline),
+                    launch=f"{entry}/{launch}",
+                    date_s=date_s,
+                    value=value,
+                    others=tuple(json.loads(others)),
+                )
+
+    def coverage(self) -> list[tuple[str, int, int, int, float, float]]:
+        """Of each collective and shape: (collective, nodes, ppn, pairs, oldest, newest) with dates in seconds."""
+        return list(
+            self._data.execute(
+                "SELECT collective, nodes, ppn, count(*), min(date_s), max(date_s) FROM measured"
+                " GROUP BY collective, nodes, ppn ORDER BY collective, nodes, ppn"
+            )
+        )
+
+    def paces(self) -> list[tuple[Scenario, str, float]]:
+        """(scenario, entry, logarithm of the time in seconds) of the default, as jobs found it."""
+        rows = self._data.execute(
+            "SELECT collective, p.nodes, p.ppn, size, name, log_s FROM pace p JOIN entry ON entry.id = p.entry"
+        )
+        return [(Scenario(*row[:4]), row[4], row[5]) for row in rows]
+
+    def _forget(self, names: Collection[str]) -> None:
+        for name in names:
+            self._data.execute("DELETE FROM unused WHERE name = ?", (name,))
+            for table in ("measured", "compared", "pace"):
+                self._data.execute(f"DELETE FROM {table} WHERE entry = (SELECT id FROM entry WHERE name = ?)", (name,))
+            self._data.execute("DELETE FROM entry WHERE name = ?", (name,))
+
+    def _take(self, name: str, note: Callable[[str], None]) -> None:
+        try:
+            entry = self._store.read(self._key, name)
+        except BadEntryError as error:
+            moved = self._store.set_aside(self._key, name, str(error))
+            place = "moved to the quarantine" if moved else "left where it is, for only its owner may move it"
+            note(f"the store's entry {name[:12]} is not used: {error}; it is {place}")
+            if not moved:
+                self._data.execute("INSERT INTO unused VALUES (?, ?)", (name, str(error)))
+            return
+        except LaterEntryError as error:
+            note(f"the store's entry {name[:12]} is not used: {error}")
+            return
+        except OSError as error:
+            note(f"the store's entry {name[:12]} cannot be read now: {error.strerror}")
+            return
+        values = _listed(name, entry)
+        number = self._data.execute(
+            f"INSERT INTO entry ({_LISTED}) VALUES ({', '.join('?' * len(values))})", values
+        ).lastrowid
+        assert number is not None, "a row was inserted"
+        for sample in entry.samples:
+            self._measured(number, sample, _date_s(sample, entry))
+        for one in comparisons_of(entry.compared, name, entry.provenance.ended_s):
+            self._compared(number, one)
+
+    def _measured(self, entry: int, sample: Sample, date_s: float) -> None:
+        place = _place(sample.scenario)
+        values = (date_s, entry, sample.status.value, _packed(sample.times_s), _rest(sample))
+        self._data.execute(
+            "INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " date_s = excluded.date_s, entry = excluded.entry, status = excluded.status, times = excluded.times,"
+            " rest = excluded.rest WHERE excluded.date_s > measured.date_s",
+            (*place, format_choice(sample.choice), *values),
+        )
+        if sample.choice == DEFAULT and sample.status is Status.OK:
+            row = (*place, entry, date_s, log(sample.time_s))
+            self._data.execute("INSERT INTO pace VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            self._thin("pace", _AT, place, _PACES)
+
+    def _compared(self, entry: int, one: Comparison) -> None:
+        place = (*_place(one.scenario), format_choice(one.choice))
+        launch = int(one.launch.rpartition("/")[2])
+        row = (*place, entry, launch, one.date_s, one.value, json.dumps(one.others), format_choice(one.baseline))
+        self._data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._thin("compared", f"{_AT} AND choice = ?", place, _LOOKS)
+
+    def _thin(self, table: str, where: str, place: Sequence[object], most: int) -> None:
+        """Removes the oldest rows at ``place`` where there are more than ``most``."""
+        self._data.execute(
+            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {where}"
+            f" ORDER BY date_s DESC LIMIT -1 OFFSET {most})",
+            place,
+        )
+
+    def _write(self) -> None:
+        """Replaces the cache where this user may; who may not reads the new entries again the next time."""
+        self._data.commit()
+        with suppress(OSError):
+            written = self._data.serialize()
+            write_atomically(self._store.index_path(self._key), _checksum(written) + b"\n" + written, mode=0o664)
+
+
+def _loaded(store: SiteStore, key: str) -> sqlite3.Connection:
+    """The database of the cache; an empty one where there is none, or not one that was written so."""
+    with suppress(OSError, sqlite3.Error):
+        checksum, _, written = store.index_path(key).read_bytes().partition(b"\n")
+        if checksum == _checksum(written):
+            data = sqlite3.connect(":memory:")
+            data.deserialize(written)
+            if data.execute("PRAGMA user_version").fetchone() == (_VERSION,):
+                return data
+    data = sqlite3.connect(":memory:")
+    data.executescript(_TABLES)
+    data.execute(f"PRAGMA user_version = {_VERSION}")
+    return data
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()
+
+
+def _listed(name: str, entry: Entry) -> tuple[object, ...]:
+    said, here = entry.provenance, entry.environment
+    counts = (here.nodes, here.ppn, len(entry.samples), len(entry.compared))
+    tuned = json.dumps(_collectives(entry))
+    return (name, said.began_s, said.user, said.job, json.dumps(said.hosts), *counts, entry.colltune, said.command,
+            tuned, entry.confirms)  # fmt: skip
+
+
+def _collectives(entry: Entry) -> list[str]:
+    """Of the tuning that an entry holds, if it holds one."""
+    from colltune.store.tuning import MANIFEST
+
+    with suppress(KeyError, ValueError, TypeError, AttributeError):
+        return sorted(json.loads(entry.files[MANIFEST])["rules"])
+    return []
+
+
+def _date_s(sample: Sample, entry: Entry) -> float:
+    """When a sample was taken: by its own clock where that tells the date, else by the end of its job."""
+    own_s = sample.started_s
+    return own_s if entry.provenance.began_s - 1e7 < own_s <= entry.provenance.ended_s else entry.provenance.ended_s
+
+
+def _packed(times_s: Sequence[float]) -> bytes:
+    return struct.pack(f"<{len(times_s)}d", *times_s)
+
+
+def _rest(sample: Sample) -> str:
+    """What a sample has beside its times, as JSON."""
+    numbers = (sample.back_to_back_s, sample.osu_mean_s, sample.cost_s, sample.launch, sample.group, sample.started_s)
+    return json.dumps([*numbers, sample.detail])
+
+
+def _sample(scenario: Scenario, choice: Choice, status: str, times: bytes, rest: str) -> Sample:
+    times_s = struct.unpack(f"<{len(times) // 8}d", times)
+    return Sample(scenario, choice, Status(status), times_s, *json.loads(rest))
+
+
+def _place(scenario: Scenario) -> tuple[str, int, int, int]:
+    return scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
+
+
+def _texts(written: str) -> tuple[str, ...]:
+    return tuple(json.loads(written))
+
+
+def open_index(store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None) -> Index:
+    """The index, brought up to date. Raises InputError where the store cannot be read."""
+    try:
+        return Index(store, key, note)
+    except OSError as error:
+        raise InputError(
+            f"cannot read the store {store.directory}: {error.strerror}", "Check its permissions"
+        ) from error
+    except sqlite3.Error as error:
+        raise InputError(
+            f"the cache {store.index_path(key)} cannot be used: {error}", "Delete it: it is made anew"
+        ) from error

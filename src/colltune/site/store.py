@@ -1,0 +1,171 @@
+"""The directory that the jobs of a site share: who writes what into it, and how nobody ever reads half of anything.
+
+::
+
+    site.json            says that this is a store
+    inbox/IDENTITY-SHA256.jsonl.gz   entries; whoever tunes may add one, and nobody changes one
+    cache/IDENTITY.index             what the entries say in short; may be deleted at any time
+    quarantine/                      entries that cannot be used, each with a file that says why
+    outbox/                          releases, which the administrator alone writes
+
+No file is ever changed: each is written under another name, flushed and renamed. So there are no locks to be kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.core.errors import ColltuneError, InputError
+from colltune.machine.files import write_atomically
+from colltune.site.entry import SUFFIX, BadEntryError, Entry, name_of, pack, unpack
+from colltune.site.identity import Identity
+
+MARK = "site.json"
+INBOX, CACHE, QUARANTINE, OUTBOX = "inbox", "cache", "quarantine", "outbox"
+SCHEMA = 1
+# Whoever is in the group adds entries; with the sticky bit nobody removes those of another. The cache is anybody's.
+_MODES = {INBOX: 0o3775, CACHE: 0o2775, QUARANTINE: 0o3775, OUTBOX: 0o2755}
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@dataclass(frozen=True)
+class SiteStore:
+    """The store in ``directory``, which ``opened`` or ``made`` has looked at."""
+
+    directory: Path
+
+    @classmethod
+    def opened(cls, directory: Path) -> SiteStore:
+        """Raises InputError where there is no store, or one of a later colltune."""
+        try:
+            schema = json.loads((directory / MARK).read_bytes())["schema"]
+        except OSError as error:
+            raise InputError(
+                f"{directory} is no store of a site: {error.strerror}",
+                f"Make one by `colltune site init {directory}`, or correct --store or COLLTUNE_STORE",
+            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{directory / MARK} cannot be read: {error!r}", "Restore it, or make another store"
+            ) from None
+        if schema != SCHEMA:
+            raise InputError(
+                f"{directory} has schema {schema}, and this colltune reads {SCHEMA}", "Use a later colltune"
+            )
+        return cls(directory)
+
+    @classmethod
+    def made(cls, directory: Path) -> SiteStore:
+        """Makes a store, or opens the one that is there. Raises InputError where it cannot."""
+        try:
+            for name, mode in _MODES.items():
+                place = directory / name
+                if not place.is_dir():
+                    place.mkdir(parents=True)
+                    place.chmod(mode)
+            if not (directory / MARK).exists():
+                write_atomically(directory / MARK, (json.dumps({"schema": SCHEMA}) + "\n").encode())
+                (directory / MARK).chmod(0o644)
+        except OSError as error:
+            raise InputError(
+                f"cannot make a store in {directory}: {error.strerror}", "Give another directory"
+            ) from error
+        return cls.opened(directory)
+
+    @property
+    def outbox(self) -> Path:
+        return self.directory / OUTBOX
+
+    @property
+    def quarantine(self) -> Path:
+        return self.directory / QUARANTINE
+
+    def index_path(self, key: str) -> Path:
+        return self.directory / CACHE / f"{key}.index"
+
+    def names(self) -> dict[str, set[str]]:
+        """Of all entries, by the key of their identity."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for one in os.listdir(self.directory / INBOX):
+            key, dash, name = one.removesuffix(SUFFIX).partition("-")
+            if dash and one.endswith(SUFFIX) and not one.startswith("."):
+                found[key].add(name)
+        return dict(found)
+
+    def place(self, key: str, name: str) -> Path:
+        return self.directory / INBOX / f"{key}-{name}{SUFFIX}"
+
+    def add(self, entry: Entry) -> str:
+        """Adds ``entry`` and returns its name; what is there already is not written again. Raises ColltuneError."""
+        return self.add_packed(entry.identity, pack(entry))
+
+    def add_packed(self, identity: Identity, data: bytes) -> str:
+        """The same for the bytes of an entry."""
+        name = name_of(data)
+        place = self.place(identity.key, name)
+        try:
+            if not place.exists():
+                write_atomically(place, data, mode=_readable_like(self.directory / INBOX))
+        except OSError as error:
+            why = "no space is left in" if error.errno in _FULL else "cannot write to"
+            raise ColltuneError(
+                f"{why} the store {self.directory}: {error.strerror}",
+                "What was measured is kept; add it later by `colltune site add`",
+            ) from error
+        return name
+
+    def read(self, key: str, name: str) -> Entry:
+        """Raises BadEntryError for one that cannot be used, with the reason; LaterEntryError; OSError."""
+        entry = unpack(_bytes_of(self.place(key, name)), name)
+        if entry.identity.key != key:
+            raise BadEntryError(f"it is of another identity: {entry.identity}")
+        return entry
+
+    def set_aside(self, key: str, name: str, reason: str) -> bool:
+        """Moves an entry into the quarantine with ``reason``; False where this user may not."""
+        target, said = self.quarantine / f"{key}-{name}{SUFFIX}", self.quarantine / f"{key}-{name}.reason"
+        try:
+            write_atomically(said, (reason + "\n").encode(), mode=_readable_like(self.quarantine))
+            os.rename(self.place(key, name), target)
+        except FileNotFoundError:
+            return True  # another reader was faster
+        except OSError:
+            with contextlib.suppress(OSError):
+                said.unlink()
+            return False
+        return True
+
+    def quarantined(self) -> Iterator[tuple[str, str]]:
+        """(name, reason) of each entry that was set aside."""
+        for path in sorted(self.quarantine.glob(f"*{SUFFIX}")):
+            name = path.name.removesuffix(SUFFIX)
+            reason = self.quarantine / f"{name}.reason"
+            yield name, reason.read_text().strip() if reason.exists() else "no reason is given"
+
+
+def _readable_like(directory: Path) -> int:
+    """The mode of a file that whoever may list ``directory`` may read, and nobody may change."""
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    return 0o400 | (mode & 0o044)
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Of a plain file; a link or a pipe in an inbox is no entry."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BadEntryError("it is a link") from None
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadEntryError("it is no plain file")
+        return file.read()

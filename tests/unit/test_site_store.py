@@ -1,0 +1,280 @@
+"""The store of a site: nothing is lost, nothing half-written is read, and what is bad is set aside with its reason."""
+
+from __future__ import annotations
+
+import gzip
+import multiprocessing
+import os
+import resource
+import signal
+import stat
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import ColltuneError, InputError
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.site.entry import BadEntryError, Entry, Provenance, name_of, pack, unpack
+from colltune.site.identity import FABRIC, Identity
+from colltune.site.index import open_index
+from colltune.site.store import INBOX, SiteStore
+
+HERE = Environment("mpich", "5.0.2", "ab" * 32, "a CPU, 2 cores", 4, 2, "single", {FABRIC: "ethernet"})
+KEY = Identity.of(HERE).key
+NOW_S = 1.7e9
+
+
+def sample(number: int, time_s: float = 1e-5, choice: Choice = DEFAULT, launch: int = 1, group: int = 1) -> Sample:
+    scenario = Scenario("bcast", 2, 2, 1 << (number % 20))
+    return Sample(scenario, choice, Status.OK, (time_s, time_s), launch=launch, group=group, started_s=NOW_S + number)
+
+
+def entry(number: int = 0, samples: int = 3, **changes: object) -> Entry:
+    provenance = Provenance(f"colltune tune bcast {number}", "ada", f"job{number}", ("n1", "n2"), NOW_S, NOW_S + 1e6)
+    made = [sample(number + k, 1e-5 * (1 + number)) for k in range(samples)]
+    return replace(Entry(HERE, provenance, tuple(made)), **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SiteStore:
+    return SiteStore.made(tmp_path / "store")
+
+
+times = st.floats(1e-9, 1e3)
+names = st.text(st.characters(codec="utf-8", exclude_characters="/\x00"), min_size=1, max_size=9)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), times), max_size=6),
+    st.dictionaries(names.filter(lambda name: name not in (".", "..")), st.binary(max_size=40), max_size=3),
+    st.tuples(names, names),
+)
+@settings(max_examples=60, deadline=None)
+def test_an_entry_is_read_as_it_was_written(
+    measured: list[tuple[int, float]], files: dict[str, bytes], words: tuple[str, str]
+) -> None:
+    samples = tuple(sample(*one) for one in measured)
+    there = Provenance(words[0], words[1], "", ("n1",), 1.5, 2.5)
+    made = Entry(HERE, there, samples, samples[::-1], files, "earlier")
+    data = pack(made)
+    assert pack(made) == data
+    found = unpack(data, name_of(data))
+    assert found == replace(made, samples=list(found.samples), compared=list(found.compared))
+    assert (tuple(found.samples), tuple(found.compared)) == (samples, samples[::-1])
+
+
+@given(st.data())
+@settings(max_examples=80, deadline=None)
+def test_no_changed_byte_goes_unseen(data: st.DataObject) -> None:
+    written = pack(entry())
+    place = data.draw(st.integers(0, len(written) - 1))
+    changed = bytes([written[place] ^ data.draw(st.integers(1, 255))])
+    damaged = written[:place] + changed + written[place + 1 :]
+    with pytest.raises(BadEntryError):
+        unpack(damaged, name_of(written))
+    with pytest.raises(BadEntryError):
+        unpack(written[:place], name_of(written))
+
+
+@pytest.mark.parametrize("name", ["../tuning.json", "/etc/passwd", "a//b", "", "mpich/.."])
+def test_a_file_of_an_entry_stays_inside_of_its_directory(name: str) -> None:
+    data = pack(entry(files={name: b""}))
+    with pytest.raises(BadEntryError, match="names a file"):
+        unpack(data, name_of(data))
+
+
+def test_an_entry_that_would_fill_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("colltune.site.entry._MOST_BYTES", 1 << 16)
+    data = gzip.compress(b"\n" * (1 << 20))
+    with pytest.raises(BadEntryError, match="more than an entry may"):
+        unpack(data, name_of(data))
+
+
+def test_equal_entries_are_one_file_which_nobody_may_change(store: SiteStore) -> None:
+    assert store.add(entry()) == store.add(entry())
+    (path,) = (store.directory / INBOX).iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o444
+    assert (store.directory / INBOX).stat().st_mode & stat.S_ISVTX
+
+
+def test_a_strict_umask_hides_no_entry_from_the_others(store: SiteStore) -> None:
+    before = os.umask(0o077)
+    try:
+        name = store.add(entry())
+    finally:
+        os.umask(before)
+    assert store.place(KEY, name).stat().st_mode & 0o044 == 0o044
+
+
+def test_a_directory_that_is_no_store_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no store") as error:
+        SiteStore.opened(tmp_path / "typo")
+    assert "colltune site init" in error.value.next_step
+
+
+def test_bad_entries_are_set_aside_with_their_reason_and_the_others_are_used(store: SiteStore) -> None:
+    good = store.add(entry(1))
+    truncated = pack(entry(2))[:-9]
+    foreign = replace(HERE, machine="another CPU")
+    data = pack(replace(entry(3), environment=foreign))
+    for name, content in ((name_of(pack(entry(2))), truncated), (name_of(data), data), ("00" * 32, b"nonsense")):
+        store.place(KEY, name).write_bytes(content)
+    os.mkfifo(store.place(KEY, "11" * 32))
+    store.place(KEY, "22" * 32).symlink_to("/etc/passwd")
+    notes: list[str] = []
+    index = open_index(store, KEY, notes.append)
+    assert [one.name for one in index.entries] == [good]
+    reasons = dict(store.quarantined())
+    assert len(reasons) == 5 == len(notes)
+    assert reasons[f"{KEY}-{name_of(data)}"].startswith("it is of another identity: mpich 5.0.2")
+    assert reasons[f"{KEY}-{'22' * 32}"] == "it is a link"
+    assert reasons[f"{KEY}-{'11' * 32}"] == "it is no plain file"
+    assert store.names() == {KEY: {good}}
+
+
+def test_an_entry_of_a_later_colltune_stays_and_is_told(store: SiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as later:
+        later.setattr("colltune.site.entry.SCHEMA", 2)
+        store.add(entry())
+    notes: list[str] = []
+    assert open_index(store, KEY, notes.append).entries == []
+    assert "was written by colltune" in notes[0]
+    assert len(store.names()[KEY]) == 1
+    assert not list(store.quarantined())
+
+
+def _add(directory: Path, writer: int, count: int) -> None:
+    store = SiteStore.opened(directory)
+    for number in range(count):
+        store.add(entry(1000 * writer + number, samples=2))
+        if number % 3 == 0:
+            open_index(store, KEY)
+
+
+def test_many_writers_at_once_lose_nothing(store: SiteStore) -> None:
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_add, args=(store.directory, writer, 10)) for writer in range(8)]
+    for one in writers:
+        one.start()
+    while any(one.is_alive() for one in writers):  # whoever reads meanwhile sees whole entries only
+        notes: list[str] = []
+        open_index(store, KEY, notes.append)
+        assert not notes
+    for one in writers:
+        one.join()
+        assert one.exitcode == 0
+    commands = {one.command for one in open_index(store, KEY).entries}
+    assert commands == {entry(1000 * w + n).provenance.command for w in range(8) for n in range(10)}
+
+
+def _add_for_ever(directory: Path, told: int) -> None:
+    store = SiteStore.opened(directory)
+    for number in range(10**6):
+        os.write(told, f"{store.add(entry(number, samples=40))}\n".encode())
+
+
+def test_a_writer_that_is_killed_leaves_every_entry_that_it_had_told_of(store: SiteStore) -> None:
+    context = multiprocessing.get_context("fork")
+    for _ in range(4):
+        reading, writing = os.pipe()
+        writer = context.Process(target=_add_for_ever, args=(store.directory, writing))
+        writer.start()
+        os.close(writing)
+        told = os.read(reading, 65)
+        time.sleep(0.05)
+        assert writer.pid is not None
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.join()
+        while more := os.read(reading, 1 << 16):
+            told += more
+        os.close(reading)
+        notes: list[str] = []
+        index = open_index(store, KEY, notes.append)
+        assert not notes
+        assert {line.decode() for line in told.splitlines()} <= {one.name for one in index.entries}
+
+
+def _add_on_full_disk(directory: Path) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+    try:
+        SiteStore.opened(directory).add(entry(7, samples=50))
+    except ColltuneError as error:
+        os._exit(0 if "no space is left" in error.what and "colltune site add" in error.next_step else 1)
+    os._exit(2)
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_behind(store: SiteStore) -> None:
+    kept = store.add(entry(1))
+    child = multiprocessing.get_context("fork").Process(target=_add_on_full_disk, args=(store.directory,))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert [path.name for path in (store.directory / INBOX).iterdir()] == [store.place(KEY, kept).name]
+
+
+def test_the_index_is_only_a_cache(store: SiteStore) -> None:
+    for number in range(9):
+        store.add(entry(number, samples=8))
+
+    def said() -> object:
+        index = open_index(store, KEY)
+        return sorted(one.name for one in index.entries), sorted(map(repr, index.measured(["bcast"], 4, 2)))
+
+    whole = said()
+    assert said() == whole
+    path = store.index_path(KEY)
+    for damaged in (b"", b"SQLite format 3\x00 and then nothing", path.read_bytes()[:5000], os.urandom(9000)):
+        path.unlink()
+        path.write_bytes(damaged)
+        assert said() == whole
+    path.unlink()
+    path.mkdir()  # nobody can write it: whoever reads works it out again
+    assert said() == whole
+
+
+def test_the_index_has_the_newest_sample_of_each_pair_whatever_the_order_of_the_entries(store: SiteStore) -> None:
+    old, new = sample(0, 1e-5), replace(sample(0, 2e-5), started_s=NOW_S + 500)
+    for made in ((new,), (old,)):
+        store.add(replace(entry(), samples=made))
+        open_index(store, KEY)
+    (found,) = open_index(store, KEY).measured(["bcast"], 4, 2)
+    assert (found.sample, found.date_s) == (new, NOW_S + 500)
+
+
+def test_parts_of_a_job_are_found_and_larger_jobs_are_not(store: SiteStore) -> None:
+    made = [replace(sample(0), scenario=Scenario("bcast", nodes, 2, 8)) for nodes in (2, 4, 8)]
+    store.add(replace(entry(), samples=tuple(made)))
+    index = open_index(store, KEY)
+    assert [one.sample.scenario.nodes for one in index.measured(["bcast", "reduce"], 4, 2)] == [2, 4]
+    assert not list(index.measured(["bcast"], 8, 1))
+
+
+def test_comparisons_of_many_jobs_are_launches_of_their_own(store: SiteStore) -> None:
+    tree = Choice("tree")
+    for job in range(3):
+        looks = []
+        for launch in (1, 2):
+            both = [sample(0, 2e-5, launch=launch), sample(0, 1e-5, tree, launch=launch)]
+            looks += both if job % 2 else both[::-1]  # whichever was told first
+        broken = replace(sample(1, 2e-5, tree), status=Status.HUNG, times_s=())
+        store.add(replace(entry(job), compared=(*looks, sample(1, 2e-5), broken)))
+    found = list(open_index(store, KEY).compared(["bcast"], 4, 2))
+    assert len({one.launch for one in found}) == 6 == len(found)
+    assert {(one.choice, one.baseline) for one in found} == {(tree, DEFAULT)}
+    assert all(one.value == pytest.approx(0.6931, abs=1e-3) for one in found)
+
+
+def test_what_is_taken_away_is_forgotten(store: SiteStore) -> None:
+    first, second = store.add(entry(1)), store.add(entry(2))
+    open_index(store, KEY)
+    store.place(KEY, first).unlink()
+    index = open_index(store, KEY)
+    assert [one.name for one in index.entries] == [second]
+    assert {one.entry for one in index.measured(["bcast"], 4, 2)} == {second}
