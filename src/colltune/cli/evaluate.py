@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.cli.evaluate_campaigns import evaluate_campaigns, refuse_without_effect
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,6 +20,7 @@ _PLAIN_EVERY_S = 5.0
 
 
 def evaluate(
+    context: typer.Context,
     data: Annotated[
         list[Path], typer.Argument(help="Tables of measurements: .parquet, .csv or .csv.gz.", show_default=False)
     ],
@@ -43,13 +46,22 @@ def evaluate(
     collectives: Annotated[str, typer.Option(help="Only these, with commas. Default: all of the tables.")] = "",
     plots: Annotated[str, typer.Option(help="png, svg or none.")] = "png",
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one per core that is free to use.")] = 0,
+    campaign: Annotated[
+        bool, typer.Option("--campaign", help="Whole campaigns of `tune`, proof included, in place of strategies.")
+    ] = False,
+    budgets: Annotated[str, typer.Option(help="With --campaign: budgets of a campaign, with commas.")] = "1m,5m",
+    launch: Annotated[str, typer.Option(help="With --campaign: what a launch of the job takes.")] = "5s",
     out: Annotated[Path, typer.Option(help="Directory for the tables and plots.")] = Path("evaluation"),
 ) -> None:
-    """Replay tuning on recorded tables: how much each strategy measures until its choices are good."""
+    """Replay tuning on recorded tables: how much each strategy measures until its choices are good.
+
+    With --campaign: what the files of a whole campaign bring, and where they harm.
+    """
     from colltune.core.errors import InputError
     from colltune.core.units import parse_duration
 
     limit_s = parse_duration(budget) if budget else 60.0 * minutes
+    refuse_without_effect(context, campaign)
     places = [_parse_share("--at", text) for text in at.split(",")]
     threshold = _parse_share("--significant", significant)
     if plots not in ("png", "svg", "none"):
@@ -69,6 +81,14 @@ def evaluate(
         require_plots()
     require_writable(out)
     grids = load(data, [name.strip() for name in collectives.split(",") if name.strip()])
+    if campaign:
+        from colltune.session.campaigns import CampaignPlan
+
+        asked = sorted({parse_duration(text.strip()) for text in budgets.split(",")})
+        evaluate_campaigns(
+            grids, CampaignPlan(asked, seeds, limit_s, jobs or _cores(), parse_duration(launch)), out, plots
+        )
+        return
     plan = Plan(compared, seeds, limit_s, jobs or _cores(), good, threshold, weights)
     console = make_console()
     console.print(f"{len(grids)} tables, {sum(grid.pairs for grid in grids)} pairs; {_doing(plan)}", markup=False)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Protocol
-
-from threadpoolctl import threadpool_limits
 
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
@@ -20,6 +17,7 @@ from colltune.profile.application import calls_per_second
 from colltune.profile.files import load_profile
 from colltune.research.contract import Strategy
 from colltune.research.metrics import SIGNIFICANT
+from colltune.research.processes import run_all
 from colltune.research.simulate import GOOD_ENOUGH, CutShortError, Pace, Run, Scoring, simulate
 from colltune.research.weights import CallCounts, load_call_counts, weights_of
 from colltune.store.dataset import load_grids
@@ -112,9 +110,10 @@ def evaluate(
     runs: list[Run] = []
     left = [len(tasks) // plan.seeds] * plan.seeds
     cut = False
-    results = _one_by_one if plan.jobs == 1 else _side_by_side
+    # What a grid has worked out of itself does not travel.
+    fresh = [replace(grid) for grid in small_first] if plan.jobs > 1 else small_first
     try:
-        for run in results(small_first, plan, tasks, deadline_s):
+        for run in run_all(partial(_Worker, fresh, plan, deadline_s), tasks, plan.jobs, deadline_s):
             if run is None:
                 cut = True
                 continue
@@ -131,37 +130,6 @@ def evaluate(
     return Comparison(tuple(runs), cut)
 
 
-def _one_by_one(grids: Sequence[Grid], plan: Plan, tasks: Sequence[Task], deadline_s: float) -> Iterator[Run | None]:
-    worker = _Worker(grids, plan, deadline_s)
-    for task in tasks:
-        run = worker(task)
-        yield run
-        if run is None:
-            return
-
-
-def _side_by_side(grids: Sequence[Grid], plan: Plan, tasks: Sequence[Task], deadline_s: float) -> Iterator[Run | None]:
-    fresh = [replace(grid) for grid in grids]  # what a grid has worked out of itself does not travel
-    pool = ProcessPoolExecutor(plan.jobs, get_context("spawn"), _begin, (fresh, plan, deadline_s))
-    following, running = iter(tasks), set[Future[Run | None]]()
-    try:
-        while True:
-            while len(running) < 2 * plan.jobs and time.monotonic() < deadline_s:
-                task = next(following, None)
-                if task is None:
-                    break
-                running.add(pool.submit(_in_worker, task))
-            if not running:
-                break
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
-        if next(following, None) is not None:
-            yield None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
 class _Worker:
     def __init__(self, grids: Sequence[Grid], plan: Plan, deadline_s: float) -> None:
         self._grids, self._plan, self._deadline_s = grids, plan, deadline_s
@@ -175,32 +143,14 @@ class _Worker:
         grid, contestant = self._grids[number], self._plan.contestants[who]
         pace = replace(contestant.pace, good=self._plan.good)
         try:
-            # Threads of numerical libraries would only get in each other's way.
-            with threadpool_limits(1):
-                return simulate(
-                    grid,
-                    contestant.name,
-                    contestant,
-                    seed,
-                    pace=pace,
-                    scoring=self._scorings[number],
-                    go_on=lambda: time.monotonic() < self._deadline_s,
-                )
+            return simulate(
+                grid,
+                contestant.name,
+                contestant,
+                seed,
+                pace=pace,
+                scoring=self._scorings[number],
+                go_on=lambda: time.monotonic() < self._deadline_s,
+            )
         except CutShortError:
             return None
-
-
-_worker: _Worker | None = None  # of this process
-
-
-def _begin(grids: Sequence[Grid], plan: Plan, deadline_s: float) -> None:
-    import signal
-
-    global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    _worker = _Worker(grids, plan, deadline_s)
-
-
-def _in_worker(task: Task) -> Run | None:
-    assert _worker is not None, "made when the process began"
-    return _worker(task)
