@@ -35,7 +35,7 @@ from colltune.session.delivery import by_cluster, deliver
 from colltune.store.dataset import load_grids
 
 DATA = Path(__file__).parent / "data"
-TABLES = ("pico_lumi", "pico_leonardo", "simulated_fattree", "simulated_dragonfly")
+TABLES = ("pico_lumi", "pico_leonardo", "simulated_fattree", "simulated_dragonfly_64x16")
 ENVIRONMENT = Environment("simulated", "0", "0" * 64, "simulated", 2, 2, "single")
 CANDIDATE = Choice("candidate")
 

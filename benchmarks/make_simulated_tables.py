@@ -43,6 +43,15 @@ TABLES = {
     "simulated_dragonfly": Table("dragonfly:64x4"),
     "simulated_fattree": Table("fattree:64x4"),
     "simulated_torus": Table("torus:64x4"),
+    # For `make bench-delivery`: 40 shapes of a large job. Few sizes, because a call of 1,024 ranks takes seconds.
+    "simulated_dragonfly_64x16": Table(
+        "dragonfly:64x16",
+        (2, 3, 4, 6, 8, 12, 16, 24, 32, 64),
+        (1, 2, 8, 16),
+        exponents=(3, 8, 11, 14, 17, 20),
+        odd_exponents=(),
+        steps=8,
+    ),
     # For `make bench-scale`.
     "simulated_dragonfly_1024": Table(
         "dragonfly:1024x1",
