@@ -18,9 +18,9 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.summary import Summary
 from colltune.core.units import format_count
-from colltune.report.curves import curve_points
+from colltune.report.curves import curve_points, panels
 from colltune.report.findings import Findings, knowledge, spreads, timeline
-from colltune.report.headline import headline
+from colltune.report.headline import headline, next_steps
 from colltune.report.html import build_page
 from colltune.report.story import summary_sentences
 from colltune.session.explain import load_findings
@@ -97,12 +97,27 @@ def findings(*samples: Sample) -> Findings:
 
 def test_cells_hold_what_is_in_force_and_every_choice_with_the_fastest_first() -> None:
     small, large = findings(*SAMPLES).cells("allreduce")
-    assert (small.chosen, small.fastest, large.chosen, large.fastest) == (RING, RING, DEFAULT, TREE)
+    assert (small.chosen, large.chosen) == (RING, DEFAULT)
     assert [t.choice for t in small.timings] == [RING, DEFAULT]
+    assert [t.choice for t in large.timings] == [TREE, DEFAULT, RING]
     assert small.timings[0].median_s == pytest.approx(10e-6)
     assert (small.timings[0].low_s, small.timings[0].high_s) == (pytest.approx(9e-6), pytest.approx(11e-6))
     assert large.timings[-1].status is Status.CRASHED
     assert large.timings[-1].median_s is None
+
+
+def test_cells_hold_what_is_in_force_where_the_campaign_did_not_come_to() -> None:
+    later = {**GATE[0], "scenario": ["allreduce", 2, 2, 2048]}
+    never = {**GATE[0], "scenario": ["allreduce", 2, 2, 1024]}
+    summary = read_summary({**SUMMARY, "gate": [*GATE, later, never]})
+    proofs = [sample(2048, choice, time_us, 9.0, launch=2) for choice, time_us in ((DEFAULT, 40.0), (RING, 16.0))]
+    cells = replace(findings(*SAMPLES), summary=summary, proofs=proofs).cells("allreduce")
+    assert [cell.scenario.size_bytes for cell in cells] == [1024, 2048, 4096, 8192]
+    assert [len(cell.timings) for cell in cells[:2]] == [0, 2]
+    assert [cell.chosen for cell in cells] == [RING, RING, RING, DEFAULT]
+    assert "allreduce: 3 of 4 scenarios changed" in build_page(
+        replace(findings(*SAMPLES), summary=summary, proofs=proofs)
+    )
 
 
 def test_knowledge_starts_at_the_default_and_ends_at_the_best() -> None:
@@ -249,17 +264,61 @@ def test_the_headline_says_what_where_and_how_much_of_it() -> None:
     assert headline(nothing).startswith("The library's own choice stands everywhere for allreduce")
 
 
+def test_the_first_screen_says_what_to_do_next() -> None:
+    found = findings(*SAMPLES)
+    assert next_steps(found, Path("a place")) == ["Use it: colltune run 'a place' -- mpiexec -n 4 ./app"]
+    late = {**GATE[1], "verdict": "not tried"}
+    budget = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
+    short = replace(found, summary=read_summary({**SUMMARY, "gate": [GATE[0], late], **budget}))
+    assert next_steps(short)[1] == "1 scenario not tried: tune again with --budget 12m"
+    ended = replace(found, summary=read_summary({**SUMMARY, "gate": [], "interrupted": True}))
+    [step] = next_steps(ended)
+    assert "--resume" in step
+    [step] = next_steps(replace(found, summary=read_summary({**SUMMARY, "gate": [GATE[1]]})))
+    assert step.startswith("Nothing to do")
+    assert build_page(found, Path("here")).index("colltune run here --") < build_page(found).index("<main")
+
+
+def test_the_collective_that_gains_the_most_is_drawn_first() -> None:
+    shapes = {"allreduce": 1.2, "bcast": 2.4}
+    gate = tuple(
+        ProvenDecision(Scenario(name, 2, 2, 4), RING, Verdict.KEPT, (), "", (gain, gain, gain))
+        for name, gain in shapes.items()
+    )
+    samples = [replace(sample(4, DEFAULT, 9.0, 0.0), scenario=Scenario(name, 2, 2, 4)) for name in (*shapes, "barrier")]
+    rules = {name: RuleSet.always(name, SizeBasis.MESSAGE, RING) for name in (*shapes, "barrier")}
+    found = Findings(HERE, rules, Summary(decisions=gate), samples)
+    assert [panel.collective for panel in panels(found)] == ["bcast", "allreduce", "barrier"]
+
+
 def test_times_of_the_proof_count_where_both_sides_were_compared_in_it() -> None:
     proofs = [sample(4096, choice, time_us, 9.0, launch=2) for choice, time_us in ((DEFAULT, 40.0), (RING, 16.0))]
     points = curve_points(replace(findings(*SAMPLES), proofs=[*proofs, sample(8192, TREE, 1.0, 9.0)]))
     small, large = (points[Scenario("allreduce", 2, 2, size)] for size in (4096, 8192))
     assert small.default is not None
     assert small.tuned is not None
-    assert (small.default.median_s, small.tuned.median_s) == (pytest.approx(40e-6), pytest.approx(16e-6))
-    assert small.default.low_s < small.default.median_s < small.default.high_s
+    assert (small.default.time_s, small.tuned.time_s) == (pytest.approx(40e-6), pytest.approx(16e-6))
+    assert small.default.low_s < small.default.time_s < small.default.high_s
     assert large.tuned == large.default
     assert large.tuned is not None
-    assert large.tuned.median_s == pytest.approx(30e-6)
+    assert large.tuned.time_s == pytest.approx(30e-6)
+
+
+def test_times_side_by_side_agree_with_the_speed_up_where_launches_differ_by_more_than_choices() -> None:
+    """The middle launch of the default is not the middle launch of the rule."""
+    times_us = {2: (10.0, 9.0), 3: (30.0, 15.0), 4: (32.0, 31.0)}
+    proofs = [
+        sample(4096, choice, time_us, 9.0, launch=launch)
+        for launch, sides in times_us.items()
+        for choice, time_us in zip((DEFAULT, RING), sides, strict=True)
+    ]
+    alone = sample(4096, DEFAULT, 500.0, 9.0, launch=5)
+    point = curve_points(replace(findings(*SAMPLES), proofs=[*proofs, alone]))[Scenario("allreduce", 2, 2, 4096)]
+    assert point.default is not None
+    assert point.tuned is not None
+    speedup = (10.0 / 9.0 * 30.0 / 15.0 * 32.0 / 31.0) ** (1 / 3)
+    assert point.default.time_s / point.tuned.time_s == pytest.approx(speedup)
+    assert point.default.high_s < 100e-6
 
 
 def test_a_default_that_was_timed_as_a_candidate_is_the_default() -> None:

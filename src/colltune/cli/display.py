@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -130,9 +130,8 @@ class Display:
         interrupted = result.outcome.interrupted
         for line in ending(load_findings(out)):
             self.console.print(line, markup=False, soft_wrap=True)
-        for collective, reason in result.outcome.reasons.items():
-            if reason != WHOLE:
-                self.console.print(wrapped(f"{collective}: {reason}."), markup=False, soft_wrap=True)
+        for reason, collectives in _by_reason(result.outcome.reasons).items():
+            self.console.print(wrapped(f"{', '.join(collectives)}: {reason}."), markup=False, soft_wrap=True)
         if result.gate:
             self._command(f"All regions: {colltune_command('report', out, '--text')}")
         if interrupted:
@@ -146,6 +145,15 @@ class Display:
     def _command(self, text: str) -> None:
         """Whole, so that it can be copied."""
         self.console.print(text, markup=False, soft_wrap=True)
+
+
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Collectives by the reason why measuring stopped before the whole grid was measured."""
+    found: dict[str, list[str]] = {}
+    for collective, reason in reasons.items():
+        if reason != WHOLE:
+            found.setdefault(reason, []).append(collective)
+    return found
 
 
 def _ranks(result: TuneResult) -> int:

@@ -58,7 +58,7 @@ def _scales(panels: Sequence[Panel]) -> tuple[list[float], list[float], list[flo
     points = [point for panel in panels for point in panel.points]
     sizes = [max(point.scenario.size_bytes, 1) for point in points] or [1]
     timings = [one for point in points for one in (point.default, point.tuned) if one is not None]
-    times_s = [time_s for one in timings for time_s in (one.median_s, one.low_s, one.high_s) if time_s] or [1e-6]
+    times_s = [time_s for one in timings for time_s in (one.time_s, one.low_s, one.high_s) if time_s] or [1e-6]
     gains = [1.0, 1.1]
     for point in points:
         gains += [] if point.decision is None else [point.decision.speedup, max(point.decision.low, 0.5)]
@@ -150,7 +150,7 @@ def _latencies(points: Iterable[CurvePoint]) -> list[Spec]:
         {
             "size": max(point.scenario.size_bytes, 1),
             "side": side,
-            "time": one.median_s,
+            "time": one.time_s,
             "low": one.low_s,
             "high": one.high_s,
         }

@@ -5,30 +5,61 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import quantiles
+from statistics import geometric_mean, quantiles
 
 from colltune.core.choice import Choice
 from colltune.core.medians import pair_median
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.report.findings import Findings
+from colltune.report.findings import Findings, ranked_gains
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Median of all repetitions in seconds, and what 10% and 90% of them lie below."""
+    """What a call takes in seconds, and what 10% and 90% of its repetitions lie below."""
 
-    median_s: float
+    time_s: float
     low_s: float
     high_s: float
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Latency:
-        """``samples`` of one choice at one scenario, at least one."""
-        times_s = [time_s for sample in samples for time_s in sample.times_s]
-        cuts = quantiles(times_s, n=10, method="inclusive") if len(times_s) > 1 else times_s
-        return cls(pair_median(samples), cuts[0], cuts[-1])
+        """The median of ``samples``, which are of one choice at one scenario; at least one."""
+        return cls(pair_median(samples), *_outer_tenths(samples))
+
+    @classmethod
+    def side_by_side(cls, default: Sequence[Sample], tuned: Sequence[Sample]) -> tuple[Latency, Latency] | None:
+        """Of two choices in the launches that timed both; None where none did.
+
+        A time is the geometric mean of the launches' medians: the quotient of the two is then the mean speed-up over
+        these launches. Medians over all launches need not agree with it where launches differ by more than choices do.
+        """
+        sides = [_by_launch(default), _by_launch(tuned)]
+        both = sides[0].keys() & sides[1].keys()
+        if not both:
+            return None
+        by_default, by_rule = (
+            cls(
+                geometric_mean(pair_median(side[launch]) for launch in both),
+                *_outer_tenths([sample for launch in both for sample in side[launch]]),
+            )
+            for side in sides
+        )
+        return by_default, by_rule
+
+
+def _outer_tenths(samples: Sequence[Sample]) -> tuple[float, float]:
+    times_s = [time_s for sample in samples for time_s in sample.times_s]
+    cuts = quantiles(times_s, n=10, method="inclusive") if len(times_s) > 1 else times_s
+    return cuts[0], cuts[-1]
+
+
+def _by_launch(samples: Sequence[Sample]) -> dict[int, list[Sample]]:
+    found: defaultdict[int, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        found[sample.launch].append(sample)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +106,8 @@ def curve_points(findings: Findings) -> dict[Scenario, CurvePoint]:
         times, beside = measured.get(scenario, {}), proven.get(scenario, {})
         default = findings.default_of(scenario, {*times, *beside})
         sides = (default, default if decision is None else decision.choice)
-        if all(side in beside for side in sides):
-            times = beside
-        by_default, tuned = (Latency.of(times[side]) if side in times else None for side in sides)
+        compared = Latency.side_by_side(*(beside.get(side, []) for side in sides))
+        by_default, tuned = compared or (Latency.of(times[side]) if side in times else None for side in sides)
         found[scenario] = CurvePoint(scenario, by_default, tuned, decision)
     return found
 
@@ -91,7 +121,10 @@ def _timed(samples: Sequence[Sample]) -> dict[Scenario, dict[Choice, list[Sample
 
 
 def panels(findings: Findings) -> list[Panel]:
-    """One for each collective and shape of which the default was timed: the largest shape of every collective first."""
+    """One for each collective and shape of which the default was timed.
+
+    The largest shape of every collective first; of these, the collective that gains the most.
+    """
     found: defaultdict[tuple[str, int, int], list[CurvePoint]] = defaultdict(list)
     for scenario, point in sorted(curve_points(findings).items()):
         if point.default is not None:
@@ -99,7 +132,9 @@ def panels(findings: Findings) -> list[Panel]:
     by_name: defaultdict[str, list[Panel]] = defaultdict(list)
     for (name, nodes, ppn), points in found.items():
         by_name[name].append(Panel(name, nodes, ppn, tuple(points)))
-    ranked = [sorted(some, key=lambda panel: -panel.nodes * panel.ppn) for some in by_name.values()]
+    gains = {gained.collective: place for place, gained in enumerate(ranked_gains(findings))}
+    names = sorted(by_name, key=lambda name: (gains.get(name, len(gains)), name))
+    ranked = [sorted(by_name[name], key=lambda panel: -panel.nodes * panel.ppn) for name in names]
     return [some[place] for place in range(max(map(len, ranked), default=0)) for some in ranked if place < len(some)]
 
 

@@ -18,14 +18,14 @@ from colltune.report.story import format_extent
 
 WIDTH, MOST_LINES = 80, 10
 _LABEL = 11
-# Regions that are named where there is room for two; the table has all of them.
-_NAMED = 2
+# What is named, from the most to the least that fits: regions, collectives, and whether shares of time are left out.
+_SHORTER = ((2, 3, False), (1, 3, False), (1, 3, True), (1, 2, True), (1, 1, True), (0, 1, True))
 
 
 def ending(findings: Findings, width: int = WIDTH) -> list[str]:
     """At most ``MOST_LINES`` lines of at most ``width`` characters; no word and no number is broken."""
-    for named, brief in (*((named, False) for named in range(_NAMED, -1, -1)), (0, True)):
-        parts = _parts(findings, named, brief=brief)
+    for regions, collectives, brief in _SHORTER:
+        parts = _parts(findings, regions, collectives, brief=brief)
         lines = [line for label, text in parts for line in _wrapped(label, text, width)]
         if len(lines) <= MOST_LINES:
             break
@@ -37,18 +37,17 @@ def wrapped(text: str, width: int = WIDTH) -> str:
     return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _parts(findings: Findings, named: int, *, brief: bool) -> Iterator[tuple[str, str]]:
-    """Label and text. ``named``: regions that are shown by themselves. ``brief``: one collective, no shares."""
+def _parts(findings: Findings, named: int, collectives: int, *, brief: bool) -> Iterator[tuple[str, str]]:
+    """Label and text. ``named``: regions that are shown by themselves. ``brief``: no shares of time."""
     summary = findings.summary
     kept = findings.regions(Verdict.KEPT)
-    yield "gained", headline(findings, 1) if brief else headline(findings)
+    yield "gained", headline(findings, collectives)
     points = curve_points(findings) if kept and named else {}
     ranked = sorted(kept, key=_gain, reverse=True)
     for number, region in enumerate(ranked[:named]):
         yield "" if number else "where", _region_text(region, points)
     if kept:
-        yield ("" if named else "where"), f"{format_extent(kept)} proven"
-        yield "how sure", _certainty(findings, kept)
+        yield "how sure", f"{format_extent(kept)} proven with {_certainty(findings, kept)}"
     if provisional := findings.regions(Verdict.PROVISIONAL):
         yield "unproven", f"{format_extent(provisional)}, provisional: --provisional loads them"
     if refused := findings.regions(Verdict.REFUSED):
@@ -76,7 +75,7 @@ def _region_text(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) ->
     largest = largest_call([points[s] for s in region.scenarios if s in points])
     times = ""
     if largest is not None and largest.default is not None and largest.tuned is not None:
-        times = f", {format_duration(largest.default.median_s)} -> {format_duration(largest.tuned.median_s)}"
+        times = f", {format_duration(largest.default.time_s)} -> {format_duration(largest.tuned.time_s)}"
     return f"{region.place}: {region.choice} {region.speedup:.2f}x (at least {region.low:.2f}){times}"
 
 

@@ -14,7 +14,7 @@ from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.summary import Summary
+from colltune.core.summary import SpeedUp, Summary
 from colltune.report.interval import median_interval
 
 # Samples of one group were started at once; their clocks are read one by one.
@@ -39,7 +39,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One measured scenario: the choice in force, and all timed choices, fastest first, failures last.
+    """One scenario: the choice in force, and all that was timed, fastest first, failures last.
 
     ``default``: the choice that the library's own was timed as.
     """
@@ -48,10 +48,6 @@ class Cell:
     chosen: Choice
     default: Choice
     timings: tuple[Timing, ...]
-
-    @property
-    def fastest(self) -> Choice:
-        return self.timings[0].choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +138,39 @@ class Findings:
         return twin if twin is not None and twin in timed else DEFAULT
 
     def cells(self, collective: str) -> list[Cell]:
-        """The measured scenarios of ``collective`` in ascending order."""
+        """The scenarios of ``collective`` that were measured or that a decision in force is about, in ascending order.
+
+        The times are those of the campaign; of the proof where the campaign did not come to the scenario.
+        """
         rules = self.rule_sets[collective]
-        return [
-            Cell(scenario, rules.evaluate(scenario), self.default_of(scenario, {t.choice for t in timings}), timings)
-            for scenario, timings in sorted(_timings(self.samples).items())
-            if scenario.collective == collective
-        ]
+        timed = {**_timings(self.proofs), **_timings(self.samples)}
+        decided = {one.scenario for one in self.summary.having(Verdict.KEPT)}
+        found = []
+        for scenario in sorted({*timed, *decided}):
+            if scenario.collective == collective:
+                timings = timed.get(scenario, ())
+                default = self.default_of(scenario, {timing.choice for timing in timings})
+                found.append(Cell(scenario, rules.evaluate(scenario), default, timings))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a collective gains where ``decisions`` are in force."""
+
+    collective: str
+    gain: SpeedUp
+    decisions: tuple[ProvenDecision, ...]
+
+
+def ranked_gains(findings: Findings) -> list[Gain]:
+    """Of every collective with a proven decision; the most gain first."""
+    by_name: defaultdict[str, list[ProvenDecision]] = defaultdict(list)
+    for decision in findings.summary.having(Verdict.KEPT):
+        by_name[decision.scenario.collective].append(decision)
+    means = {name: SpeedUp.of(some) for name, some in by_name.items()}
+    gains = [Gain(name, mean, tuple(by_name[name])) for name, mean in means.items() if mean is not None]
+    return sorted(gains, key=lambda one: -one.gain.mean)
 
 
 def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[Timing, ...]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.scenario import Scenario
-from colltune.core.summary import SpeedUp
-from colltune.core.units import format_count, format_duration, format_size
-from colltune.report.findings import Findings
+from colltune.core.units import format_budget, format_count, format_duration, format_size
+from colltune.report.findings import Findings, ranked_gains
 
 # Collectives that a headline names; what others gain is in the tables.
 _NAMED = 3
@@ -29,20 +30,36 @@ def headline(findings: Findings, most: int = _NAMED) -> str:
         return f"{names}: tuned without a proof, so calls may be slower"
     if not kept:
         return f"The library's own choice stands everywhere for {names}: nothing was proven faster"
-    by_name: defaultdict[str, list[ProvenDecision]] = defaultdict(list)
-    for decision in kept:
-        by_name[decision.scenario.collective].append(decision)
-    gains = {name: SpeedUp.of(some) for name, some in by_name.items()}
-    ranked = sorted(((gain, name) for name, gain in gains.items() if gain is not None), key=lambda one: -one[0].mean)
+    ranked = ranked_gains(findings)
+    shown = len(ranked) if len(ranked) == most + 1 else most  # a name takes no more room than "1 more collective"
     parts = [
-        f"{name} {gain.mean:.2f}x (at least {gain.low:.2f}){_extent(by_name[name], findings)}"
-        for gain, name in ranked[:most]
+        f"{one.collective} {one.gain.mean:.2f}x (at least {one.gain.low:.2f}){_extent(one.decisions, findings)}"
+        for one in ranked[:shown]
     ]
-    if more := len(ranked) - most:
-        parts += [f"{format_count(more, 'more collective')}"] if more > 0 else []
+    if len(ranked) > shown:
+        parts.append(format_count(len(ranked) - shown, "more collective"))
     saved = saved_share(findings, kept)
     application = f"; expected {saved:.1%} of the application's time" if saved > 0.0 else ""
     return f"{', '.join(parts)}; {len(kept)} of {len(known_scenarios(findings))} scenarios changed{application}"
+
+
+def next_steps(findings: Findings, directory: Path | None = None) -> list[str]:
+    """What to do now, each in a line: how to use it, and what would bring more. ``directory``: where the tuning is."""
+    summary, here = findings.summary, findings.environment
+    nodes, ppn = summary.job or (here.nodes, here.ppn)
+    steps = []
+    if summary.having(Verdict.KEPT) and here.mpi != "simulated":
+        place = shlex.quote(str(directory or "tuned"))
+        steps.append(f"Use it: colltune run {place} -- mpiexec -n {nodes * ppn} ./app")
+    if summary.interrupted:
+        steps.append("The job was ended first: the same command with --resume goes on and proves the rest")
+    elif untried := sum(len(region.decisions) for region in findings.regions(Verdict.NOT_TRIED)):
+        enough = summary.budget_for_all_s
+        more = "a larger --budget" if enough is None else f"--budget {format_budget(enough)}"
+        steps.append(f"{format_count(untried, 'scenario')} not tried: tune again with {more}")
+    if not steps and summary.gated:
+        steps.append("Nothing to do: the library's own choices are good here")
+    return steps
 
 
 def known_scenarios(findings: Findings) -> set[Scenario]:
@@ -75,7 +92,7 @@ def facts(findings: Findings) -> list[str]:
     return [text for text in said if text]
 
 
-def _extent(mine: list[ProvenDecision], findings: Findings) -> str:
+def _extent(mine: Sequence[ProvenDecision], findings: Findings) -> str:
     """Which sizes are changed, of all that are known: ``" from 512 KiB"``; empty where it is the whole range."""
     name = mine[0].scenario.collective
     known = [s.size_bytes for s in known_scenarios(findings) if s.collective == name]

@@ -26,7 +26,7 @@ from colltune.report.charts import panel_charts, summary_chart, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
 from colltune.report.draw import drawn_for_page, write_picture
 from colltune.report.findings import Findings, knowledge
-from colltune.report.headline import facts, headline, saved_by, saved_share
+from colltune.report.headline import facts, headline, next_steps, saved_by, saved_share
 from colltune.report.maps import SHADES, selection_maps
 from colltune.report.story import environment_rows, summary_sentences, warnings
 
@@ -43,9 +43,9 @@ _MOST_ROWS = 60
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def write_page(findings: Findings, path: Path) -> Path:
+def write_page(findings: Findings, path: Path, directory: Path | None = None) -> Path:
     """Writes the page of `build_page` to ``path``. Raises InputError where it cannot be made or written."""
-    page = build_page(findings)
+    page = build_page(findings, directory)
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -53,8 +53,11 @@ def write_page(findings: Findings, path: Path) -> Path:
     return path
 
 
-def build_page(findings: Findings) -> str:
-    """The HTML. Raises InputError where a library that makes it is not installed."""
+def build_page(findings: Findings, directory: Path | None = None) -> str:
+    """The HTML. ``directory``: where the tuning is, as commands are to name it.
+
+    Raises InputError where a library that makes it is not installed.
+    """
     try:
         from jinja2 import Environment as Templates
         from markupsafe import Markup
@@ -74,6 +77,7 @@ def build_page(findings: Findings) -> str:
     return template.render(
         title=headline(findings),
         facts=facts(findings),
+        steps=next_steps(findings, directory),
         version=__version__,
         warnings=list(warnings(findings)),
         sentences=summary_sentences(findings),
@@ -148,11 +152,17 @@ def _decision_rows(findings: Findings) -> list[dict[str, str]]:
             "speedup": f"{region.speedup:.2f}x",
             "low": f"{region.low:.2f}",
             **_times(region, points),
-            "scenarios": f"{len(region.decisions)} ({region.compared} compared)",
+            "scenarios": _extent(region),
             "saved": saved_by(findings, region),
         }
         for region in sorted(findings.regions(Verdict.KEPT), key=gain, reverse=True)
     ]
+
+
+def _extent(region: JudgedRegion) -> str:
+    """How many scenarios it has; and how many of them were compared, if that is not all."""
+    count = len(region.decisions)
+    return str(count) if region.compared == count else f"{count} ({region.compared} compared)"
 
 
 def _times(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) -> dict[str, str]:
@@ -162,7 +172,7 @@ def _times(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) -> dict[
         return {"times": "", "at": ""}
     scenario = largest.scenario
     size = "" if scenario.collective == "barrier" else f", {format_size(scenario.size_bytes)}"
-    times = f"{format_duration(largest.default.median_s)} → {format_duration(largest.tuned.median_s)}"
+    times = f"{format_duration(largest.default.time_s)} → {format_duration(largest.tuned.time_s)}"
     return {"times": times, "at": f"{scenario.nodes} x {scenario.ppn}{size}"}
 
 

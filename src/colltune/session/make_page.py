@@ -14,7 +14,7 @@ def make_page(directory: Path, out: Path | None = None, profile: Path | None = N
     ``profile``: of the application whose gain is told. Raises InputError where there is no tuning, the page cannot be
     written, or what makes it is not installed.
     """
-    return write_page(load_findings(directory, profile), out or directory / PAGE)
+    return write_page(load_findings(directory, profile), out or directory / PAGE, directory)
 
 
 def make_picture(directory: Path, out: Path, profile: Path | None = None) -> Path:
