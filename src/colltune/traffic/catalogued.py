@@ -1,0 +1,359 @@
+"""The algorithms of the catalogues of MPICH, Open MPI and the simulated clusters.
+
+Their messages are compared with what crosses the wire, at 2 to 16 ranks, in tests/mpi/test_traffic.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colltune.traffic import exchanges as ex
+from colltune.traffic import grouped, trees
+from colltune.traffic.names import Plan, Planner, Setting, planner
+from colltune.traffic.rounds import Round, Schedule, on_ranks, round_of, schedule
+
+_LARGE_CHUNK = 1 << 62
+# MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE
+_RING_PIECE = 32768
+
+
+def _is_power(p: int) -> bool:
+    return p & (p - 1) == 0
+
+
+def _down(make: str, k: int | None = None, width: int | None = None, segment: str | None = None) -> Planner:
+    """A broadcast down a tree of ``trees``; ``segment``: the parameter with its segment size."""
+
+    def plan(s: Setting) -> Schedule:
+        radix = s.number("k", k or 2)
+        tree = _tree(make, s, radix)
+        cut = trees.segments_of(s.size_bytes, s.number(segment, _LARGE_CHUNK)) if segment else 1
+        return trees.down(tree, width or max(radix - 1, 1) if make == "knomial" else width or radix, cut)
+
+    return Planner(plan, sized=segment is not None)
+
+
+def _tree(make: str, s: Setting, radix: int) -> trees.Tree:
+    match make:
+        case "knomial":
+            return trees.knomial(s.ranks, radix)
+        case "kary":
+            return trees.kary(s.ranks, radix)
+        case "by_level":
+            return trees.by_level(s.ranks, radix)
+        case "chains":
+            return trees.chains(s.ranks, s.number("fanout", radix))
+        case "doubling":
+            return trees.doubling(s.ranks)
+    return trees.kary(s.ranks, s.ranks)
+
+
+def _up(make: str, k: int | None = None, width: int | None = None, segment: str | None = None) -> Planner:
+    def plan(s: Setting) -> Schedule:
+        radix = s.number("k", k or 2)
+        cut = trees.segments_of(s.size_bytes, s.number(segment, _LARGE_CHUNK)) if segment else 1
+        return trees.up(_tree(make, s, radix), width or max(radix - 1, 1), cut)
+
+    return Planner(plan, sized=segment is not None)
+
+
+def _flat(plan: Plan) -> Planner:
+    return Planner(plan)
+
+
+def _chunked_tree(s: Setting) -> Schedule:
+    k = s.number("k", 2)
+    cut = trees.segments_of(s.size_bytes, s.number("chunk_size", 8192))
+    return trees.down(trees.kary(s.ranks, k), k, cut)
+
+
+def _scatter_then(s: Setting, *, ring: bool) -> Schedule:
+    p = s.ranks
+    first = trees.scattered(trees.knomial(p), 1.0 / p, 1)
+    if ring or not _is_power(p):
+        return first.then(ex.ring(p, 1.0 / p, p - 1))
+    return first.then(ex.doubling_allgather(p, 1.0 / p))
+
+
+def _gather_bcast(s: Setting) -> Schedule:
+    tree = trees.knomial(s.ranks)
+    return trees.gathered(tree, 1.0, 1).then(on_ranks(trees.down(tree, 1), np.arange(s.ranks), s.ranks))
+
+
+def _linear_allgather(s: Setting) -> Schedule:
+    tree = trees.kary(s.ranks, s.ranks)
+    return trees.gathered(tree, 1.0, s.ranks).then(on_ranks(trees.down(tree, s.ranks), np.arange(s.ranks), s.ranks))
+
+
+def _up_down(up: Planner, down: Planner) -> Planner:
+    def plan(s: Setting) -> Schedule | None:
+        first, second = up(s), down(s)
+        return first.then(second) if first and second else None
+
+    return Planner(plan, sized=up.sized or down.sized)
+
+
+def _ring_allreduce(s: Setting) -> Schedule:
+    p = s.ranks
+    return ex.ring(p, 1.0 / p, p - 1, reduces=True).then(ex.ring(p, 1.0 / p, p - 1))
+
+
+def _cut_ring(p: int, share: float, size_bytes: int) -> Schedule:
+    """MPICH's allgatherv cuts the blocks that go around."""
+    cut = trees.segments_of(round(size_bytes * share), _RING_PIECE)
+    return ex.ring(p, share / cut, (p - 1) * cut)
+
+
+def _cut_ring_allreduce(s: Setting) -> Schedule:
+    p = s.ranks
+    return ex.ring(p, 1.0 / p, p - 1, reduces=True).then(_cut_ring(p, 1.0 / p, s.size_bytes))
+
+
+def _range_tree(s: Setting) -> Schedule:
+    k = s.number("k", 2)
+    tree = trees.knomial_by_range(s.ranks, k)
+    return trees.up(tree, k).then(trees.down(tree, k))
+
+
+def _bruck(s: Setting) -> Schedule:
+    return ex.bruck_allgather(s.ranks, s.number("k", 2), 1.0)
+
+
+def _doubling(s: Setting) -> Schedule:
+    return ex.doubling_allgather(s.ranks, 1.0) if _is_power(s.ranks) else _bruck(s)
+
+
+def _neighbor(s: Setting) -> Schedule:
+    return ex.neighbor_exchange(s.ranks, 1.0) if s.ranks % 2 == 0 else ex.ring(s.ranks, 1.0, s.ranks - 1)
+
+
+def _unblocked_allgather(s: Setting) -> Schedule:
+    """What MPICH's non-blocking allgather(v) chooses for itself."""
+    total = s.size_bytes * s.ranks
+    if _is_power(s.ranks) and total <= 524288:
+        return ex.doubling_allgather(s.ranks, 1.0)
+    return _bruck(s) if total <= 81920 else ex.ring(s.ranks, 1.0, s.ranks - 1)
+
+
+def _unblocked_allreduce(s: Setting) -> Schedule:
+    p = s.ranks
+    few = s.size_bytes <= 2048 or s.size_bytes // 4 < ex.power_below(p)
+    return ex.doubling_allreduce(p) if few else ex.rabenseifner(p)
+
+
+def _unblocked_alltoall(s: Setting) -> Schedule:
+    if s.size_bytes <= 2048 and s.ranks > 8:
+        return ex.bruck_alltoall(s.ranks, 2, 1.0)
+    return ex.all_pairs(s.ranks, 1.0, 32 if s.size_bytes <= 32768 else 1)
+
+
+def _unblocked_bcast(s: Setting) -> Schedule:
+    if s.size_bytes < 12288 or s.ranks < 8:
+        return trees.down(trees.knomial(s.ranks), 1)
+    p = s.ranks
+    tree = trees.knomial(p)
+    first = trees.scattered(tree, 1.0 / p, 1)
+    # All but the root send their first child all that lies behind it, whether it is the child's or not.
+    steps = []
+    for step in first.steps:
+        assert isinstance(step, Round)
+        is_first = np.array([at > 0 and tree[at][0] == to for at, to in zip(step.source, step.target, strict=True)])
+        behind = np.where(is_first, (p - step.target) / p, step.share)
+        steps.append(Round(step.source, step.target, behind))
+    whole = _scatter_then(s, ring=s.size_bytes >= 524288)
+    return Schedule((*steps, *whole.steps[len(first.steps) :]), whole.copied, whole.memory)
+
+
+def _unblocked_reduce(s: Setting) -> Schedule:
+    few = s.size_bytes <= 2048 or s.size_bytes // 4 < ex.power_below(s.ranks)
+    return trees.up(trees.knomial(s.ranks), 1) if few else ex.halving_gather(s.ranks)
+
+
+def _unblocked_scatter(s: Setting, total: int) -> Schedule:
+    share = 1.0 / s.ranks
+    return ex.halving_scatter(s.ranks, share) if total < 524288 else ex.pairwise_reduce(s.ranks, share)
+
+
+def _reduce_and_scatter(s: Setting) -> Schedule:
+    """Open MPI's default reduce, here a binomial one, and a linear scatter."""
+    p = s.ranks
+    first = trees.up(trees.by_level(p, 2), 1)
+    return first.then(trees.scattered(trees.kary(p, p), 1.0 / p, p))
+
+
+def _tree_and_scatter(s: Setting) -> Schedule:
+    tree = trees.knomial(s.ranks)
+    return trees.up(tree, 1).then(trees.scattered(tree, 1.0 / s.ranks, 1))
+
+
+def _in_order(s: Setting) -> Schedule:
+    p = s.ranks
+    cut = trees.segments_of(s.size_bytes, s.number("segment_size", 0))
+    plan = trees.up(trees.in_order(p), 2, cut, root=p - 1)
+    return plan.then(schedule(iter([round_of([p - 1], [0], 1.0)]))) if p > 1 else plan
+
+
+def _two_level(between: Plan, reduce: bool, bcast: bool) -> Planner:
+    """A reduction up every node's tree, ``between`` the first ranks, a broadcast down every node's tree."""
+
+    def plan(s: Setting) -> Schedule | None:
+        top = between(Setting(s.nodes, 1, s.size_bytes, s.parameters))
+        if top is None:
+            return None
+        inside = grouped.reduce_tree if reduce else None
+        return grouped.two_level(s.nodes, s.ppn, top, inside, grouped.bcast_tree if bcast else None)
+
+    return Planner(plan, sized=True)
+
+
+def _composed(collective: str, reduce: bool, bcast: bool) -> Planner:
+    """MPICH's compositions with an algorithm between the nodes; inside a node, shared memory or a tree."""
+
+    def plan(s: Setting, below: str = "") -> Schedule | None:
+        find = planner(collective, below, "mpich")
+        return _two_level(find, reduce, bcast)(s) if find is not None else None
+
+    return Planner(plan, sized=True)
+
+
+_COMPOSED = r"(?:alpha|beta|delta)(?:\.mpir)?\+(?P<below>.+)"
+_SIMULATED_SHARE = 65536
+
+
+def _top_bcast(s: Setting) -> Schedule:
+    return trees.down(trees.knomial(s.ranks), 1) if s.size_bytes < _SIMULATED_SHARE else _scatter_then(s, ring=False)
+
+
+def _top_reduce(s: Setting) -> Schedule:
+    return trees.up(trees.knomial(s.ranks), 1) if s.size_bytes < 16384 else ex.halving_gather(s.ranks)
+
+
+Table = dict[str, tuple[tuple[str, Planner], ...]]
+
+_ALLGATHER = (
+    (r"(?:k_)?brucks?", _flat(_bruck)),
+    (r"(?:recursive_)?doubling", _flat(_doubling)),
+    (r"ring", _flat(lambda s: ex.ring(s.ranks, 1.0, s.ranks - 1))),
+    (r"nb", Planner(_unblocked_allgather, sized=True)),
+    (r"neighbor(?:_exchange)?", _flat(_neighbor)),
+    (r"(?:basic_)?linear", _flat(_linear_allgather)),
+    (r"gather_bcast", _flat(_gather_bcast)),
+    (r"two_proc", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
+)
+
+COMMON: Table = {
+    "allgather": _ALLGATHER,
+    "allgatherv": _ALLGATHER,
+    "allreduce": (
+        (r"(?:recursive_)?doubling", _flat(lambda s: ex.doubling_allreduce(s.ranks))),
+        (r"rabenseifner|reduce_scatter_allgather", _flat(lambda s: ex.rabenseifner(s.ranks))),
+        (r"ring", _flat(_ring_allreduce)),
+        (r"nb", Planner(_unblocked_allreduce, sized=True)),
+        (r"tree", _flat(_range_tree)),
+        (r"recexch", _flat(lambda s: ex.exchange_allreduce(s.ranks, s.number("k", 2)))),
+        (r"k_reduce_scatter_allgather", _flat(lambda s: ex.exchange_scatter_gather(s.ranks, s.number("k", 2)))),
+        (r"recursive_multiplying", _flat(lambda s: ex.recursive_multiplying(s.ranks, s.number("k", 2)))),
+        (r"(?:basic_)?linear", _up_down(_up("star", width=1 << 30), _down("star", width=1 << 30))),
+        (r"reduce_bcast", _up_down(_up("knomial"), _down("knomial"))),
+        (r"nonoverlapping|non_overlapping", _up_down(_up("by_level"), _down("by_level"))),
+        (r"two_level_doubling", _two_level(lambda s: ex.doubling_allreduce(s.ranks), reduce=True, bcast=True)),
+        (r"two_level_rabenseifner", _two_level(lambda s: ex.rabenseifner(s.ranks), reduce=True, bcast=True)),
+        (_COMPOSED, _composed("allreduce", reduce=True, bcast=True)),
+    ),
+    "alltoall": (
+        (r"(?:k_|modified_)?brucks?", _flat(lambda s: ex.bruck_alltoall(s.ranks, s.number("k", 2), 1.0))),
+        (r"pairwise|two_proc", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
+        (r"scattered", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, 32))),
+        (r"nb", Planner(_unblocked_alltoall, sized=True)),
+        (r"(?:basic_)?linear", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, s.ranks))),
+        (r"linear_sync", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, s.number("max_requests", 0) or s.ranks))),
+        (r"batched", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, s.number("k", 4)))),
+    ),
+    "barrier": (
+        (r"k_dissemination|dissemination|bruck|nb", _flat(lambda s: ex.dissemination(s.ranks, s.number("k", 2)))),
+        (r"recursive_doubling|doubling", _flat(lambda s: ex.tree_of_doubling(s.ranks))),
+        (r"linear", _up_down(_up("star", width=1 << 30), _down("star", width=1 << 30))),
+        (r"double_ring", _flat(lambda s: ex.double_ring(s.ranks))),
+        (r"tree", _up_down(_up("knomial"), _down("knomial"))),
+        (r"two_proc", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
+        (_COMPOSED, _composed("barrier", reduce=True, bcast=True)),
+    ),
+    "bcast": (
+        (r"binomial|knomial", _down("knomial")),
+        (r"scatter_recursive_doubling_allgather|scatter_doubling", _flat(lambda s: _scatter_then(s, ring=False))),
+        (r"scatter_ring_allgather|scatter_ring", _flat(lambda s: _scatter_then(s, ring=True))),
+        (r"nb", Planner(_unblocked_bcast, sized=True)),
+        (r"tree", _down("kary")),
+        (r"pipelined_tree", Planner(_chunked_tree, sized=True)),
+        (r"(?:basic_)?linear", _down("star", width=1 << 30)),
+        (r"binary", _down("kary", 2, segment="segment")),
+        (r"chain", _down("kary", 1, 1, segment="segment")),
+        (r"binary_tree", _down("by_level", 2)),
+        (r"pipeline", _down("kary", 1, 1)),
+        (r"two_level", _two_level(_top_bcast, reduce=False, bcast=True)),
+        (_COMPOSED, _composed("bcast", reduce=False, bcast=True)),
+    ),
+    "gather": (
+        (r"binomial|nb", _flat(lambda s: trees.gathered(trees.knomial(s.ranks), 1.0, 1))),
+        (
+            r"knomial",
+            _flat(lambda s: trees.gathered(trees.knomial(s.ranks, s.number("k", 2)), 1.0, s.number("k", 2) - 1)),
+        ),
+        (r"(?:basic_)?linear", _flat(lambda s: trees.gathered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
+    ),
+    "reduce": (
+        (r"binomial|knomial", _up("knomial")),
+        (r"reduce_scatter_gather|halving_gather", _flat(lambda s: ex.halving_gather(s.ranks))),
+        (r"nb", Planner(_unblocked_reduce, sized=True)),
+        (r"linear", _up("star", width=1 << 30)),
+        (r"in_order_binary", Planner(_in_order, sized=True)),
+        (r"binary", _up("kary", 2, segment="segment")),
+        (r"chain", _up("kary", 1, 1, segment="segment")),
+        (r"two_level", _two_level(_top_reduce, reduce=True, bcast=False)),
+        (_COMPOSED, _composed("reduce", reduce=True, bcast=False)),
+    ),
+    "reduce_scatter": (
+        (r"pairwise", _flat(lambda s: ex.pairwise_reduce(s.ranks, 1.0 / s.ranks))),
+        (r"recursive_doubling", _flat(lambda s: ex.doubling_scatter(s.ranks, 1.0 / s.ranks))),
+        (r"(?:recursive_)?halving", _flat(lambda s: ex.halving_scatter(s.ranks, 1.0 / s.ranks))),
+        (r"nb", Planner(lambda s: _unblocked_scatter(s, s.size_bytes), sized=True)),
+        (r"non_?overlapping", _flat(_reduce_and_scatter)),
+        (r"basic_linear|reduce_scatter_tree", _flat(_tree_and_scatter)),
+        (r"butterfly", _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True))),
+        (r"ring", _flat(lambda s: ex.ring(s.ranks, 1.0 / s.ranks, s.ranks - 1, reduces=True))),
+    ),
+    "scatter": (
+        (r"binomial|nb", _flat(lambda s: trees.scattered(trees.knomial(s.ranks), 1.0, 1))),
+        (
+            r"knomial",
+            _flat(lambda s: trees.scattered(trees.knomial(s.ranks, s.number("k", 2)), 1.0, s.number("k", 2) - 1)),
+        ),
+        (r"(?:basic_)?linear|linear_nb", _flat(lambda s: trees.scattered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
+    ),
+}
+COMMON["reduce_scatter_block"] = (
+    (r"nb", Planner(lambda s: _unblocked_scatter(s, s.size_bytes // 4), sized=True)),
+    *COMMON["reduce_scatter"],
+)
+
+OF_LIBRARY: dict[str, Table] = {
+    "mpich": {
+        "allgatherv": ((r"ring", Planner(lambda s: _cut_ring(s.ranks, 1.0, s.size_bytes), sized=True)),),
+        "allreduce": ((r"ring", Planner(_cut_ring_allreduce, sized=True)),),
+    },
+    "openmpi": {
+        "allreduce": ((r"rabenseifner", _flat(lambda s: ex.rabenseifner_by_halves(s.ranks))),),
+        "bcast": (
+            (r"binomial", _down("doubling", width=1)),
+            (r"knomial", _down("knomial", 4)),
+            (
+                r"chain",
+                _flat(lambda s: trees.down(trees.chains(s.ranks, s.number("fanout", 4)), s.number("fanout", 4))),
+            ),
+        ),
+        "reduce": ((r"rabenseifner", _flat(lambda s: ex.rabenseifner_by_halves(s.ranks, to_root=True))),),
+        "reduce_scatter_block": (
+            (r"butterfly", _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=False))),
+        ),
+    },
+}

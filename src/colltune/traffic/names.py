@@ -1,0 +1,64 @@
+"""Which schedule an algorithm's name stands for, in the catalogues, in recorded tables and in others' tuning tables.
+
+The first pattern that matches the whole name decides. Those of a ``library`` come before the common ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+from colltune.core.choice import Value
+from colltune.traffic.rounds import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a schedule is made for; ``parameters`` are the choice's."""
+
+    nodes: int
+    ppn: int
+    size_bytes: int
+    parameters: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.ppn
+
+    def number(self, name: str, default: int) -> int:
+        """A parameter that is a number."""
+        return int(dict(self.parameters).get(name, default))
+
+
+Plan = Callable[[Setting], Schedule | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """``sized``: the schedule depends on the size, and is made anew for each."""
+
+    plan: Plan
+    sized: bool = False
+
+    def __call__(self, setting: Setting) -> Schedule | None:
+        return self.plan(setting)
+
+    def kept(self, setting: Setting) -> Setting:
+        """The setting without what does not matter."""
+        return setting if self.sized else replace(setting, size_bytes=0)
+
+
+@lru_cache(maxsize=10_000)
+def planner(collective: str, algorithm: str, library: str = "") -> Planner | None:
+    """The planner of a name; None where nobody described it."""
+    from colltune.traffic import catalogued, recorded
+
+    for tables in (catalogued.OF_LIBRARY.get(library, {}), catalogued.COMMON, recorded.RECORDED):
+        for pattern, found in tables.get(collective, ()):
+            match = re.fullmatch(pattern, algorithm)
+            if match is not None:
+                text = match.groupdict()
+                return replace(found, plan=partial(found.plan, **text)) if text else found
+    return None

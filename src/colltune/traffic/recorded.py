@@ -1,0 +1,148 @@
+"""The algorithms of recorded tables and other libraries, by the catalogue's descriptions where they are the same.
+
+Names: PICO's (``_ompi``, ``_mpich`` for the library's own, ``_over`` for its own over point-to-point messages), MPI
+Advance's, and those of MVAPICH2's tuning tables. What they send is known from the papers; no test compares it with a
+wire.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from colltune.traffic import exchanges as ex
+from colltune.traffic import grouped, skewed, trees
+from colltune.traffic.catalogued import COMMON, OF_LIBRARY, Table
+from colltune.traffic.names import Plan, Planner, Setting
+from colltune.traffic.rounds import Schedule
+
+_SEGMENT = 1 << 20
+_GROUPED = r"(?P<kind>hierarchical|node_aware)_(?P<way>nonblocking|pairwise)"
+_WAY = r"(?P<way>nonblocking|pairwise)"
+_LEADERS = rf"(?P<kind>locality_aware|multileader_node_aware)_(?P<group>\d+)_procs_leader_alltoall_{_WAY}"
+
+
+def _by_name(collective: str, name: str, library: str = "") -> Planner:
+    for table in (OF_LIBRARY.get(library, {}), COMMON):
+        for pattern, found in table.get(collective, ()):
+            if re.fullmatch(pattern, name):
+                return found
+    raise KeyError((collective, name))
+
+
+def _grouped(s: Setting, kind: str = "", way: str = "", group: str = "") -> Schedule | None:
+    size = int(group) if group else s.number("procs_per_leader", s.ppn)
+    if size < 1 or s.ppn % size:
+        return None
+    make = {
+        "hierarchical": grouped.leaders_alltoall,
+        "node_aware": grouped.node_aware_alltoall,
+        "locality_aware": grouped.node_aware_alltoall,
+        "multileader_node_aware": grouped.multileader_alltoall,
+    }[kind]
+    return make(s.nodes, s.ppn, size, at_once_=way == "nonblocking")
+
+
+def _skewed_allgather(s: Setting, way: str = "") -> Schedule:
+    plan = skewed.allgather(s.ranks, 1.0)
+    if "block_by_block" in way:
+        return grouped.blockwise(plan, 1.0)
+    if "2_blocks" in way:
+        return _twice(plan)
+    return _in_order(plan, way, s.ranks, 1.0)
+
+
+def _skewed_scatter(s: Setting, way: str = "") -> Schedule:
+    plan = skewed.reduce_scatter(s.ranks, 1.0 / s.ranks)
+    if "block_by_block" in way:
+        return grouped.blockwise(plan, 1.0 / s.ranks)
+    return _in_order(plan, way, s.ranks, 1.0 / s.ranks)
+
+
+def _in_order(plan: Schedule, way: str, p: int, share: float) -> Schedule:
+    if "permute" in way:
+        return Schedule(plan.steps, plan.copied + p * share, p * share)
+    return plan.then(skewed.sent_home(p, share)) if "send" in way else plan
+
+
+def _twice(plan: Schedule) -> Schedule:
+    """Every message in two parts, for blocks that are not next to each other."""
+    return grouped.blockwise(plan, max(float(np.max(step.share)) for step in plan.steps) / 2)
+
+
+def _skewed_allreduce(s: Setting, way: str = "") -> Schedule:
+    p = s.ranks
+    first, second = skewed.reduce_scatter(p, 1.0 / p), skewed.allgather(p, 1.0 / p)
+    if "block_by_block" in way:
+        first, second = grouped.blockwise(first, 1.0 / p), grouped.blockwise(second, 1.0 / p)
+    if "segment" in way:
+        cut = trees.segments_of(s.size_bytes // 2, s.number("segment", _SEGMENT))
+        first = skewed.in_segments(first, cut)
+    return first.then(second)
+
+
+def _segmented_ring(s: Setting) -> Schedule:
+    p = s.ranks
+    cut = trees.segments_of(max(s.size_bytes // p, 1), s.number("segment", _SEGMENT))
+    return ex.ring(p, 1.0 / p / cut, (p - 1) * cut, reduces=True).then(ex.ring(p, 1.0 / p, p - 1))
+
+
+def _allgather_reduce(s: Setting) -> Schedule:
+    plan = ex.bruck_allgather(s.ranks, 2, 1.0)
+    return Schedule(plan.steps, plan.copied + s.ranks, plan.memory)
+
+
+def _flat(plan: Plan, *, sized: bool = False) -> Planner:
+    return Planner(plan, sized)
+
+
+RECORDED: Table = {
+    "allgather": (
+        (r"bine_(?P<way>.*)", _flat(_skewed_allgather)),
+        (r"sparbit.*", _flat(lambda s: skewed.sparbit(s.ranks, 1.0))),
+        (r"k_bruck_over|brucks_mpich|bruck_ompi|BRUCK|Bruck", _by_name("allgather", "bruck")),
+        (r"recursive_doubling_\w+|RD|RD_Allgather_Comm", _by_name("allgather", "recursive_doubling")),
+        (r"ring_\w+|Ring\w*", _by_name("allgather", "ring")),
+        (r"neighbor_\w+", _by_name("allgather", "neighbor")),
+        (r"non_blocking_mpich", _by_name("allgather", "nb")),
+        (r"linear_\w+", _by_name("allgather", "linear")),
+    ),
+    "allreduce": (
+        (r"(?:bine|swing)_lat\w*", _flat(lambda s: skewed.whole(s.ranks))),
+        (r"(?:bine|swing)_(?P<way>.*)", _flat(_skewed_allreduce, sized=True)),
+        (r"recursive_doubling_\w+", _by_name("allreduce", "recursive_doubling")),
+        (r"rabenseifner_ompi", _by_name("allreduce", "rabenseifner", "openmpi")),
+        (r"rabenseifner_\w+", _by_name("allreduce", "rabenseifner")),
+        (r"ring_segmented_ompi", _flat(_segmented_ring, sized=True)),
+        (r"ring_\w+", _by_name("allreduce", "ring")),
+        (r"linear_ompi", _by_name("allreduce", "linear")),
+        (r"non_overlapping_ompi", _by_name("allreduce", "nonoverlapping")),
+        (r"allgather_reduce_ompi", _flat(_allgather_reduce)),
+        (r"non_blocking_mpich", _by_name("allreduce", "nb")),
+    ),
+    "reduce_scatter": (
+        (r"bine_(?P<way>.*)", _flat(_skewed_scatter)),
+        (r"recursive_halving_\w+", _by_name("reduce_scatter", "recursive_halving")),
+        (
+            r"recursive_distance_doubling_\w+",
+            _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True)),
+        ),
+        (r"ring_\w+", _by_name("reduce_scatter", "ring")),
+    ),
+    "bcast": (
+        (r"binomial_ompi", _by_name("bcast", "binomial", "openmpi")),
+        (r"knomial_ompi", _by_name("bcast", "knomial", "openmpi")),
+        (r"binary_ompi|split_binary_ompi", _by_name("bcast", "binary_tree")),
+        (r"bine_lat\w*", _by_name("bcast", "binomial")),
+        (r"scatter_allgather_ring_ompi|bine_bdw\w*_ring", _by_name("bcast", "scatter_ring")),
+        (r"scatter_allgather_\w+|bine_bdw\w*", _by_name("bcast", "scatter_doubling")),
+    ),
+    "alltoall": (
+        (_LEADERS, _flat(_grouped)),
+        (_GROUPED, _flat(_grouped)),
+        (r"RD|Bruck|BRUCK|bruck_\w+", _by_name("alltoall", "bruck")),
+        (r"Pairwise|pairwise_\w+", _by_name("alltoall", "pairwise")),
+        (r"Scatter_dest\w*", _by_name("alltoall", "scattered")),
+    ),
+}

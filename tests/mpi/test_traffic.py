@@ -1,0 +1,235 @@
+"""What the descriptions of algorithms say is sent, against the messages and bytes that the libraries really send.
+
+MPICH's are counted where they enter UCX, Open MPI's by its own monitoring. Every flat entry of both catalogues is
+compared, rank by rank and peer by peer; of MPICH's compositions what crosses between the nodes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import lcm
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jobs import C_FLAGS, OPENMPI, QUIET
+
+from colltune.catalog import Catalogue, load
+from colltune.catalog.entries import Kind
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.machine.compile import build
+from colltune.measure.resolve import resolve_settings
+from colltune.mpi.installation import Installation
+from colltune.traffic import schedule_of
+from colltune.traffic.rounds import Floats, matrices
+
+pytestmark = pytest.mark.mpi
+
+NATIVE = Path(__file__).parents[1] / "native"
+COMMON = Path(__file__).parents[2] / "native" / "common"
+_PATIENCE_S = 300
+# These call other collectives of Open MPI, which chooses their algorithms by size.
+BY_DEFAULT = {
+    ("allgather", "linear"),
+    ("allreduce", "nonoverlapping"),
+    ("reduce_scatter", "non_overlapping"),
+    ("reduce_scatter_block", "basic_linear"),
+}
+PLAIN, SLOW = ((5, 1), (8, 40)), ((2, 1), (3, 40), (4, 1), (6, 1), (7, 40), (9, 1), (12, 1), (16, 1), (16, 40))
+SHAPES = ((4, 2, 1), (3, 2, 40), (4, 3, 1))
+
+
+def _entries(library: str) -> list[tuple[str, Choice]]:
+    catalogue = load(library, {"mpich": "5.0", "openmpi": "5.0"}[library])
+    return [(name, choice) for name in COLLECTIVES for choice in catalogue.choices(name) if choice != DEFAULT]
+
+
+def _size(collective: str, ranks: int, factor: int) -> int:
+    """Divides evenly into all blocks: of ranks, of powers of two and of powers of three."""
+    size = 4 * lcm(ranks, 16, 27) * factor
+    if collective == "barrier":
+        return 0
+    return size * ranks if collective == "reduce_scatter_block" else size
+
+
+@dataclass(frozen=True)
+class Counted:
+    """(p, p) messages, bytes, and messages whose bytes were not counted."""
+
+    messages: Floats
+    bytes_: Floats
+    packed: Floats
+
+
+@dataclass
+class Counter:
+    """Runs the counting program on one library, once for all entries at some ranks."""
+
+    mpi: Installation
+    catalogue: Catalogue
+    command: list[str]
+    agent: Path
+    environment: dict[str, str]
+    done: dict[tuple[int, int, int], dict[tuple[str, Choice], Counted]] = field(default_factory=dict)
+
+    def counted(self, nodes: int, ppn: int, factor: int) -> dict[tuple[str, Choice], Counted]:
+        """``ppn`` 1: flat entries; else compositions. ``nodes`` have their ranks in turns."""
+        key = (nodes, ppn, factor)
+        if key not in self.done:
+            self.done[key] = self._count(nodes, ppn, factor)
+        return self.done[key]
+
+    def _count(self, nodes: int, ppn: int, factor: int) -> dict[tuple[str, Choice], Counted]:
+        ranks = nodes * ppn
+        wanted = []
+        for name in COLLECTIVES:
+            for choice in self.catalogue.legal(Scenario(name, nodes, ppn, _size(name, ranks, factor))):
+                if choice != DEFAULT:
+                    algorithm = self.catalogue.algorithm(name, choice)
+                    if algorithm.kind is Kind.FLAT if ppn == 1 else algorithm.leaders is not None:
+                        wanted.append((name, choice))
+        named = {key: self.catalogue.settings(*key) for key in wanted}
+        resolved = resolve_settings(self.agent, named, {**os.environ, **self.environment})
+        known = [key for key in wanted if resolved[key] is not None]
+        arguments: list[str] = []
+        for name, choice in known:
+            size = _size(name, ranks, factor) // (ranks if name == "reduce_scatter_block" else 1)
+            settings = ",".join(f"{variable}={value}" for variable, value in resolved[name, choice] or ())
+            arguments += [name, str(size), settings or "-"]
+        more = {"MPIR_CVAR_NUM_CLIQUES": str(nodes)} if ppn > 1 else {"MPIR_CVAR_NOLOCAL": "1"}
+        run = subprocess.run(
+            [*self.command[:1], "-n", str(ranks), *self.command[1:], *arguments],
+            env={**os.environ, **self.environment, **more},
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr[-2000:]
+        found = {key: Counted(*(np.zeros((ranks, ranks)) for _ in range(3))) for key in known}
+        for line in run.stdout.splitlines():
+            number, source, target, messages, bytes_, packed = map(int, line.split())
+            of = found[known[number]]
+            of.messages[source, target] += messages
+            of.bytes_[source, target] += bytes_
+            of.packed[source, target] += packed
+        return found
+
+
+def _built(mpi: Installation, directory: Path) -> Path:
+    program = directory / "count_traffic"
+    sources = [str(NATIVE / "count_traffic.c"), str(COMMON / "variables.c")]
+    subprocess.run(
+        [str(mpi.mpicc), *C_FLAGS, f"-I{COMMON}", *sources, "-o", str(program)], check=True, timeout=_PATIENCE_S
+    )
+    return program
+
+
+@pytest.fixture(scope="module")
+def mpich(mpi: Installation, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Counter:
+    directory = tmp_path_factory.mktemp("programs")
+    shared = directory / "traffic_count.so"
+    subprocess.run(
+        ["cc", *C_FLAGS, "-shared", "-fPIC", str(NATIVE / "traffic_count.c"), "-o", str(shared), "-ldl"],
+        check=True,
+        timeout=_PATIENCE_S,
+    )
+    environment = {**QUIET, "MPIR_CVAR_CH4_NETMOD": "ucx", "LD_PRELOAD": str(shared)}
+    command = [str(mpi.mpiexec), str(_built(mpi, directory))]
+    return Counter(mpi, load("mpich", mpi.version), command, build(mpi.mpicc, "agent", cache), environment)
+
+
+@pytest.fixture(scope="module")
+def openmpi_counter(openmpi: Installation, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Counter:
+    program = _built(openmpi, tmp_path_factory.mktemp("programs"))
+    environment = {**OPENMPI, "OMPI_MCA_pml_monitoring_enable": "1", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
+    command = [str(openmpi.mpiexec), "--oversubscribe", str(program)]
+    return Counter(
+        openmpi, load("openmpi", openmpi.version), command, build(openmpi.mpicc, "agent", cache), environment
+    )
+
+
+def _compare(
+    found: dict[tuple[str, Choice], Counted], entry: tuple[str, Choice], library: str, nodes: int, ppn: int, factor: int
+) -> bool:
+    """Asserts that an entry sends what its description says; False where it is not legal there."""
+    if entry not in found:
+        return False
+    name, choice = entry
+    ranks = nodes * ppn
+    size = _size(name, ranks, factor)
+    plan = schedule_of(Scenario(name, nodes, ppn, size), choice, library)
+    assert plan is not None, f"{name} {choice} is not described"
+    messages, shares = matrices(plan, ranks)
+    # MPICH deals the ranks out to its nodes in turns, the descriptions in blocks.
+    place = [(rank % nodes) * ppn + rank // nodes for rank in range(ranks)] if ppn > 1 else list(range(ranks))
+    counted, bytes_, packed = (np.zeros((ranks, ranks)) for _ in range(3))
+    for mine, theirs in (
+        (counted, found[entry].messages),
+        (bytes_, found[entry].bytes_),
+        (packed, found[entry].packed),
+    ):
+        mine[np.ix_(place, place)] = theirs
+    node = np.arange(ranks) // ppn
+    seen = node[:, None] != node[None, :]
+    if (name, choice.algorithm) in BY_DEFAULT and library == "openmpi":
+        # Whatever trees the library chooses, somebody gets the whole, and as much leaves.
+        assert bytes_.sum() == pytest.approx(shares.sum() * size, rel=0.7)
+        return True
+    assert np.array_equal(messages[seen], counted[seen]), f"{name} {choice} on {nodes} x {ppn}, {size} bytes"
+    known = seen & (packed == 0)
+    assert np.abs(shares * size - bytes_)[known].max(initial=0.0) <= 8.0 * max(1.0, counted.max())
+    return True
+
+
+def _compare_all(counter: Counter, entry: tuple[str, Choice], library: str, ranks: Sequence[tuple[int, int]]) -> None:
+    compared = [_compare(counter.counted(p, 1, f), entry, library, p, 1, f) for p, f in ranks]
+    if not any(compared):
+        pytest.skip("not legal on these ranks, or not in this version")
+
+
+_FLAT = {
+    library: [entry for entry in _entries(library) if load(library, "5.0").algorithm(*entry).kind is Kind.FLAT]
+    for library in ("mpich", "openmpi")
+}
+_COMPOSED = [entry for entry in _entries("mpich") if load("mpich", "5.0").algorithm(*entry).leaders is not None]
+
+
+@pytest.mark.parametrize("entry", _FLAT["mpich"], ids=lambda entry: f"{entry[0]}-{entry[1]}")
+def test_mpich_sends_what_is_described(mpich: Counter, entry: tuple[str, Choice]) -> None:
+    _compare_all(mpich, entry, "mpich", PLAIN)
+
+
+@pytest.mark.parametrize("entry", _FLAT["openmpi"], ids=lambda entry: f"{entry[0]}-{entry[1]}")
+def test_openmpi_sends_what_is_described(openmpi_counter: Counter, entry: tuple[str, Choice]) -> None:
+    _compare_all(openmpi_counter, entry, "openmpi", PLAIN)
+
+
+@pytest.mark.parametrize("entry", _COMPOSED, ids=lambda entry: f"{entry[0]}-{entry[1]}")
+def test_compositions_send_between_nodes_what_is_described(mpich: Counter, entry: tuple[str, Choice]) -> None:
+    compared = [_compare(mpich.counted(n, q, f), entry, "mpich", n, q, f) for n, q, f in SHAPES]
+    if not any(compared):
+        pytest.skip("not legal on these shapes, or not in this version")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", _FLAT["mpich"], ids=lambda entry: f"{entry[0]}-{entry[1]}")
+def test_mpich_on_two_to_sixteen_ranks(mpich: Counter, entry: tuple[str, Choice]) -> None:
+    _compare_all(mpich, entry, "mpich", SLOW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", _FLAT["openmpi"], ids=lambda entry: f"{entry[0]}-{entry[1]}")
+def test_openmpi_on_two_to_sixteen_ranks(openmpi_counter: Counter, entry: tuple[str, Choice]) -> None:
+    _compare_all(openmpi_counter, entry, "openmpi", SLOW)
+
+
+def test_a_wrong_description_is_seen(mpich: Counter) -> None:
+    found = mpich.counted(8, 1, 40)
+    ring = found["allgather", Choice("ring")]
+    with pytest.raises(AssertionError):
+        _compare({("allgather", Choice("brucks")): ring}, ("allgather", Choice("brucks")), "mpich", 8, 1, 40)
