@@ -3,8 +3,11 @@
 `colltune tune bcast allreduce alltoall allgather --budget 5m`, then `colltune verify` over 3 fresh launches with the
 file and 3 without. ``speedup_geomean``: default over tuned, over all points that verify looks at, those without a rule
 included; ``slower_points``: of these, the ones that are slower beyond their interval. Needs root, iproute2 and gcc.
+With ``--judge osu --osu DIR`` OSU's own programs judge in place of ``verify`` (judge_osu.py says how; what follows
+``--`` goes to it).
 
-Writes bench/cluster.json and prints it. Takes 10 minutes or so; times are only worth something on an idle machine.
+Writes bench/cluster.json and prints it. Takes 10 minutes or so, with OSU's programs and 14 launches of each kind an
+hour; times are only worth something on an idle machine.
 """
 
 from __future__ import annotations
@@ -28,8 +31,13 @@ COLLECTIVES = ("bcast", "allreduce", "alltoall", "allgather")
 
 def colltune(cluster: NamespaceCluster, *arguments: str) -> str:
     """Runs the command on the first node, as a job script would; what it prints is shown and returned."""
+    return on_first_node(cluster, "-m", "colltune", *arguments)
+
+
+def on_first_node(cluster: NamespaceCluster, *arguments: str) -> str:
+    """Runs a Python program there."""
     environment = {**os.environ, **cluster.environment, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    command = cluster.inside(sys.executable, "-u", "-m", "colltune", *arguments)
+    command = cluster.inside(sys.executable, "-u", *arguments)
     lines = []
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -37,7 +45,7 @@ def colltune(cluster: NamespaceCluster, *arguments: str) -> str:
             print(line, end="", flush=True)
             lines.append(line)
     if process.returncode not in (0, 1):
-        sys.exit(f"colltune {arguments[0]} failed with {process.returncode}")
+        sys.exit(f"python {' '.join(arguments[:3])} failed with {process.returncode}")
     return "".join(lines)
 
 
@@ -50,7 +58,12 @@ def main() -> None:
     parser.add_argument("--launches", default="3")
     parser.add_argument("--tuned", type=Path, help="where the tuning is kept; one that is there is only verified")
     parser.add_argument("--tune-only", action="store_true")
+    parser.add_argument("--judge", choices=("verify", "osu"), default="verify")
+    parser.add_argument("--osu", type=Path, help="directory of a build of the OSU Micro-Benchmarks")
+    parser.add_argument("further", nargs="*", help="with --judge osu: options of judge_osu.py, after --")
     options = parser.parse_args()
+    if options.judge == "osu" and options.osu is None:
+        sys.exit("--judge osu needs --osu DIR, a build of the OSU Micro-Benchmarks")
     reason = why_not()
     if reason is not None:
         sys.exit(f"no cluster of namespaces here: {reason}")
@@ -62,12 +75,19 @@ def main() -> None:
                 colltune(cluster, "tune", *COLLECTIVES, "--budget", options.budget, "--out", str(tuned), *where)
             if options.tune_only:
                 return
+            if options.judge == "osu":
+                judge = (str(ROOT / "benchmarks" / "judge_osu.py"), str(tuned), "--osu", str(options.osu), *where)
+                write(json.loads(on_first_node(cluster, *judge, *options.further).splitlines()[-1]))
+                return
             answer = colltune(cluster, "verify", str(tuned), "--launches", options.launches, *where)
     mean = re.search(r"geometric mean over \d+ points: ([0-9.]+)", answer)
     slower = re.search(r"([0-9]+) slower", answer)
     if mean is None or slower is None:
         sys.exit("cannot read what colltune verify printed")
-    figures = {"speedup_geomean": float(mean.group(1)), "slower_points": int(slower.group(1))}
+    write({"speedup_geomean": float(mean.group(1)), "slower_points": int(slower.group(1))})
+
+
+def write(figures: dict[str, float]) -> None:
     target = Path("bench/cluster.json")
     target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps(figures, indent=2) + "\n")

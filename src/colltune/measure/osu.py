@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -25,12 +25,13 @@ class _Startable(Protocol):
 
 @dataclass(frozen=True)
 class OsuBenchmarks:
-    """The programs of one build, by name: ``osu_bcast`` and so on."""
+    """The programs of one build, by name: ``osu_bcast`` and so on. ``options``: further words for each."""
 
     programs: Mapping[str, Path]
+    options: Sequence[str] = ()
 
     @classmethod
-    def find(cls, directory: Path, collectives: Sequence[str]) -> OsuBenchmarks:
+    def find(cls, directory: Path, collectives: Sequence[str], options: Sequence[str] = ()) -> OsuBenchmarks:
         """Looks below ``directory``. Raises InputError where a collective's program is not there."""
         programs = {}
         for name in collectives:
@@ -38,7 +39,7 @@ class OsuBenchmarks:
             if not found:
                 raise InputError(f"there is no program osu_{name} below {directory}", "Give the OSU build's directory")
             programs[name] = found[0]
-        return cls(programs)
+        return cls(programs, options)
 
     def medians(
         self,
@@ -47,21 +48,37 @@ class OsuBenchmarks:
         environment: Mapping[str, str],
         scenarios: Sequence[Scenario],
     ) -> dict[Scenario, float]:
-        """Latency in seconds, as the program reports it (a mean over ranks and iterations), one run per scenario."""
-        found = {}
-        for scenario in scenarios:
-            size = scenario.size_bytes
-            sizes = [] if scenario.collective == "barrier" else ["-m", f"{size}:{size}"]
-            start = command(
-                [str(self.programs[scenario.collective]), *sizes], variables, nodes=scenario.nodes, ppn=scenario.ppn
-            )
+        """Latency in seconds, as the program reports it (a mean over ranks and iterations).
+
+        One run for each shape and series of sizes, of which each is twice the one before: so the programs walk.
+        """
+        found: dict[Scenario, float] = {}
+        for series in in_series(scenarios):
+            first, last = series[0], series[-1]
+            sizes = [] if first.collective == "barrier" else ["-m", f"{first.size_bytes}:{last.size_bytes}"]
+            arguments = [str(self.programs[first.collective]), *sizes, *self.options]
+            start = command(arguments, variables, nodes=first.nodes, ppn=first.ppn)
             try:
                 run = run_launch(start.argv, {**environment, **start.environment, **variables}, _TIMEOUT_S)
                 run.check_returncode()
             except (OSError, subprocess.SubprocessError) as error:
                 raise LaunchError(f"{' '.join(start.argv)} failed: {error}", "Try it by hand") from error
-            found[scenario] = parse_latency(run.stdout, scenario)
+            found |= {scenario: parse_latency(run.stdout, scenario) for scenario in series}
         return found
+
+
+def in_series(scenarios: Sequence[Scenario]) -> list[list[Scenario]]:
+    """The scenarios that one run of a program covers, each with twice the size of the one before."""
+    left, found = set(scenarios), list[list[Scenario]]()
+    for scenario in sorted(left):
+        series: list[Scenario] = []
+        while scenario in left:
+            left.remove(scenario)
+            series.append(scenario)
+            scenario = replace(scenario, size_bytes=2 * scenario.size_bytes)
+        if series:
+            found.append(series)
+    return found
 
 
 def _is_program(path: Path) -> bool:

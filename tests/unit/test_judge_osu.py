@@ -1,0 +1,60 @@
+"""The figures of the judge of OSU's programs."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.scenario import Scenario
+from colltune.measure.osu import in_series
+from colltune.prove.verdict import compare_all
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "judge_osu.py"
+RING = Choice("ring")
+
+
+@pytest.fixture(scope="module")
+def judge_osu() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("judge_osu", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_sizes_that_double_are_one_series_and_shapes_apart() -> None:
+    def at(nodes: int, size: int) -> Scenario:
+        return Scenario("bcast", nodes, 1, size)
+
+    found = in_series([at(2, 8), at(4, 16), at(2, 1), at(2, 4), at(2, 16), at(2, 12)])
+    assert found == [[at(2, 1)], [at(2, 4), at(2, 8), at(2, 16)], [at(2, 12)], [at(4, 16)]]
+    barrier = Scenario("barrier", 4, 1, 0)
+    assert in_series([barrier]) == [[barrier]]
+
+
+def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(judge_osu: ModuleType, tmp_path: Path) -> None:
+    steps = [1.0 + 0.01 * step for step in range(8)]
+    sides = {
+        (Scenario("bcast", 8, 1, 64), RING): ([2.0 * t for t in steps], steps),
+        (Scenario("bcast", 8, 1, 128), DEFAULT): (steps, steps),
+        (Scenario("alltoall", 8, 1, 64), RING): (steps, [1.5 * t for t in steps]),
+    }
+    found = compare_all(sides)
+    figures = judge_osu.figures(found)
+    assert figures["osu_points"] == 3
+    assert figures["osu_geomean"] == pytest.approx((2.0 / 1.5) ** (1 / 3), abs=2e-3)
+    assert figures["osu_geomean_ruled"] == pytest.approx((2.0 / 1.5) ** 0.5, abs=2e-3)
+    assert figures["osu_geomean_bcast"] == pytest.approx(2.0**0.5, abs=2e-3)
+    assert (figures["osu_slower"], figures["osu_faster"]) == (1, 1)
+    assert (figures["osu_slower_alone"], figures["osu_faster_alone"]) == (1, 1)
+    judge_osu.write(tmp_path / "osu.csv", found)
+    with (tmp_path / "osu.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["choice"] for row in rows] == ["ring", "default", "ring"]
+    assert float(rows[2]["high"]) < 1.0
