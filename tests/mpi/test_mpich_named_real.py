@@ -5,29 +5,45 @@ No release has it. COLLTUNE_TEST_MPICH_NAMED names the prefix of a build (pull r
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
 import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
-from jobs import C_FLAGS
+from jobs import C_FLAGS, QUIET
 
-from colltune.catalog import load
+from colltune.bench.backends import open_backend
 from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.emit.lint_check import format_check
 from colltune.emit.lint_named import lint_named_files
 from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
 from colltune.emit.mpich_named_grammar import VARIABLE
+from colltune.machine.compile import build
+from colltune.mpi.detect import find_mpi
 from colltune.mpi.reads import Asked, refusal_of
+from colltune.prove.conformance import PROGRAM, beyond_the_library, replay_arguments, run_conformance
+from named_mpich import BYTES, CATALOGUE, OFTEN, RECORDED, check_counted, rounds
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
 LEAF = {"algorithm=MPIR_Bcast_intra_binomial": {}}
+COUNTED = {
+    "MPIR_CVAR_DUMP_COLL_ALGO_COUNTERS": "0",
+    "FI_PROVIDER": "tcp",
+    # From the first call on, not from the fifth.
+    "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0",
+    **QUIET,
+}
 OLD = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 
 
@@ -52,6 +68,32 @@ def program(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="module")
+def each(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("each") / "call_each"
+    command = [str(prefix / "bin" / "mpicc"), *C_FLAGS, str(NATIVE / "call_each.c"), "-o", str(made)]
+    subprocess.run(command, check=True, timeout=120)
+    return made
+
+
+def counters(prefix: Path, each: Path, ranks: int, *written: str, **variables: str) -> dict[str, int]:
+    """What ran on rank 0 in OFTEN calls of each collective, by the library's own counters.
+
+    ``written``: NAME=INTEGER of variables that the program writes by MPI_T; ``variables``: of its environment.
+    """
+    done = subprocess.run(
+        [str(prefix / "bin" / "mpiexec"), "-n", str(ranks), str(each), str(OFTEN), str(BYTES), *written],
+        env={**os.environ, **COUNTED, **variables}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+    return read_counters(done.stdout)
+
+
+def read_counters(text: str) -> dict[str, int]:
+    return {name: int(count) for count, name in re.findall(r"^ *(\d+)  (\w+)$", text, re.MULTILINE)}
+
+
 def refused(library: Path, data: bytes, place: Path) -> str:
     path = place / "a.json"
     path.write_bytes(data)
@@ -64,6 +106,17 @@ def test_the_older_variable_is_unknown_there(library: Path) -> None:
     assert f"does not know {OLD}" in refusal_of(library, build, Asked([OLD]), os.environ)[0]
 
 
+def test_variables_that_choose_an_algorithm_are_read_at_the_start_alone(prefix: Path, each: Path) -> None:
+    """Why nothing can be measured side by side there; where this fails, `open_backend` need not refuse it any more."""
+    by_environment = counters(prefix, each, 2, MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM="circ_graph")
+    assert by_environment["MPIR_Allgather_intra_circ_graph"] == OFTEN
+    numbers = [f"MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM={number}" for number in range(1, 9)]
+    for number in numbers:
+        assert counters(prefix, each, 2, number) == counters(prefix, each, 2), number
+    with pytest.raises(InputError, match="side by side"):
+        open_backend(find_mpi(str(prefix / "bin" / "mpiexec"), os.environ))
+
+
 def test_its_own_trees_are_clean_and_it_runs_what_our_file_says(
     library: Path, prefix: Path, program: Path, tmp_path: Path
 ) -> None:
@@ -71,7 +124,7 @@ def test_its_own_trees_are_clean_and_it_runs_what_our_file_says(
     own = cut_named_trees(library)
     text = json.dumps({f"name={name}": tree for name, tree in own.items()}).encode()
     assert [format_check(one) for one in lint_named_files({"own": text}, "5.1.0")] == []
-    emitter = MpichNamedEmitter(load("mpich", "5.0.2"), own)
+    emitter = MpichNamedEmitter(CATALOGUE, own)
     small = Rule(None, None, 16, Choice("scatter_ring_allgather"))
     rules = [
         RuleSet("bcast", SizeBasis.MESSAGE, (small, Rule(None, None, None, DEFAULT))),
@@ -82,16 +135,60 @@ def test_its_own_trees_are_clean_and_it_runs_what_our_file_says(
     files = emitter.emit(rules)
     assert refused(library, files[NAMED_FILE], tmp_path) == ""
     (tmp_path / NAMED_FILE).write_bytes(files[NAMED_FILE])
-    variables = {**emitter.environment(tmp_path), "MPIR_CVAR_DUMP_COLL_ALGO_COUNTERS": "0", "FI_PROVIDER": "tcp"}
     done = subprocess.run(
         [str(prefix / "bin" / "mpiexec"), "-n", "3", str(program), "0", "5"],
-        env={**os.environ, **variables}, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, **COUNTED, **emitter.environment(tmp_path)},
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+    ran = read_counters(done.stdout)
     for name in ("Bcast_intra_scatter_ring_allgather", "Allgather_intra_k_brucks", "Alltoall_intra_pairwise"):
-        assert re.search(rf"MPIR_{name}\b.*[1-9]", done.stdout), done.stdout[-2000:]
+        assert ran[f"MPIR_{name}"] > 0, ran
     # Behind its preconditions: on three ranks fewer elements than two keep the library's own choice.
-    assert "MPIR_Allreduce_intra_reduce_scatter_allgather" in done.stdout
+    assert ran["MPIR_Allreduce_intra_reduce_scatter_allgather"] > 0, ran
+
+
+SHAPES = [*((ranks, 1) for ranks in range(1, 9)), *((ranks, 2) for ranks in range(2, 9))]
+
+
+def run_rounds(prefix: Path, each: Path, place: Path, shapes: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """What the library counted under the file of each round, in jobs of ``shapes`` (ranks, pretended nodes)."""
+    emitter = MpichNamedEmitter(CATALOGUE, cut_named_trees(prefix / "lib" / "libmpi.so"))
+    for rule_sets in rounds():
+        (place / NAMED_FILE).write_bytes(emitter.emit(rule_sets)[NAMED_FILE])
+        for ranks, nodes in shapes:
+            cliques = {"MPIR_CVAR_NUM_CLIQUES": str(nodes)} if nodes > 1 else {}
+            ran = counters(prefix, each, ranks, **emitter.environment(place), **cliques)
+            choices = {one.collective: str(one.rules[0].choice) for one in rule_sets}
+            yield {"ranks": ranks, "nodes": nodes, "choices": choices, "counted": ran}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]} ranks on {shape[1]}")
+def test_every_choice_runs_where_the_file_says(
+    library: Path, prefix: Path, each: Path, tmp_path: Path, shape: tuple[int, int]
+) -> None:
+    own = cut_named_trees(library)
+    for run in run_rounds(prefix, each, tmp_path, [shape]):
+        check_counted(own, run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("number", range(len(rounds())))
+def test_every_legal_call_is_right_under_every_choice(
+    library: Path, prefix: Path, tmp_path: Path, number: int, nodes: int
+) -> None:
+    """The conformance replay on 1 to 8 ranks; what the library fails without a file is not the file's fault."""
+    emitter = MpichNamedEmitter(CATALOGUE, cut_named_trees(library))
+    (tmp_path / NAMED_FILE).write_bytes(emitter.emit(rounds()[number])[NAMED_FILE])
+    replay = build(prefix / "bin" / "mpicc", PROGRAM, tmp_path / "cache")
+    command = [str(prefix / "bin" / "mpiexec"), "-n", "8", str(replay), *replay_arguments(range(1, 9), short=True)]
+    environment = {**os.environ, "FI_PROVIDER": "tcp", **QUIET, "MPIR_CVAR_NUM_CLIQUES": str(nodes)}
+    found = run_conformance(command, {**environment, **emitter.environment(tmp_path)}, 600)
+    if not found.passed:
+        found = beyond_the_library(found, run_conformance(command, environment, 600))
+    assert found.passed, found.message
+    assert found.cases > 1500
 
 
 @pytest.mark.parametrize(
@@ -117,3 +214,23 @@ def test_what_cannot_be_parsed_is_ignored_in_silence(library: Path, tmp_path: Pa
     data = b'{"name=bcast-intra-auto": {"any": '
     assert lint_named_files({"a": data}, "5.1.0")
     assert refused(library, data, tmp_path) == ""
+
+
+def record(prefix: Path, path: Path) -> None:
+    """Writes what the library counts in every round and shape, and its own trees, for `test_mpich_named_recorded`."""
+    with tempfile.TemporaryDirectory() as place:
+        made = Path(place) / "call_each"
+        subprocess.run(
+            [str(prefix / "bin" / "mpicc"), *C_FLAGS, str(NATIVE / "call_each.c"), "-o", str(made)], check=True
+        )
+        own = cut_named_trees(prefix / "lib" / "libmpi.so")
+        runs = []
+        for run in run_rounds(prefix, made, Path(place), SHAPES):
+            check_counted(own, run)
+            runs.append(run)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gzip.compress(json.dumps({"own": own, "runs": runs}, indent=0).encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    record(Path(os.environ["COLLTUNE_TEST_MPICH_NAMED"]), RECORDED)

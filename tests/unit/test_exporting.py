@@ -9,22 +9,29 @@ from pathlib import Path
 
 import pytest
 from mpich_trees import default_trees
+from named_trees import own_trees, write_library
 from typer.testing import CliRunner
 
+from colltune.bench.backends import open_backend
 from colltune.catalog import load
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.summary import Summary
 from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter
+from colltune.emit.mpich_named_grammar import VARIABLE
 from colltune.emit.mpich_tree import format_tree
 from colltune.emit.openmpi import OpenMpiEmitter
 from colltune.emit.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.emit.thresholds import CVARS_FILE, parse_thresholds
+from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.session.export import FORMATS, export
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
@@ -75,6 +82,54 @@ def test_mpich_gets_what_was_tuned(tmp_path: Path) -> None:
     rules = two_steps("allreduce", SizeBasis.MESSAGE, Choice("ring"))
     saved(tmp_path, environment("mpich", "5.0.2"), rules, a=b"{}")
     assert export(tmp_path, "mpich").files == {"a": b"{}"}
+
+
+def reader(place: Path) -> Installation:
+    """An MPICH with named trees; it calls itself 5.0."""
+    write_library(place / "libmpi.so")
+    bin_ = place / "bin"
+    return Installation(
+        Library.MPICH, "5.0.0b1", Launcher.HYDRA, bin_ / "mpiexec", bin_ / "mpicc", place / "libmpi.so", "1" * 64
+    )
+
+
+def kept(collective: str, nodes: int, ppn: int, choice: Choice) -> ProvenDecision:
+    where = Scenario(collective, nodes, ppn, 1024)
+    return ProvenDecision(where, choice, Verdict.KEPT, (1.5,) * 8, "at least 1.20 times as fast")
+
+
+def test_an_mpich_with_named_trees_gets_them_around_its_own(tmp_path: Path) -> None:
+    """Whatever the tuned release reads; what the format cannot say is counted, and never handed over as something."""
+    ring, alpha = RuleSet.always("allreduce", SizeBasis.MESSAGE, Choice("ring")), Choice("alpha")
+    summary = Summary(decisions=(kept("allreduce", 1, 8, Choice("ring")), kept("bcast", 1, 8, alpha)))
+    rule_sets = {"allreduce": ring, "bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, alpha)}
+    save_tuning(tmp_path, Tuning(environment("mpich", "5.0.2"), rule_sets, {"mpich/a": b"{}"}, {}, summary))
+    exported = export(tmp_path, "mpich", reader(tmp_path))
+    emitter = MpichNamedEmitter(load("mpich", "5.0.2"), own_trees())
+    assert same(emitter.parse(exported.files, "allreduce"), ring)
+    assert not emitter.parse(exported.files, "bcast").departs
+    assert set(exported.files) == {NAMED_FILE, "mpich-named.env"}
+    assert f"export {VARIABLE}=$PWD/{NAMED_FILE}" in exported.files["mpich-named.env"].decode()
+    assert any("1 of 2 proven decisions are not in it" in remark for remark in exported.remarks)
+    assert any("measured under MPICH 5.0.2, not under" in remark for remark in exported.remarks)
+    assert not any("--via live" in remark for remark in exported.remarks)
+
+
+def test_another_reader_is_refused_where_its_format_is_no_other(tmp_path: Path) -> None:
+    saved(tmp_path, environment("mpich", "5.0.2"), two_steps("allreduce", SizeBasis.MESSAGE, Choice("ring")))
+    named = reader(tmp_path)
+    with pytest.raises(InputError, match="told apart for MPICH alone"):
+        export(tmp_path, "cvars", named)
+    (tmp_path / "libmpi.so").write_bytes(b"an MPICH that holds other trees")
+    with pytest.raises(InputError, match="the format that the tuning has already"):
+        export(tmp_path, "mpich", named)
+
+
+def test_an_mpich_with_named_trees_is_not_measured(tmp_path: Path) -> None:
+    """It reads the variables that choose an algorithm once: every candidate would be the default, without a word."""
+    with pytest.raises(InputError, match="side by side") as refused:
+        open_backend(reader(tmp_path))
+    assert "--to mpich --mpiexec" in str(refused.value)
 
 
 def test_intelmpi_gets_exports_for_the_job(tmp_path: Path) -> None:

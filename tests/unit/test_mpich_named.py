@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from named_trees import own_trees, write_library
 from typer.testing import CliRunner
 
 from colltune.catalog import load
@@ -19,29 +19,13 @@ from colltune.core.space import shapes
 from colltune.emit.lint_check import Check, format_check
 from colltune.emit.lint_named import is_named_file, lint_named_files
 from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
-from colltune.emit.mpich_named_grammar import ALGORITHMS, parse_condition
+from colltune.emit.mpich_named_grammar import parse_condition
 from colltune.testing.emitter import EmitterContract, random_rules
 
 VERSION = "5.1.0"
 GOLDEN = Path(__file__).parents[1] / "golden" / "mpich" / "5.1" / NAMED_FILE
 CATALOGUE = load("mpich", "5.0.2")
 LEAF = {"algorithm=MPIR_Bcast_intra_binomial": {}}
-
-
-def own_trees() -> dict[str, Any]:
-    """Stands for the library's own: a leaf for each collective, whichever of its algorithms needs nothing."""
-    trees: dict[str, Any] = {"main": "call=auto", "auto": {}}
-    for name in CATALOGUE.entries:
-        trees["auto"][f"collective={name}-intra"] = f"call={name}-intra-auto"
-        plain = [key for key, one in ALGORITHMS.items() if one.collective == name and not one.needs]
-        if plain:
-            own = {f"{parameter}=2": {} for parameter in ALGORITHMS[plain[0]].parameters}
-            trees[f"{name}-intra-auto"] = {f"algorithm={plain[0]}": own}
-    trees["alltoall-intra-auto"] = {
-        "inplace": {"algorithm=MPIR_Alltoall_intra_pairwise_sendrecv_replace": {}},
-        "any": {"algorithm=MPIR_Alltoall_intra_scattered": {}},
-    }
-    return trees
 
 
 EMITTER = MpichNamedEmitter(CATALOGUE, own_trees())
@@ -113,8 +97,7 @@ def test_golden_file() -> None:
 
 def test_the_own_trees_are_cut_from_the_library(tmp_path: Path) -> None:
     library = tmp_path / "libmpi.so"
-    text = json.dumps({f"name={name}": tree for name, tree in own_trees().items()}).encode()
-    library.write_bytes(b'\x7fELF\0{"name=main" x\0' + text + b"\0tail")
+    write_library(library)
     assert cut_named_trees(library) == own_trees()
     library.write_bytes(b"\x7fELF\0")
     with pytest.raises(InputError, match="no named selection trees"):

@@ -51,7 +51,7 @@ def lint(
     catalogue = load(library, version)
     if catalogue.warning:
         echo(f"note: {catalogue.warning}")
-    findings = _findings(library, contents, version)
+    findings = _findings(library, contents, version, installation)
     for check in findings:
         echo(format_check(check))
     errors = sum(check.severity is Severity.ERROR for check in findings)
@@ -101,14 +101,18 @@ def _library_of(contents: dict[str, bytes]) -> str:
     return next(iter(found.values()))
 
 
-def _findings(library: str, contents: dict[str, bytes], version: str) -> list[Check]:
+def _findings(library: str, contents: dict[str, bytes], version: str, installation: Installation | None) -> list[Check]:
     from colltune.catalog import load
     from colltune.emit.lint import lint_files
     from colltune.emit.lint_named import is_named_file, lint_named_files
     from colltune.emit.lint_openmpi import lint_rules_files
     from colltune.emit.lint_openmpi_json import is_rules_json, lint_rules_json
+    from colltune.emit.mpich_named import holds_named_trees
 
     catalogue = load(library, version)
+    if library == "mpich" and installation is not None and holds_named_trees(installation.libmpi):
+        # Its version does not tell: builds of the redesign call themselves as the release before it.
+        return lint_named_files(contents, None)
     if library == "mpich":
         named = {name: data for name, data in contents.items() if is_named_file(data)}
         others = {name: data for name, data in contents.items() if name not in named}

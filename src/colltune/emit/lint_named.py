@@ -84,10 +84,10 @@ def is_named_file(data: bytes) -> bool:
     return re.match(rb'\s*\{\s*"name=', data) is not None
 
 
-def lint_named_files(files: Mapping[str, bytes], version: str) -> list[Check]:
+def lint_named_files(files: Mapping[str, bytes], version: str | None) -> list[Check]:
     """The findings in ``files`` (name and content), in the order of the files and their lines. Any bytes are taken.
 
-    ``version`` is the MPICH that is to read them.
+    ``version`` is the MPICH that is to read them; None for one that is known to read named trees.
     """
     findings: list[Check] = []
     for name, data in files.items():
@@ -108,9 +108,8 @@ class _Lint:
     def _warn(self, line: int, path: tuple[str, ...], what: str, why: str, fix: str) -> Check:
         return Check(Severity.WARNING, self._name, line, path, what, why, fix)
 
-    def file(self, data: bytes, version: str) -> Iterator[Check]:
-        numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-        if numbers < _FIRST_VERSION:
+    def file(self, data: bytes, version: str | None) -> Iterator[Check]:
+        if version is not None and tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < _FIRST_VERSION:
             why = "its files have no named trees, and it ends the job in MPI_Init"
             yield self._error(1, (), f"MPICH {version} does not read this file", why, "give it the older files")
         try:

@@ -171,6 +171,14 @@ def _bound(key: str) -> int | None:
     return None if key == ANY else int(key.partition("<=")[2])
 
 
+def holds_named_trees(library: Path) -> bool:
+    """Whether ``library`` (libmpi.so) selects by named trees. False also for a file that cannot be read."""
+    try:
+        return _START.search(library.read_bytes()) is not None
+    except OSError:
+        return False
+
+
 def cut_named_trees(library: Path) -> dict[str, NamedTree]:
     """The library's own trees by name, out of ``library`` (libmpi.so): JSON among its constant strings.
 
@@ -186,4 +194,4 @@ def cut_named_trees(library: Path) -> dict[str, NamedTree]:
         except ValueError:
             continue
         return {key.removeprefix(NAME): tree for key, tree in trees.items()}
-    raise InputError(f"{library} holds no named selection trees", "This MPICH reads the older files: --to mpich")
+    raise InputError(f"{library} holds no named selection trees", "This MPICH reads the older files: tune it")

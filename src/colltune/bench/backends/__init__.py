@@ -8,6 +8,7 @@ from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.bench.backends.simulated import SimulatedBackend
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
+from colltune.emit.mpich_named import holds_named_trees
 from colltune.mpi.installation import Installation, Library
 
 __all__ = ["Backend", "open_backend", "recall_backend"]
@@ -16,6 +17,12 @@ __all__ = ["Backend", "open_backend", "recall_backend"]
 def open_backend(installation: Installation) -> Backend:
     """The backend of an MPI that is here. Raises InputError for one that colltune does not tune."""
     match installation.library:
+        case Library.MPICH if holds_named_trees(installation.libmpi):
+            raise InputError(
+                f"{installation.libmpi} is an MPICH that selects by named trees: it reads the control variables of "
+                "algorithms at its start alone, so two algorithms cannot be measured side by side in one job",
+                f"Tune an MPICH up to 5.0, then colltune export tuned/ --to mpich --mpiexec {installation.mpiexec}",
+            )
         case Library.MPICH:
             return MpichBackend.from_library(installation.libmpi, installation.version)
         case Library.OPENMPI:
