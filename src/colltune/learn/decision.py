@@ -35,6 +35,9 @@ _REPETITION_SD = 0.05
 _DESIGN: Floats = np.array([(0.5, 0.5, 0.5), (1.0, 1.0, 0.7), (0.5, 0.5, 0.85), (1.0, 1.0, 0.3)])
 # The share of the insurance that is kept where a prior covers the far ends of the space.
 _INSURED = 0.4
+# The posterior is brought up to date once what is new is this part of all that is known: the more is known the less one
+# answer more changes, and what is asked for next is chosen as if all before it were answered.
+_NEWS = 1.0 / 128.0
 # A selection that is slower than the best by more than this is a significant mistake (FACT, table II).
 _SIGNIFICANT = 0.10
 
@@ -103,10 +106,11 @@ class DecisionLearner:
         self._belief: Belief | None = None
         self._duels: Duels | None = None
         self._news: list[Sample] = []  # told, and not yet in the posterior
+        self._plan: list[tuple[int, int, int]] = []  # by the posterior: scenario, choice, repetitions
         self._spent_s = self._probed_s = 0.0
         self._fitted = 0
         self._calm = 0  # decisions in a row that were good enough to stop
-        self._judged = -1
+        self._judged = 0
         self._find_candidates()
 
     @property
@@ -137,17 +141,27 @@ class DecisionLearner:
     def ask(self, count: int) -> list[Point]:
         belief, duels = self._believe()
         free = self._free[self._rows]
-        points: list[Point] = []
-        while len(points) < count and free.any():
+        self._plan = [one for one in self._plan if free[one[:2]]]
+        if len(self._plan) < count:
+            self._plan = self._planned(belief, duels, free, count + int(_NEWS * self._history.known))
+        points = [
+            Point(self._space.scenarios[self._rows[place]], (self._choices[number],), repetitions)
+            for place, number, repetitions in self._plan[:count]
+        ]
+        return points or self._elsewhere(count)
+
+    def _planned(self, belief: Belief, duels: Duels, free: Mask, count: int) -> list[tuple[int, int, int]]:
+        """The next ``count`` pairs, each chosen as if those before it had come out as expected."""
+        plan: list[tuple[int, int, int]] = []
+        while len(plan) < count and free.any():
             place, number, repetitions = self._next(belief, duels, free)
             free[place, number] = False
-            scenario = self._space.scenarios[self._rows[place]]
-            points.append(Point(scenario, (self._choices[number],), repetitions))
-            if len(points) < count:
+            plan.append((place, number, repetitions))
+            if len(plan) < count:
                 belief = belief.copy()
                 belief.update(place, number, None, MEASURED_SD**2)
                 duels = Duels.of(belief.mean, belief.variance, self._candidate[self._rows])
-        return points or self._elsewhere(count)
+        return plan
 
     def expected_gain(self, points: Sequence[Point]) -> Floats:
         """See Learner; by the posterior, each choice of a point as if it were measured alone."""
@@ -179,12 +193,12 @@ class DecisionLearner:
         if not self._free.any():
             return "every candidate of the space was measured"
         if self._history.has_times and self._history.told != self._judged:
-            self._judged = self._history.told
+            news, self._judged = self._history.told - self._judged, self._history.told
             duels = self._believe()[1]
             unseen = (self._free & (self._looks == 0))[self._rows]
             loss, mistakes = duels.expected_loss(unseen, _SIGNIFICANT)
             good = loss <= self._settings.stop_loss and mistakes <= self._settings.stop_mistakes
-            self._calm = self._calm + 1 if good else 0
+            self._calm = self._calm + news if good else 0
         if self._calm >= self._steps:
             return (
                 f"over {self._calm} measurements the selection was expected to lose less than "
@@ -239,8 +253,11 @@ class DecisionLearner:
         )
 
     def _believe(self) -> tuple[Belief, Duels]:
-        """The posterior of everything that was told."""
+        """The posterior of everything that was told, but for the last few where much is known."""
         known, settings = self._history.known, self._settings
+        if self._belief is not None and self._duels is not None and len(self._news) <= _NEWS * known:
+            return self._belief, self._duels
+        self._plan = []
         due = bool(self._news) and known >= max(self._fitted + 3, self._fitted * settings.refit_growth)
         if self._belief is None or due or (self._news and known <= 4) or not self._update():
             self._refit(due)

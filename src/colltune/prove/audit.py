@@ -143,7 +143,7 @@ class Audit:
         for looks in range(1, _MOST_LOOKS + 1):
             scale = self._yardstick.scatter.of(looks)
             to_come = [gain + (scale if number % 2 else -scale) for number in range(launches)]
-            if log_evidence([*known, *to_come], scale, case.floor) >= needed:
+            if log_evidence([*known, *to_come], scale, case.floor, case.expected) >= needed:
                 return looks
         return _MOST_LOOKS + 1
 
@@ -180,8 +180,9 @@ class Audit:
         self._until_s = math.inf  # until it is known how long the launch itself took
         left_s = deadline_s - self.clock()
         to_come = self._launches_to_come(left_s)
-        until_s = self.clock() + (left_s - to_come * self.launch_s) / (to_come + 1)
-        while plan := self._plan(begun, until_s - self.clock(), to_come + 1):
+        until_s, launching_s = self.clock() + left_s / (to_come + 1), self.launch_s
+        while plan := self._plan(begun, until_s - self.clock() - launching_s, to_come + 1):
+            launching_s = 0.0  # it starts with the first comparison
             for look in range(max(looks for _, looks in plan)):
                 cases = [case for case, looks in plan if looks > look]
                 for point, samples in source.measure(self._offers(cases, deadline_s), self.effort):

@@ -62,7 +62,7 @@ class Case:
         """
         found: dict[int, list[float]] = {}
         for one in self.seen:
-            beyond = BELIEVED * (one.expected - self._expected)
+            beyond = BELIEVED * (one.expected - self.expected)
             found.setdefault(one.launch, []).append(one.value - beyond)
         return list(found.values())
 
@@ -71,7 +71,8 @@ class Case:
         return max(float(np.median(self.costs_s)), 1e-9)
 
     @cached_property
-    def _expected(self) -> float:
+    def expected(self) -> float:
+        """The mean log speed-up of the region that the campaign let expect."""
         return float(np.average(self.claim.gains, weights=self.claim.weights))
 
     @property
@@ -92,7 +93,7 @@ class Case:
         return yardstick.scatter.of(len(counts) / sum(1.0 / count for count in counts) if counts else 1.0)
 
     def log_evidence(self, yardstick: Yardstick) -> float:
-        return log_evidence(self.launches, self.scale(yardstick), self.floor)
+        return log_evidence(self.launches, self.scale(yardstick), self.floor, self.expected)
 
     @property
     def speedup(self) -> float:
@@ -101,7 +102,8 @@ class Case:
 
     def interval(self, yardstick: Yardstick) -> tuple[float, float]:
         """Bounds of the mean speed-up of the region; 0 and infinity where there are too few launches."""
-        bounds = (bound(self.launches, self.scale(yardstick), yardstick.alpha) for bound in (low_bound, high_bound))
+        launches, scale, alpha = self.launches, self.scale(yardstick), yardstick.alpha
+        bounds = low_bound(launches, scale, alpha, self.expected), high_bound(launches, scale, alpha)
         low, high = (math.exp(min(bound, _WIDEST)) for bound in bounds)
         # What held when the claim was proven holds on: all bounds hold together.
         return max(low, self.proven_low), max(high, self.proven_low)
@@ -117,7 +119,7 @@ class Case:
         if len(launches) < FEWEST_LAUNCHES:
             return self.verdict
         middle = math.exp(float(np.mean(launches)))
-        if is_above(launches, scale, self.floor, yardstick.alpha):
+        if is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
             other = math.exp(float(np.mean(self.others))) if self.others else middle
             if other <= 1.0:
                 return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times back to back")

@@ -1,14 +1,16 @@
 """How sure it is that a choice is faster, from one number for each launch.
 
-The number is the mean over a launch of log(time of the default / time of the choice). Launches are what is independent:
-what lies inside one launch shares its placement and its modes. For the hypothesis "the mean is at most ``floor``" the
-evidence is a Bayes factor: the likelihood of the launches under means above the floor (half a normal distribution of
-``SPREAD``) over their likelihood at the floor. The variance of a launch is unknown in both; it has an inverse gamma
-distribution about ``scale``, which is estimated from all regions together, and counts as ``CREDIT`` launches. Such a
-ratio is an e-process: under the hypothesis the chance that it ever reaches 1 / alpha is at most alpha, however often
-one looks and whenever one stops (Wang and Ramdas 2025, "Anytime-valid t-tests and confidence sequences for Gaussian
-means with unknown variance"; Gruenwald, de Heide and Koolen 2024, "Safe testing", section 4). The chance is taken over
-the distribution of the variance too; docs/design/proof.md has the rates with tails and modes that are not Gaussian.
+The number is the mean over a launch of log(time of the default / time of the choice). Launches are what is
+independent: what lies inside one launch shares its placement and its modes. For the hypothesis "the mean is at most
+``floor``" the evidence is a Bayes factor: the likelihood of the launches under means above the floor (half a normal
+distribution of ``SPREAD``) over their likelihood at the floor. The variance of a launch is unknown in both; it has an
+inverse gamma distribution about ``scale``, which is estimated from all regions together, and counts as ``CREDIT``
+launches. Half of the weight of the means above the floor lies about what the campaign expected: that was measured
+before, in another launch, so it may be chosen freely, and where it is right fewer launches do. Such a ratio is an
+e-process: under the hypothesis the chance that it ever reaches 1 / alpha is at most alpha, however often one looks
+and whenever one stops (Wang and Ramdas 2025, "Anytime-valid t-tests and confidence sequences for Gaussian means with
+unknown variance"; Gruenwald, de Heide and Koolen 2024, "Safe testing", section 4). The chance is taken over the
+distribution of the variance too; docs/design/proof.md has the rates with tails and modes that are not Gaussian.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ Floats = NDArray[np.float64]
 ALPHA = 0.01
 # Log speed-ups that are to be expected where there is one, and the greatest one that is looked at.
 SPREAD, _GREATEST = 0.25, 1.5
+# Of what the campaign expected, what is there as a rule, and how much of it that is off; at least so much is it off.
+_THERE, _OFF, _LEAST_OFF = 0.8, 0.3, 0.03
 # So many launches counts what is known of the variance from all regions.
 CREDIT = 4.0
 # Below so many launches nothing is decided, however clear it looks: half of the launches may have a mode of their own.
@@ -36,14 +40,17 @@ _LEAST_NULLS, _LEAST_ALPHA, _MOST_ALPHA = 0.05, 1e-4, 0.04
 _MEANS: Floats = np.geomspace(0.002, _GREATEST, 96)
 # Distances from the mean at which a bound is looked for.
 _OFFSETS: list[float] = np.geomspace(1e-3, _GREATEST, 48).tolist()
-_LOG_PRIOR: Floats = np.log(np.gradient(_MEANS)) - 0.5 * (_MEANS / SPREAD) ** 2
-_LOG_PRIOR -= math.log(float(np.exp(_LOG_PRIOR).sum()))
+_WIDTHS: Floats = np.gradient(_MEANS)
+_PRIOR: Floats = np.exp(-0.5 * (_MEANS / SPREAD) ** 2) * _WIDTHS
+_PRIOR /= _PRIOR.sum()
+_LOG_PRIOR: Floats = np.log(_PRIOR)
 
 
-def log_evidence(launches: Sequence[float], scale: float, floor: float) -> float:
+def log_evidence(launches: Sequence[float], scale: float, floor: float, expected: float | None = None) -> float:
     """Natural logarithm of the evidence that the mean of ``launches`` is above ``floor``; 0 where there are none.
 
-    ``scale``: the standard deviation of a launch as all regions have it.
+    ``scale``: the standard deviation of a launch as all regions have it. ``expected``: of the mean, before the first
+    launch.
     """
     if len(launches) == 0:
         return 0.0
@@ -52,14 +59,26 @@ def log_evidence(launches: Sequence[float], scale: float, floor: float) -> float
     at_floor = math.log(known + float(np.square(above).sum()))
     squares = np.square(above[:, None] - _MEANS[None, :]).sum(axis=0)
     likelihood = -0.5 * (CREDIT + len(above)) * (np.log(known + squares) - at_floor)
-    terms = likelihood + _LOG_PRIOR
+    terms = likelihood + _log_prior(expected, floor)
     greatest = float(terms.max())
     return greatest + math.log(float(np.exp(terms - greatest).sum()))
 
 
-def is_above(launches: Sequence[float], scale: float, floor: float, alpha: float = ALPHA) -> bool:
+def _log_prior(expected: float | None, floor: float) -> Floats:
+    """Of the means above the floor, which sum to one."""
+    if expected is None or expected <= floor:
+        return _LOG_PRIOR
+    off = (_MEANS - (_THERE * expected - floor)) / max(_OFF * expected, _LEAST_OFF)
+    near = np.exp(-0.5 * off**2) * _WIDTHS
+    return np.asarray(np.log(0.5 * _PRIOR + 0.5 * near / near.sum()))
+
+
+def is_above(
+    launches: Sequence[float], scale: float, floor: float, alpha: float = ALPHA, expected: float | None = None
+) -> bool:
     """Whether the mean is above ``floor``, with the error ``alpha`` over all looks together."""
-    return len(launches) >= FEWEST_LAUNCHES and log_evidence(launches, scale, floor) >= math.log(1.0 / alpha)
+    enough = math.log(1.0 / alpha)
+    return len(launches) >= FEWEST_LAUNCHES and log_evidence(launches, scale, floor, expected) >= enough
 
 
 def is_below(launches: Sequence[float], scale: float, floor: float, alpha: float) -> bool:
@@ -67,7 +86,7 @@ def is_below(launches: Sequence[float], scale: float, floor: float, alpha: float
     return is_above([-value for value in launches], scale, -floor, alpha)
 
 
-def low_bound(launches: Sequence[float], scale: float, alpha: float = ALPHA) -> float:
+def low_bound(launches: Sequence[float], scale: float, alpha: float = ALPHA, expected: float | None = None) -> float:
     """The greatest floor that the mean is surely above, of a sequence of bounds that hold all together (1 - alpha).
 
     Minus infinity where there are too few launches to give one.
@@ -78,14 +97,14 @@ def low_bound(launches: Sequence[float], scale: float, alpha: float = ALPHA) -> 
     # The highest floor that it is above. Far below the mean the evidence falls again, for such gains are not expected.
     above = 0.0
     for below in _OFFSETS:
-        if is_above(launches, scale, middle - below, alpha):
+        if is_above(launches, scale, middle - below, alpha, expected):
             break
         above = below
     else:
         return -math.inf
     while below - above > 1e-4:
         half = 0.5 * (below + above)
-        above, below = (above, half) if is_above(launches, scale, middle - half, alpha) else (half, below)
+        above, below = (above, half) if is_above(launches, scale, middle - half, alpha, expected) else (half, below)
     return middle - below
 
 

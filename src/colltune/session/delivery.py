@@ -70,9 +70,17 @@ def deliver(
     *,
     gate: bool = True,
 ) -> Delivery:
-    """Tunes the cluster of ``grids`` with ``budget_s``. Raises InputError where the default was not recorded."""
+    """Tunes all sizes of ``grids``, one cluster's, with ``budget_s``. Raises InputError where there is no default."""
     bench = RecordedBench(grids, launch_s, launch_sd)
-    options = TuneOptions(collectives=tuple(grid.collective for grid in grids), budget_s=budget_s, seed=seed, gate=gate)
+    sizes = [scenario.size_bytes for grid in grids for scenario in grid.scenarios]
+    options = TuneOptions(
+        collectives=tuple(grid.collective for grid in grids),
+        smallest_bytes=min(sizes),
+        largest_bytes=max(sizes),
+        budget_s=budget_s,
+        seed=seed,
+        gate=gate,
+    )
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         result = tune(bench, options, Path(place))
