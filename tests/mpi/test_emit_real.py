@@ -202,6 +202,38 @@ def test_the_file_decides_which_algorithm_runs(mpi: Installation, run: Run, prog
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
+def test_a_level_of_many_conditions_decides_at_each_of_its_bounds(run: Run, programs: Path, ranks: int) -> None:
+    """Twelve bounds of ranks, and of sizes at each: more than are written one after another."""
+    by_turns = (Choice("binomial"), Choice("scatter_ring_allgather"))
+    bounds = [*(1024 * n for n in range(1, 12)), None]
+    rules = RuleSet(
+        "bcast",
+        SizeBasis.MESSAGE,
+        tuple(
+            Rule(None, most, size, by_turns[(row + column) % 2])
+            for row, most in enumerate([*range(2, 13), None])
+            for column, size in enumerate(bounds)
+        ),
+    )
+    sizes = [size + more for size in bounds if size for more in (0, 4)]
+    answer = run(
+        ranks,
+        [str(programs / "count_sends"), *map(str, sizes)],
+        [rules],
+        MPIR_CVAR_NOLOCAL="1",
+        LD_PRELOAD=str(programs / "send_count.so"),
+    )
+    assert answer.returncode == 0, answer.stderr
+    sent = {
+        int(size): int(count) for name, size, count in map(str.split, answer.stdout.splitlines()) if name == "bcast"
+    }
+    assert sent.keys() == set(sizes)
+    for size, count in sent.items():
+        rule = next(rule for rule in rules.rules if rule.matches(1, ranks, size))
+        assert (count == ranks - 1) == (rule.choice == by_turns[0]), (size, count)
+
+
+@pytest.mark.parametrize("ranks", [3, 5])
 def test_a_composition_in_the_file_runs(mpi: Installation, run: Run, programs: Path, ranks: int) -> None:
     """On two nodes: the flat tree sends to every rank of the other node, the composition once to its first rank."""
     sent = {}

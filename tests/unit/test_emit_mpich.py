@@ -14,11 +14,13 @@ from mpich_trees import default_trees
 
 from colltune.catalog import Kind, Need, load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
+from colltune.emit.lint_json import DEEPEST
 from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter
-from colltune.emit.mpich_tree import Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
+from colltune.emit.mpich_tree import MOST_IN_A_ROW, Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
 from colltune.testing.emitter import random_rules, scenarios_at_bounds
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
@@ -104,6 +106,46 @@ def test_any_call_gets_the_chosen_algorithm_or_where_that_cannot_run_the_default
                 general = Leaf(algorithm.selection_name, catalogue.selection_parameters(collective, choice))
     assert decide(parse_tree(files[GENERAL_FILE]), call, number) == general
     assert decide(parse_tree(files[CH4_FILE]), call, number) == ch4
+
+
+def many_rules(sizes: int, ranks: int, ppns: int) -> RuleSet:
+    """So many bounds at each level, with two choices by turns."""
+    choices = (Choice("binomial"), Choice("scatter_ring_allgather"))
+    rules = [
+        Rule(ppn, most, size, choices[(a + b + c) % 2])
+        for a, ppn in enumerate([*range(2, 2 + ppns), None])
+        for b, most in enumerate([*range(4, 4 + ranks), None])
+        for c, size in enumerate([*(16 * n for n in range(1, 1 + sizes)), None])
+    ]
+    return RuleSet("bcast", SizeBasis.MESSAGE, tuple(rules))
+
+
+def depth(tree: Tree) -> int:
+    return 1 + max(map(depth, tree.values()), default=0)
+
+
+def longest(tree: Tree) -> int:
+    return max(len(tree), *map(longest, tree.values())) if tree else 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("counts", [(7, 0, 0), (8, 0, 0), (40, 2, 1), (3, 20, 9), (1, 2, 70)])
+def test_many_conditions_are_searched_in_groups(version: str, counts: tuple[int, int, int]) -> None:
+    rules, one = many_rules(*counts), emitter(version)
+    files = one.emit([rules])
+    assert DecisionTable.of(one.parse(files, "bcast")) == DecisionTable.of(rules)
+    tree = parse_tree(files[GENERAL_FILE])["collective=bcast"]
+    assert longest(tree) <= max(MOST_IN_A_ROW, longest(one.defaults.general["collective=bcast"]))
+    assert depth(parse_tree(files[GENERAL_FILE])) < DEEPEST
+    for size in (1, 16, 17, 127, 128, 129, 640, 641, 10**6):
+        for ranks in (2, 4, 5, 9, 23, 24, 70):
+            for nodes in (1, 2, 5):
+                if nodes <= ranks // 2:
+                    call = Call("bcast", ranks, nodes, "parent", message_bytes=size)
+                    expected = chosen(rules, call)
+                    leaf = decide(parse_tree(files[GENERAL_FILE]), call, one.version)
+                    assert leaf is not None
+                    assert leaf.name == load("mpich", version).algorithm("bcast", expected).selection_name
 
 
 @pytest.mark.parametrize("version", VERSIONS)

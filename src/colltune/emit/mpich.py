@@ -36,7 +36,7 @@ from colltune.emit.mpich_below import (
     table_of,
 )
 from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
-from colltune.emit.mpich_tree import Tree, format_tree, parse_tree, settle
+from colltune.emit.mpich_tree import Tree, format_tree, grouped, parse_tree, settle
 
 GENERAL_FILE = "mpich-coll.json"
 CH4_FILE = "mpich-ch4-coll.json"
@@ -257,12 +257,12 @@ class MpichEmitter:
         if not levels:
             return self._leaf(collective, decided.last)
         level, *deeper = levels
-        branches: dict[str, Pair] = {}
+        steps: dict[int | None, Pair] = {}
         for bound, value in decided.pairs:
-            key = level.rest if bound is None else f"{level.operator}<={min(bound, LARGEST_BOUND)}"
             # Of two bounds beyond the largest the first decides, as it does among rules.
-            branches.setdefault(key, self._write(value, deeper, collective))
-        return branches[level.rest] if len(branches) == 1 else _branch(branches)
+            cut = None if bound is None else min(bound, LARGEST_BOUND)
+            steps.setdefault(cut, self._write(value, deeper, collective))
+        return grouped(level.operator, level.rest, list(steps.items()), _branch)
 
     def _leaf(self, collective: str, choice: Choice) -> Pair:
         """The subtrees for ``choice`` in both files, behind its guards."""
@@ -303,15 +303,15 @@ def _levels(collective: str) -> tuple[_Level, ...]:
 def _ranks_tree(by_ranks: ByRanks, collective: str, leaf: Callable[[Choice], Tree]) -> Tree:
     """The tree over the ranks of inner communicators, and over sizes where there are any."""
     by_size = _SIZE.get(collective)
-    tree: Tree = {}
-    for ranks, steps in by_ranks.pairs:
-        sizes = {
-            f"{by_size}=any" if bound is None else f"{by_size}<={min(bound, LARGEST_BOUND)}": leaf(choice)
-            for bound, choice in steps.pairs
-        }
-        below = sizes if len(steps.pairs) > 1 and by_size else leaf(steps.last)
-        tree["comm_size=any" if ranks is None else f"comm_size<={ranks}"] = below
-    return tree["comm_size=any"] if len(by_ranks.pairs) == 1 else tree
+
+    def of_sizes(steps: Steps[Choice]) -> Tree:
+        if by_size is None:
+            return leaf(steps.last)
+        sizes = {None if bound is None else min(bound, LARGEST_BOUND): leaf(choice) for bound, choice in steps.pairs}
+        return grouped(by_size, f"{by_size}=any", list(sizes.items()), dict)
+
+    ranks = [(bound, of_sizes(steps)) for bound, steps in by_ranks.pairs]
+    return grouped("comm_size", "comm_size=any", ranks, dict)
 
 
 def _read_below(tree: Tree, default: Tree, known: Mapping[str, Choice], ranks: int, size: int) -> Choice:
@@ -357,9 +357,16 @@ def _text(pair: Pair) -> str:
 
 
 def _read_rules(
-    pair: Pair, leaves: Mapping[str, Choice], levels: Sequence[_Level], bounds: tuple[int | None, ...]
+    pair: Pair,
+    leaves: Mapping[str, Choice],
+    levels: Sequence[_Level],
+    bounds: tuple[int | None, ...],
+    most: int | None = None,
 ) -> Iterator[Rule]:
-    """The rules that _write_rules wrote as ``pair``; ``bounds`` are those of the levels above. Raises ValueError."""
+    """The rules that _write wrote as ``pair``; ``bounds`` are those of the levels above. Raises ValueError.
+
+    ``most``: the bound of the part of the first level that ``pair`` is.
+    """
     choice = leaves.get(_text(pair))
     if choice is not None:
         max_ppn, max_ranks, max_size = (*bounds, None, None, None)[:3]
@@ -374,5 +381,9 @@ def _read_rules(
     if list(pair.general) != list(pair.ch4):
         raise ValueError(f"the two files differ in {list(pair.general)} and {list(pair.ch4)}")
     for key, general in pair.general.items():
-        bound = None if key == level.rest else int(key.removeprefix(f"{level.operator}<="))
-        yield from _read_rules(Pair(general, pair.ch4[key]), leaves, deeper, (*bounds, bound))
+        bound = most if key == level.rest else int(key.removeprefix(f"{level.operator}<="))
+        below = Pair(general, pair.ch4[key])
+        if _text(below) not in leaves and next(iter(general), "").startswith(f"{level.operator}<="):
+            yield from _read_rules(below, leaves, levels, bounds, bound)  # the a group of this level
+        else:
+            yield from _read_rules(below, leaves, deeper, (*bounds, bound))

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from colltune.core.errors import InputError
 from colltune.core.scenario import REDUCTIONS, Scenario, SizeBasis
 
 Tree = dict[str, "Tree"]
 
+_T = TypeVar("_T")
+# Conditions in one object. Fewer would make files deeper, and MPICH reads no more than 32 levels.
+MOST_IN_A_ROW = 8
 LEAF = ("algorithm=", "composition=")
 # Operators that MPICH decides once, when a communicator is made, as long as no other operator stands before them.
 _OF_COMMUNICATOR = ("comm_type=", "comm_size", "comm_hierarchy=", "is_node_consecutive=", "comm_avg_ppn")
@@ -178,6 +183,22 @@ def _compares(name: str, sign: str, bound: int, call: Call, version: tuple[int, 
 def _has_nodes(call: Call, version: tuple[int, int]) -> bool:
     """Since 5.0 the communicators inside a parent know nothing of nodes."""
     return version < (5, 0) or call.hierarchy in ("parent", "flat")
+
+
+def grouped(
+    operator: str, rest: str, steps: Sequence[tuple[int | None, _T]], node: Callable[[Mapping[str, _T]], _T]
+) -> _T:
+    """A level of conditions ``operator<=bound`` for ascending ``steps``, of which the last holds for what is left.
+
+    MPICH tries the conditions of an object one after another. More than MOST_IN_A_ROW are written as so many groups,
+    each an object of its own inside the bound of its last condition. ``node`` makes an object.
+    """
+    if len(steps) == 1:
+        return steps[0][1]
+    size = -(-len(steps) // MOST_IN_A_ROW)
+    groups = [steps[start : start + size] for start in range(0, len(steps), size)]
+    *bounded, last = ((group[-1][0], grouped(operator, rest, group, node)) for group in groups)
+    return node({**{f"{operator}<={bound}": value for bound, value in bounded}, rest: last[1]})
 
 
 def _check(tree: object) -> None:

@@ -1,0 +1,83 @@
+"""What MPICH's search of a selection file costs a call, by the number of conditions in a level: nanoseconds.
+
+    python benchmarks/bench_lookup.py
+
+MPICH tries the conditions of an object one after another. Here the files decide allreduce by N sizes, and the program's
+calls meet the last one: ``linear_N_ns`` over a file with no condition, and ``grouped_N_ns`` with the same sizes in
+groups, as colltune writes them. ``condition_ns``: what a further condition costs in one of the two files, by the
+longest linear level. ``files_ns``: a file with no condition over no file. The least time of many calls of 8 B on two
+ranks of this machine, medians over launches by turns. Writes bench/lookup.json and prints it. Needs MPICH and two idle
+cores.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich_tree import Tree, format_tree, grouped, settle
+from colltune.mpi.detect import find_mpi
+
+ROOT = Path(__file__).resolve().parents[1]
+LAUNCHES = 9
+CONDITIONS = (4, 8, 16, 64, 256)
+SIZE, REST = "avg_msg_size", "avg_msg_size=any"
+
+
+def level(conditions: int, leaf: Tree, *, is_grouped: bool) -> Tree:
+    """``leaf`` behind so many sizes, all below that of the calls."""
+    bounds = range(8 - conditions, 8)
+    if is_grouped:
+        return grouped(SIZE, REST, [*((bound, leaf) for bound in bounds), (None, leaf)], dict)
+    return {**{f"{SIZE}<={bound}": leaf for bound in bounds}, REST: leaf}
+
+
+def write_files(emitter: MpichEmitter, place: Path, conditions: int, *, is_grouped: bool) -> dict[str, str]:
+    """The library's own trees behind the level; returns the variables by which MPICH reads them."""
+    place.mkdir()
+    for name, tree in ((GENERAL_FILE, emitter.defaults.general), (CH4_FILE, emitter.defaults.ch4)):
+        own = settle(tree["collective=allreduce"]["comm_type=intra"])
+        tuned = level(conditions, own, is_grouped=is_grouped) if conditions else own
+        whole = {**tree, "collective=allreduce": {**tree["collective=allreduce"], "comm_type=intra": tuned}}
+        (place / name).write_bytes(format_tree(whole))
+    return {**os.environ, **{name: path for name, path in emitter.environment(place).items() if Path(path).exists()}}
+
+
+def call_ns(command: list[str], environment: dict[str, str]) -> float:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def main() -> None:
+    mpi = find_mpi(None, os.environ, python_bin=Path(sys.executable).parent)
+    emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        program, source = place / "many_calls", ROOT / "tests" / "native" / "many_calls.c"
+        subprocess.run([str(mpi.mpicc), "-O2", str(source), "-o", str(program)], check=True)
+        ways = {"none": dict(os.environ), "bare": write_files(emitter, place / "bare", 0, is_grouped=False)}
+        for conditions in CONDITIONS:
+            for kind, is_grouped in (("linear", False), ("grouped", True)):
+                way = f"{kind}_{conditions}"
+                ways[way] = write_files(emitter, place / way, conditions, is_grouped=is_grouped)
+        command = [str(mpi.mpiexec), "-n", "2", str(program), "world"]
+        launches = [{way: call_ns(command, environment) for way, environment in ways.items()} for _ in range(LAUNCHES)]
+    usual = {way: median(one[way] for one in launches) for way in ways}
+    figures = {f"{way}_ns": usual[way] - usual["bare"] for way in ways if way not in ("none", "bare")}
+    figures["condition_ns"] = figures[f"linear_{CONDITIONS[-1]}_ns"] / CONDITIONS[-1] / 2
+    figures |= {"files_ns": usual["bare"] - usual["none"], "plain_call_ns": usual["none"]}
+    figures = {name: round(value, 1) for name, value in figures.items()}
+    target = Path("bench/lookup.json")
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(figures, indent=2) + "\n")
+    print(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()
