@@ -119,7 +119,7 @@ def test_only_what_a_campaign_can_use_is_taken() -> None:
     space = Space("bcast", tuple(scenarios("bcast")[:3]), lambda _s: CHOICES)
     other_shape = Sample(Scenario("bcast", 4, 4, 1), DEFAULT, Status.OK, (1.0,))
     earlier = Earlier("2001", (*measured("bcast", "reduce"), other_shape))
-    found = fitting(earlier, {"bcast": space}, lambda _s: (DEFAULT, RING))
+    found = fitting(earlier.samples, {"bcast": space}, lambda _s: (DEFAULT, RING))
     assert {s.scenario.collective for s in found} == {"bcast"}
     assert {s.choice for s in found} == {DEFAULT, RING}
     assert other_shape not in found
@@ -128,7 +128,9 @@ def test_only_what_a_campaign_can_use_is_taken() -> None:
 @pytest.mark.parametrize("pace", [0.8, 1.0, 1.3])
 def test_measurements_that_hold_are_used_again(pace: float) -> None:
     samples, recorded, said = measured("bcast", "reduce"), [], []
-    found = reuse(samples, "2001", source(lambda s, c: pace * time_s(s, c)), Effort(), recorded.extend, said.append)
+    found = reuse(
+        samples, "2001", source(lambda s, c: pace * time_s(s, c)), Effort(), recorded.extend, said.append
+    ).samples
     assert set(samples) <= set(found)
     assert set(recorded) == set(found)  # the journal holds all that was made use of
     assert len(found) - len(samples) <= 2 * 2 * 6
@@ -154,7 +156,7 @@ def test_a_collective_that_changed_is_dropped_and_the_other_kept() -> None:
         return time_s(scenario, choice) * (2.0 if scenario.collective == "bcast" and choice == RING else 1.0)
 
     said: list[str] = []
-    found = reuse(measured("bcast", "reduce"), "2001", source(now_s), Effort(), lambda _s: None, said.append)
+    found = reuse(measured("bcast", "reduce"), "2001", source(now_s), Effort(), lambda _s: None, said.append).samples
     assert len([s for s in found if s.scenario.collective == "reduce"]) >= 40
     kept = [s for s in found if s.scenario.collective == "bcast"]
     assert len(kept) == 2 * 6  # what was just measured, and no more
@@ -164,7 +166,7 @@ def test_a_collective_that_changed_is_dropped_and_the_other_kept() -> None:
 def test_another_speed_of_everything_is_another_machine() -> None:
     said: list[str] = []
     by = source(lambda s, c: 3.0 * time_s(s, c))
-    found = reuse(measured("bcast"), "2001", by, Effort(), lambda _s: None, said.append)
+    found = reuse(measured("bcast"), "2001", by, Effort(), lambda _s: None, said.append).samples
     assert len(found) == 2 * 6
     assert "calls take 3.0" in said[0]
 

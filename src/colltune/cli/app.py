@@ -22,6 +22,7 @@ from colltune.cli.predict import predict
 from colltune.cli.profile import profile
 from colltune.cli.report import report
 from colltune.cli.run import run
+from colltune.cli.site import site
 from colltune.cli.train import train
 from colltune.cli.tune import tune
 from colltune.cli.verify import verify
@@ -71,3 +72,4 @@ app.command()(gather)
 app.command()(evaluate)
 app.command()(train)
 app.command()(predict)
+app.add_typer(site, name="site")

@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from colltune.core.choice import Choice
 from colltune.core.proven import ProvenDecision, Verdict
@@ -48,6 +49,22 @@ _SURER_LAUNCHES = 10
 _NOT_LOOKED_AT = "the budget ended before it was compared"
 
 
+class Compared(Protocol):
+    """A comparison of another job. ``launch`` names the launch; ``value`` and ``others`` as in ``Case.take``."""
+
+    @property
+    def launch(self) -> str: ...
+
+    @property
+    def baseline(self) -> Choice: ...
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def others(self) -> Sequence[float]: ...
+
+
 @dataclass
 class Audit:
     """Puts ``claims`` to the proof; times in seconds on ``clock``.
@@ -56,6 +73,7 @@ class Audit:
     ``baseline`` gives what a choice is compared with: the default, or the choice that is the same and set in the
     candidates' way. ``cost_s``: what a comparison is expected to take. ``total_weight``: of all scenarios that the
     job can form. ``repetitions``: how often each call is timed at most in a comparison; 0: as the effort says.
+    ``before``: comparisons of other jobs, which are launches like those to come.
     """
 
     claims: Sequence[Claim]
@@ -71,6 +89,7 @@ class Audit:
     repetitions: Callable[[Scenario], int] = lambda _scenario: 0
     progress: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
+    before: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
     launches: int = field(default=0, init=False)
     _yardstick: Yardstick = field(default_factory=Yardstick, init=False)
     _deviations: Deviations = field(default_factory=Deviations, init=False)
@@ -84,15 +103,33 @@ class Audit:
     def __post_init__(self) -> None:
         self._cases: list[Case] = []
         self._at: defaultdict[Scenario, list[Case]] = defaultdict(list)
+        self._of_others: dict[str, int] = {}  # the numbers of other jobs' launches, which are below 0
+        self._cut_after: dict[tuple[Scenario, Choice], int] = {}  # the last launch that told where to cut a region
         for claim in self.claims:
-            self._open(claim)
+            self._remember(self._open(claim))
+        if any(case.seen for case in self._cases):
+            self._conclude()
 
-    def _open(self, claim: Claim) -> None:
+    def _remember(self, case: Case) -> None:
+        """Gives ``case`` what other jobs compared in its scenarios."""
+        for scenario in case.claim.scenarios:
+            for one in self.before.get((scenario, case.claim.choice), ()):
+                if one.baseline == self.baseline(scenario):
+                    number = self._of_others.setdefault(one.launch, -1 - len(self._of_others))
+                    case.take(scenario, number, one.value, one.others)
+
+    def told_where_to_cut(self, sample: Sample) -> bool:
+        """Whether ``sample`` chose what is in a part that was cut out: it proves nothing of that part elsewhere."""
+        found = [after for (scenario, _), after in self._cut_after.items() if scenario == sample.scenario]
+        return any(sample.launch <= after for after in found)
+
+    def _open(self, claim: Claim) -> Case:
         costs_s = [self.cost_s(scenario) for scenario in claim.scenarios]
         case = Case(claim, math.log(self.threshold), self.seed + len(self._cases), costs_s)
         self._cases.append(case)
         for scenario in claim.scenarios:
             self._at[scenario].append(case)
+        return case
 
     def run(self, deadline_s: float) -> list[ProvenDecision]:
         """The verdicts, after as many launches as are of use before ``deadline_s``."""
@@ -278,6 +315,7 @@ class Audit:
         case.replaced = {scenario for part in parts for scenario in part.scenarios}
         for part in parts:
             self._open(part)
+            self._cut_after |= {(scenario, part.choice): self.launches for scenario in part.scenarios}
 
     def _spared(self) -> dict[int, set[Scenario]]:
         """What keeps the default of each kept claim, by its number."""

@@ -8,7 +8,7 @@ shift.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
@@ -134,19 +134,23 @@ def recheck(wanted: Sequence[Sentinel], launches: Sequence[Iterable[Sample]]) ->
     return [Recheck(one, tuple(pairs[one])) for one in wanted]
 
 
-def verdicts(rechecks: Iterable[Recheck]) -> Mapping[str, str]:
-    """By collective, why its measurements are no longer valid; "" where they are."""
+def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = frozenset()) -> Mapping[str, str]:
+    """By collective, why its measurements are no longer valid; "" where they are.
+
+    ``unproven``: scenarios in which the choice was the fastest that was measured, and nobody promised that it is
+    faster: where it now is slower that is a change like others.
+    """
     found: defaultdict[str, list[Recheck]] = defaultdict(list)
     for one in rechecks:
         found[one.sentinel.scenario.collective].append(one)
-    return {name: _verdict(mine) for name, mine in found.items()}
+    return {name: _verdict(mine, unproven) for name, mine in found.items()}
 
 
-def _verdict(mine: Sequence[Recheck]) -> str:
+def _verdict(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str:
     off = [one for one in mine if one.finding is not Finding.HOLDS]
     if len(off) > _STRAY * len(mine):
         return f"{len(off)} of {len(mine)} sentinels changed"
-    slower = [one for one in off if one.finding is Finding.SLOWER]
+    slower = [one for one in off if one.finding is Finding.SLOWER and one.sentinel.scenario not in unproven]
     if slower:
         return f"{slower[0].sentinel.choice} is now slower than the default in {len(slower)} of {len(mine)} sentinels"
     pace = median(one.pace for one in mine if one.pairs)

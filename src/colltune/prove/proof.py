@@ -6,7 +6,7 @@ import math
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -14,7 +14,7 @@ from statistics import median
 from typing import Protocol
 
 from colltune.bench.contract import Bench, LibraryBench
-from colltune.core.choice import DEFAULT
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
@@ -25,7 +25,7 @@ from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort, Source
-from colltune.prove.audit import EFFORT, Audit
+from colltune.prove.audit import EFFORT, Audit, Compared
 from colltune.prove.candidates import provisional
 from colltune.prove.claims import claims_of
 from colltune.prove.in_force import InForce
@@ -47,10 +47,29 @@ Emit = Callable[[Mapping[str, RuleSet]], Tuning]
 
 @dataclass(frozen=True)
 class Judged:
-    """Verdicts. ``rest_s``: what the comparisons would take that those need for which there was no time."""
+    """Verdicts. ``rest_s``: what the comparisons would take that those need for which there was no time.
+
+    ``compared``: the samples of these comparisons that are evidence elsewhere too, and ``looked``: those that are not,
+    for they told where to cut a region.
+    """
 
     gate: Sequence[ProvenDecision]
     rest_s: float
+    compared: Sequence[Sample] = ()
+    looked: Sequence[Sample] = ()
+
+
+@dataclass(frozen=True)
+class Before:
+    """What other jobs of this machine proved.
+
+    ``settled``: verdicts, by scenario. ``compared``: comparisons, by scenario and choice. ``is_in_force``: whether the
+    files of rules are those that another job compared and replayed.
+    """
+
+    settled: Mapping[Scenario, ProvenDecision] = field(default_factory=dict)
+    compared: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
+    is_in_force: Callable[[Mapping[str, RuleSet]], bool] = lambda _rules: False
 
 
 @contextmanager
@@ -79,7 +98,7 @@ class Proof:
 
     What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``.
     ``launch_s``: what a launch takes. ``grid``: every scenario that was looked at. ``listener`` hears of what goes on;
-    ``stop`` cuts it off.
+    ``stop`` cuts it off. ``before``: what need not be proven again.
     """
 
     bench: Bench
@@ -94,6 +113,7 @@ class Proof:
     grid: Sequence[Scenario]
     listener: Audience
     stop: StopRequest
+    before: Before = field(default_factory=Before)
 
     def judge(self, decided: Mapping[str, Decided], rules_of: Rules, emit: Emit) -> Judged:
         """The verdicts on what departs from the default, and what it would have taken to reach one on all of it."""
@@ -101,10 +121,17 @@ class Proof:
         library = self.bench.library
         files_s = 0.0 if library is None else max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
         together = _together(decided.values())
-        gate, rest_s = self._audited(together, self.deadline_s - files_s)
-        if library is not None:
+        judged = self._audited(self._unsettled(together), self.deadline_s - files_s)
+        known = [self.before.settled[one] for one in sorted(self.before.settled.keys() & together.choices.keys())]
+        gate = [*known, *judged.gate]
+        if library is not None and not self.before.is_in_force(rules_of(gate)):
             gate = self._compared(library, gate, together.default_s, rules_of, emit)
-        return Judged(gate, rest_s)
+        return replace(judged, gate=gate)
+
+    def _unsettled(self, decided: Decided) -> Decided:
+        """``decided`` without what other jobs settled: that is neither claimed nor beside what is."""
+        left = {one: choice for one, choice in decided.choices.items() if one not in self.before.settled}
+        return replace(decided, choices=left)
 
     def _compared(
         self,
@@ -143,8 +170,8 @@ class Proof:
             grace_s=self.grace_s,
         )
 
-    def _audited(self, decided: Decided, deadline_s: float) -> tuple[list[ProvenDecision], float]:
-        """The verdicts, and what the comparisons would take that are still missing."""
+    def _audited(self, decided: Decided, deadline_s: float) -> Judged:
+        """The verdicts, and the comparisons that they rest on."""
         weights = {scenario: weight_of(scenario, self.bench.nodes, self.bench.ppn) for scenario in decided.choices}
         costs_s = {
             scenario: self._comparison_s(decided.default_s[scenario], decided.gains[scenario])
@@ -153,11 +180,12 @@ class Proof:
         }
         claims = claims_of(decided.choices, decided.gains, weights, self._most_claims(costs_s.values(), deadline_s))
         if not claims:
-            return [], 0.0
+            return Judged((), 0.0)
         choices = format_count(sum(len(claim.scenarios) for claim in claims), "choice")
         regions = format_count(len(claims), "region")
         self.listener.stage(f"proving {choices} in {regions} against the default in fresh launches")
         with Journal.begin(self.out / CONFIRMATION, self.bench.environment, resume=True) as journal:
+            count_before = len(journal.samples)
             audit = Audit(
                 claims=claims,
                 open_source=self._launches(deadline_s),
@@ -171,15 +199,23 @@ class Proof:
                 seed=self.seed,
                 progress=self.listener.proof,
                 clock=self.bench.now_s,
+                before=self.before.compared,
             )
             try:
                 with self.stop.cuts():
-                    return audit.run(deadline_s), audit.rest_s()
+                    audit.run(deadline_s)
             except (LaunchError, *INTERRUPTIONS) as error:
                 self.listener.note(
                     f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
                 )
-                return audit.results(), audit.rest_s()
+            taken = journal.samples[count_before:]
+            told_where = [audit.told_where_to_cut(sample) for sample in taken]
+            return Judged(
+                audit.results(),
+                audit.rest_s(),
+                [one for one, told in zip(taken, told_where, strict=True) if not told],
+                [one for one, told in zip(taken, told_where, strict=True) if told],
+            )
 
     def _launches(self, deadline_s: float) -> Callable[[], Source]:
         """Opens one fresh launch after another, each cut off where it outlasts ``deadline_s`` by the grace."""

@@ -49,6 +49,14 @@ def begin_journal(path: Path, environment: Environment, resume: bool, note: Call
     return Journal.begin(path, environment, resume)
 
 
+@dataclass(frozen=True)
+class Reused:
+    """``samples``: those of before that still hold, and the look at them. ``holding``: the collectives that do."""
+
+    samples: Sequence[Sample] = ()
+    holding: frozenset[str] = frozenset()
+
+
 def reused(
     bench: Bench,
     source: Source,
@@ -56,29 +64,50 @@ def reused(
     journal: Journal,
     effort: Effort,
     note: Callable[[str], None],
-) -> Sequence[Sample]:
-    """What earlier campaigns here measured in the same environment, as far as it still holds, and the look at it."""
-    earlier, remarks = read_history(journal.path.parent, bench.environment)
+    of_others: Earlier | None = None,
+) -> Reused:
+    """What earlier campaigns here measured in the same environment, as far as it still holds, and the look at it.
+
+    ``of_others``: what other jobs of this machine measured, of which those scenarios count that are not known here. Of
+    a campaign that is resumed, what ``journal`` has comes first.
+    """
+    earlier, remarks = (None, []) if journal.samples else read_history(journal.path.parent, bench.environment)
     for text in remarks:
         note(text)
-    samples = [] if earlier is None else fitting(earlier, spaces, bench.legal)
+    earlier = _together(earlier, of_others)
+    known = {sample.scenario for sample in journal.samples}
+    samples = [] if earlier is None else fitting(earlier.samples, spaces, bench.legal)
+    samples = [sample for sample in samples if sample.scenario not in known]
 
     def default_of(scenario: Scenario) -> Choice:
         return DEFAULT if DEFAULT in spaces[scenario.collective].choices(scenario) else bench.baseline(scenario)
 
     if earlier is None or not samples:
-        return ()
-    return reuse(samples, earlier.date, source, effort, journal.append, note, default_of)
+        return Reused()
+    beside = samples
+    if earlier.side_by_side is not None:
+        beside = fitting(earlier.side_by_side, spaces, bench.legal)
+    return reuse(samples, earlier.date, source, effort, journal.append, note, default_of, beside, earlier.proven)
+
+
+def _together(own: Earlier | None, of_others: Earlier | None) -> Earlier | None:
+    if own is None or of_others is None:
+        return own or of_others
+    known = {sample.scenario for sample in own.samples}
+    new = [one for one in of_others.samples if one.scenario not in known]
+    beside = of_others.samples if of_others.side_by_side is None else of_others.side_by_side
+    new_beside = [one for one in beside if one.scenario not in known]
+    return Earlier(own.date, (*own.samples, *new), (*own.samples, *new_beside), of_others.proven)
 
 
 def fitting(
-    earlier: Earlier, spaces: Mapping[str, Space], legal: Callable[[Scenario], Sequence[Choice]]
+    samples: Sequence[Sample], spaces: Mapping[str, Space], legal: Callable[[Scenario], Sequence[Choice]]
 ) -> list[Sample]:
-    """The samples of ``earlier`` that a campaign over ``spaces`` can use: what is legal, on shapes of this job."""
+    """Those of ``samples`` that a campaign over ``spaces`` can use: what is legal, on shapes of this job."""
     shapes = {(s.nodes, s.ppn) for space in spaces.values() for s in space.scenarios}
     return [
         sample
-        for sample in earlier.samples
+        for sample in samples
         if sample.scenario.collective in spaces
         and (sample.scenario.nodes, sample.scenario.ppn) in shapes
         and sample.choice in legal(sample.scenario)
@@ -93,15 +122,20 @@ def reuse(
     record: Callable[[Sequence[Sample]], None],
     note: Callable[[str], None],
     default_of: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT,
-) -> list[Sample]:
+    side_by_side: Sequence[Sample] | None = None,
+    proven: Mapping[Scenario, Choice] | None = None,
+) -> Reused:
     """Of ``samples`` those that hold, collective by collective, by a look at a few of them on ``source``.
 
     ``record`` gets the new samples of that look as they come; then those that are used again. ``default_of``: what the
-    default was measured as.
+    default was measured as. ``side_by_side``: those of which a gain can be told; None: all.
+    ``proven``: see Earlier.
     """
-    wanted = sentinels(samples, _FEW, default_of=default_of)
+    told = samples if side_by_side is None else side_by_side
+    wanted = sentinels(told, _FEW, (proven or {}).get, default_of)
     new = _measured(source, wanted, effort, record)
-    found = verdicts(recheck(wanted, [new]))
+    unproven = [one.scenario for one in wanted if proven is not None and proven.get(one.scenario) != one.choice]
+    found = verdicts(recheck(wanted, [new]), unproven)
     kept: list[Sample] = []
     counts: defaultdict[str, int] = defaultdict(int)
     for sample in samples:
@@ -115,7 +149,7 @@ def reuse(
         else:
             note(f"{name}: measurements of {date} are not used: {why}")
     record(kept)
-    return [*kept, *new]
+    return Reused([*kept, *new], frozenset(name for name, count in counts.items() if count))
 
 
 def _measured(

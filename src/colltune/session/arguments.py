@@ -93,6 +93,14 @@ class CampaignArguments(TypedDict, total=False):
             kind=list[str],
         ),
     ]
+    store: Annotated[
+        PathLike | None,
+        Said(
+            "Directory in which the jobs of this site keep what they measure: begin with that, and add to it."
+            " Default: COLLTUNE_STORE.",
+            kind=Path,
+        ),
+    ]
     seed: Annotated[int, Said("Seed of every random choice.", 1, int, least=0)]
 
 

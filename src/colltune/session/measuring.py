@@ -22,8 +22,9 @@ from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Campaign, Outcome
 from colltune.search.models import models_of
 from colltune.search.parallel import lanes_of
-from colltune.search.reuse import reused
+from colltune.search.reuse import Reused, reused
 from colltune.session.options import Listener, TuneOptions
+from colltune.store.history import Earlier
 from colltune.store.journal import Journal
 
 # The time of a launch with its end, over that of a launch until it is ready.
@@ -32,17 +33,24 @@ _LAUNCH_AND_END = 1.3
 
 @dataclass(frozen=True)
 class Measured:
-    """The result of a campaign. ``models``: by collective. ``share``: how the time of its launches was spent."""
+    """The result of a campaign. ``models``: by collective. ``share``: how the time of its launches was spent.
+
+    ``holding``: the collectives of which what was known before was found to hold.
+    """
 
     outcome: Outcome
     models: Mapping[str, Model]
     share: TimeShare
     plan: TimePlan
+    holding: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """Measures ``spaces`` within ``options.budget_s`` from ``began_s`` on, by the bench's clock."""
+    """Measures ``spaces`` within ``options.budget_s`` from ``began_s`` on, by the bench's clock.
+
+    ``of_others``: what other jobs of this machine measured.
+    """
 
     bench: Bench
     options: TuneOptions
@@ -51,6 +59,7 @@ class Measuring:
     listener: Listener
     stop: StopRequest
     began_s: float
+    of_others: Earlier | None = None
 
     def run(self) -> Measured:
         """Runs the campaign. Raises LaunchError where the job does not start."""
@@ -72,9 +81,13 @@ class Measuring:
             replay_s = 0.0 if slice_ is None else slice_.whole_s(launch_with_end_s)
             plan = self._plan(launch_with_end_s, replay_s)
             source.until_s = plan.measured_by_s + plan.grace_s
-            if not self.journal.samples:
+            before, resumed = Reused(), self.journal.samples
+            if not resumed or self.of_others is not None:
                 with suppress(*INTERRUPTIONS), self.stop.cuts():
-                    campaign.known = reused(bench, source, self.spaces, self.journal, options.effort, listener.note)
+                    before = reused(
+                        bench, source, self.spaces, self.journal, options.effort, listener.note, self.of_others
+                    )
+                    campaign.known = (*resumed, *before.samples)
             listener.stage("measuring")
             campaign.lanes = lanes_of(bench, source, topology, next(iter(self.spaces)), listener.note)
             campaign.budget_s = plan.measured_by_s - now_s()
@@ -88,7 +101,7 @@ class Measuring:
         launch_s += now_s() - before_s
         share = TimeShare(source.launches, outcome.elapsed_s, source.inside_s, launch_s)
         models = models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
-        return Measured(outcome, models, share, plan)
+        return Measured(outcome, models, share, plan, before.holding)
 
     def _campaign(self, source: Launch, learners: Mapping[str, Learner]) -> Campaign:
         return Campaign(

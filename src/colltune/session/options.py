@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,6 +68,7 @@ class TuneOptions:
     machine: MachineOptions | None = None
     thread_level: str = ""
     simulate: str = ""
+    store: Path | None = None
 
     @classmethod
     def of(cls, collectives: Sequence[str], arguments: TuneArguments) -> TuneOptions:
@@ -90,6 +92,7 @@ class TuneOptions:
             machine=machine_of(said),
             thread_level=said["thread_level"],
             simulate=said["simulate"],
+            store=_store_of(said),
         )
         if found.simulate and found.machine is not None:
             refuse_with_simulate(found.machine)
@@ -105,6 +108,15 @@ def machine_of(said: TuneArguments) -> MachineOptions:
     """Where to run."""
     where = MachineArguments(mpiexec=said["mpiexec"], hostfile=said["hostfile"], nodes=said["nodes"], ppn=said["ppn"])
     return machine_options(where, said["thread_level"] or "single")
+
+
+def _store_of(said: TuneArguments) -> Path | None:
+    """The store that was named, by the argument or for the whole site. Raises InputError where there is none."""
+    from colltune.site.store import VARIABLE, SiteStore
+
+    # What a site measures is of its machine: a simulated cluster goes there only when it is told to.
+    named = said["store"] or (os.environ.get(VARIABLE) if not said["simulate"] else None)
+    return SiteStore.opened(Path(named)).directory if named else None
 
 
 def _require_together(collectives: Sequence[str], said: TuneArguments) -> None:

@@ -34,6 +34,7 @@ from colltune.session.decisions import WRONG_UNDER_FILE, Decisions
 from colltune.session.measuring import Measured, Measuring
 from colltune.session.merging import Held, hold
 from colltune.session.options import Listener, TuneOptions, TuneResult, budget_of, summarize
+from colltune.session.site_memory import SiteMemory
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 
@@ -61,19 +62,25 @@ def tune(
         listener.note(f"{name}: {reason}")
     spaces = _spaces(bench, options, collectives)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
+    memory = SiteMemory.of(options.store, bench, collectives, out, listener.note)
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
-        measured = Measuring(bench, options, spaces, journal, listener, stop, began_s).run()
-    decided = _decided(bench, options, spaces, measured)
+        measured = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others).run()
+        memory.add_measured(journal.samples)
+    memory.keep(measured.holding)
+    held = memory.held(held)
+    decided = memory.settled(_decided(bench, options, spaces, measured), spaces)
     decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
     gate: Sequence[ProvenDecision] = []
-    rest_s = 0.0
+    judged = Judged((), 0.0)
     if options.gate:
-        judged = _gate(_proof(decisions, options, out, measured.plan, listener, stop), decided, decisions)
-        gate, rest_s = judged.gate, judged.rest_s
+        proof = _proof(decisions, options, out, measured.plan, listener, stop)
+        proof = replace(proof, before=memory.before(decided, spaces, decisions.tuning))
+        judged = _gate(proof, decided, decisions)
+        gate = judged.gate
     else:
         listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
-    replayed = None if stop.made else _replayed(decisions, gate, out, listener, stop)
+    replayed = None if stop.made else _replayed(decisions, gate, out, memory, listener, stop)
     unsafe: set[str] = set()
     if replayed is None:
         missing = "the tuning was not finished" if bench.library is None else "the files were not replayed"
@@ -89,11 +96,12 @@ def tune(
         summarize(options, outcome, gate, measured.share, total_s=bench.now_s() - began_s),
         reproducible=tuple(fixed),
         job=(bench.nodes, bench.ppn),
-        budget=budget_of(measured.plan, gate, rest_s),
+        budget=budget_of(measured.plan, gate, judged.rest_s),
         since_s=None if options.resume else since_s,
     )
     tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
     save_tuning(out, tuning)
+    memory.add_proven(judged, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
 
 
@@ -184,7 +192,12 @@ def _gate(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) ->
 
 
 def _replayed(
-    decisions: Decisions, gate: Sequence[ProvenDecision], out: Path, listener: Listener, stop: StopRequest
+    decisions: Decisions,
+    gate: Sequence[ProvenDecision],
+    out: Path,
+    memory: SiteMemory,
+    listener: Listener,
+    stop: StopRequest,
 ) -> tuple[Tuning, set[str]] | None:
     """The tuning of what is proven, without the collectives that give a wrong result under it, and these.
 
@@ -192,6 +205,9 @@ def _replayed(
     """
     tuning = decisions.tuning(decisions.proven(gate))
     if (library := decisions.bench.library) is None:
+        return tuning, set()
+    if memory.is_in_force(tuning):
+        listener.note("the files are those that an earlier job of this shape compared and replayed")
         return tuning, set()
     before = departing(tuning.rule_sets)
     if before:

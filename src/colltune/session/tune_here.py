@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.bench.simulated import open_simulation
@@ -16,11 +16,14 @@ from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.stop import StopRequest
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
+from colltune.pretrained.features import read_features
+from colltune.pretrained.record import RunningMachine
 from colltune.prove.trial import require_command
 from colltune.session.check_application import check_with_application
 from colltune.session.options import Listener, TuneOptions, TuneResult, require_writable
 from colltune.session.payoff import Payoff, for_application, machine_like, payoff_of
 from colltune.session.tune import tune
+from colltune.site.identity import FABRIC, describe_fabric
 from colltune.store.lock import locked
 
 
@@ -60,6 +63,9 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
         job = find_job(os.environ, host_file=machine.host_file, flux_resources=ask_flux(os.environ))
         machine = machine_like(application, machine, options.thread_level, job)
     bench = open_workbench(machine, os.environ)
+    if options.store is not None:
+        facts = {**bench.environment.facts, FABRIC: describe_fabric(read_features(RunningMachine()), os.environ)}
+        bench = replace(bench, environment=replace(bench.environment, facts=facts))
     if application is not None:
         shape = (bench.nodes, bench.ppn)
         options = for_application(options, application, options.runtime_s, bench.catalogue, shape, listener.note)

@@ -28,6 +28,7 @@ from colltune.machine.files import write_atomically
 from colltune.site.entry import SUFFIX, BadEntryError, Entry, name_of, pack, unpack
 from colltune.site.identity import Identity
 
+VARIABLE = "COLLTUNE_STORE"  # names the store of a site
 MARK = "site.json"
 INBOX, CACHE, QUARANTINE, OUTBOX = "inbox", "cache", "quarantine", "outbox"
 SCHEMA = 1

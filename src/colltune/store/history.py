@@ -6,12 +6,14 @@ import os
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
 from colltune.core.sample import Environment, Sample
+from colltune.core.scenario import Scenario
 from colltune.store.journal import read_journal, require_idle, require_same
 from colltune.store.tuning import CONFIRMATION, JOURNAL, MANIFEST, load_tuning
 
@@ -23,10 +25,16 @@ GAIN_PAGE = "application.txt"
 
 @dataclass(frozen=True)
 class Earlier:
-    """Samples of one or more past campaigns: those of a scenario come from the latest campaign that measured it."""
+    """Samples of one or more past campaigns: those of a scenario come from the latest campaign that measured it.
+
+    ``side_by_side``: where they may come from several campaigns, those that can be compared with one another.
+    ``proven``: where it is known, the choices that were proven; None: all gains count as promised.
+    """
 
     date: str
     samples: tuple[Sample, ...]
+    side_by_side: tuple[Sample, ...] | None = None
+    proven: Mapping[Scenario, Choice] | None = None
 
 
 def new_entry(directory: Path, when_s: float) -> Path:

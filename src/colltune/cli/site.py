@@ -1,0 +1,142 @@
+"""`colltune site`: what the jobs of a site know together, and the releases that its users load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from colltune.session.site import Machine, Shape
+
+site = typer.Typer(
+    help="The memory of a site: what all jobs measured, and the releases that its users load.", no_args_is_help=True
+)
+Store = Annotated[
+    Path | None, typer.Option("--store", help="Directory of the store. Default: COLLTUNE_STORE.", show_default=False)
+]
+Name = Annotated[str, typer.Argument(help="A release, by its name.", show_default=False)]
+
+
+@site.command()
+def init(directory: Annotated[Path, typer.Argument(help="Where the jobs can write.", show_default=False)]) -> None:
+    """Make a store: an inbox that the group may write to, and an outbox for releases that only you write."""
+    from colltune.site.store import SiteStore
+
+    store = SiteStore.made(directory)
+    typer.echo(f"{store.directory} is a store. In job scripts: export COLLTUNE_STORE={store.directory.resolve()}")
+    typer.echo(f"The inbox is writable for its group: chgrp -R GROUP {store.directory}, if that is not yours.")
+
+
+@site.command()
+def status(store: Store = None) -> None:
+    """Say what is known by shape of job and collective, how old it is, and what the next job would measure."""
+    from colltune.session.site import status as find_status
+    from colltune.session.site import store_of
+
+    found = find_status(store_of(store))
+    if not found.machines:
+        typer.echo("No job has added anything yet.")
+    for machine in found.machines:
+        _show_machine(machine)
+    for name, reason in found.quarantined:
+        typer.echo(f"in quarantine: {name[:29]}: {reason}")
+    published = ", ".join(found.releases) or "none"
+    typer.echo(f"releases: {published}; active: {found.active or 'none'}")
+
+
+def _show_machine(machine: Machine) -> None:
+    counted = f"{machine.entries} entries of {machine.users} users"
+    typer.echo(f"{machine.identity}: {counted}, the last {_date(machine.newest_s)}")
+    for shape in machine.shapes:
+        _show_shape(shape)
+    for text in machine.slow:
+        typer.echo(f"  {text}")
+
+
+def _show_shape(shape: Shape) -> None:
+    known = ", ".join(
+        f"{name} {count} of {pairs}" if pairs else f"{name} {count}" for name, (count, pairs) in shape.measured.items()
+    )
+    tuned = "no tuning" if shape.tuned_s is None else f"tuned {_date(shape.tuned_s)}, {shape.proven} proven"
+    typer.echo(f"  {shape.nodes} x {shape.ppn}: {shape.jobs} jobs; measured {known or 'nothing'}; {tuned}")
+    typer.echo(f"      the next job would {shape.next}")
+
+
+def _date(when_s: float) -> str:
+    import time
+
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(when_s))
+
+
+@site.command()
+def add(
+    tuned: Annotated[Path, typer.Argument(help="Directory that `colltune tune` wrote.", show_default=False)],
+    store: Store = None,
+) -> None:
+    """Add a tuning that was made without the store, or what could not be added when it was made."""
+    from colltune.core.units import format_count
+    from colltune.session.site import add as add_directory
+    from colltune.session.site import store_of
+
+    count = add_directory(store_of(store), tuned, lambda text: typer.echo(f"colltune: {text}", err=True))
+    typer.echo(f"added {format_count(count, 'entry', 'entries')}")
+
+
+@site.command()
+def publish(store: Store = None) -> None:
+    """Make a release of the last tuning of every shape; nothing is activated. What is stale or unproven stays out."""
+    from colltune.session.site import publish_here, store_of
+
+    release = publish_here(store_of(store))
+    for one in release.tunings:
+        typer.echo(f"{one.directory}: {', '.join(one.collectives) or 'the default'}; {one.proven} decisions proven")
+    for why in release.refused:
+        typer.echo(f"left out: {why}")
+    typer.echo(f"published {release.name}. Compare it, then: colltune site activate {release.name}")
+
+
+@site.command()
+def activate(release: Name, store: Store = None) -> None:
+    """Make a release the one that modules load from now on. Jobs that run keep theirs."""
+    from colltune.session.site import store_of
+    from colltune.site.release import activate as make_active
+
+    found = store_of(store)
+    make_active(found, release)
+    modules = found.outbox.resolve() / "active/modules"
+    typer.echo(f"{release} is active. Lmod: module use {modules}/lmod; Tcl: module use {modules}/tcl")
+
+
+@site.command()
+def rollback(store: Store = None) -> None:
+    """Go back to the release that was active before. Jobs that run keep theirs."""
+    from colltune.session.site import store_of
+    from colltune.site.release import rollback as go_back
+
+    typer.echo(f"{go_back(store_of(store)).name} is active again")
+
+
+@site.command()
+def diff(release: Name, other: Name, store: Store = None) -> None:
+    """Say where two releases differ. Exit code 0: nowhere, 1: somewhere."""
+    from colltune.session.site import diff_releases, store_of
+
+    found = diff_releases(store_of(store), release, other)
+    for text in found or ["The same decisions."]:
+        typer.echo(text)
+    raise typer.Exit(1 if found else 0)
+
+
+@site.command()
+def expire(
+    older: Annotated[int, typer.Option(min=1, help="Remove what is older than so many days.")] = 365,
+    store: Store = None,
+) -> None:
+    """Remove entries and releases that are old; each shape's last tuning and the releases in use stay."""
+    from colltune.session.site import store_of
+    from colltune.site.release import expire as remove
+
+    found = remove(store_of(store), older * 86400.0)
+    typer.echo(f"removed {found.entries} entries, {found.releases} releases, {found.leftovers} leftovers of writers")

@@ -1,0 +1,203 @@
+"""What `colltune site` does: coverage of a store, its releases, and what is added by hand."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.catalog import load
+from colltune.core.errors import InputError
+from colltune.core.proven import Verdict
+from colltune.core.scenario import Scenario
+from colltune.core.space import message_sizes, shapes
+from colltune.core.version import __version__
+from colltune.emit.lint import lint_files
+from colltune.emit.lint_check import Severity
+from colltune.emit.lint_openmpi import lint_rules_files
+from colltune.report.diff import compare_decisions
+from colltune.session.site_memory import add_or_put_by, add_pending
+from colltune.site.entry import Entry, Provenance
+from colltune.site.identity import Identity
+from colltune.site.index import Index, open_index
+from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
+from colltune.site.nodes import slow_nodes
+from colltune.site.release import Release, active, publish, read_release, releases
+from colltune.site.store import VARIABLE, SiteStore
+from colltune.store.history import measurements
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, Tuning, load_tuning
+
+_LARGEST_BYTES = 1 << 20
+
+
+def store_of(given: Path | None) -> SiteStore:
+    """The store that is named, or that of the site. Raises InputError where there is none."""
+    named = given or os.environ.get(VARIABLE)
+    if not named:
+        raise InputError("no store is named", f"Give --store DIRECTORY, or set {VARIABLE}")
+    return SiteStore.opened(Path(named))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Coverage of one shape of job. ``tuned_s``: since the epoch; None where nothing was handed over.
+
+    ``measured`` of ``pairs`` (scenario, choice) are known, by collective. ``proven`` and ``refused`` count decisions;
+    ``open`` what was not tried. ``next``: what a job of this shape would do.
+    """
+
+    nodes: int
+    ppn: int
+    jobs: int
+    measured: dict[str, tuple[int, int]]
+    tuned_s: float | None
+    proven: int
+    refused: int
+    open: int
+    next: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One identity. ``slow``: a sentence for each node that is slower than the others."""
+
+    identity: Identity
+    entries: int
+    users: int
+    newest_s: float
+    shapes: Sequence[Shape]
+    slow: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a store holds. ``quarantined``: (entry, reason). ``active``: the release in use, "" for none."""
+
+    machines: Sequence[Machine]
+    quarantined: Sequence[tuple[str, str]]
+    releases: Sequence[str]
+    active: str
+
+
+def status(store: SiteStore, now_s: float | None = None) -> Status:
+    """Raises InputError where the store cannot be read."""
+    now_s = time.time() if now_s is None else now_s
+    machines = [found for key in sorted(store.names()) if (found := _machine(store, key, now_s)) is not None]
+    return Status(machines, list(store.quarantined()), releases(store), active(store))
+
+
+def _machine(store: SiteStore, key: str, now_s: float) -> Machine | None:
+    index = open_index(store, key)
+    entries = index.entries
+    if not entries:
+        return None
+    identity = Identity.of(store.read(key, entries[0].name).environment)
+    made = [_shape(store, key, index, identity, shape, now_s) for shape in sorted({(e.nodes, e.ppn) for e in entries})]
+    users = len({one.user for one in entries})
+    return Machine(identity, len(entries), users, entries[0].began_s, made, slow_nodes(index))
+
+
+def _shape(store: SiteStore, key: str, index: Index, identity: Identity, shape: tuple[int, int], now_s: float) -> Shape:
+    entries = [one for one in index.entries if (one.nodes, one.ppn) == shape]
+    listed = newest_tuning(entries, shape, -1.0)
+    tuning = None if listed is None else tuning_of(store, key, listed.name)
+    when_s = None if listed is None else confirmed_s(listed, entries)
+    within = set(shapes(*shape))
+    known: dict[str, int] = {}
+    for name, nodes, ppn, pairs, _, _ in index.coverage():
+        if (nodes, ppn) in within:
+            known[name] = known.get(name, 0) + pairs
+    measured = {name: (count, _pairs(identity, name, shape)) for name, count in known.items()}
+    decisions = () if tuning is None else tuning.summary.decisions
+    count = Counter(one.verdict for one in decisions)
+    return Shape(
+        *shape,
+        jobs=len({one.job or one.name for one in entries}),
+        measured=measured,
+        tuned_s=when_s,
+        proven=count[Verdict.KEPT],
+        refused=count[Verdict.REFUSED],
+        open=count[Verdict.NOT_TRIED],
+        next=_next(measured, when_s, count[Verdict.NOT_TRIED], now_s),
+    )
+
+
+def _pairs(identity: Identity, collective: str, shape: tuple[int, int]) -> int:
+    """How many (scenario, choice) pairs a job of the shape may measure, 1 B to 1 MiB; 0 where that is not known."""
+    try:
+        catalogue = load(identity.mpi, identity.mpi_version)
+    except InputError:
+        return 0
+    if collective not in catalogue.entries:
+        return 0
+    sizes = message_sizes(collective, 1, _LARGEST_BYTES)
+    grid = (Scenario(collective, nodes, ppn, size) for nodes, ppn in shapes(*shape) for size in sizes)
+    return sum(len(catalogue.legal(scenario, identity.thread_level)) for scenario in grid)
+
+
+def _next(measured: dict[str, tuple[int, int]], tuned_s: float | None, untried: int, now_s: float) -> str:
+    if tuned_s is None:
+        return "measure and prove: no job has handed over a tuning"
+    if tuned_s < now_s - STALE_S:
+        return "measure anew: its tuning is stale"
+    left = sum(max(pairs - count, 0) for count, pairs in measured.values())
+    if untried:
+        return f"prove {untried} decisions that no job had time for"
+    return f"measure what is unknown, {left} pairs at most" if left else "look whether it still holds"
+
+
+def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
+    """Adds a tuning directory that was made without the store, and what is pending there; how many entries that were.
+
+    Raises InputError where there is nothing to add.
+    """
+    pending = add_pending(store, directory, note)
+    if pending:
+        return pending
+    tuning = load_tuning(directory)
+    if tuning.environment.mpi == "simulated" or tuning.summary.prediction is not None:
+        raise InputError(f"{directory} was not measured on a machine", "Add a directory that `colltune tune` wrote")
+    environment = read_journal(directory / JOURNAL).environment
+    ended_s = (directory / JOURNAL).stat().st_mtime
+    began_s = tuning.summary.since_s or ended_s - tuning.summary.total_s
+    said = Provenance(f"colltune site add {directory}", getpass.getuser(), "", (), began_s, ended_s)
+    add_or_put_by(
+        store, Entry(environment, said, measurements(directory), (), files_of(directory, tuning)), directory, note
+    )
+    return 1
+
+
+def lint(tuning: Tuning) -> list[str]:
+    """The errors in the files of a tuning that a library would load, a line each."""
+    here = tuning.environment
+    files = {name: data for name, data in tuning.files.items() if name.split("/")[0] == here.mpi}
+    catalogue = load(here.mpi, here.mpi_version)
+    check = lint_rules_files if here.mpi == "openmpi" else lint_files
+    found = check(files, here.mpi_version, catalogue)
+    return [f"{one.file}: {one.what}" for one in found if one.severity is Severity.ERROR]
+
+
+def publish_here(store: SiteStore) -> Release:
+    """Makes a release of all that can be handed to users. Raises ColltuneError."""
+    return publish(store, getpass.getuser(), __version__, lint)
+
+
+def diff_releases(store: SiteStore, one: str, other: str) -> list[str]:
+    """Where two releases differ, a line each. Raises InputError where either is not whole."""
+    first, second = (read_release(store.outbox / "releases" / name) for name in (one, other))
+    places = [{one.directory: made.place / one.directory for one in made.tunings} for made in (first, second)]
+    found = [f"{name} is in {one} only" for name in sorted(places[0].keys() - places[1].keys())]
+    found += [f"{name} is in {other} only" for name in sorted(places[1].keys() - places[0].keys())]
+    for name in sorted(places[0].keys() & places[1].keys()):
+        rules = [load_tuning(place[name]).rule_sets for place in places]
+        decisions, apart, untuned = compare_decisions(*rules)
+        changed = {*untuned, *apart, *(decision.collective for decision in decisions)}
+        if changed:
+            look = f"colltune diff {places[0][name]} {places[1][name]}"
+            found.append(f"{name} decides differently in {', '.join(sorted(changed))}; look at it: {look}")
+    return found

@@ -1,0 +1,205 @@
+"""A tuning and the store of its site: what the job begins with, and what it adds as soon as it has it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from colltune.bench.contract import Bench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import ColltuneError
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Sample
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.distill.decide import Decided
+from colltune.prove.proof import Before, Judged
+from colltune.session.merging import Held
+from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance, name_of, pack, unpack
+from colltune.site.knowledge import Knowledge, Memory, files_of, job_name
+from colltune.site.nodes import slow_nodes
+from colltune.site.pairs import Comparison
+from colltune.site.store import SiteStore
+from colltune.store.history import Earlier
+from colltune.store.tuning import Tuning, write_files
+
+PENDING = "pending"  # in a tuning directory: entries that could not be added to the store
+_Key = tuple[Scenario, Choice, float, tuple[float, ...]]
+
+
+@dataclass
+class SiteMemory:
+    """The store from within the tuning on ``bench`` into ``out``; without a ``store`` nothing is known, or kept.
+
+    ``known``: what there is to begin with; ``began_s``: seconds since the epoch.
+    """
+
+    store: SiteStore | None
+    bench: Bench
+    out: Path
+    note: Callable[[str], None]
+    known: Knowledge = field(default_factory=Knowledge)
+    began_s: float = field(default_factory=time.time)
+    _given: set[_Key] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls, place: Path | None, bench: Bench, collectives: Collection[str], out: Path, note: Callable[[str], None]
+    ) -> SiteMemory:
+        """The memory in the store at ``place``. Raises InputError where that is none, or cannot be read."""
+        if place is None:
+            return cls(None, bench, out, note)
+        store = SiteStore.opened(place)
+        add_pending(store, out, note)
+        known, index = Memory(store, bench.environment, collectives).recall()
+        for text in slow_nodes(index, bench.topology(None, note).hosts[: bench.nodes]):
+            note(text)
+        jobs = len(index.entries)
+        note(f"the store of this site has {jobs} entries of this machine and MPI" if jobs else "the store is new here")
+        return cls(store, bench, out, note, known, _given={_key(one) for one in known.samples})
+
+    @property
+    def of_others(self) -> Earlier | None:
+        """What other jobs measured, to be looked at again at a few points."""
+        known = self.known
+        proven = {scenario: one.choice for scenario, one in known.settled.items() if _is_kept(one)}
+        return Earlier(known.date, known.samples, known.side_by_side, proven) if known.samples else None
+
+    def keep(self, holding: Collection[str]) -> None:
+        """Forgets what was found not to hold: all but that of the collectives ``holding``."""
+        self.known = self.known.holding(holding)
+
+    def held(self, held: Held) -> Held:
+        """What the directory held; where it held no tuning, the one that a job of this shape handed over before."""
+        return Held(self.known.tuning) if held.tuning is None and self.known.tuning is not None else held
+
+    def settled(self, decided: Mapping[str, Decided], spaces: Mapping[str, Space]) -> dict[str, Decided]:
+        """``decided`` with the choices that other jobs proved, where they are still legal."""
+        found = dict(decided)
+        for scenario, proven in self.known.settled.items():
+            one = found.get(scenario.collective)
+            if one is not None and self._stands(proven, one, spaces[scenario.collective]) and _is_kept(proven):
+                choices = {**one.choices, scenario: proven.choice}
+                found[scenario.collective] = replace(one, choices=choices)
+        return found
+
+    def before(
+        self,
+        decided: Mapping[str, Decided],
+        spaces: Mapping[str, Space],
+        emit: Callable[[Mapping[str, RuleSet]], Tuning],
+    ) -> Before:
+        """What need not be proven again."""
+        settled = {
+            scenario: proven
+            for scenario, proven in self.known.settled.items()
+            if (one := decided.get(scenario.collective)) is not None
+            and self._stands(proven, one, spaces[scenario.collective])
+        }
+        compared: defaultdict[tuple[Scenario, Choice], list[Comparison]] = defaultdict(list)
+        for seen in self.known.compared:
+            compared[seen.scenario, seen.choice].append(seen)
+        return Before(settled, compared, lambda rules: self.is_in_force(emit(rules)))
+
+    @staticmethod
+    def _stands(proven: ProvenDecision, decided: Decided, space: Space) -> bool:
+        return proven.scenario in decided.choices and proven.choice in space.choices(proven.scenario)
+
+    def is_in_force(self, tuning: Tuning) -> bool:
+        """Whether ``tuning`` decides by the very files that another job of this shape compared and replayed."""
+        there = self.known.tuning
+        if there is None or dict(there.rule_sets) != dict(tuning.rule_sets):
+            return False
+        return all(there.files.get(name) == data for name, data in tuning.files.items())
+
+    def add_measured(self, samples: Sequence[Sample]) -> None:
+        """Adds what this job measured itself."""
+        new = [one for one in samples if _key(one) not in self._given]
+        if new:
+            self._add(self._entry(samples=tuple(new)))
+        self._given |= {_key(one) for one in new}
+
+    def add_proven(self, judged: Judged, tuning: Tuning) -> None:
+        """Adds the comparisons and the tuning, or that the one which is there still holds."""
+        entry = self._entry(samples=tuple(judged.looked), compared=tuple(judged.compared))
+        if self._is_known(tuning):
+            entry = replace(entry, confirms=self.known.entry)
+        else:
+            entry = replace(entry, files=files_of(self.out, tuning))
+        if entry.compared or entry.files or entry.confirms:
+            self._add(entry)
+
+    def _is_known(self, tuning: Tuning) -> bool:
+        there = self.known.tuning
+        return there is not None and self.is_in_force(tuning) and _settled(tuning) == _settled(there)
+
+    def _entry(self, samples: tuple[Sample, ...] = (), compared: tuple[Sample, ...] = ()) -> Entry:
+        hosts = tuple(self.bench.topology(None, lambda _text: None).hosts[: self.bench.nodes])
+        said = Provenance(shlex.join(sys.argv), _user(), job_name(), hosts, self.began_s, time.time())
+        return Entry(self.bench.environment, said, samples, compared)
+
+    def _add(self, entry: Entry) -> None:
+        if self.store is not None:
+            add_or_put_by(self.store, entry, self.out, self.note)
+
+
+def add_or_put_by(store: SiteStore, entry: Entry, out: Path, note: Callable[[str], None]) -> None:
+    """Adds ``entry``, or keeps it in ``out`` until the store takes it; a tuning does not fail for that."""
+    data = pack(entry)
+    try:
+        store.add_packed(entry.identity, data)
+    except ColltuneError as error:
+        name = f"{PENDING}/{entry.identity.key}-{name_of(data)}"
+        try:
+            write_files(out, {name: data})
+        except OSError as full:
+            note(f"nothing was added to the store: {error.what}; nor is there room in {out}: {full.strerror}")
+            return
+        note(f"{error.what}; `colltune site add {out}` adds it later, or the next tuning there")
+
+
+def add_pending(store: SiteStore, out: Path, note: Callable[[str], None]) -> int:
+    """Adds what could not be added before, and returns how many entries that were."""
+    count = 0
+    for path in sorted((out / PENDING).glob("*-*")):
+        try:
+            data = path.read_bytes()
+            store.add_packed(unpack(data, path.name.partition("-")[2]).identity, data)
+            path.unlink()
+            count += 1
+        except (OSError, BadEntryError, LaterEntryError) as error:
+            note(f"{path} is not added to the store: {error}")
+        except ColltuneError as error:
+            note(f"{path} is not added to the store yet: {error.what}")
+    return count
+
+
+def _settled(tuning: Tuning) -> set[tuple[Scenario, Choice, Verdict]]:
+    return {
+        (one.scenario, one.choice, one.verdict)
+        for one in tuning.summary.decisions
+        if one.verdict in (Verdict.KEPT, Verdict.REFUSED)
+    }
+
+
+def _is_kept(proven: ProvenDecision) -> bool:
+    return proven.verdict is Verdict.KEPT and proven.choice != DEFAULT
+
+
+def _key(sample: Sample) -> _Key:
+    return sample.scenario, sample.choice, sample.started_s, sample.times_s
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,141 @@
+"""What a job can begin with: what other jobs of its machine measured and proved, as far as it is not too old."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.sample import Environment, Sample
+from colltune.core.scenario import Scenario
+from colltune.site.entry import BadEntryError, LaterEntryError
+from colltune.site.identity import Identity
+from colltune.site.index import Dated, Index, Listed, open_index
+from colltune.site.pairs import Comparison
+from colltune.site.store import SiteStore
+from colltune.store.tuning import MANIFEST, Tuning, load_tuning, write_files
+
+# What is older is measured again, and proves nothing any more.
+STALE_S = 90 * 86400.0
+_SETTLED = frozenset({Verdict.KEPT, Verdict.REFUSED})
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """``samples``: the newest of each pair. ``compared``: launches of other jobs. ``date``: of the newest entry.
+
+    ``side_by_side``: of each scenario those of ``samples`` that one job took, the one which took most of them.
+
+    ``tuning``: the last that was handed over in a job of this shape, None where there is none; ``entry``: which one.
+    """
+
+    samples: tuple[Sample, ...] = ()
+    compared: tuple[Comparison, ...] = ()
+    date: str = ""
+    tuning: Tuning | None = None
+    entry: str = ""
+    side_by_side: tuple[Sample, ...] = ()
+
+    def holding(self, collectives: Collection[str]) -> Knowledge:
+        """The part of it that is of ``collectives``, those of which a look at a few points found it to hold."""
+        held = self.tuning if self.tuning is not None and set(self.tuning.rule_sets) <= set(collectives) else None
+        return Knowledge(
+            tuple(one for one in self.samples if one.scenario.collective in collectives),
+            tuple(one for one in self.compared if one.scenario.collective in collectives),
+            self.date,
+            held,
+            self.entry if held is not None else "",
+            self.side_by_side,
+        )
+
+    @property
+    def settled(self) -> dict[Scenario, ProvenDecision]:
+        """What is proven or refused in the tuning, by its scenario."""
+        decisions = () if self.tuning is None else self.tuning.summary.decisions
+        return {one.scenario: one for one in decisions if one.verdict in _SETTLED}
+
+
+@dataclass
+class Memory:
+    """The store from within one job of ``environment`` that tunes ``collectives``; ``now_s``: since the epoch."""
+
+    store: SiteStore
+    environment: Environment
+    collectives: Collection[str]
+    now_s: float = field(default_factory=time.time)
+
+    def recall(self) -> tuple[Knowledge, Index]:
+        """What there is to begin with, and the index that says so. Raises InputError where the store is unreadable."""
+        here = self.environment
+        index = open_index(self.store, Identity.of(here).key)
+        fresh_s = self.now_s - STALE_S
+        dated = [one for one in index.measured(self.collectives, here.nodes, here.ppn) if one.date_s >= fresh_s]
+        compared = [one for one in index.compared(self.collectives, here.nodes, here.ppn) if one.date_s >= fresh_s]
+        newest_s = max((one.date_s for one in dated), default=0.0)
+        date = time.strftime("%Y-%m-%d", time.gmtime(newest_s)) if dated else ""
+        listed = newest_tuning(index.entries, (here.nodes, here.ppn), fresh_s)
+        tuning = None if listed is None else tuning_of(self.store, Identity.of(here).key, listed.name)
+        name = listed.name if listed is not None and tuning is not None else ""
+        samples = tuple(one.sample for one in dated)
+        return Knowledge(samples, tuple(compared), date, tuning, name, _side_by_side(dated)), index
+
+
+def _side_by_side(dated: Sequence[Dated]) -> tuple[Sample, ...]:
+    jobs: defaultdict[Scenario, defaultdict[str, list[Dated]]] = defaultdict(lambda: defaultdict(list))
+    for one in dated:
+        jobs[one.sample.scenario][one.entry].append(one)
+    chosen = (max(found.values(), key=lambda some: (len(some), some[0].date_s)) for found in jobs.values())
+    return tuple(one.sample for some in chosen if len(some) > 1 for one in some)
+
+
+def newest_tuning(entries: Collection[Listed], shape: tuple[int, int], fresh_s: float) -> Listed | None:
+    """The entry with the last tuning of the shape (nodes, ranks per node) that was handed over, or confirmed, since."""
+    of_shape = [one for one in entries if (one.nodes, one.ppn) == shape]
+    found = max((one for one in of_shape if one.tuned), key=lambda one: (one.began_s, one.name), default=None)
+    return found if found is not None and confirmed_s(found, of_shape) >= fresh_s else None
+
+
+def confirmed_s(tuned: Listed, entries: Collection[Listed]) -> float:
+    """When a job last handed over the tuning of ``tuned`` and found that it holds."""
+    return max([tuned.began_s, *(one.began_s for one in entries if one.confirms == tuned.name)])
+
+
+def tuning_of(store: SiteStore, key: str, name: str) -> Tuning | None:
+    """The tuning in an entry; None where it cannot be read."""
+    try:
+        files = store.read(key, name).files
+    except (OSError, BadEntryError, LaterEntryError):
+        return None
+    return tuning_in(files)
+
+
+def tuning_in(files: Mapping[str, bytes]) -> Tuning | None:
+    """The tuning that ``files``, those of its directory, make; None where they make none."""
+    with tempfile.TemporaryDirectory(prefix="colltune-") as place:
+        try:
+            write_files(Path(place), files)
+            return load_tuning(Path(place))
+        except (OSError, InputError):
+            return None
+
+
+def files_of(directory: Path, tuning: Tuning) -> dict[str, bytes]:
+    """What an entry keeps of a tuning in ``directory``; nothing of one that is provisional in part, or not proven."""
+    summary = tuning.summary
+    if tuning.provisional is not None or summary.interrupted or not summary.gated or summary.prediction is not None:
+        return {}
+    return {**tuning.files, MANIFEST: (directory / MANIFEST).read_bytes()}
+
+
+def job_name(environ: Mapping[str, str] = os.environ) -> str:
+    """The number that the scheduler gave this job, with its name; "" outside of one."""
+    for name in ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID", "LSB_JOBID", "JOB_ID"):
+        if environ.get(name):
+            return environ[name]
+    return ""

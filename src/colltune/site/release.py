@@ -1,0 +1,308 @@
+"""Releases: what an administrator hands to all users. One directory, made of tunings that jobs handed over.
+
+::
+
+    outbox/releases/ID/manifest.json          what is in it, with the checksum of every file; ID ends in its own
+    outbox/releases/ID/tunings/MPI/NxP/       a tuning directory for each shape of job
+    outbox/releases/ID/modules/               module files for Lmod and Tcl (`colltune.site.modules`)
+    outbox/active                             a link to the release that modules load now
+    outbox/activations.json                   which release was activated when
+
+A release is never changed. What switches is the link, by a rename; who has loaded a release has its own paths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.core.errors import ColltuneError, InputError
+from colltune.core.proven import Verdict
+from colltune.machine.files import write_atomically
+from colltune.site.entry import BadEntryError, LaterEntryError
+from colltune.site.identity import Identity
+from colltune.site.index import Index, open_index
+from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, tuning_in
+from colltune.site.modules import module_files
+from colltune.site.store import SiteStore
+from colltune.store.fields import FieldError, decode, encode
+from colltune.store.tuning import Tuning, write_files
+
+MANIFEST, ACTIVE, ACTIVATIONS, RELEASES = "manifest.json", "active", "activations.json", "releases"
+SCHEMA = 1
+_DIGITS = 8
+# Finds what is wrong in the selection files of a tuning, a line each.
+Lint = Callable[[Tuning], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Published:
+    """A tuning in a release. ``directory``: within it. ``entry``: where it comes from. ``files``: their SHA-256."""
+
+    directory: str
+    identity: Identity
+    nodes: int
+    ppn: int
+    entry: str
+    confirmed_s: float
+    collectives: tuple[str, ...]
+    proven: int
+    variables: Mapping[str, str]
+    libmpi: str
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Release:
+    """``place``: its directory. ``refused``: what was left out when it was made, and why."""
+
+    place: Path
+    made_s: float
+    by: str
+    colltune: str
+    tunings: tuple[Published, ...]
+    refused: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+
+def publish(store: SiteStore, by: str, colltune: str, lint: Lint, now_s: float | None = None) -> Release:
+    """Makes a release of the last tuning of each identity and shape. Raises ColltuneError where there is none to make.
+
+    Nothing is activated. What is stale, simulated, or would not be read is left out, with the reason. Every entry is
+    read and verified anew: the index only says which.
+    """
+    now_s = time.time() if now_s is None else now_s
+    made = store.outbox / RELEASES / f".{secrets.token_hex(4)}.new"
+    refused: list[str] = []
+    tunings: list[Published] = []
+    try:
+        made.mkdir(parents=True)
+        for key in sorted(store.names()):
+            tunings += _publish_identity(store, key, made, lint, now_s, refused)
+        if not tunings:
+            why = "; ".join(refused) or "no job has handed over a tuning yet"
+            raise InputError(f"there is nothing to publish: {why}", "Run `colltune tune --store` in jobs first")
+        document = {
+            "schema": SCHEMA,
+            "made_s": now_s,
+            "by": by,
+            "colltune": colltune,
+            "tunings": [encode(one) for one in tunings],
+            "refused": refused,
+        }
+        data = (json.dumps(document, indent=1) + "\n").encode()
+        name = f"{time.strftime('%Y-%m-%d', time.gmtime(now_s))}-{hashlib.sha256(data).hexdigest()[:_DIGITS]}"
+        place = store.outbox / RELEASES / name
+        write_files(made, {MANIFEST: data, **module_files(place, tunings)})
+        _readable(made)
+        os.rename(made, place)
+    except OSError as error:
+        raise ColltuneError(
+            f"cannot write the release: {error}", "Make room, or check who may write to the outbox"
+        ) from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return read_release(place)
+
+
+def _publish_identity(
+    store: SiteStore, key: str, made: Path, lint: Lint, now_s: float, refused: list[str]
+) -> list[Published]:
+    index = open_index(store, key)
+    found = []
+    for shape in sorted({(one.nodes, one.ppn) for one in index.entries if one.tuned}):
+        of_shape = [one for one in index.entries if (one.nodes, one.ppn) == shape]
+        listed = newest_tuning(of_shape, shape, -1.0)
+        assert listed is not None, "one of them is tuned"
+        said = f"{shape[0]} x {shape[1]}"
+        when_s = confirmed_s(listed, of_shape)
+        if when_s < now_s - STALE_S:
+            refused.append(f"{said}: stale, no job has confirmed it for {(now_s - when_s) / 86400:.0f} days")
+            continue
+        try:
+            entry = store.read(key, listed.name)
+        except (BadEntryError, LaterEntryError) as error:
+            refused.append(f"{said}: {error}")
+            continue
+        tuning = tuning_in(entry.files)
+        if (why := _obstacle(tuning, lint)) or tuning is None:
+            refused.append(f"{said}: {why}")
+            continue
+        here = entry.identity
+        directory = f"tunings/{here.mpi}-{here.mpi_version}-{here.thread_level}-{key[:_DIGITS]}/{shape[0]}x{shape[1]}"
+        write_files(made / directory, entry.files)
+        checksums = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(entry.files.items())}
+        rules = tuple(sorted(name for name, one in tuning.rule_sets.items() if one.departs))
+        proven = len(tuning.summary.having(Verdict.KEPT))
+        libmpi = tuning.environment.facts.get("libmpi", "")
+        found.append(
+            Published(
+                directory, here, *shape, listed.name, when_s, rules, proven, dict(tuning.variables), libmpi, checksums
+            )
+        )
+    return found
+
+
+def _obstacle(tuning: Tuning | None, lint: Lint) -> str:
+    """Why a tuning may not be handed to all users, "" where it may."""
+    if tuning is None:
+        return "its files do not make a tuning"
+    summary = tuning.summary
+    if tuning.environment.mpi == "simulated":
+        return "it is of a simulated cluster"
+    if not summary.gated or summary.interrupted or tuning.provisional is not None or summary.prediction is not None:
+        return "it is provisional, or not proven"
+    return "; ".join(lint(tuning))
+
+
+def _readable(directory: Path) -> None:
+    """For all users, whatever the umask of whoever publishes."""
+    for path in (directory, *directory.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o444)
+
+
+def read_release(place: Path) -> Release:
+    """Raises InputError where it is none, or a file of it is missing or was changed."""
+    again = "Publish anew, or roll back to another release"
+    try:
+        data = (place / MANIFEST).read_bytes()
+        if not place.name.endswith(hashlib.sha256(data).hexdigest()[:_DIGITS]):
+            raise InputError(f"{place / MANIFEST} was changed after it was written", again)
+        document = json.loads(data)
+        if document["schema"] != SCHEMA:
+            raise InputError(f"{place} has schema {document['schema']}", "Use the colltune that wrote it")
+        tunings = decode(tuple[Published, ...], document["tunings"], "tunings")
+        for one in tunings:
+            for name, checksum in one.files.items():
+                path = place / one.directory / name
+                if hashlib.sha256(path.read_bytes()).hexdigest() != checksum:
+                    raise InputError(f"{path} was changed after it was published", again)
+        refused = decode(tuple[str, ...], document["refused"], "refused")
+        return Release(
+            place, float(document["made_s"]), str(document["by"]), str(document["colltune"]), tunings, refused
+        )
+    except OSError as error:
+        raise InputError(f"{place} is no whole release: {error.filename}: {error.strerror}", again) from error
+    except (FieldError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{place} is no release: {error!r}", again) from error
+
+
+def releases(store: SiteStore) -> list[str]:
+    """The names of all releases, the oldest first."""
+    found = [one for one in (store.outbox / RELEASES).glob("*") if not one.name.startswith(".")]
+    return [one.name for one in sorted(found, key=lambda one: (one.stat().st_mtime, one.name))]
+
+
+def active(store: SiteStore) -> str:
+    """The name of the release that modules load now; "" where none is active."""
+    try:
+        return Path(os.readlink(store.outbox / ACTIVE)).name
+    except OSError:
+        return ""
+
+
+def activations(store: SiteStore) -> list[str]:
+    """The names of the releases that were activated and not rolled back, the last one last."""
+    try:
+        return [str(one["release"]) for one in json.loads((store.outbox / ACTIVATIONS).read_bytes())]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{store.outbox / ACTIVATIONS} cannot be read: {error!r}", "Name a release to activate"
+        ) from None
+
+
+def activate(store: SiteStore, name: str) -> Release:
+    """Makes the release ``name`` the one that is loaded, in one step. Raises InputError where it is not whole."""
+    release = read_release(store.outbox / RELEASES / name)
+    if active(store) != name:
+        _write_activations(store, [*activations(store), name])
+        _switch(store, name)
+    return release
+
+
+def rollback(store: SiteStore) -> Release:
+    """Goes back to the release that was active before. Raises InputError where there was none."""
+    before = [one for one in activations(store) if one != active(store)]
+    if not before:
+        raise InputError("no release was active before this one", "Name one: colltune site activate RELEASE")
+    release = read_release(store.outbox / RELEASES / before[-1])
+    _switch(store, release.name)
+    _write_activations(store, before)
+    return release
+
+
+def _switch(store: SiteStore, name: str) -> None:
+    beside = store.outbox / f".{ACTIVE}.{secrets.token_hex(4)}.new"
+    try:
+        beside.symlink_to(Path(RELEASES) / name)
+        beside.rename(store.outbox / ACTIVE)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise ColltuneError(f"cannot activate {name}: {error.strerror}", "Check who may write to the outbox") from error
+
+
+def _write_activations(store: SiteStore, names: Sequence[str]) -> None:
+    try:
+        document = [{"release": name} for name in names]
+        write_atomically(store.outbox / ACTIVATIONS, (json.dumps(document, indent=1) + "\n").encode(), mode=0o644)
+    except OSError as error:
+        raise ColltuneError(
+            f"cannot write to {store.outbox}: {error.strerror}", "Check who may write to the outbox"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Expired:
+    """How many entries and releases were removed, and how many files that writers who were killed left."""
+
+    entries: int
+    releases: int
+    leftovers: int
+
+
+def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expired:
+    """Removes entries that are older and of which nothing is the last word, and releases that were never active since.
+
+    Kept are the entry of each shape's last tuning, the active release and the one before it. ``older_s``: seconds.
+    """
+    now_s = time.time() if now_s is None else now_s
+    limit_s = now_s - older_s
+    removed = [0, 0, 0]
+    for key in store.names():
+        index = open_index(store, key)
+        for name in _outdated(index, limit_s):
+            store.place(key, name).unlink(missing_ok=True)
+            removed[0] += 1
+        if removed[0]:
+            store.index_path(key).unlink(missing_ok=True)
+            open_index(store, key)
+    in_use = {active(store), *activations(store)[-2:]}
+    for name in releases(store):
+        place = store.outbox / RELEASES / name
+        if name not in in_use and place.stat().st_mtime < limit_s:
+            shutil.rmtree(place)
+            removed[1] += 1
+    for path in (*store.directory.glob("*/.*.new"), *(store.outbox / RELEASES).glob(".*.new")):
+        if path.lstat().st_mtime < now_s - 86400.0:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            removed[2] += 1
+    return Expired(*removed)
+
+
+def _outdated(index: Index, limit_s: float) -> list[str]:
+    entries = index.entries
+    shapes = {(one.nodes, one.ppn) for one in entries}
+    last = {found.name for shape in shapes if (found := newest_tuning(entries, shape, -1.0)) is not None}
+    return [one.name for one in entries if one.began_s < limit_s and one.name not in last]

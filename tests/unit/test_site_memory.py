@@ -1,0 +1,170 @@
+"""Jobs that share a store: each begins with what the others measured and proved, and adds to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import Verdict
+from colltune.core.scenario import Scenario
+from colltune.measure.simulated import Noise
+from colltune.session.options import Listener, TuneOptions, TuneResult
+from colltune.session.site_memory import PENDING
+from colltune.session.tune import tune
+from colltune.site.identity import Identity
+from colltune.site.index import Index, open_index
+from colltune.site.store import INBOX, SiteStore
+from colltune.store.tuning import load_tuning
+
+RING = Choice("scatter_ring_allgather")
+NOISY = Noise(spread=0.05, tail_share=0.02, drift=0.02, unevenness=0.01, own_mode=1.02, own_share=0.5)
+
+
+def truth(scenario: Scenario, choice: Choice) -> float:
+    """The ring is slow to start and sends twice as fast; nb is slower than the default everywhere."""
+    sending_s = scenario.ranks * scenario.size_bytes * 1e-9
+    return {"default": 4e-6 + sending_s, "nb": 6e-6 + sending_s, RING.algorithm: 8e-6 + sending_s / 2}[choice.algorithm]
+
+
+def small(kind: type[MemoryBench], launch_s: float = 0.5, nodes: int = 2, **changes: object) -> MemoryBench:
+    """A bench of ``nodes`` x 2 on which a tuning takes a second. ``changes``: of its environment."""
+    environment = replace(ENVIRONMENT, nodes=nodes, ppn=2, **changes)  # type: ignore[arg-type]
+    return kind(truth, NOISY, launch_s=launch_s, nodes=nodes, ppn=2, environment=environment)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SiteStore:
+    return SiteStore.made(tmp_path / "store")
+
+
+def job(
+    bench: MemoryBench, store: SiteStore, out: Path, said: list[str] | None = None, budget_s: float = 300.0
+) -> TuneResult:
+    options = TuneOptions(
+        ["bcast"],
+        1 << 12,
+        1 << 20,
+        budget_s,
+        seed=len(list((store.directory / INBOX).iterdir())),
+        store=store.directory,
+    )
+    return tune(bench, options, out, Listener(note=[].append if said is None else said.append))
+
+
+def index_of(store: SiteStore, bench: MemoryBench) -> Index:
+    return open_index(store, Identity.of(bench.environment).key)
+
+
+def kept(result: TuneResult) -> set[tuple[Scenario, Choice]]:
+    return {(one.scenario, one.choice) for one in result.gate if one.verdict is Verdict.KEPT}
+
+
+@pytest.mark.parametrize("kind", [MemoryBench, MemoryLibrary])
+def test_the_next_job_hands_over_the_same_without_measuring_it_again(
+    kind: type[MemoryBench], store: SiteStore, tmp_path: Path
+) -> None:
+    first, second = small(kind), small(kind)
+    before = job(first, store, tmp_path / "one")
+    said: list[str] = []
+    after = job(second, store, tmp_path / "two", said)
+    assert kept(after) >= kept(before) != set()
+    assert second.now_s() < 0.2 * first.now_s()
+    assert load_tuning(tmp_path / "two").files == load_tuning(tmp_path / "one").files
+    entries = index_of(store, second).entries
+    assert any(one.confirms for one in entries)
+    assert sum(bool(one.tuned) for one in entries) == 1
+    if kind is MemoryLibrary:
+        assert any("an earlier job of this shape compared and replayed" in text for text in said)
+
+
+def test_a_smaller_job_begins_with_what_a_larger_one_measured_of_its_shape(store: SiteStore, tmp_path: Path) -> None:
+    large, tested, alone = small(MemoryBench, nodes=3), small(MemoryBench), small(MemoryBench)
+    job(large, store, tmp_path / "large")
+    tuned = job(tested, store, tmp_path / "small")
+    job(alone, SiteStore.made(tmp_path / "other"), tmp_path / "alone")
+    assert {(one.scenario.nodes, one.scenario.ppn) for one in tuned.outcome.samples} == {(1, 2), (2, 1), (2, 2)}
+    assert tested.now_s() < 0.7 * alone.now_s()
+    own = [one for one in index_of(store, tested).entries if (one.nodes, one.ppn) == (2, 2)]
+    assert 0 < sum(one.samples for one in own) <= 12  # sentinels, and nothing else
+
+
+def test_evidence_adds_up_where_no_job_could_prove_anything_by_itself(store: SiteStore, tmp_path: Path) -> None:
+    """Budgets in which two launches fit: no job has the three that a proof takes at least."""
+    proven = []
+    for number in range(8):
+        bench = small(MemoryBench, launch_s=1.0)
+        result = job(bench, store, tmp_path / f"job{number}", budget_s=1.0)
+        proven.append(len(kept(result)))
+    assert proven[0] == 0
+    assert max(proven) > 10
+    times = [(truth(s, DEFAULT), truth(s, c)) for s, c in kept(result)]
+    assert all(ours_s < default_s for default_s, ours_s in times)
+
+
+def test_a_machine_that_changed_is_measured_anew(store: SiteStore, tmp_path: Path) -> None:
+    job(small(MemoryBench), store, tmp_path / "before")
+
+    def changed(scenario: Scenario, choice: Choice) -> float:
+        return 3.0 * truth(scenario, choice) if choice == RING else truth(scenario, choice)
+
+    said: list[str] = []
+    result = job(replace(small(MemoryBench), truth=changed), store, tmp_path / "after", said)
+    assert any("are not used" in text for text in said)
+    assert not [choice for _, choice in kept(result) if choice == RING]
+    bench = replace(small(MemoryBench), truth=changed)
+    again = job(bench, store, tmp_path / "again")  # and what is newer is what the next one begins with
+    assert not [choice for _, choice in kept(again) if choice == RING]
+
+
+def test_other_builds_levels_and_fabrics_are_other_machines(store: SiteStore, tmp_path: Path) -> None:
+    first = small(MemoryBench)
+    job(first, store, tmp_path / "first")
+    for number, changes in enumerate(
+        ({"mpi_build": "1" * 64}, {"thread_level": "multiple"}, {"facts": {"fabric": "x"}})
+    ):
+        said: list[str] = []
+        bench = small(MemoryBench, **changes)
+        job(bench, store, tmp_path / f"out{number}", said)
+        assert "the store is new here" in said
+
+
+def test_a_full_store_costs_no_tuning_and_is_added_to_later(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_named: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    said: list[str] = []
+    with monkeypatch.context() as context:
+        context.setattr("colltune.site.store.write_atomically", full)
+        result = job(small(MemoryBench), store, tmp_path / "out", said)
+    assert kept(result)
+    assert len([text for text in said if "no space is left in the store" in text and "site add" in text]) == 2
+    assert not list((store.directory / INBOX).iterdir())
+    assert len(list((tmp_path / "out" / PENDING).iterdir())) == 2
+    again = small(MemoryBench)
+    job(again, store, tmp_path / "out")
+    assert not list((tmp_path / "out" / PENDING).iterdir())
+    assert len(index_of(store, again).entries) >= 3
+
+
+def test_what_was_measured_is_in_the_store_before_the_proof_begins(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_arguments: object) -> Sequence[object]:
+        raise KeyboardInterrupt
+
+    bench = small(MemoryBench)
+    with monkeypatch.context() as context:
+        context.setattr("colltune.session.tune._gate", killed)
+        with pytest.raises(KeyboardInterrupt):
+            job(bench, store, tmp_path / "out")
+    (entry,) = index_of(store, bench).entries
+    assert entry.samples > 50
+    assert entry.tuned == ()

@@ -1,0 +1,292 @@
+"""Releases: only what was proven on the machine, whole at each moment, switched in one step."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_site_store import HERE, KEY, NOW_S, entry
+from typer.testing import CliRunner
+
+from colltune.cli.app import app
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.summary import Summary
+from colltune.site.entry import Entry
+from colltune.site.identity import Identity
+from colltune.site.knowledge import STALE_S
+from colltune.site.release import activate, active, expire, publish, read_release, releases, rollback
+from colltune.site.store import SiteStore
+from colltune.store.tuning import MANIFEST, Provisional, Tuning, save_tuning
+
+TREE = Choice("tree")
+FILES = {"mpich/mpich-coll.json": b'{"collective=bcast": {}}'}
+VARIABLES = {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "{directory}/mpich/mpich-coll.json"}
+NOW = NOW_S + 1e6 + 60.0
+needs_lmod = pytest.mark.skipif(not Path("/usr/share/lmod/lmod/libexec/lmod").exists(), reason="no Lmod (apt: lmod)")
+_TCL = "/usr/lib/x86_64-linux-gnu/modulecmd.tcl"
+needs_tcl = pytest.mark.skipif(
+    not Path(_TCL).exists() and shutil.which("modulecmd") is None, reason="no Tcl modules (apt: environment-modules)"
+)
+
+
+def tuned(place: Path, nodes: int = 4, ppn: int = 2, choice: Choice = TREE, **changes: object) -> Entry:
+    """The entry of a job that handed over a tuning. ``changes``: of the tuning."""
+    here = replace(HERE, nodes=nodes, ppn=ppn, facts={**HERE.facts, "libmpi": str(place / "libmpi.so")})
+    rules = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, 512, DEFAULT), Rule(None, None, None, choice)))
+    proven = ProvenDecision(Scenario("bcast", nodes, ppn, 1024), choice, Verdict.KEPT, (2.0,) * 9, "faster")
+    tuning = replace(
+        Tuning(here, {"bcast": rules}, FILES, VARIABLES, Summary(decisions=(proven,))),
+        **changes,  # type: ignore[arg-type]
+    )
+    out = place / f"tuned-{nodes}x{ppn}"
+    save_tuning(out, tuning)
+    return replace(entry(nodes), environment=here, files={**FILES, MANIFEST: (out / MANIFEST).read_bytes()})
+
+
+def lint(_tuning: Tuning) -> list[str]:
+    return []
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SiteStore:
+    made = SiteStore.made(tmp_path / "store")
+    made.add(tuned(tmp_path, 2))
+    made.add(tuned(tmp_path, 4))
+    return made
+
+
+def test_a_release_has_a_tuning_for_every_shape_with_its_origin(store: SiteStore) -> None:
+    release = publish(store, "root", "1", lint, NOW)
+    assert [(one.nodes, one.ppn) for one in release.tunings] == [(2, 2), (4, 2)]
+    assert {one.identity for one in release.tunings} == {Identity.of(HERE)}
+    assert {one.entry for one in release.tunings} <= store.names()[KEY]
+    assert read_release(release.place) == release
+    assert active(store) == ""
+    assert publish(store, "root", "1", lint, NOW + 1).name != release.name
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"summary": Summary(gated=False)}, "not proven"),
+        ({"summary": Summary(interrupted=True)}, "provisional"),
+        ({"environment": replace(HERE, mpi="simulated")}, "simulated"),
+    ],
+)
+def test_what_is_not_proven_is_left_out_with_the_reason(tmp_path: Path, changes: dict[str, object], why: str) -> None:
+    store = SiteStore.made(tmp_path / "store")
+    store.add(tuned(tmp_path, 2, **changes))
+    with pytest.raises(InputError, match=why):
+        publish(store, "root", "1", lint, NOW)
+    assert releases(store) == []
+    store.add(tuned(tmp_path, 8))
+    (said,) = publish(store, "root", "1", lint, NOW).refused
+    assert said.startswith("2 x 2: ")
+    assert why in said
+
+
+def test_provisional_decisions_are_left_out(tmp_path: Path) -> None:
+    store = SiteStore.made(tmp_path / "store")
+    found = tuned(tmp_path, 2)
+    rules = RuleSet.always("bcast", SizeBasis.MESSAGE)
+    save_tuning(
+        tmp_path / "p",
+        Tuning(HERE, {"bcast": rules}, FILES, VARIABLES, provisional=Provisional({"bcast": rules}, {}, {})),
+    )
+    store.add(replace(found, files={**FILES, MANIFEST: (tmp_path / "p" / MANIFEST).read_bytes()}))
+    with pytest.raises(InputError, match="provisional"):
+        publish(store, "root", "1", lint, NOW)
+
+
+def test_what_is_stale_or_does_not_pass_lint_is_left_out(store: SiteStore) -> None:
+    with pytest.raises(InputError, match="stale"):
+        publish(store, "root", "1", lint, NOW + STALE_S)
+    with pytest.raises(InputError, match="key 'x' is unknown"):
+        publish(store, "root", "1", lambda _tuning: ["key 'x' is unknown"], NOW)
+
+
+def test_a_confirmation_keeps_a_tuning_from_becoming_stale(store: SiteStore, tmp_path: Path) -> None:
+    (of_four,) = [one for one in publish(store, "root", "1", lint, NOW).tunings if one.nodes == 4]
+    later = replace(entry(5).provenance, began_s=NOW + STALE_S, ended_s=NOW + STALE_S + 1.0)
+    store.add(Entry(replace(HERE, nodes=4, ppn=2), later, confirms=of_four.entry))
+    release = publish(store, "root", "1", lint, NOW + STALE_S + 60.0)
+    assert [one.nodes for one in release.tunings] == [4]
+
+
+def test_a_release_that_was_changed_is_not_activated(store: SiteStore) -> None:
+    release = publish(store, "root", "1", lint, NOW)
+    path = release.place / release.tunings[0].directory / "mpich/mpich-coll.json"
+    path.chmod(0o644)
+    path.write_bytes(b"{}")
+    with pytest.raises(InputError, match="was changed after it was published"):
+        activate(store, release.name)
+    manifest = release.place / "manifest.json"
+    manifest.chmod(0o644)
+    manifest.write_text(manifest.read_text().replace('"nodes": 2', '"nodes": 3'))
+    with pytest.raises(InputError, match="was changed after it was written"):
+        activate(store, release.name)
+    assert active(store) == ""
+
+
+def test_a_rollback_goes_back_step_by_step_and_keeps_what_was_loaded(store: SiteStore) -> None:
+    names = [publish(store, "root", "1", lint, NOW + day).name for day in range(3)]
+    for name in names:
+        activate(store, name)
+    loaded = (store.outbox / "active").resolve()
+    assert rollback(store).name == names[1] == active(store)
+    assert (loaded / "manifest.json").exists()
+    assert rollback(store).name == names[0]
+    with pytest.raises(InputError, match="no release was active before"):
+        rollback(store)
+    assert active(store) == names[0]
+
+
+def test_readers_see_a_whole_release_at_each_moment(store: SiteStore) -> None:
+    names = [publish(store, "root", "1", lint, NOW + day).name for day in range(2)]
+    activate(store, names[0])
+    done, seen, wrong = threading.Event(), set[str](), list[str]()
+
+    def read() -> None:
+        while not done.is_set():
+            try:
+                seen.add(read_release((store.outbox / "active").resolve(strict=True)).name)
+            except (InputError, OSError) as error:
+                wrong.append(str(error))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for one in readers:
+        one.start()
+    for step in range(60):
+        activate(store, names[step % 2])
+        if step % 20 == 0:
+            publish(store, "root", "1", lint, NOW + 10 + step)
+    done.set()
+    for one in readers:
+        one.join()
+    assert not wrong
+    assert seen == set(names)
+
+
+def test_expiry_removes_what_is_old_but_no_last_word_and_no_release_in_use(store: SiteStore, tmp_path: Path) -> None:
+    old = replace(entry(9, samples=4), confirms="")
+    name = store.add(old)
+    names = [publish(store, "root", "1", lint, NOW + day).name for day in range(3)]
+    for one in names[:2]:
+        activate(store, one)
+    for one in releases(store):
+        os.utime(store.outbox / "releases" / one, (NOW, NOW))
+    left = store.outbox / "releases" / ".abcd.new"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    found = expire(store, 1e6, NOW + 3e6)
+    assert (found.entries, found.releases, found.leftovers) == (1, 1, 1)
+    assert name not in store.names()[KEY]
+    assert len(store.names()[KEY]) == 2
+    assert releases(store) == sorted(names[:2])
+
+
+def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
+    monkeypatch.setattr("colltune.session.site.lint", lint)
+    monkeypatch.setattr("time.time", lambda: NOW)
+
+    def said(*arguments: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, ["site", *arguments])
+        assert done.exit_code == code, done.output
+        return done.output
+
+    shown = said("status")
+    assert "mpich 5.0.2 (abababab), single, a CPU, 2 cores, ethernet: 2 entries of 1 users" in shown
+    assert "2 x 2: 1 jobs; measured bcast 5 of" in shown
+    assert "releases: none; active: none" in shown
+    first = said("publish").split("published ")[1].split(".")[0]
+    assert first in said("activate", first)
+    store.add(tuned(tmp_path, 4, choice=Choice("ring")))
+    store.add(
+        replace(tuned(tmp_path, 4, choice=Choice("ring")), provenance=replace(entry(4).provenance, began_s=NOW_S + 9))
+    )
+    monkeypatch.setattr("time.time", lambda: NOW + 1)
+    second = said("publish").split("published ")[1].split(".")[0]
+    assert "4x2 decides differently in bcast" in said("diff", first, second, code=1)
+    said("activate", second)
+    assert f"active: {second}" in said("status")
+    assert f"{first} is active again" in said("rollback")
+    assert "removed 0 entries" in said("expire", "--older", "9999")
+
+
+def loaded(lines: str) -> dict[str, str]:
+    """The variables that the output of a module command sets in a shell."""
+    script = f"{lines}\nenv -0"
+    clean = {"PATH": os.environ["PATH"], "MODULEPATH": ""}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=clean)
+    return dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
+
+
+JOBS = [
+    ("", "", "4x2"),
+    ("2", "2", "2x2"),
+    ("3", "2", "4x2"),
+    ("2", "2(x2)", "2x2"),
+    ("1", "1", "2x2"),
+    ("64", "2", ""),
+]
+
+
+@pytest.mark.parametrize("kind", [pytest.param("lmod", marks=needs_lmod), pytest.param("tcl", marks=needs_tcl)])
+@pytest.mark.parametrize(("nodes", "tasks", "chosen"), JOBS)
+def test_the_module_loads_the_tuning_of_the_jobs_shape(
+    store: SiteStore, tmp_path: Path, kind: str, nodes: str, tasks: str, chosen: str
+) -> None:
+    release = publish(store, "root", "1", lint, NOW)
+    activate(store, release.name)
+    job = {"SLURM_JOB_NUM_NODES": nodes, "SLURM_TASKS_PER_NODE": tasks} if nodes else {}
+    found = load_module(store, kind, job)
+    name = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+    if not chosen:
+        assert name not in found
+        return
+    path = Path(found[name])
+    assert path.read_bytes() == FILES["mpich/mpich-coll.json"]
+    assert path.is_relative_to(release.place.resolve())  # its own release, and not what is active later
+    assert path.parts[-3] == chosen
+    assert found["COLLTUNE_RELEASE"] == str(release.place.resolve())
+
+
+@pytest.mark.parametrize("kind", [pytest.param("lmod", marks=needs_lmod), pytest.param("tcl", marks=needs_tcl)])
+def test_the_module_refuses_another_build_of_the_library(store: SiteStore, tmp_path: Path, kind: str) -> None:
+    activate(store, publish(store, "root", "1", lint, NOW).name)
+    (tmp_path / "libmpi.so").write_bytes(b"upgraded")
+    assert "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" not in load_module(store, kind, {})
+
+
+def load_module(store: SiteStore, kind: str, job: dict[str, str]) -> dict[str, str]:
+    modules = store.outbox / "active/modules" / kind
+    command = ["/usr/share/lmod/lmod/libexec/lmod", "bash"]
+    if kind == "tcl":
+        command = [_TCL if Path(_TCL).exists() else str(shutil.which("modulecmd")), "bash"]
+    around = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "MODULEPATH": str(modules), **job}
+    done = subprocess.run(
+        [*command, "load", "colltune-tuned/mpich-5.0.2"], capture_output=True, text=True, check=False, env=around
+    )
+    return loaded(done.stdout)
+
+
+def test_module_files_say_nothing_that_a_shell_of_modules_would_run(store: SiteStore, tmp_path: Path) -> None:
+    wild = replace(tuned(tmp_path, 2), environment=replace(HERE, nodes=2, mpi_version='9"]] [exec touch owned] $x'))
+    store.add(wild)
+    release = publish(store, "root", "1", lint, NOW)
+    for path in release.place.glob("modules/*/*/*"):
+        text = path.read_text()
+        assert "[exec touch" not in text
+        assert '9"' not in text
+    assert json.loads((release.place / "manifest.json").read_text())["by"] == "root"
