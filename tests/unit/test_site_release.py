@@ -81,6 +81,7 @@ def test_a_release_has_a_tuning_for_every_shape_with_its_origin(store: SiteStore
         ({"summary": Summary(gated=False)}, "not proven"),
         ({"summary": Summary(interrupted=True)}, "provisional"),
         ({"environment": replace(HERE, mpi="simulated")}, "simulated"),
+        ({"variables": {"LD_PRELOAD": "/home/eve/a.so"}}, "it would set LD_PRELOAD"),
     ],
 )
 def test_what_is_not_proven_is_left_out_with_the_reason(tmp_path: Path, changes: dict[str, object], why: str) -> None:
@@ -232,6 +233,11 @@ def loaded(lines: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
 
 
+KINDS = [
+    pytest.param("lmod", "lmod", marks=needs_lmod),
+    pytest.param("lmod", "tcl", marks=needs_lmod),
+    pytest.param("tcl", "tcl", marks=needs_tcl),
+]
 JOBS = [
     ("", "", "4x2"),
     ("2", "2", "2x2"),
@@ -242,15 +248,15 @@ JOBS = [
 ]
 
 
-@pytest.mark.parametrize("kind", [pytest.param("lmod", marks=needs_lmod), pytest.param("tcl", marks=needs_tcl)])
+@pytest.mark.parametrize(("command", "kind"), KINDS)
 @pytest.mark.parametrize(("nodes", "tasks", "chosen"), JOBS)
 def test_the_module_loads_the_tuning_of_the_jobs_shape(
-    store: SiteStore, tmp_path: Path, kind: str, nodes: str, tasks: str, chosen: str
+    store: SiteStore, command: str, kind: str, nodes: str, tasks: str, chosen: str
 ) -> None:
     release = publish(store, "root", "1", lint, NOW)
     activate(store, release.name)
     job = {"SLURM_JOB_NUM_NODES": nodes, "SLURM_TASKS_PER_NODE": tasks} if nodes else {}
-    found = load_module(store, kind, job)
+    found = load_module(store, command, kind, job)
     name = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
     if not chosen:
         assert name not in found
@@ -262,17 +268,19 @@ def test_the_module_loads_the_tuning_of_the_jobs_shape(
     assert found["COLLTUNE_RELEASE"] == str(release.place.resolve())
 
 
-@pytest.mark.parametrize("kind", [pytest.param("lmod", marks=needs_lmod), pytest.param("tcl", marks=needs_tcl)])
-def test_the_module_refuses_another_build_of_the_library(store: SiteStore, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+def test_the_module_refuses_another_build_of_the_library(
+    store: SiteStore, tmp_path: Path, command: str, kind: str
+) -> None:
     activate(store, publish(store, "root", "1", lint, NOW).name)
     (tmp_path / "libmpi.so").write_bytes(b"upgraded")
-    assert "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" not in load_module(store, kind, {})
+    assert "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" not in load_module(store, command, kind, {})
 
 
-def load_module(store: SiteStore, kind: str, job: dict[str, str]) -> dict[str, str]:
+def load_module(store: SiteStore, by: str, kind: str, job: dict[str, str]) -> dict[str, str]:
     modules = store.outbox / "active/modules" / kind
     command = ["/usr/share/lmod/lmod/libexec/lmod", "bash"]
-    if kind == "tcl":
+    if by == "tcl":
         command = [_TCL if Path(_TCL).exists() else str(shutil.which("modulecmd")), "bash"]
     around = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "MODULEPATH": str(modules), **job}
     done = subprocess.run(
@@ -282,11 +290,12 @@ def load_module(store: SiteStore, kind: str, job: dict[str, str]) -> dict[str, s
 
 
 def test_module_files_say_nothing_that_a_shell_of_modules_would_run(store: SiteStore, tmp_path: Path) -> None:
-    wild = replace(tuned(tmp_path, 2), environment=replace(HERE, nodes=2, mpi_version='9"]] [exec touch owned] $x'))
+    wild = replace(tuned(tmp_path, 2), environment=replace(HERE, nodes=2, mpi_version='../9"]] [exec touch owned] $x'))
     store.add(wild)
     release = publish(store, "root", "1", lint, NOW)
     for path in release.place.glob("modules/*/*/*"):
         text = path.read_text()
         assert "[exec touch" not in text
         assert '9"' not in text
+        assert "/.." not in text
     assert json.loads((release.place / "manifest.json").read_text())["by"] == "root"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -14,6 +15,7 @@ FABRIC = "fabric"  # the fact of an environment that names it
 # Variables by which a user sends messages over another network than the library would.
 _CHOSEN_BY = ("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES", "MPIR_CVAR_OFI_USE_PROVIDER", "OMPI_MCA_pml", "OMPI_MCA_mtl")
 _DIGITS = 16
+_UNUSUAL = re.compile(r"[^A-Za-z0-9.-]")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,6 +45,15 @@ class Identity:
     def key(self) -> str:
         """A name of 16 hexadecimal digits, the same on every machine."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:_DIGITS]
+
+    @property
+    def label(self) -> str:
+        """A short name for files, of letters, digits, dots and dashes: ``"mpich-5.0.2"``, with an unusual thread level.
+
+        Entries come from any user: no path and no program is made of what they say.
+        """
+        level = "" if self.thread_level in ("", "single") else f"-{self.thread_level}"
+        return _UNUSUAL.sub("_", f"{self.mpi}-{self.mpi_version}{level}").lstrip(".")[:80]
 
     def __str__(self) -> str:
         fabric = f", {self.fabric}" if self.fabric else ""

@@ -5,7 +5,7 @@ Each checks that the MPI library is still the one that was tuned, by its checksu
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -37,6 +37,7 @@ class Tuned(Protocol):
     def libmpi(self) -> str: ...
 
 
+_PLACE = "{directory}"
 _ABOUT = "Selection of collective algorithms for {identity}, tuned on this machine by colltune."
 _LUA = """\
 -- Written by `colltune site publish`; a release is never changed.
@@ -146,13 +147,16 @@ def module_files(place: Path, tunings: Sequence[Tuned]) -> dict[str, bytes]:
             "about": _plain(_ABOUT.format(identity=identity)),
             "place": _plain(str(place.resolve())),
             "libmpi": _plain(found[0].libmpi),
-            "build": identity.mpi_build,
+            "build": _plain(identity.mpi_build),
             "shapes": [
                 {
                     "nodes": one.nodes,
                     "ppn": one.ppn,
                     "directory": one.directory,
-                    "variables": [(_plain(key), _plain(value)) for key, value in sorted(one.variables.items())],
+                    "variables": [
+                        (_plain(key), _PLACE.join(map(_plain, value.split(_PLACE))))
+                        for key, value in sorted(one.variables.items())
+                    ],
                 }
                 for one in sorted(found, key=lambda one: (one.nodes * one.ppn, one.nodes))
             ],
@@ -167,20 +171,11 @@ def _named(tunings: Sequence[Tuned]) -> Iterator[tuple[str, Sequence[Tuned]]]:
     found: defaultdict[Identity, list[Tuned]] = defaultdict(list)
     for one in tunings:
         found[one.identity].append(one)
-    usual = {"single", ""}
+    labels = Counter(identity.label for identity in found)
     for identity, mine in sorted(found.items()):
-        name = f"{identity.mpi}-{identity.mpi_version}"
-        if identity.thread_level not in usual:
-            name += f"-{identity.thread_level}"
-        others = [
-            one
-            for one in found
-            if (one.mpi, one.mpi_version, one.thread_level)
-            == (identity.mpi, identity.mpi_version, identity.thread_level)
-        ]
-        yield (name if len(others) == 1 else f"{name}-{identity.key[:8]}"), mine
+        yield (identity.label if labels[identity.label] == 1 else f"{identity.label}-{identity.key[:8]}"), mine
 
 
 def _plain(text: str) -> str:
-    """``text`` without what ends a string of Lua or a word of Tcl, or is evaluated in one."""
-    return "".join(one for one in text if one.isprintable() and one not in '"\\[]$')
+    """``text`` without what ends a string of Lua, a word of Tcl or of a shell, or is evaluated in one."""
+    return "".join(one for one in text if one.isprintable() and one not in "\"\\[]{}$'`;")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -38,6 +39,8 @@ from colltune.store.tuning import Tuning, write_files
 MANIFEST, ACTIVE, ACTIVATIONS, RELEASES = "manifest.json", "active", "activations.json", "releases"
 SCHEMA = 1
 _DIGITS = 8
+# Variables that a module may set for all users: those by which an MPI loads its files.
+_LOADS_FILES = re.compile(r"(MPIR_CVAR|OMPI_MCA)_\w+")
 # Finds what is wrong in the selection files of a tuning, a line each.
 Lint = Callable[[Tuning], Sequence[str]]
 
@@ -139,7 +142,7 @@ def _publish_identity(
             refused.append(f"{said}: {why}")
             continue
         here = entry.identity
-        directory = f"tunings/{here.mpi}-{here.mpi_version}-{here.thread_level}-{key[:_DIGITS]}/{shape[0]}x{shape[1]}"
+        directory = f"tunings/{here.label}-{key[:_DIGITS]}/{shape[0]}x{shape[1]}"
         write_files(made / directory, entry.files)
         checksums = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(entry.files.items())}
         rules = tuple(sorted(name for name, one in tuning.rule_sets.items() if one.departs))
@@ -162,6 +165,8 @@ def _obstacle(tuning: Tuning | None, lint: Lint) -> str:
         return "it is of a simulated cluster"
     if not summary.gated or summary.interrupted or tuning.provisional is not None or summary.prediction is not None:
         return "it is provisional, or not proven"
+    if strange := [name for name in tuning.variables if not _LOADS_FILES.fullmatch(name)]:
+        return f"it would set {', '.join(strange)}, which names no file of an MPI"
     return "; ".join(lint(tuning))
 
 
