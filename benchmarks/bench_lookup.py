@@ -25,8 +25,8 @@ from colltune.emit.mpich_tree import Tree, format_tree, grouped, settle
 from colltune.mpi.detect import find_mpi
 
 ROOT = Path(__file__).resolve().parents[1]
-LAUNCHES = 9
-CONDITIONS = (4, 8, 16, 64, 256)
+LAUNCHES = 5
+CONDITIONS = (8, 32, 256)
 SIZE, REST = "avg_msg_size", "avg_msg_size=any"
 
 
