@@ -1,75 +1,125 @@
-"""What commands show on a terminal of 80 columns, without colours, and in a pipe: no word and no number is cut."""
+"""What commands show on a terminal of 80 columns, without colours, and in a pipe: no word and no number is cut.
+
+Here the commands that look at files; tests/mpi/test_terminal_real.py has those that run an MPI.
+"""
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-TUNINGS = Path(__file__).parents[1] / "recorded" / "tunings"
-MEASURED, ENDED, PREDICTED = (str(TUNINGS / name) for name in ("measured", "ended", "predicted"))
-COMMANDS = {
-    "report": ["report", MEASURED, "--text"],
-    "report of a job that was ended": ["report", ENDED, "--text"],
-    "report of a prediction": ["report", PREDICTED, "--text"],
-    "explain": ["explain", MEASURED, "bcast", "--size", "64KiB"],
-    "diff": ["diff", MEASURED, ENDED],
-    "lint": ["lint", MEASURED],
-    "features": ["features"],
-    "doctor": ["doctor"],
-    "help": ["tune", "--help"],
-    "an error": ["explain", MEASURED, "scan", "--size", "64KiB"],
-}
-# Commands to copy, paths and hashes stand on a line of their own, whole: what is longer than a line by itself.
-_COLUMNS = 80
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.summary import Summary, TimeShare
+from colltune.store.journal import Journal
+from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+from terminals import OF_FILES as COMMANDS
+from terminals import TIMED, bare, in_a_pipe, lines_too_long, numbers, on_terminal
 
-
-def on_terminal(arguments: list[str], **variables: str) -> str:
-    """What the command writes to a terminal of 80 columns, standard error included."""
-    ours, theirs = pty.openpty()
-    environ = {**os.environ, "TERM": "xterm", "COLUMNS": str(_COLUMNS), "LINES": "40", **variables}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "colltune", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environ
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tuning of 16,384 nodes with 128 ranks each, long names, gains of thousands, and times from 1 ns to hours."""
+    place = tmp_path_factory.mktemp("wide")
+    long = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
+    name, sizes = "reduce_scatter_block", [1 << power for power in range(2, 31)]
+    here = Environment("mpich", "5.0.2", "0" * 64, "AMD EPYC 9965 192-Core Processor, 384 cores", 16384, 128, "single", {})
+    verdicts = [Verdict.KEPT, Verdict.REFUSED, Verdict.NOT_TRIED]
+    decisions = tuple(
+        ProvenDecision(
+            Scenario(name, nodes, 128, size),
+            long,
+            verdicts[number % 3],
+            (1234.5, 2345.6),
+            f"only 1234.57 times as fast in its region after {number + 1000} fresh launches",
+            (1234.567, 1034.567, 4321.987),
+        )
+        for nodes in (2, 512, 16384)
+        for number, size in enumerate(sizes)
     )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # Linux says so where the other end is closed
-            break
-        if not part:
-            break
-        written += part
-    os.close(ours)
-    assert process.wait(timeout=60) in (0, 1, 2)
-    return written.decode().replace("\r\n", "\n")
+    share = TimeShare(launches=1234, wall_s=123456.0, inside_collectives_s=100000.0)
+    summary = Summary(samples=12345678, share=share, total_s=987654.0, decisions=decisions, job=(16384, 128))
+    rules = RuleSet(name, SizeBasis.MESSAGE, (Rule(None, None, 1 << 20, long), Rule(None, None, None, DEFAULT)))
+    save_tuning(place, Tuning(here, {name: rules}, {}, {}, summary))
+    with Journal.create(place / JOURNAL, here) as journal:
+        journal.append(
+            Sample(one.scenario, choice, Status.OK, (1e-9 * size, 1.1e-9 * size, 12345.678), 1e4, 1, started_s=1.8e9)
+            for one in decisions
+            for choice, size in ((DEFAULT, one.scenario.size_bytes * 7), (long, one.scenario.size_bytes), (Choice("nb"), 3))
+        )
+    return place
 
 
-def bare(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+def arguments_of(name: str, wide: Path) -> list[object]:
+    return [wide if word == "WIDE" else word for word in COMMANDS[name]]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_terminal_of_80_columns_cuts_no_word_and_no_number(name: str) -> None:
-    text = on_terminal(COMMANDS[name])
+def test_a_terminal_of_80_columns_cuts_no_word_and_no_number(name: str, wide: Path, tmp_path: Path) -> None:
+    arguments = arguments_of(name, wide)
+    text = on_terminal(arguments, place=tmp_path)
     assert text.strip()
-    for line in bare(text).splitlines():
-        longest = max(map(len, line.split()), default=0)
-        assert len(line) <= _COLUMNS or longest > _COLUMNS // 2, line
+    assert lines_too_long(text) == []
+    assert "…" not in text
+    assert "Traceback" not in text
+    if name not in TIMED:  # a wide page has no reason to cut anything
+        page = in_a_pipe(arguments, place=tmp_path).decode()
+        assert numbers(page) - numbers(text) == Counter()
 
 
-def test_no_color_is_heeded() -> None:
-    text = on_terminal(COMMANDS["report"], NO_COLOR="1")
-    assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|4[0-7]|9[0-7])m", text)
+@pytest.mark.parametrize("name", ["report", "report of wide numbers", "plan", "diff", "doctor", "an error"])
+def test_no_color_is_heeded(name: str, wide: Path, tmp_path: Path) -> None:
+    text = on_terminal(arguments_of(name, wide), place=tmp_path, variables={"NO_COLOR": "1"})
+    assert not re.search(r"\x1b\[[0-9;]*(3[0-8]|4[0-8]|9[0-7])m", text)
 
 
-def test_a_pipe_gets_plain_text() -> None:
-    done = subprocess.run([sys.executable, "-m", "colltune", *COMMANDS["report"]], capture_output=True, check=True)
-    assert b"\x1b" not in done.stdout
-    assert b"\r" not in done.stdout
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_pipe_gets_plain_text(name: str, wide: Path, tmp_path: Path) -> None:
+    written = in_a_pipe(arguments_of(name, wide), place=tmp_path)
+    assert written.strip()
+    assert b"\x1b" not in written
+    assert b"\r" not in written
+    assert "…".encode() not in written
+
+
+_LIVE = """
+import time
+from colltune.cli.display import Display
+from colltune.core.choice import parse_choice
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.scenario import Scenario
+from colltune.search.campaign import Progress
+
+long = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
+where = Scenario("reduce_scatter_block", 16384, 128, 1 << 30)
+with Display(time.monotonic() + 354321.0) as shown:
+    listener = shown.listener()
+    listener.stage("comparing the file in force with the default")
+    listener.progress(Progress(where.collective, where, 12345678, 23456789, 1000.0, 86399.0, long, 1234.56))
+    shown._bar.refresh()
+    listener.stage("proving 12345 choices in 6789 regions against the default in fresh launches")
+    listener.proof([ProvenDecision(where, long, Verdict.OPEN, (1.2,) * 98765, "")] * 4321)
+    shown._bar.refresh()
+"""
+
+
+def test_what_moves_while_a_tuning_runs_is_whole(tmp_path: Path) -> None:
+    text = on_terminal(["-c", _LIVE], place=tmp_path, command=[sys.executable])
+    assert lines_too_long(text) == []
+    assert "…" not in text
+    words = " ".join(bare(text).split())
+    for part in (
+        "reduce_scatter_block 16384 x 128 1 GiB: best so far k_reduce_scatter_allgather(k=16,single_phase_recv=1), 1234.56x",
+        "12345678 of 23456789 measured, ",
+        "proving 12345 choices in 6789 regions against the default in fresh launches",
+        "launch 1: ",
+        " of 4321 regions proven, ",
+        " of the budget left",
+    ):
+        assert part in words

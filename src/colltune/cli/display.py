@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.console import RenderableType
+from rich.progress import BarColumn, Progress, TaskID
+from rich.table import Table
+from rich.text import Text
 
 from colltune.bench.contract import Bench
 from colltune.cli.console import make_console
@@ -23,6 +26,21 @@ from colltune.session.explain import load_findings
 from colltune.session.options import Listener, TuneResult
 
 _PLAIN_EVERY_S = 5.0
+_BAR = 20  # columns
+
+
+class _Lines(Progress):
+    """What is done now, and below it how far it is: what is too long goes on in the next line, and is never cut."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        bar = BarColumn(bar_width=_BAR)
+        for task in self.tasks:
+            yield Text(task.description, no_wrap=False, overflow="fold")  # whatever the console does
+            state = Table.grid(padding=(0, 1))
+            state.add_column(width=_BAR)
+            state.add_column()
+            state.add_row(bar(task), Text(task.fields["state"]))
+            yield state
 
 
 class Display:
@@ -42,8 +60,7 @@ class Display:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal and not self.console.is_dumb_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.fields[state]}"))
-            self._bar = Progress(*columns, console=self.console, transient=True)
+            self._bar = _Lines(console=self.console, transient=True)
             self._task = self._bar.add_task("", state="")
             self._bar.start()
         return self

@@ -1,0 +1,94 @@
+"""The commands that run an MPI, on a terminal of 80 columns and in a pipe: no word and no number is cut.
+
+They run in the order of the table, in one directory: what one of them writes is what the next looks at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from colltune.cli.app import app
+from colltune.mpi.installation import Installation
+from terminals import OF_FILES, bare, in_a_pipe, lines_too_long, on_terminal
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
+
+NATIVE = Path(__file__).parents[1] / "native"
+_SMALL = ["--max-size", "4KiB", "--mpiexec", "MPIEXEC"]
+_JOB = ["--", "MPIEXEC", "-n", "2", "./one_sum"]
+COMMANDS = {
+    "tune": ["tune", "allreduce", "reduce_scatter_block", "--budget", "40s", "--out", "tuned", *_SMALL],
+    "tune without a proof": ["tune", "allreduce", "--gate", "off", "--budget", "10s", "--out", "unproven", *_SMALL],
+    "report": ["report", "tuned", "--text"],
+    "check": ["check", "tuned", "--short"],
+    "verify": ["verify", "tuned", "--launches", "2"],
+    "drift": ["drift", "tuned", "--budget", "20s"],
+    "run --prove": ["run", "--prove", "unproven", *_JOB],
+    "run --measure": ["run", "--measure", "unproven", *_JOB],
+    "run --profile": ["run", "--profile", "tuned", *_JOB],
+    "profile": ["profile", "--out", "app.json", *_JOB],
+    "profile show": ["profile", "show", "app.json"],
+    "tune --profile": ["tune", "--profile", "app.json", "--budget", "30s", "--out", "app", "--mpiexec", "MPIEXEC"],
+    "plan": ["plan", "allreduce", "--nodes", "16384", "--ppn", "128", *_SMALL],
+    "collect": ["collect", "allreduce", "--budget", "10s", "--out", "data.csv", "--between", "0", "--max-size", "64", "--mpiexec", "MPIEXEC"],
+    "predict": ["predict", "allreduce", "--out", "predicted", *_SMALL],
+    "train": ["train", "data.csv", "--hardware", "hardware.csv", "--out", "model.npz"],
+    "gather": ["gather", "here.tar.gz"],
+    "doctor": ["doctor", "--mpiexec", "MPIEXEC"],
+    "tune alltoallv": ["tune", "alltoallv", "--budget", "20s", "--out", "table", "--mpiexec", "MPIEXEC"],
+}
+# On a busy machine something may be slower or unsure; `run --prove` says 3 where no call met a rule.
+_CODES = (0, 1, 2, 3)
+
+
+@pytest.fixture(scope="module")
+def place(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("place")
+    program = str(directory / "one_sum")
+    subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", program], check=True, timeout=60)
+    return directory
+
+
+def test_every_command_is_looked_at() -> None:
+    names = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    assert names == {words[0] for words in (*COMMANDS.values(), *OF_FILES.values())}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_terminal_of_80_columns_cuts_no_word_and_no_number(mpi: Installation, place: Path, name: str) -> None:
+    arguments = [str(mpi.mpiexec) if word == "MPIEXEC" else word for word in COMMANDS[name]]
+    text = on_terminal(arguments, place=place, codes=_CODES, variables={"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"})
+    print(bare(text))
+    assert text.strip()
+    assert lines_too_long(text) == []
+    assert "…" not in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_tuning_tells_its_phases_without_moving_the_cursor_in_a_pipe(
+    mpi: Installation, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    arguments = ["tune", "allreduce", "--budget", "20s", "--out", "tuned", *_SMALL]
+    arguments = [str(mpi.mpiexec) if word == "MPIEXEC" else word for word in arguments]
+    if "TERM" in variables:  # as a screen reader has it
+        written = on_terminal(arguments, place=tmp_path, variables=variables)
+    else:
+        written = in_a_pipe(arguments, place=tmp_path, variables=variables).decode()
+    assert "\x1b" not in written
+    assert "\r" not in written
+    assert re.search(r"^measuring \.\.\.", written, re.MULTILINE)
+    assert re.search(r"of the budget left", written)
+    assert re.search(r"^gained ", written, re.MULTILINE)
+
+
+def test_a_tuning_on_a_terminal_has_no_colour_with_no_color(mpi: Installation, tmp_path: Path) -> None:
+    arguments = ["tune", "allreduce", "--budget", "20s", "--out", "tuned", "--max-size", "4KiB", "--mpiexec"]
+    text = on_terminal([*arguments, mpi.mpiexec], place=tmp_path, variables={"NO_COLOR": "1", **os.environ})
+    assert not re.search(r"\x1b\[[0-9;]*(3[0-8]|4[0-8]|9[0-7])m", text)
