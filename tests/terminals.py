@@ -16,6 +16,7 @@ from pathlib import Path
 
 COLUMNS = 80
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b[=>]")
+_COMMAND = re.compile(r"(^|[ /])colltune [a-z]+ ")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 ROOT = Path(__file__).parents[1]
 TUNINGS = ROOT / "tests" / "recorded" / "tunings"
@@ -39,7 +40,18 @@ OF_FILES: dict[str, list[str]] = {
     "doctor": ["doctor"],
     "help": ["tune", "--help"],
     "an error": ["explain", MEASURED, "scan", "--size", "64KiB"],
-    "evaluate": ["evaluate", str(TABLE), "--seeds", "1", "--budget", "20s", "--plots", "none", "--strategies", "ours,random"],
+    "evaluate": [
+        "evaluate",
+        str(TABLE),
+        "--seeds",
+        "1",
+        "--budget",
+        "20s",
+        "--plots",
+        "none",
+        "--strategies",
+        "ours,random",
+    ],
 }
 # These tell what they measured themselves, which is never the same twice.
 TIMED = {"evaluate", "features"}
@@ -105,12 +117,12 @@ def bare(text: str) -> str:
 def lines_too_long(text: str) -> list[str]:
     """Lines that a terminal would break where it likes.
 
-    A command to copy, a path or a hash stands on a line of its own, whole: what is longer than a line by itself.
+    A command to copy stands on one line, whole; and so does a path or a hash that is longer than half a line by itself.
     """
     found = []
     for line in re.split(r"[\n\r]", bare(text)):
         longest = max(map(len, line.split()), default=0)
-        if len(line) > COLUMNS and longest <= COLUMNS // 2:
+        if len(line) > COLUMNS and longest <= COLUMNS // 2 and not _COMMAND.search(line):
             found.append(line)
     return found
 

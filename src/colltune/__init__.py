@@ -8,9 +8,21 @@ from colltune.core.version import __version__
 
 if TYPE_CHECKING:
     from colltune.alltoallv.call import tuned_alltoallv
-    from colltune.api import Tuned, collect, load, plan, predict, tune
+    from colltune.api import Tuned, collect, evaluate, features, load, plan, predict, profile, tune
 
-__all__ = ["Tuned", "__version__", "collect", "load", "plan", "predict", "tune", "tuned_alltoallv"]
+__all__ = [
+    "Tuned",
+    "__version__",
+    "collect",
+    "evaluate",
+    "features",
+    "load",
+    "plan",
+    "predict",
+    "profile",
+    "tune",
+    "tuned_alltoallv",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
 
 NATIVE = Path(__file__).parents[1] / "native"
 _SMALL = ["--max-size", "4KiB", "--mpiexec", "MPIEXEC"]
+_TINY = ["--max-size", "64", "--mpiexec", "MPIEXEC"]
 _JOB = ["--", "MPIEXEC", "-n", "2", "./one_sum"]
 COMMANDS = {
     "tune": ["tune", "allreduce", "reduce_scatter_block", "--budget", "40s", "--out", "tuned", *_SMALL],
@@ -35,7 +36,20 @@ COMMANDS = {
     "profile show": ["profile", "show", "app.json"],
     "tune --profile": ["tune", "--profile", "app.json", "--budget", "30s", "--out", "app", "--mpiexec", "MPIEXEC"],
     "plan": ["plan", "allreduce", "--nodes", "16384", "--ppn", "128", *_SMALL],
-    "collect": ["collect", "allreduce", "--budget", "10s", "--out", "data.csv", "--between", "0", "--max-size", "64", "--mpiexec", "MPIEXEC"],
+    "collect": [
+        "collect",
+        "allreduce",
+        "--budget",
+        "10s",
+        "--out",
+        "data.csv",
+        "--between",
+        "0",
+        "--max-size",
+        "64",
+        "--mpiexec",
+        "MPIEXEC",
+    ],
     "predict": ["predict", "allreduce", "--out", "predicted", *_SMALL],
     "train": ["train", "data.csv", "--hardware", "hardware.csv", "--out", "model.npz"],
     "gather": ["gather", "here.tar.gz"],

@@ -154,11 +154,45 @@ def test_the_command_and_the_function_take_the_same() -> None:
     assert shown - {"help", "out"} == taken - {"listener"} == set(offered(TuneArguments))
 
 
-def test_a_tuning_is_shown_in_a_line_and_in_a_notebook_as_a_table(tuned: colltune.Tuned) -> None:
-    assert len(repr(tuned)) < 300
-    assert tuned.environment.mpi in repr(tuned)
-    assert "<table>" in tuned._repr_html_()
-    assert "<Tuned" not in tuned._repr_html_()
+@pytest.fixture
+def drawn(tuned: colltune.Tuned) -> colltune.Tuned:
+    """The same with a time of the default beside that of the rule."""
+    with Journal.open(tuned.directory / JOURNAL, HERE) as journal:
+        journal.append([Sample(Scenario("allreduce", 1, 2, 4096), DEFAULT, Status.OK, (6e-6, 5e-6, 4e-6))])
+    return colltune.load(tuned.directory)
+
+
+def test_a_tuning_is_shown_in_a_line_and_in_a_notebook_with_its_headline_and_curves(drawn: colltune.Tuned) -> None:
+    assert len(repr(drawn)) < 300
+    assert drawn.environment.mpi in repr(drawn)
+    shown = drawn._repr_html_()
+    assert "<b>allreduce 1.38x (at least 1.25)" in shown
+    assert f"Use it: colltune run {drawn.directory} -- mpiexec -n 2 ./app" in shown
+    assert "<Tuned" not in shown
+    assert shown.count("<svg") == 1
+    assert "allreduce, 1 x 2" in shown
+
+
+def test_the_curves_are_drawn_of_what_was_measured_and_saved(drawn: colltune.Tuned, tmp_path: Path) -> None:
+    picture = drawn.plot("allreduce")
+    assert picture.save(tmp_path / "curves.svg").read_text() == picture.svg
+    assert picture.save(tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InputError, match=r"ends in \.svg or \.png"):
+        picture.save(tmp_path / "curves.gif")
+    with pytest.raises(InputError, match="There is allreduce on 1 x 2"):
+        drawn.plot("bcast")
+    with pytest.raises(InputError, match="nothing of that was measured"):
+        drawn.plot(nodes=7)
+
+
+def test_features_and_evaluations_are_functions_too() -> None:
+    pytest.importorskip("pandas")
+    recorded = Path(__file__).parents[1] / "recorded"
+    assert colltune.features(recorded / "machines" / "virtual-2-cores.tar.gz").cores is not None
+    done = colltune.evaluate(recorded / "pico_lumi_allreduce.csv.gz", strategies=["random"], seeds=1, budget="2m")
+    assert {run.strategy for run in done.runs} == {"random"}
+    with pytest.raises(InputError, match="nobody"):
+        colltune.evaluate(recorded / "pico_lumi_allreduce.csv.gz", strategies=["nobody"])
 
 
 def test_importing_colltune_imports_nothing_heavy() -> None:

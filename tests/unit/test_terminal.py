@@ -23,13 +23,16 @@ from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 from terminals import OF_FILES as COMMANDS
 from terminals import TIMED, bare, in_a_pipe, lines_too_long, numbers, on_terminal
 
+
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tuning of 16,384 nodes with 128 ranks each, long names, gains of thousands, and times from 1 ns to hours."""
     place = tmp_path_factory.mktemp("wide")
     long = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
     name, sizes = "reduce_scatter_block", [1 << power for power in range(2, 31)]
-    here = Environment("mpich", "5.0.2", "0" * 64, "AMD EPYC 9965 192-Core Processor, 384 cores", 16384, 128, "single", {})
+    here = Environment(
+        "mpich", "5.0.2", "0" * 64, "AMD EPYC 9965 192-Core Processor, 384 cores", 16384, 128, "single", {}
+    )
     verdicts = [Verdict.KEPT, Verdict.REFUSED, Verdict.NOT_TRIED]
     decisions = tuple(
         ProvenDecision(
@@ -51,7 +54,11 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
         journal.append(
             Sample(one.scenario, choice, Status.OK, (1e-9 * size, 1.1e-9 * size, 12345.678), 1e4, 1, started_s=1.8e9)
             for one in decisions
-            for choice, size in ((DEFAULT, one.scenario.size_bytes * 7), (long, one.scenario.size_bytes), (Choice("nb"), 3))
+            for choice, size in (
+                (DEFAULT, one.scenario.size_bytes * 7),
+                (long, one.scenario.size_bytes),
+                (Choice("nb"), 3),
+            )
         )
     return place
 
@@ -115,7 +122,8 @@ def test_what_moves_while_a_tuning_runs_is_whole(tmp_path: Path) -> None:
     assert "…" not in text
     words = " ".join(bare(text).split())
     for part in (
-        "reduce_scatter_block 16384 x 128 1 GiB: best so far k_reduce_scatter_allgather(k=16,single_phase_recv=1), 1234.56x",
+        "reduce_scatter_block 16384 x 128 1 GiB: best so far",
+        "k_reduce_scatter_allgather(k=16,single_phase_recv=1), 1234.56x faster",
         "12345678 of 23456789 measured, ",
         "proving 12345 choices in 6789 regions against the default in fresh launches",
         "launch 1: ",

@@ -42,13 +42,19 @@ def panel_charts(panels: Sequence[Panel]) -> list[Spec]:
 
 
 def summary_chart(headline: str, facts: Sequence[str], panels: Sequence[Panel]) -> Spec:
-    """One picture: ``headline`` and ``facts`` above the charts of ``panels``."""
-    columns = min(3, max(len(panels), 1))
+    """One picture: ``headline`` and ``facts``, if there are any, above the charts of ``panels``."""
+    columns = min(3 if headline else 4, max(len(panels), 1))
     charts = [{key: part for key, part in chart.items() if key != "$schema"} for chart in panel_charts(panels)]
     width = columns * _TITLE_CHARACTERS
     subtitle = [*textwrap.wrap("; ".join(facts), width + width // 3), "dashed: default; solid: tuned"]
     text = textwrap.wrap(headline, width)
-    title = {"text": text, "subtitle": subtitle, "anchor": "start", "fontSize": 14, "offset": 14}
+    title = {
+        "text": text or "latency and speed-up",
+        "subtitle": subtitle,
+        "anchor": "start",
+        "fontSize": 14,
+        "offset": 14,
+    }
     nothing = {"data": {"values": [{}]}, "mark": "text", "encoding": {}}
     return {"$schema": SCHEMA, "title": title, "columns": columns, "concat": charts or [nothing], "padding": 12}
 

@@ -58,11 +58,14 @@ def drawn_for_page(chart: Spec, description: str) -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1)
 
 
-def write_picture(chart: Spec, path: Path) -> None:
-    """The chart by itself on white, as the SVG or PNG file ``path``. Raises InputError where it cannot be made."""
-    if path.suffix not in (".svg", ".png"):
-        raise InputError(f"cannot make the picture {path}", "Give a file that ends in .svg or .png")
-    svg = _as_svg({**chart, "background": "white"}, _IN_PICTURE)
+def drawn_alone(chart: Spec) -> str:
+    """The chart as an SVG picture by itself, on white. Raises InputError where what draws is not installed."""
+    return _as_svg({**chart, "background": "white"}, _IN_PICTURE)
+
+
+def save_picture(svg: str, path: Path) -> None:
+    """Writes ``svg`` as the SVG or PNG file ``path``. Raises InputError where it cannot be made."""
+    require_picture(path)
     try:
         if path.suffix == ".svg":
             path.write_text(svg, encoding="utf-8")
@@ -70,6 +73,12 @@ def write_picture(chart: Spec, path: Path) -> None:
             path.write_bytes(_converter().svg_to_png(svg, scale=2.0))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --picture") from error
+
+
+def require_picture(path: Path) -> None:
+    """Raises InputError where ``path`` names no picture that can be made."""
+    if path.suffix not in (".svg", ".png"):
+        raise InputError(f"cannot make the picture {path}", "Give a file that ends in .svg or .png")
 
 
 def _as_svg(chart: Spec, colours: Mapping[str, str]) -> str:

@@ -22,9 +22,9 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_duration, format_size
 from colltune.core.version import __version__
-from colltune.report.charts import panel_charts, summary_chart, time_charts
+from colltune.report.charts import panel_charts, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
-from colltune.report.draw import drawn_for_page, write_picture
+from colltune.report.draw import drawn_for_page
 from colltune.report.findings import Findings, knowledge
 from colltune.report.headline import facts, headline, next_steps, saved_by, saved_share
 from colltune.report.maps import SHADES, selection_maps
@@ -113,17 +113,6 @@ def _drawn_panels(findings: Findings) -> list[tuple[Panel, str]]:
         (panel, drawn_for_page(chart, _panel_description(panel)))
         for panel, chart in zip(shown, panel_charts(shown), strict=True)
     ]
-
-
-def write_summary_picture(findings: Findings, path: Path) -> Path:
-    """Headline, facts and the curves of the largest shape of each collective, as an SVG or PNG file for a ticket.
-
-    Raises InputError where it cannot be made or written.
-    """
-    largest = {panel.collective: panel for panel in reversed(panels(findings))}.values()
-    shown = list(reversed(largest))[:_OPEN_PANELS]
-    write_picture(summary_chart(headline(findings), facts(findings), shown), path)
-    return path
 
 
 def _panel_description(panel: Panel) -> str:

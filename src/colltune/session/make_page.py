@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from colltune.report.html import PAGE, write_page, write_summary_picture
+from colltune.report.draw import require_picture
+from colltune.report.html import PAGE, write_page
+from colltune.report.picture import curves_picture
 from colltune.session.explain import load_findings
 
 
@@ -19,4 +21,5 @@ def make_page(directory: Path, out: Path | None = None, profile: Path | None = N
 
 def make_picture(directory: Path, out: Path, profile: Path | None = None) -> Path:
     """The summary of the tuning in ``directory`` as an SVG or PNG file, for a ticket. Raises InputError as above."""
-    return write_summary_picture(load_findings(directory, profile), out)
+    require_picture(out)
+    return curves_picture(load_findings(directory, profile)).save(out)

@@ -1,18 +1,7 @@
-"""The Python interface: what the command line does, from a script or a notebook.
-
-    import colltune
-
-    tuned = colltune.tune(["bcast", "allreduce"], out="tuned", budget="2m")
-    print(tuned.explain("allreduce", "64KiB"))
-    tuned.samples()           # a pandas frame of every measurement
-    tuned.run(["mpiexec", "-n", "4", "./app"])
-
-Everything raises ColltuneError with what is wrong and what to do next. pandas is needed for the frames alone.
-"""
+"""A tuning directory in Python: looked at, drawn, as frames, verified, run."""
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -24,16 +13,16 @@ from statistics import median
 from typing import TYPE_CHECKING, Unpack
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample
-from colltune.core.units import format_count, parse_duration, parse_size
-from colltune.session.arguments import MachineArguments, PathLike, TuneArguments, machine_options, signature_of
+from colltune.core.units import format_count, parse_duration
+from colltune.session.arguments import MachineArguments, PathLike, machine_options
 from colltune.session.explain import explain_call, load_findings, scenario_of
 from colltune.session.export import export_to
-from colltune.session.options import Listener, TuneOptions
 from colltune.store.tuning import Tuning, load_tuning
 
 if TYPE_CHECKING:
@@ -41,9 +30,8 @@ if TYPE_CHECKING:
 
     from colltune.prove.conformance import ConformanceResult
     from colltune.report.diff import TuningDifference
-    from colltune.session.collect import Collected
+    from colltune.report.picture import Picture
     from colltune.session.drift import DriftReport
-    from colltune.session.plan import Costs
     from colltune.session.verify import Verification
 
 
@@ -63,12 +51,27 @@ class Tuned:
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the headline, and the collectives with their number of rules."""
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td style='text-align: right'>{count}</td></tr>"
-            for name, count in self._departing().items()
-        )
-        return f"<p>{escape(repr(self))}</p><table><tr><th>collective</th><th>rules</th></tr>{rows}</table>"
+        """What a notebook shows: the headline, what is known of the tuning, what to do next, and the curves."""
+        from colltune.report.headline import facts, headline, next_steps
+
+        found = load_findings(self.directory)
+        lines = [f"<b>{escape(headline(found))}</b>", escape("; ".join(facts(found)))]
+        lines += [escape(step) for step in next_steps(found, self.directory)]
+        return f"<div>{'<br>'.join(lines)}</div>{self.plot(heading=False).svg if found.samples else ''}"
+
+    def plot(
+        self, *collectives: str, nodes: int | None = None, ppn: int | None = None, heading: bool = True
+    ) -> Picture:
+        """Latency against message size, default and tuned, and the speed-up with its bounds below; a notebook shows it.
+
+        ``collectives``: all that were tuned where none is named. ``nodes``, ``ppn``: the largest shape of each by
+        default. ``save("curves.png")`` of what is returned writes it as .png or .svg. Raises InputError for what was
+        not measured, or where what draws is not installed.
+        """
+        from colltune.report.picture import curves_picture
+
+        names = [parse_collective(name) for name in collectives]
+        return curves_picture(load_findings(self.directory), names, nodes, ppn, heading=heading)
 
     def _departing(self) -> dict[str, int]:
         """Rules that depart from the library's default, by collective."""
@@ -260,133 +263,6 @@ def load(directory: PathLike, *, provisional: bool = False) -> Tuned:
     path = Path(directory)
     tuning = load_tuning(path)
     return Tuned(path, tuning.with_provisional() if provisional else tuning)
-
-
-def tune(
-    collectives: str | Sequence[str] = (),
-    out: PathLike = "tuned",
-    *,
-    listener: Listener | None = None,
-    **arguments: Unpack[TuneArguments],
-) -> Tuned:
-    """Measures, decides, proves and writes, as `colltune tune` does; the options mean the same.
-
-    ``budget`` and ``runtime`` may be numbers of seconds, sizes numbers of bytes. ``collectives`` may be left out where
-    a ``profile`` says what to tune. ``listener`` hears of the progress. Raises ColltuneError; what was measured by then
-    is kept, and ``resume`` goes on.
-    """
-    options = TuneOptions.of(_names(collectives), arguments)
-    from colltune.session.tune_here import tune_here
-
-    tune_here(options, Path(out), listener)
-    return load(out)
-
-
-setattr(tune, "__signature__", signature_of(tune, TuneArguments))  # noqa: B010 - what help() and notebooks show
-
-
-def collect(
-    collectives: str | Sequence[str] = (),
-    out: PathLike = "data.parquet",
-    *,
-    min_size: str | int = "1",
-    max_size: str | int = "1MiB",
-    between: int = 1,
-    node_counts: Sequence[int] | None = None,
-    ppn_counts: Sequence[int] | None = None,
-    budget: str | float | None = None,
-    resume: bool = False,
-    cluster: str = "",
-    seed: int = 1,
-    thread_level: str = "single",
-    simulate: str = "",
-    listener: Listener | None = None,
-    **machine: Unpack[MachineArguments],
-) -> Collected:
-    """Measures every legal algorithm at every shape and size, as `colltune collect` does, and writes the table ``out``.
-
-    No name is all collectives. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
-    """
-    from colltune.session.collect import CollectOptions
-    from colltune.session.collect_here import collect_here
-
-    options = CollectOptions(
-        _names(collectives),
-        parse_size(min_size),
-        parse_size(max_size),
-        between,
-        node_counts,
-        ppn_counts,
-        math.inf if budget is None else parse_duration(budget),
-        resume,
-        seed,
-    )
-    where = machine_options(machine, thread_level)
-    return collect_here(options, Path(out), where, cluster=cluster, simulate=simulate, listener=listener)
-
-
-def predict(
-    collectives: str | Sequence[str] = (),
-    out: PathLike = "tuned",
-    *,
-    machine: PathLike | None = None,
-    model: PathLike | None = None,
-    max_size: str | int = "1MiB",
-    triad: bool = False,
-    thread_level: str = "single",
-    **where: Unpack[MachineArguments],
-) -> Tuned:
-    """A tuning without measuring, from what other clusters found, as `colltune predict` does. Nothing of it is proven.
-
-    ``machine``: a record of the nodes by `colltune gather`; None is this node. What was measured in ``out`` stays.
-    """
-    from colltune.session.predict_here import predict_here
-
-    predict_here(
-        _names(collectives),
-        Path(out),
-        machine_options(where, thread_level),
-        recorded=None if machine is None else Path(machine),
-        model=None if model is None else Path(model),
-        largest_bytes=parse_size(max_size),
-        triad=triad,
-    )
-    return load(out)
-
-
-def plan(
-    collectives: str | Sequence[str] = (),
-    *,
-    calibrated_by: Tuned | PathLike | None = None,
-    launch: str | float | None = None,
-    budgets: Sequence[str | float] = (),
-    min_size: str | int = "1",
-    max_size: str | int = "1MiB",
-    thread_level: str = "single",
-    **machine: Unpack[MachineArguments],
-) -> Costs:
-    """How long tuning ``nodes`` x ``ppn`` ranks takes and what budgets buy there, as `colltune plan` says.
-
-    ``calibrated_by``: a tuning whose measurements tell what takes how long; None measures on this job. ``launch``: what
-    a launch takes there. Nothing is written.
-    """
-    from colltune.session.plan import BUDGETS_S
-    from colltune.session.plan_here import plan_here
-
-    tuned = calibrated_by.directory if isinstance(calibrated_by, Tuned) else calibrated_by
-    return plan_here(
-        _names(collectives),
-        machine_options(machine, thread_level),
-        tuned=None if tuned is None else Path(tuned),
-        smallest_bytes=parse_size(min_size),
-        largest_bytes=parse_size(max_size),
-        budgets_s=[parse_duration(one) for one in budgets] or BUDGETS_S,
-        launch_s=None if launch is None else parse_duration(launch),
-    )
-
-
-def _names(collectives: str | Sequence[str]) -> Sequence[str]:
-    return [collectives] if isinstance(collectives, str) else collectives
 
 
 def _frame(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:

@@ -1,0 +1,208 @@
+"""The Python interface: what the command line does, from a script or a notebook.
+
+    import colltune
+
+    tuned = colltune.tune(["bcast", "allreduce"], out="tuned", budget="2m")
+    print(tuned.explain("allreduce", "64KiB"))
+    tuned.samples()           # a pandas frame of every measurement
+    tuned.run(["mpiexec", "-n", "4", "./app"])
+
+Everything raises ColltuneError with what is wrong and what to do next. pandas is needed for the frames alone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from colltune.api.tuned import Tuned, load
+from colltune.core.units import parse_duration, parse_size
+from colltune.session.arguments import MachineArguments, PathLike, TuneArguments, machine_options, signature_of
+from colltune.session.options import Listener, TuneOptions
+
+if TYPE_CHECKING:
+    from colltune.core.hardware import Hardware
+    from colltune.research.evaluation import Comparison
+    from colltune.session.collect import Collected
+    from colltune.session.plan import Costs
+    from colltune.session.profile_run import ProfiledRun
+
+__all__ = ["Tuned", "collect", "evaluate", "features", "load", "plan", "predict", "profile", "tune"]
+
+
+def tune(
+    collectives: str | Sequence[str] = (),
+    out: PathLike = "tuned",
+    *,
+    listener: Listener | None = None,
+    **arguments: Unpack[TuneArguments],
+) -> Tuned:
+    """Measures, decides, proves and writes, as `colltune tune` does; the options mean the same.
+
+    ``budget`` and ``runtime`` may be numbers of seconds, sizes numbers of bytes. ``collectives`` may be left out where
+    a ``profile`` says what to tune. ``listener`` hears of the progress. Raises ColltuneError; what was measured by then
+    is kept, and ``resume`` goes on.
+    """
+    options = TuneOptions.of(_names(collectives), arguments)
+    from colltune.session.tune_here import tune_here
+
+    tune_here(options, Path(out), listener)
+    return load(out)
+
+
+setattr(tune, "__signature__", signature_of(tune, TuneArguments))  # noqa: B010 - what help() and notebooks show
+
+
+def collect(
+    collectives: str | Sequence[str] = (),
+    out: PathLike = "data.parquet",
+    *,
+    min_size: str | int = "1",
+    max_size: str | int = "1MiB",
+    between: int = 1,
+    node_counts: Sequence[int] | None = None,
+    ppn_counts: Sequence[int] | None = None,
+    budget: str | float | None = None,
+    resume: bool = False,
+    cluster: str = "",
+    seed: int = 1,
+    thread_level: str = "single",
+    simulate: str = "",
+    listener: Listener | None = None,
+    **machine: Unpack[MachineArguments],
+) -> Collected:
+    """Measures every legal algorithm at every shape and size, as `colltune collect` does, and writes the table ``out``.
+
+    No name is all collectives. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
+    """
+    from colltune.session.collect import CollectOptions
+    from colltune.session.collect_here import collect_here
+
+    options = CollectOptions(
+        _names(collectives),
+        parse_size(min_size),
+        parse_size(max_size),
+        between,
+        node_counts,
+        ppn_counts,
+        math.inf if budget is None else parse_duration(budget),
+        resume,
+        seed,
+    )
+    where = machine_options(machine, thread_level)
+    return collect_here(options, Path(out), where, cluster=cluster, simulate=simulate, listener=listener)
+
+
+def predict(
+    collectives: str | Sequence[str] = (),
+    out: PathLike = "tuned",
+    *,
+    machine: PathLike | None = None,
+    model: PathLike | None = None,
+    max_size: str | int = "1MiB",
+    triad: bool = False,
+    thread_level: str = "single",
+    **where: Unpack[MachineArguments],
+) -> Tuned:
+    """A tuning without measuring, from what other clusters found, as `colltune predict` does. Nothing of it is proven.
+
+    ``machine``: a record of the nodes by `colltune gather`; None is this node. What was measured in ``out`` stays.
+    """
+    from colltune.session.predict_here import predict_here
+
+    predict_here(
+        _names(collectives),
+        Path(out),
+        machine_options(where, thread_level),
+        recorded=None if machine is None else Path(machine),
+        model=None if model is None else Path(model),
+        largest_bytes=parse_size(max_size),
+        triad=triad,
+    )
+    return load(out)
+
+
+def plan(
+    collectives: str | Sequence[str] = (),
+    *,
+    calibrated_by: Tuned | PathLike | None = None,
+    launch: str | float | None = None,
+    budgets: Sequence[str | float] = (),
+    min_size: str | int = "1",
+    max_size: str | int = "1MiB",
+    thread_level: str = "single",
+    **machine: Unpack[MachineArguments],
+) -> Costs:
+    """How long tuning ``nodes`` x ``ppn`` ranks takes and what budgets buy there, as `colltune plan` says.
+
+    ``calibrated_by``: a tuning whose measurements tell what takes how long; None measures on this job. ``launch``: what
+    a launch takes there. Nothing is written.
+    """
+    from colltune.session.plan import BUDGETS_S
+    from colltune.session.plan_here import plan_here
+
+    tuned = calibrated_by.directory if isinstance(calibrated_by, Tuned) else calibrated_by
+    return plan_here(
+        _names(collectives),
+        machine_options(machine, thread_level),
+        tuned=None if tuned is None else Path(tuned),
+        smallest_bytes=parse_size(min_size),
+        largest_bytes=parse_size(max_size),
+        budgets_s=[parse_duration(one) for one in budgets] or BUDGETS_S,
+        launch_s=None if launch is None else parse_duration(launch),
+    )
+
+
+def profile(command: Sequence[str], out: PathLike = "app.json", *, mpiexec: str | None = None) -> ProfiledRun:
+    """Runs an MPI program and notes its collective calls, as `colltune profile` does; the profile is also in ``out``.
+
+    ``tune(profile=out)`` tunes what it calls. ``mpiexec``: of the program's MPI, where the command does not start with
+    it.
+    """
+    from colltune.session.profile_run import profile_run
+
+    return profile_run(command, Path(out), os.environ, mpiexec)
+
+
+def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware:
+    """What is known of this node's processors, memory and network, as `colltune features` shows; None is missing.
+
+    ``machine``: a record by `colltune gather`, in place of this node. ``triad``: measure the memory bandwidth too.
+    """
+    from colltune.pretrained.features import read_features
+    from colltune.pretrained.record import RecordedMachine, RunningMachine
+    from colltune.pretrained.triad import measure_triad
+
+    if machine is not None:
+        return read_features(RecordedMachine.load(Path(machine)))
+    return read_features(RunningMachine(), measure_triad if triad else None)
+
+
+def evaluate(
+    tables: PathLike | Sequence[PathLike],
+    *,
+    strategies: Sequence[str] = ("ours", "acclaim", "fact", "random"),
+    seeds: int = 20,
+    budget: str | float = "15m",
+    collectives: str | Sequence[str] = (),
+    jobs: int = 1,
+) -> Comparison:
+    """Replays tuning on recorded tables, as `colltune evaluate` does; ``runs`` of what is returned has each tuning.
+
+    ``tables``: files of `colltune collect`. ``budget``: end after this time with what there is. Raises InputError where
+    not one tuning ended in it.
+    """
+    from colltune.research.evaluation import Plan, load
+    from colltune.research.evaluation import evaluate as compare
+    from colltune.research.strategies import contestants
+
+    given = [tables] if isinstance(tables, str | os.PathLike) else tables
+    grids = load([Path(table) for table in given], _names(collectives))
+    return compare(grids, Plan(contestants(strategies), seeds, parse_duration(budget), jobs))
+
+
+def _names(collectives: str | Sequence[str]) -> Sequence[str]:
+    return [collectives] if isinstance(collectives, str) else collectives

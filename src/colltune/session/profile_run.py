@@ -1,0 +1,85 @@
+"""Runs an application with the library that notes its collective calls, and gathers what its ranks left."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.core.errors import InputError
+from colltune.mpi.installation import Installation
+from colltune.profile.application import Profile
+from colltune.profile.files import save_profile
+from colltune.profile.parts import part_files, read_parts
+
+
+@dataclass(frozen=True)
+class ProfiledRun:
+    """The application's own ``exit_code`` (128 + the signal that ended it), and its ``profile``.
+
+    ``profile`` is None where no rank left one; ``why_none`` then says why.
+    """
+
+    exit_code: int
+    profile: Profile | None
+    why_none: str = ""
+
+
+def profile_run(
+    command: Sequence[str], out: Path, environment: Mapping[str, str], mpiexec: str | None = None
+) -> ProfiledRun:
+    """Runs ``command`` with the library in it; the profile is also in ``out``. Raises InputError where it cannot run.
+
+    ``mpiexec``: of the application's MPI, where the command does not start with it.
+    """
+    from colltune.machine.compile import build_library, cache_directory
+    from colltune.mpi.application import launcher_of
+    from colltune.mpi.installation import Library
+    from colltune.profile.preload import preload_command, preload_environment
+
+    _require_file(out)
+    for old in part_files(out):
+        old.unlink()
+    installation = _installation(command, environment, mpiexec)
+    library = build_library(installation.mpicc, cache_directory(environment))
+    facts = {"mpiexec": str(installation.mpiexec)}
+    arguments = [launcher_of(command, facts, environment.get("PATH", "")), *command[1:]]
+    arguments = preload_command(arguments, installation.library is Library.OPENMPI)
+    try:
+        code = subprocess.run(arguments, env=preload_environment(library, out, environment), check=False).returncode
+    except OSError as error:
+        raise InputError(f"cannot run {arguments[0]}: {error.strerror}", "Check the command after --") from error
+    code = 128 - code if code < 0 else code
+    try:
+        return ProfiledRun(code, gather_profile(out, command, f"{installation.library} {installation.version}"))
+    except InputError as error:
+        return ProfiledRun(code, None, str(error))
+
+
+def gather_profile(out: Path, command: Sequence[str], mpi: str) -> Profile:
+    """The profile of what the ranks left, which is then in ``out``. Raises InputError where they left nothing."""
+    parts = part_files(out)
+    found = replace(read_parts(parts), command=tuple(command), mpi=mpi)
+    save_profile(out, found)
+    for part in parts:
+        part.unlink()
+    return found
+
+
+def _require_file(out: Path) -> None:
+    if out.is_dir() or not out.resolve().parent.is_dir():
+        raise InputError(f"cannot write the profile to {out}", "Give a file in a directory that exists by --out")
+
+
+def _installation(command: Sequence[str], environment: Mapping[str, str], mpiexec: str | None) -> Installation:
+    from colltune.mpi.detect import find_mpi
+    from colltune.mpi.launchers import is_launcher
+
+    path = environment.get("PATH", "")
+    there = is_launcher(command[0]) and shutil.which(command[0], path=path) is not None
+    named = mpiexec or (command[0] if there else None)
+    python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
+    return find_mpi(named, environment, python_bin=python_bin)
