@@ -136,6 +136,23 @@ def test_a_region_that_is_slower_in_one_part_is_kept_in_the_other() -> None:
     assert sum(weight_of(s, 8, 2) for s in kept if gain(s) < -math.log(SLOWER)) <= HARMED_SHARE * total
 
 
+def test_a_scenario_that_differs_from_all_its_neighbours_is_found_where_there_is_time() -> None:
+    """Such as one where the default, and nothing else, changes its algorithm: nothing around it tells."""
+    odd = {GRID[row] for row in range(7, len(GRID), 29)}
+
+    def gain(scenario: Scenario) -> float:
+        return -0.25 if scenario in odd else 0.2
+
+    launches = Launches(gain, NOISE, seed=3)
+    found = audit(launches, lambda _scenario: 0.2, seed=3).run(200.0)
+    kept = {d.scenario for d in found if d.verdict is Verdict.KEPT}
+    assert len(odd) > 8
+    assert not kept & odd
+    assert len(kept) > 0.9 * (len(GRID) - len(odd))
+    compared = {sample.scenario for sample in launches.seen}
+    assert kept <= compared
+
+
 def test_nothing_is_launched_without_time_and_nothing_is_refused_for_it() -> None:
     found, launches = run(lambda _s: 0.3, budget_s=1.0)
     assert launches.count == 0

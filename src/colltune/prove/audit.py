@@ -165,7 +165,7 @@ class Audit:
         """Those that a further comparison could change."""
         found = [case for case in self._cases if case.verdict is Verdict.OPEN]
         if found or self.launches < self._last_open + _SURER_LAUNCHES:
-            found += [case for case in self._cases if case.verdict is Verdict.KEPT and case.is_unsure]
+            found += [case for case in self._cases if case.verdict is Verdict.KEPT and case.doubts]
         return found
 
     def _looks(self, case: Case, launches: int) -> int:
@@ -174,7 +174,7 @@ class Audit:
         If it gains what is known by now, and its launches scatter as those of all claims do.
         """
         if case.verdict is Verdict.KEPT:
-            return 1
+            return case.doubts
         needed, known = math.log(1.0 / self._yardstick.alpha) + _IN_RESERVE, case.launches
         gain = case.floor + _PART_OF_GAIN * (case.gain - case.floor)
         for looks in range(1, _MOST_LOOKS + 1):
@@ -201,9 +201,10 @@ class Audit:
         for case in self._active():
             if id(case) not in begun:
                 looks = self._looks(case, launches)
+                kept = case.verdict is Verdict.KEPT
                 stake = max(case.gain, 1e-3) * sum(case.claim.weights) / (looks * self._cost_s(case))
-                far = looks > _MOST_LOOKS or case.verdict is Verdict.KEPT
-                found.append((_LATER * stake if far else stake, min(looks, _MOST_LOOKS), case))
+                far = looks > _MOST_LOOKS or kept
+                found.append((_LATER * stake if far else stake, looks if kept else min(looks, _MOST_LOOKS), case))
         plan = []
         for _, looks, case in sorted(found, key=lambda one: -one[0]):
             if looks * self._cost_s(case) <= quota_s:

@@ -24,6 +24,8 @@ _ENOUGH_LAUNCHES = 8
 # A scenario that is less likely than this to be slower needs no look of its own; nor does a region where so little of
 # the weight is likelier.
 _SURE, _UNSURE_PART = 0.03, 0.02
+# The least chance to be slower of what was never compared.
+_UNSEEN = 1e-3
 # Each part of a claim that is cut is so much of its weight at least.
 _PART = 0.15
 _WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
@@ -143,19 +145,30 @@ class Case:
         self.outlook = outlook_of(self.claim, effect)
 
     @property
-    def is_unsure(self) -> bool:
-        """Whether further looks could bring a part of the region under the rule that now may be slower."""
+    def doubts(self) -> int:
+        """Of how many scenarios further looks could tell whether the rule is good for them, too."""
         if self.outlook is None:
-            return False
-        weights = np.array(self.claim.weights)
-        return bool(weights[self._doubt() > _SURE].sum() > _UNSURE_PART * weights.sum())
+            return 0
+        doubt, weights = self._doubt(), np.array(self.claim.weights)
+        unsure = weights * (doubt > _SURE)
+        unseen = (doubt > 0.0) & (self._often() == 0)
+        return int(np.count_nonzero(unseen | (unsure.sum() > _UNSURE_PART * weights.sum()) & (unsure > 0.0)))
+
+    def _often(self) -> Floats:
+        """(N,): how often each scenario was compared."""
+        looks = Counter(one.scenario for one in self.seen)
+        return np.array([looks[scenario] for scenario in self.claim.scenarios], dtype=np.float64)
 
     def _doubt(self) -> Floats:
-        """(N,): the chance to be slower of what is expected to be faster; the less, the more often it was compared."""
+        """(N,): the chance to be slower of what is expected to be faster; the less, the more often it was compared.
+
+        What was never compared is in doubt, whatever is expected of it: the default may change its ways just there.
+        """
         assert self.outlook is not None
-        looks = Counter(one.scenario for one in self.seen)
-        often = np.array([looks[scenario] for scenario in self.claim.scenarios])
-        return np.asarray(self.outlook.harmed * (self.outlook.mean > 0.0) / (1.0 + often))
+        often = self._often()
+        chance = np.maximum(self.outlook.harmed, _UNSEEN * (often == 0.0))
+        possible = np.array([scenario not in self.impossible for scenario in self.claim.scenarios])
+        return np.asarray(chance * (self.outlook.mean > 0.0) * possible / (1.0 + often))
 
     def parts(self) -> list[Claim]:
         """Where one part of the region is faster and another is not: the part that is, as a claim of its own."""

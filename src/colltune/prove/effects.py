@@ -1,9 +1,10 @@
 """What a choice gains at each scenario of its region, from comparisons at a few of them.
 
-The model has four levels. Log speed-up of one comparison = mean of the choice (near what the campaign expected) + a
-smooth deviation over nodes, ranks per node and size + an effect of the launch + noise. Its four standard deviations are
-common to all choices of a file and are found by greatest likelihood; so neighbours share evidence, launches that differ
-do not count as many, and far from every comparison the deviation is as unsure as deviations are in this file.
+The model has five levels. Log speed-up of one comparison = mean of the choice (near what the campaign expected) + a
+smooth deviation over nodes, ranks per node and size + one that the scenario has for itself + an effect of the launch +
+noise. Their standard deviations are common to all choices of a file and are found by greatest likelihood; so neighbours
+share evidence, launches that differ do not count as many, and where nothing was compared a scenario is as unsure as
+scenarios are in this file.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ GREATEST = float(np.log(4.0))
 # Smooth deviations as they mostly are, and how many times more or less they may well be (a log-normal prior).
 _USUAL_SMOOTH, _USUAL_SPREAD = 0.08, 0.5
 _DEVIATIONS = (0.03, 0.07, 0.15, 0.3)
+_OWN = (0.01, 0.04, 0.08, 0.15, 0.3)
 _LAUNCHES = (0.01, 0.04, 0.12, 0.3)
 _NOISES = (0.02, 0.05, 0.1, 0.2, 0.4)
 # Comparisons of one choice that enter the model; further ones of a scenario and launch that are there count as one.
-_MOST = 200
+_MOST = 500
 # Below so many, a group says nothing of the deviations.
 _FEWEST = 3
 # So many groups tell enough of the deviations, and those with more comparisons than this take too long.
@@ -52,9 +54,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Deviations:
-    """Standard deviations of log speed-ups: ``smooth`` over scenarios, of a ``launch``, and the ``noise`` of one."""
+    """Standard deviations of log speed-ups: ``smooth`` over scenarios, each one's ``own``, of a ``launch``, ``noise``.
+
+    What a scenario has for itself stays in every launch, such as a default that changes its algorithm there alone.
+    """
 
     smooth: float = 0.15
+    own: float = 0.08
     launch: float = 0.12
     noise: float = 0.1
 
@@ -73,7 +79,7 @@ class Effect:
         """Means (N,) and covariances (N, N) of the log speed-up at ``scenarios``, launches apart."""
         places, believed = places_of(scenarios), np.asarray(expected, dtype=np.float64)
         cross = self._cross(places, believed)
-        prior = self._deviations.smooth**2 * _alike(places, places) + _common(believed, believed)
+        prior = _deviation(self._deviations, places, places) + _common(believed, believed)
         mean = BELIEVED * believed + cross @ self._weights
         return mean, prior - cross @ cho_solve(self._factor, cross.T)
 
@@ -81,14 +87,15 @@ class Effect:
         """Means and standard deviations (N,) of the same, without what they have in common."""
         places, believed = places_of(scenarios), np.asarray(expected, dtype=np.float64)
         cross = self._cross(places, believed)
-        prior = self._deviations.smooth**2 + _MEAN_SD**2 + _BELIEF_SD**2 * believed**2
+        deviations = self._deviations
+        prior = deviations.smooth**2 + deviations.own**2 + _MEAN_SD**2 + _BELIEF_SD**2 * believed**2
         known = np.square(solve_triangular(self._factor[0], cross.T, lower=True)).sum(axis=0)
         return BELIEVED * believed + cross @ self._weights, np.sqrt(np.maximum(prior - known, 0.0))
 
     def _cross(self, places: Floats, believed: Floats) -> Floats:
         """(N, n): covariances with what was compared."""
         group = self._group
-        return self._deviations.smooth**2 * _alike(places, group.places) + _common(believed, group.expected)
+        return _deviation(self._deviations, places, group.places) + _common(believed, group.expected)
 
 
 class Group:
@@ -109,7 +116,7 @@ class Group:
         )
         self.expected: Floats = np.array([one.expected for one in firsts])
         launch = np.array([one.launch for one in firsts])
-        self._alike = _alike(self.places, self.places)
+        self._alike, self._same = _alike(self.places, self.places), _same(self.places, self.places)
         self._common = _common(self.expected, self.expected)
         self._same_launch = np.asarray(launch[:, None] == launch[None, :], dtype=np.float64)
         self._noise = np.diag([1.0 / len(some) for some in kept])
@@ -119,7 +126,7 @@ class Group:
 
     def covariance(self, deviations: Deviations) -> Floats:
         """(n, n), the launch effects and the noise included."""
-        known = self._common + deviations.smooth**2 * self._alike
+        known = self._common + deviations.smooth**2 * self._alike + deviations.own**2 * self._same
         return np.asarray(known + deviations.launch**2 * self._same_launch + deviations.noise**2 * self._noise)
 
 
@@ -134,9 +141,18 @@ def deviations_of(groups: Iterable[Group], start: Deviations) -> Deviations:
         return usual + sum(Effect(group, tried).log_likelihood for group in told)
 
     best = start
-    for name, values in (("noise", _NOISES), ("launch", _LAUNCHES), ("smooth", _DEVIATIONS)):
+    for name, values in (("noise", _NOISES), ("own", _OWN), ("launch", _LAUNCHES), ("smooth", _DEVIATIONS)):
         best = max((replace(best, **{name: value}) for value in values), key=likelihood)
     return best
+
+
+def _deviation(deviations: Deviations, one: Floats, other: Floats) -> Floats:
+    """Covariances of the deviations of two sets of places."""
+    return np.asarray(deviations.smooth**2 * _alike(one, other) + deviations.own**2 * _same(one, other))
+
+
+def _same(one: Floats, other: Floats) -> Floats:
+    return np.asarray((np.abs(one[:, None, :] - other[None, :, :]).max(axis=2) < 1e-9), dtype=np.float64)
 
 
 def _alike(one: Floats, other: Floats) -> Floats:
