@@ -23,8 +23,8 @@ typedef struct {
     ct_switch at;
     uint64_t started_ns;
     ct__block blocks[2]; /* of the pair: tuned, by default */
-    uint64_t calls[2], least, most;
-    uint64_t agree_ns, agreed_ns; /* in all; at the end of the round before */
+    uint64_t calls[2], noted[2], least, most; /* noted: those that are in the record */
+    uint64_t agree_ns, agreed_ns, agree_noted_ns; /* in all; at the end of the round before; in the record */
     ct_switch_evidence evidence; /* on the first rank */
     int record;                  /* on the first rank; -1: none */
 } ct__cell;
@@ -58,6 +58,7 @@ static bool ct__start(void)
     ct__experiment.percent = (uint32_t)(said[0] < 1 ? 1 : said[0] > 50 ? 50 : said[0]);
     ct__experiment.job = said[1];
     ct__experiment.started_ns = ct_now_ns();
+    ct_measure_open(ct__experiment.path, ct__experiment.job, ct__experiment.percent, ct__experiment.started_ns);
     return ct__experiment.on = true;
 }
 
@@ -111,7 +112,7 @@ static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Cou
     }
     ct__cell *cell = &state->cells[state->count++];
     *cell = (ct__cell){.function = function, .choice = choice, .bin = bin, .least = UINT64_MAX, .record = -1};
-    ct_switch_begin(&cell->at, ct__experiment.percent);
+    ct_switch_begin(&cell->at);
     return cell;
 }
 
@@ -165,17 +166,34 @@ typedef struct {
     uint64_t call_ns[2], wall_ns[2], sampled_ns[2];
 } ct__sums;
 
-static ct_measure_record ct__like(const ct_comm *comm, const ct__cell *cell)
+/* On the first rank of the communicator: the record of these calls, with all that was not in it yet. NULL: no memory. */
+static ct_measure_record *ct__note(const ct_comm *comm, ct__cell *cell)
 {
-    ct_measure_record like;
-    memset(&like, 0, sizeof like);
-    like.function = cell->function, like.choice = cell->choice, like.bin = cell->bin;
-    like.size = comm->size, like.nodes = comm->nodes, like.ppn = comm->ppn;
-    like.least = UINT64_MAX;
-    return like;
+    bool is_new = cell->record < 0;
+    if (is_new) {
+        ct_measure_record like;
+        memset(&like, 0, sizeof like);
+        like.function = cell->function, like.choice = cell->choice, like.bin = cell->bin;
+        like.size = comm->size, like.nodes = comm->nodes, like.ppn = comm->ppn;
+        like.least = UINT64_MAX;
+        cell->record = ct_measure_record_of(&like);
+    }
+    if (cell->record < 0)
+        return NULL;
+    ct_measure_record *record = ct_measure_record_at(cell->record);
+    for (int i = 0; i < 2; i++) {
+        record->calls[i] += cell->calls[i] - cell->noted[i];
+        cell->noted[i] = cell->calls[i];
+    }
+    record->agree_ns += cell->agree_ns - cell->agree_noted_ns;
+    cell->agree_noted_ns = cell->agree_ns;
+    record->least = cell->least < record->least ? cell->least : record->least;
+    record->most = cell->most > record->most ? cell->most : record->most;
+    record->cells += is_new;
+    return record;
 }
 
-/* On the first rank of the communicator: notes the pair, and says what comes next. */
+/* On the first rank of the communicator: writes the pair down, and says what comes next. */
 static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const ct__sums *sums,
                                      const uint64_t least_ns[2][CT__SAMPLES])
 {
@@ -191,22 +209,23 @@ static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const 
             pair.least_ns[i] += least_ns[i][at];
     }
     double cycle_ns = (double)(pair.wall_ns[0] + pair.wall_ns[1]) / 2.0 / (timed > 0 ? timed : 1);
-    ct_switch_decision said = {.seed = cell->at.seed, .length = cell->at.length};
-    said.length = ct_switch_length(cell->at.length, cycle_ns, (double)(cell->agree_ns - cell->agreed_ns));
+    double agree_ns = (double)(cell->agree_ns - cell->agreed_ns);
     cell->agreed_ns = cell->agree_ns;
-    if (cell->at.round == 0) { /* both blocks were tuned */
-        said.seed = ++ct__experiment.seeds * 0x9e3779b97f4a7c15ULL ^ ct__experiment.job;
+    bool is_pair = cell->at.round > 0; /* in the first round both blocks were tuned */
+    uint64_t seed = is_pair ? cell->at.seed : ++ct__experiment.seeds * 0x9e3779b97f4a7c15ULL ^ ct__experiment.job;
+    if (is_pair)
+        ct_switch_learn(&cell->evidence, (double)pair.wall_ns[1], (double)pair.wall_ns[0]);
+    ct_switch_decision said =
+        ct_switch_plan(&cell->at, &cell->evidence, ct__experiment.percent, cycle_ns, agree_ns, seed);
+    if (!is_pair)
         return said;
-    }
-    ct_switch_learn(&cell->evidence, (double)pair.wall_ns[1], (double)pair.wall_ns[0]);
-    said.off = ct_switch_harmful(&cell->evidence);
-    if (cell->record < 0) {
-        ct_measure_record like = ct__like(comm, cell);
-        cell->record = ct_measure_record_of(&like);
-    }
+    ct_measure_record *record = ct__note(comm, cell);
     pair.record = cell->record;
-    if (cell->record >= 0)
+    if (record != NULL) {
+        record->off += said.off != 0;
+        record->rounds++;
         ct_measure_keep(&pair);
+    }
     return said;
 }
 
@@ -222,7 +241,7 @@ static void ct__agree(const ct_call *call, ct__cell *cell)
         for (int at = 0; at < CT__SAMPLES; at++)
             own.sampled_ns[i] += samples[i][at];
     }
-    ct_switch_decision said = {.seed = cell->at.seed, .length = cell->at.length};
+    ct_switch_decision said = {.seed = cell->at.seed, .length = cell->at.length, .blocks = cell->at.blocks};
     ct_real.Reduce(&own, &sums, sizeof own / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, call->comm);
     ct_real.Reduce(samples, least_ns, 2 * CT__SAMPLES, MPI_UINT64_T, MPI_MIN, 0, call->comm);
     if (call->known->rank == 0)
@@ -246,25 +265,10 @@ static void ct__after(ct_call *call, int code)
         ct__agree(call, cell);
 }
 
-/* What is left of a communicator's cells, on its first rank. */
 static void ct__close(ct__state *state)
 {
-    for (int i = 0; i < state->count && state->comm->rank == 0; i++) {
-        const ct__cell *cell = &state->cells[i];
-        ct_measure_record like = ct__like(state->comm, cell);
-        int number = cell->record >= 0 ? cell->record : ct_measure_record_of(&like);
-        if (number < 0)
-            continue;
-        ct_measure_record *record = ct_measure_record_at(number);
-        record->calls[0] += cell->calls[0];
-        record->calls[1] += cell->calls[1];
-        record->least = cell->least < record->least ? cell->least : record->least;
-        record->most = cell->most > record->most ? cell->most : record->most;
-        record->cells++;
-        record->off += cell->at.off;
-        record->rounds += cell->at.round;
-        record->agree_ns += cell->agree_ns;
-    }
+    for (int i = 0; i < state->count && state->comm->rank == 0; i++)
+        ct__note(state->comm, &state->cells[i]);
     *state->link = state->next;
     if (state->next != NULL)
         state->next->link = state->link;
@@ -283,8 +287,7 @@ static void ct__stop(void)
 {
     while (ct__states != NULL)
         ct__close(ct__states);
-    ct_measure_write(ct__experiment.path, ct__experiment.job, ct__experiment.percent,
-                     ct_now_ns() - ct__experiment.started_ns);
+    ct_measure_close();
     ct__experiment.on = false;
 }
 

@@ -1,7 +1,8 @@
 /* What a tuning is worth in this program: an experiment by the live selector while the program works.
  *
  * The selector asks it about each call that meets a rule; what the calls took is added up by block, sums go to the first
- * rank of the communicator at the end of each round, and in MPI_Finalize each such rank writes what it has heard. */
+ * rank of the communicator at the end of each round, and each such rank writes at once what it has heard: a program that is
+ * killed leaves all that was measured by then. */
 #ifndef CT_MEASURE_H
 #define CT_MEASURE_H
 

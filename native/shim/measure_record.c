@@ -1,115 +1,161 @@
 #define _POSIX_C_SOURCE 200809L
 #include "measure_record.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Rounds get longer and longer, so a long run has no more pairs than this. */
-enum { CT__PAIRS = 1 << 16 };
+enum { CT__PAIRS = 1 << 16, CT__TEXT = 2048 };
 
 static ct_measure_record *ct__records;
-static ct_measure_pair *ct__pairs;
-static int ct__record_count, ct__record_room, ct__pair_count, ct__pair_room;
-static uint64_t ct__lost;
+static int ct__record_count, ct__record_room, ct__pairs;
+static uint64_t ct__lost, ct__started_ns;
+static struct {
+    char name[1200], head[256];
+    int descriptor; /* -1: nothing was written yet, or it cannot be */
+    bool failed;
+} ct__file = {.descriptor = -1};
 
-/* Room for one more of `size` bytes; false: no memory. */
-static bool ct__grow(void **rows, size_t size, int count, int *room)
-{
-    if (count < *room)
-        return true;
-    int more = *room > 0 ? 2 * *room : 64;
-    void *larger = realloc(*rows, size * (size_t)more);
-    if (larger == NULL)
-        return false;
-    *rows = larger;
-    *room = more;
-    return true;
-}
+/* Lines that are written at once, so that no reader sees half of them. */
+typedef struct {
+    char text[CT__TEXT];
+    size_t length;
+} ct__lines;
 
 int ct_measure_record_of(const ct_measure_record *like)
 {
     for (int i = 0; i < ct__record_count; i++)
         if (memcmp(&ct__records[i], like, offsetof(ct_measure_record, calls)) == 0)
             return i;
-    void *rows = ct__records;
-    if (!ct__grow(&rows, sizeof *ct__records, ct__record_count, &ct__record_room))
-        return -1;
-    ct__records = rows;
+    if (ct__record_count == ct__record_room) {
+        int more = ct__record_room > 0 ? 2 * ct__record_room : 64;
+        void *larger = realloc(ct__records, sizeof *ct__records * (size_t)more);
+        if (larger == NULL)
+            return -1;
+        ct__records = larger;
+        ct__record_room = more;
+    }
     ct__records[ct__record_count] = *like;
     return ct__record_count++;
 }
 
 ct_measure_record *ct_measure_record_at(int number) { return &ct__records[number]; }
 
+static void ct__add(ct__lines *lines, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    int added = vsnprintf(lines->text + lines->length, sizeof lines->text - lines->length, format, values);
+    va_end(values);
+    lines->length += added > 0 ? (size_t)added : 0;
+    if (lines->length >= sizeof lines->text)
+        lines->length = sizeof lines->text - 1;
+}
+
+static void ct__put(ct__lines *lines, const char *name, uint64_t value)
+{
+    ct__add(lines, " %s=%llu", name, (unsigned long long)value);
+}
+
+/* To the end of the file, all or as much as there is room on the disk. */
+static bool ct__write(const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t done = write(ct__file.descriptor, text, length);
+        if (done < 0 && errno != EINTR)
+            return false;
+        text += done > 0 ? done : 0;
+        length -= done > 0 ? (size_t)done : 0;
+    }
+    return true;
+}
+
+static void ct__append(const ct__lines *lines)
+{
+    int error = errno;
+    if (ct__file.descriptor < 0 && !ct__file.failed) {
+        ct__file.descriptor = open(ct__file.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        ct__file.failed = ct__file.descriptor < 0 || !ct__write(ct__file.head, strlen(ct__file.head));
+    }
+    if (!ct__file.failed)
+        ct__file.failed = !ct__write(lines->text, lines->length);
+    errno = error;
+}
+
+void ct_measure_open(const char *path, uint64_t job, unsigned percent, uint64_t started_ns)
+{
+    static const ct__lines NOTHING;
+    ct__started_ns = started_ns;
+    snprintf(ct__file.name, sizeof ct__file.name, "%s.%llu.%d", path, (unsigned long long)job, ct_job.rank);
+    snprintf(ct__file.head, sizeof ct__file.head, "colltune-measure 2\njob id=%llu rank=%d ranks=%d nodes=%d share=%u\n",
+             (unsigned long long)job, ct_job.rank, ct_job.size, ct_job.nodes.count, percent);
+    if (ct_job.rank == 0)
+        ct__append(&NOTHING);
+}
+
+static void ct__put_record(ct__lines *lines, int number)
+{
+    const ct_measure_record *record = &ct__records[number];
+    ct__add(lines, "cell id=%d function=%s choice=%d size=%d nodes=%d ppn=%d", number,
+            ct_function_name((ct_function)record->function), record->choice, record->size, record->nodes, record->ppn);
+    ct__put(lines, "least", record->least);
+    ct__put(lines, "most", record->most);
+    ct__put(lines, "tuned_calls", record->calls[0]);
+    ct__put(lines, "default_calls", record->calls[1]);
+    ct__put(lines, "communicators", record->cells);
+    ct__put(lines, "off", record->off);
+    ct__put(lines, "rounds", record->rounds);
+    ct__put(lines, "agree_ns", record->agree_ns);
+    ct__add(lines, "\n");
+}
+
 void ct_measure_keep(const ct_measure_pair *pair)
 {
-    void *rows = ct__pairs;
-    if (ct__pair_count >= CT__PAIRS || !ct__grow(&rows, sizeof *ct__pairs, ct__pair_count, &ct__pair_room)) {
+    ct__lines lines = {.length = 0};
+    if (ct__pairs >= CT__PAIRS) {
         ct__lost++;
         return;
     }
-    ct__pairs = rows;
-    ct__pairs[ct__pair_count++] = *pair;
-}
-
-static void ct__put(FILE *file, const char *name, uint64_t value)
-{
-    fprintf(file, " %s=%llu", name, (unsigned long long)value);
-}
-
-static void ct__put_record(FILE *file, int number)
-{
-    const ct_measure_record *record = &ct__records[number];
-    fprintf(file, "cell id=%d function=%s choice=%d size=%d nodes=%d ppn=%d", number,
-            ct_function_name((ct_function)record->function), record->choice, record->size, record->nodes, record->ppn);
-    ct__put(file, "least", record->least);
-    ct__put(file, "most", record->most);
-    ct__put(file, "tuned_calls", record->calls[0]);
-    ct__put(file, "default_calls", record->calls[1]);
-    ct__put(file, "communicators", record->cells);
-    ct__put(file, "off", record->off);
-    ct__put(file, "rounds", record->rounds);
-    ct__put(file, "agree_ns", record->agree_ns);
-    fprintf(file, "\n");
-}
-
-static void ct__put_pair(FILE *file, const ct_measure_pair *pair)
-{
-    fprintf(file, "pair cell=%d calls=%u sampled=%u default_first=%d", pair->record, pair->calls, pair->sampled,
+    ct__pairs++;
+    ct__add(&lines, "pair cell=%d calls=%u sampled=%u default_first=%d", pair->record, pair->calls, pair->sampled,
             pair->default_first);
     for (int i = 0; i < 2; i++) {
         static const char *const NAMES[2][4] = {
             {"tuned_call_ns", "tuned_wall_ns", "tuned_sampled_ns", "tuned_least_ns"},
             {"default_call_ns", "default_wall_ns", "default_sampled_ns", "default_least_ns"}};
-        ct__put(file, NAMES[i][0], pair->call_ns[i]);
-        ct__put(file, NAMES[i][1], pair->wall_ns[i]);
-        ct__put(file, NAMES[i][2], pair->sampled_ns[i]);
-        ct__put(file, NAMES[i][3], pair->least_ns[i]);
+        ct__put(&lines, NAMES[i][0], pair->call_ns[i]);
+        ct__put(&lines, NAMES[i][1], pair->wall_ns[i]);
+        ct__put(&lines, NAMES[i][2], pair->sampled_ns[i]);
+        ct__put(&lines, NAMES[i][3], pair->least_ns[i]);
     }
-    fprintf(file, "\n");
+    ct__put(&lines, "elapsed_ns", ct_now_ns() - ct__started_ns);
+    ct__add(&lines, "\n");
+    ct__put_record(&lines, pair->record);
+    ct__append(&lines);
 }
 
-void ct_measure_write(const char *path, uint64_t job, unsigned percent, uint64_t elapsed_ns)
+void ct_measure_close(void)
 {
-    char name[1200], beside[1210];
     if (ct_job.rank > 0 && ct__record_count == 0)
         return;
-    snprintf(name, sizeof name, "%s.%llu.%d", path, (unsigned long long)job, ct_job.rank);
-    snprintf(beside, sizeof beside, "%s.new", name);
-    FILE *file = fopen(beside, "w");
-    if (file == NULL)
-        return;
-    fprintf(file, "colltune-measure 1\njob id=%llu rank=%d ranks=%d nodes=%d share=%u", (unsigned long long)job,
-            ct_job.rank, ct_job.size, ct_job.nodes.count, percent);
-    ct__put(file, "elapsed_ns", elapsed_ns);
-    ct__put(file, "lost_pairs", ct__lost);
-    fprintf(file, "\n");
-    for (int i = 0; i < ct__record_count; i++)
-        ct__put_record(file, i);
-    for (int i = 0; i < ct__pair_count; i++)
-        ct__put_pair(file, &ct__pairs[i]);
-    fprintf(file, "end\n");
-    if (fclose(file) == 0)
-        rename(beside, name);
+    for (int i = 0; i < ct__record_count; i++) {
+        ct__lines lines = {.length = 0};
+        ct__put_record(&lines, i);
+        ct__append(&lines);
+    }
+    ct__lines lines = {.length = 0};
+    ct__add(&lines, "end");
+    ct__put(&lines, "elapsed_ns", ct_now_ns() - ct__started_ns);
+    ct__put(&lines, "lost_pairs", ct__lost);
+    ct__add(&lines, "\n");
+    ct__append(&lines);
+    if (ct__file.descriptor >= 0)
+        close(ct__file.descriptor);
+    ct__file.descriptor = -1;
+    ct__file.failed = true;
 }

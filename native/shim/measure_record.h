@@ -1,4 +1,4 @@
-/* What the first ranks of communicators have heard, until it is written. */
+/* What the first ranks of communicators hear, in a file each: lines, appended as they come. */
 #ifndef CT_MEASURE_RECORD_H
 #define CT_MEASURE_RECORD_H
 
@@ -27,8 +27,11 @@ typedef struct {
 /* The number of the record of these; a new one if need be. -1: no memory. */
 int ct_measure_record_of(const ct_measure_record *like);
 ct_measure_record *ct_measure_record_at(int number);
+/* Into <path>.<job>.<rank>, by the first rank at once, by others when they have anything. */
+void ct_measure_open(const char *path, uint64_t job, unsigned percent, uint64_t started_ns);
+/* Appends the pair, and its record as it is now. */
 void ct_measure_keep(const ct_measure_pair *pair);
-/* <path>.<job>.<rank>, where this rank has anything, or is the first. */
-void ct_measure_write(const char *path, uint64_t job, unsigned percent, uint64_t elapsed_ns);
+/* Appends all records as they are at the end. */
+void ct_measure_close(void);
 
 #endif

@@ -1,11 +1,19 @@
 #include "switchback.h"
 
+#include <math.h>
+
 /* A block takes about so long: what a choice does to the calls and the computing after it lies in the same block. */
 static const double CT__BLOCK_NS = 20e6;
 /* And so many times as long as meeting and agreeing in a round. */
-static const double CT__BLOCK_AGREEMENTS = 4.0;
+static const double CT__BLOCK_AGREEMENTS = 10.0;
 /* From so many rounds on, rounds get longer: the share of blocks by default falls as what is known grows. */
 enum { CT__STEADY = 64, CT__MOST_DOUBLINGS = 10, CT__GROWTH = 4 };
+/* They also do from so many pairs on, with each time that the standard error of the mean halves below this. */
+enum { CT__KNOWN_PAIRS = 16 };
+static const double CT__KNOWN_ERROR = 0.01;
+/* The first rounds are the least there can be while tuned blocks are slower more often than chance has it: harm is to be
+ * found within 200 calls. */
+enum { CT__QUICK_ROUNDS = 24, CT__LOOK_PAIRS = 4, CT__ODDS = 3 };
 /* The chance that a rule which is not slower is ever switched off is at most one in so many. */
 static const double CT__SURE = 1000.0;
 static const double CT__STAKES[CT_SWITCH_BETS] = {0.2, 0.5, 0.8};
@@ -21,22 +29,14 @@ static uint64_t ct__hash(uint64_t seed, uint64_t value)
 static void ct__start_round(ct_switch *at)
 {
     at->call = 0;
-    at->blocks = at->spacing;
-    int doublings = 0;
-    for (uint64_t reach = 2 * CT__STEADY; at->round >= reach && doublings < CT__MOST_DOUBLINGS; reach *= 2, doublings++)
-        at->blocks *= 2;
     at->pair_at = ct__hash(at->seed, 2 * at->round) % (at->blocks - 1);
     /* One order and then the other: a steady drift goes out of two rounds. Which is first is left to chance. */
     at->default_first = ((ct__hash(at->seed, 2 * (at->round / 2) + 1) >> 32 ^ at->round) & 1) != 0;
-    if (at->round == 0)
-        at->blocks = 2, at->pair_at = 0;
 }
 
-void ct_switch_begin(ct_switch *at, unsigned percent)
+void ct_switch_begin(ct_switch *at)
 {
-    percent = percent < 1 ? 1 : percent > 50 ? 50 : percent;
-    *at = (ct_switch){.spacing = (100 + percent / 2) / percent, .length = CT_SWITCH_FEWEST};
-    at->spacing = at->spacing < 2 ? 2 : at->spacing;
+    *at = (ct_switch){.blocks = 2, .length = CT_SWITCH_FEWEST};
     ct__start_round(at);
 }
 
@@ -64,12 +64,13 @@ void ct_switch_obey(ct_switch *at, const ct_switch_decision *decision)
 {
     at->seed = decision->seed;
     at->length = (uint32_t)decision->length;
+    at->blocks = decision->blocks;
     at->off = decision->off != 0;
     at->round++;
     ct__start_round(at);
 }
 
-uint32_t ct_switch_length(uint32_t length, double cycle_ns, double agree_ns)
+static uint32_t ct__length(uint32_t length, double cycle_ns, double agree_ns)
 {
     double block_ns = CT__BLOCK_AGREEMENTS * agree_ns > CT__BLOCK_NS ? CT__BLOCK_AGREEMENTS * agree_ns : CT__BLOCK_NS;
     double fitting = block_ns / (cycle_ns < 1.0 ? 1.0 : cycle_ns);
@@ -93,13 +94,54 @@ void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tun
     }
     evidence->pairs++;
     evidence->slower += tuned_ns > default_ns;
+    double ratio = log((default_ns < 1.0 ? 1.0 : default_ns) / (tuned_ns < 1.0 ? 1.0 : tuned_ns));
+    double off = ratio - evidence->mean;
+    evidence->mean += off / (double)evidence->pairs;
+    evidence->squares += off * (ratio - evidence->mean);
 }
 
-bool ct_switch_harmful(const ct_switch_evidence *evidence)
+static bool ct__is_harmful(const ct_switch_evidence *evidence)
 {
     double wealth = 0.0;
     for (int i = 0; i < CT_SWITCH_BETS; i++)
         wealth += evidence->wealth[i] / CT_SWITCH_BETS;
     /* The orders of two rounds belong together, so one looks after two. */
-    return evidence->pairs % 2 == 0 && wealth >= CT__SURE;
+    return evidence->pairs > 0 && evidence->pairs % 2 == 0 && wealth >= CT__SURE;
+}
+
+/* Whether the next round is as short as can be. Ends for good when tuned blocks are not slower often enough. */
+static bool ct__is_quick(const ct_switch *at, ct_switch_evidence *evidence)
+{
+    uint64_t faster = evidence->pairs - evidence->slower;
+    if (at->round >= CT__QUICK_ROUNDS || (evidence->pairs >= CT__LOOK_PAIRS && CT__ODDS * faster > evidence->slower))
+        evidence->settled = true;
+    return !evidence->settled;
+}
+
+/* By how many factors of two rounds are longer than at first: by their number, and by how well the mean is known. */
+static int ct__doublings(uint64_t round, const ct_switch_evidence *evidence)
+{
+    int by_round = 0, by_error = 0;
+    for (uint64_t reach = 2 * CT__STEADY; round >= reach && by_round < CT__MOST_DOUBLINGS; reach *= 2)
+        by_round++;
+    if (evidence->pairs >= CT__KNOWN_PAIRS) {
+        double pairs = (double)evidence->pairs, error = sqrt(evidence->squares / (pairs - 1.0) / pairs);
+        for (double reach = CT__KNOWN_ERROR; error < reach && by_error < CT__MOST_DOUBLINGS; reach /= 2.0)
+            by_error++;
+    }
+    return by_round > by_error ? by_round : by_error;
+}
+
+ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evidence, unsigned percent, double cycle_ns,
+                                  double agree_ns, uint64_t seed)
+{
+    ct_switch_decision said = {.seed = seed, .length = CT_SWITCH_FEWEST, .blocks = 2, .off = ct__is_harmful(evidence)};
+    int doublings = ct__doublings(at->round + 1, evidence);
+    evidence->doublings = doublings > evidence->doublings ? doublings : evidence->doublings;
+    if (ct__is_quick(at, evidence))
+        return said;
+    percent = percent < 1 ? 1 : percent > 50 ? 50 : percent;
+    said.blocks = (uint64_t)((100 + percent / 2) / percent) << evidence->doublings;
+    said.length = ct__length(at->length, cycle_ns, agree_ns);
+    return said;
 }

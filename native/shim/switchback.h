@@ -21,7 +21,6 @@ typedef struct {
     uint64_t call;      /* of this round */
     uint64_t blocks;    /* of this round */
     uint64_t pair_at;   /* the block with which the pair of this round begins */
-    uint32_t spacing;   /* blocks of an early round */
     uint32_t length;    /* calls of a block */
     bool default_first; /* the order of the pair */
     bool off;           /* the rule is slower here: every call by default from now on */
@@ -38,29 +37,32 @@ typedef struct {
     bool timed_default;  /* of a pair: whether its block is counted as the one by default */
 } ct_switch_call;
 
-/* What the first rank of a communicator decides for all. */
+/* What the first rank of a communicator decides for all, of the next round. */
 typedef struct {
-    uint64_t seed, length, off;
+    uint64_t seed, length, blocks, off;
 } ct_switch_decision;
 
-/* Evidence that tuned blocks take longer: the wealth of a gambler who bets on it, at several stakes. */
+/* What the first rank has heard. Zero at first. */
 typedef struct {
-    double wealth[CT_SWITCH_BETS];
+    double wealth[CT_SWITCH_BETS]; /* of a gambler who bets that tuned blocks take longer, at several stakes */
     uint64_t pairs, slower;
+    double mean, squares; /* of log(default / tuned) over the pairs: the mean, and the sum of squared deviations */
+    bool settled;         /* the quick look for harm is over */
+    int doublings;        /* of the blocks of a round, since all the more is known */
 } ct_switch_evidence;
 
-/* `percent`: the share of blocks by default, 1 to 50. */
-void ct_switch_begin(ct_switch *at, unsigned percent);
+void ct_switch_begin(ct_switch *at);
 ct_switch_call ct_switch_look(const ct_switch *at);
 /* The call was made. At the end of a round ct_switch_obey must follow. */
 void ct_switch_advance(ct_switch *at);
 void ct_switch_obey(ct_switch *at, const ct_switch_decision *decision);
 static inline uint32_t ct_switch_timed(uint32_t length) { return length - (length >= 8 ? length / 4 : 1); }
 
-/* On the first rank alone. The length for blocks of a useful time, from the time of one call and what lies between two, and
- * from what meeting and agreeing took in the round. */
-uint32_t ct_switch_length(uint32_t length, double cycle_ns, double agree_ns);
+/* On the first rank alone. A pair of round 1 or later was measured. */
 void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tuned_ns);
-bool ct_switch_harmful(const ct_switch_evidence *evidence);
+/* What comes after the round of `at`. `percent`: the share of blocks by default at first, 1 to 50; `cycle_ns`: of one call and
+ * what lies between two; `agree_ns`: what meeting and agreeing took in the round; `seed`: for the places of pairs. */
+ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evidence, unsigned percent, double cycle_ns,
+                                  double agree_ns, uint64_t seed);
 
 #endif

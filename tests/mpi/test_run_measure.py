@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from slow_default import colltune
+from slow_default import colltune, start
 from test_live_selector import ON_EITHER, live
 from test_switchback import Measured, measured_in
 
@@ -18,8 +22,8 @@ from colltune.core.rules import RuleSet
 from colltune.deploy.live import with_live
 from colltune.emit.live import live_basis
 from colltune.mpi.installation import Installation
-from colltune.profile.switchback import read_experiments
 from colltune.session.application_gain import gain_of
+from colltune.store.applications import application_runs, read_experiments
 from colltune.store.history import GAIN, GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
@@ -65,14 +69,14 @@ def run(
         "64",
         str(code),
     ]
-    done = colltune("run", "--measure", "--share", "50%", *flags, str(made.out.parent), "--", *command, code=code)
+    done = colltune("run", "--measure=50%", *flags, str(made.out.parent), "--", *command, code=code)
     assert done.stdout.splitlines()[0] == "done"
     return done.stderr
 
 
 def gain(made: Measured) -> dict[str, Any]:
-    (place,) = (made.out.parent / HISTORY).iterdir()
-    assert (place / GAIN_PAGE).read_text().startswith("this run took ")
+    place = max((made.out.parent / HISTORY).iterdir())
+    assert (place / GAIN_PAGE).read_text().startswith(("this run took ", "after "))
     return dict(json.loads((place / GAIN).read_text()))
 
 
@@ -90,6 +94,26 @@ def test_a_default_that_is_slow_is_found_and_the_seconds_are_right(
     assert cell["by_default"]["call_s"] - cell["tuned"]["call_s"] > 0.0009
 
 
+def test_drift_and_watch_read_what_the_application_said(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No launch: the broadcasts of the run were all faster, or all slower, than by default."""
+    loop = loop_in(mpi, tmp_path)
+    run(loop, monkeypatch, 2000, slow="default")
+    monkeypatch.delenv("LD_PRELOAD")
+    said = colltune("drift", str(tmp_path), mpiexec=mpi.mpiexec).stdout
+    assert "bcast: holds" in said
+    assert "nothing was launched" in said
+    assert "this run took" in colltune("watch", str(tmp_path)).stdout
+    time.sleep(1.1)  # runs are told apart from the tuning by the second
+    save_tuning(tmp_path, load_tuning(tmp_path))
+    os.utime(tmp_path / "tuning.json")
+    run(loop, monkeypatch, 2000, slow="tuned", slow_us=3000)
+    monkeypatch.delenv("LD_PRELOAD")
+    said = colltune("drift", str(tmp_path), mpiexec=mpi.mpiexec, code=1).stdout
+    assert "bcast: does not hold: it is slower in the application" in said
+
+
 def test_a_rule_that_is_slower_here_is_switched_off_on_all_ranks(
     mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,7 +123,9 @@ def test_a_rule_that_is_slower_here_is_switched_off_on_all_ranks(
     said = run(loop, monkeypatch, calls, slow="tuned", slow_us=4000)
     (cell,) = gain(loop)["cells"]
     assert (cell["off"], cell["communicators"]) == (1, 1)
-    assert cell["default_calls"] > 0.55 * calls
+    # Of the first 200 calls of the rule half are by default; after them all are.
+    assert cell["tuned_calls"] <= 110
+    assert cell["default_calls"] == calls - cell["tuned_calls"]
     assert cell["saved_s"]["estimate"] < 0.0
     assert "this run took" in said
 
@@ -111,7 +137,48 @@ def test_a_run_is_measured_profiled_and_proven_at_once(
     assert "the tuning was in force: the live selector counted" in said
     assert "the profile of this run is" in said
     assert "without the tuning it would have taken about" in said
-    assert sorted(path.name for path in (tmp_path / HISTORY).glob("*/*")) == [GAIN, GAIN_PAGE, "profile.json"]
+    (profiled, measured) = sorted((tmp_path / HISTORY).iterdir())
+    names = [path.name.partition(".")[0] for path in sorted(measured.iterdir())]
+    assert names == ["application-run", "application", "application", "blocks"]
+    assert [path.name for path in profiled.iterdir()] == ["profile.json"]
+
+
+def test_a_run_that_is_killed_leaves_what_it_measured(loop: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ranks get a SIGKILL, which no program hears, in the midst of their calls."""
+    for name, value in {**ON_EITHER, "LD_PRELOAD": str(loop.spy), "CT_SLOW": "default", "CT_SLOW_US": "1000"}.items():
+        monkeypatch.setenv(name, value)
+    more = ["--oversubscribe", "--bind-to", "none"] if "openmpi" in loop.mpi.bench.environment.mpi else []
+    job = [str(loop.mpi.bench.installation.mpiexec), *more, "-n", "2", str(loop.program), "100000000", "64"]
+    directory = loop.out.parent
+    process = start("run", "--measure=50%", str(directory), "--", *job)
+    try:
+        deadline_s = time.monotonic() + 100.0
+        while sum(path.read_text().count("pair ") for path in (directory / HISTORY).glob("*/blocks.*")) < 20:
+            assert time.monotonic() < deadline_s
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        for rank in ranks_of(loop.program):
+            os.kill(rank, signal.SIGKILL)
+    said, errors = process.communicate(timeout=100)
+    assert "not ended by MPI_Finalize: by" in errors, said + errors
+    (run,) = application_runs(directory)
+    (job_of_it,) = run.jobs
+    assert not job_of_it.complete
+    assert sum(len(cell.pairs) for cell in job_of_it.cells) >= 20
+    assert run.record.command[-3:] == (str(loop.program), "100000000", "64")
+    found = gain(loop)
+    assert found["saved_in_calls_s"]["low"] > 0.0
+
+
+def ranks_of(program: Path) -> list[int]:
+    """The processes that run ``program``."""
+    found = []
+    for place in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            if (place / "exe").resolve() == program.resolve():
+                found.append(int(place.name))
+    return found
 
 
 def test_equal_calls_are_no_difference(mpi: Installation, tmp_path: Path) -> None:

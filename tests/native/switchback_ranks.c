@@ -30,23 +30,23 @@ typedef struct {
 static cell_of_rank cells[RANKS][CELLS];
 static unsigned long long calls, differing, by_default, rounds, default_first, off, misplaced;
 
-static void decide(int cell, int ranks, int own)
+static void decide(int cell, int ranks, unsigned percent, int own)
 {
     double sum[2] = {0.0, 0.0};
     for (int rank = 0; rank < ranks; rank++)
         for (int i = 0; i < 2; i++)
             sum[i] += cells[rank][cell].pair_ns[i] / ranks;
-    ct_switch_decision said = {0, 0, 0};
+    ct_switch_decision said = {0, 0, 0, 0};
     for (int rank = 0; rank < ranks; rank++) {
         cell_of_rank *here = &cells[rank][cell];
         const double *heard = own ? here->pair_ns : sum;
         if (rank == 0 || own) {
-            if (here->at.round > 0)
+            bool is_pair = here->at.round > 0;
+            if (is_pair)
                 ct_switch_learn(&here->evidence, heard[1], heard[0]);
             double cycle_ns = (heard[0] + heard[1]) / 2.0 / ct_switch_timed(here->at.length);
-            said.length = ct_switch_length(here->at.length, cycle_ns, (double)draw(1u << draw(24)));
-            said.off = here->at.round > 0 && ct_switch_harmful(&here->evidence);
-            said.seed = here->at.round > 0 ? here->at.seed : own ? 7u + (unsigned)rank : state;
+            uint64_t seed = is_pair ? here->at.seed : own ? 7u + (unsigned)rank : state;
+            said = ct_switch_plan(&here->at, &here->evidence, percent, cycle_ns, (double)draw(1u << draw(24)), seed);
         }
         default_first += rank == 0 && here->at.round > 0 && here->at.default_first;
         ct_switch_obey(&here->at, &said);
@@ -78,7 +78,7 @@ static void run(int own)
         harm[cell] = draw(3) == 0 ? 1.5 : 0.9;
         for (int rank = 0; rank < ranks; rank++) {
             memset(&cells[rank][cell], 0, sizeof cells[rank][cell]);
-            ct_switch_begin(&cells[rank][cell].at, percent);
+            ct_switch_begin(&cells[rank][cell].at);
         }
     }
     for (int i = 0; i < CALLS; i++, calls++) {
@@ -101,7 +101,7 @@ static void run(int own)
         if (!agree)
             return; /* as ranks that differ hang */
         if (first.ends_round)
-            decide(cell, ranks, own);
+            decide(cell, ranks, percent, own);
     }
 }
 

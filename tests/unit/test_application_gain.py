@@ -12,9 +12,10 @@ from colltune.cli.measured import gain_line, gain_page
 from colltune.cli.run import _split
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.profile.switchback import BlockTimes, Cell, Experiment, Pair, read_experiments
+from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
 from colltune.session.application_gain import gain_of
 from colltune.session.measure_run import parse_share
+from colltune.store.applications import read_experiments
 
 CHOICES = [Choice("ring"), Choice("tree", (("k", 4),))]
 CALLS = 100
@@ -102,30 +103,51 @@ def test_the_line_and_the_page_say_what_was_found() -> None:
     assert nothing.saved_s.low is None
 
 
-HEAD = "colltune-measure 1\njob id={job} rank={rank} ranks=4 nodes=1 share=5 elapsed_ns=2000000000 lost_pairs=0\n"
+HEAD = "colltune-measure 2\njob id={job} rank={rank} ranks=4 nodes=1 share=5\n"
+END = "end elapsed_ns=2000000000 lost_pairs=0\n"
 CELL = (
     "cell id=0 function=bcast choice=1 size=2 nodes=1 ppn=2 least={least} most=100 tuned_calls=10 default_calls=2 "
     "communicators=1 off=0 rounds=3 agree_ns=1000\n"
 )
 PAIR = (
     "pair cell=0 calls=3 sampled=3 default_first=1 tuned_call_ns=3000 tuned_wall_ns=6000 tuned_sampled_ns=3000 "
-    "tuned_least_ns=2000 default_call_ns=4000 default_wall_ns=8000 default_sampled_ns=4000 default_least_ns=2500\n"
+    "tuned_least_ns=2000 default_call_ns=4000 default_wall_ns=8000 default_sampled_ns=4000 default_least_ns=2500 "
+    "elapsed_ns=1500000000\n"
 )
 
 
 def test_parts_of_a_job_are_one_experiment(tmp_path: Path) -> None:
     for name, job, rank, least in (("a", 7, 0, 64), ("b", 7, 2, 70), ("c", 9, 0, 64)):
-        text = HEAD.format(job=job, rank=rank) + CELL.format(least=least) + PAIR + "end\n"
+        earlier = CELL.format(least=least).replace("tuned_calls=10", "tuned_calls=4")
+        text = HEAD.format(job=job, rank=rank) + PAIR + earlier + CELL.format(least=least) + END
         (tmp_path / name).write_text(text)
     first, second = read_experiments(sorted(tmp_path.iterdir()))
     assert (first.ranks, first.elapsed_s, len(first.cells), len(second.cells)) == (4, 2.0, 1, 1)
+    assert first.complete
     (cell,) = first.cells
     assert (cell.size_least, cell.tuned_calls, cell.communicators, len(cell.pairs)) == (64, 20, 2, 2)
     times = cell.pairs[0].by_default
     assert (times.call_s, times.wall_s, times.sampled_s, times.least_s) == pytest.approx((4e-6, 8e-6, 4e-6, 2.5e-6))
-    (tmp_path / "a").write_text(HEAD.format(job=7, rank=0))
-    with pytest.raises(InputError, match="cut short"):
+    (tmp_path / "a").write_text("something else\n")
+    with pytest.raises(InputError, match="no measurement of this colltune"):
         read_experiments([tmp_path / "a"])
+
+
+def test_a_run_that_was_killed_has_what_it_measured(tmp_path: Path) -> None:
+    """Wherever the file was cut off: whole lines count, and no file is an error."""
+    text = HEAD.format(job=7, rank=0) + (PAIR + CELL.format(least=64)) * 3
+    last = 0
+    for end in range(len(text) + 1):
+        (tmp_path / "a").write_text(text[:end])
+        found = read_experiments([tmp_path / "a"])
+        pairs = sum(len(cell.pairs) for one in found for cell in one.cells)
+        assert all(not one.complete for one in found)
+        assert pairs >= last
+        last = pairs
+    (whole,) = found
+    assert (last, whole.elapsed_s, whole.cells[0].tuned_calls) == (3, 1.5, 10)
+    line = gain_line(gain_of(whole, CHOICES))
+    assert line.startswith("after 1.5 s, not ended by MPI_Finalize: by 3 pairs of blocks the tuning saved about")
 
 
 def test_the_share_is_given_in_two_ways() -> None:

@@ -21,7 +21,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("switchback") / "switchback_ranks"
     sources = [_ROOT / "native/shim/switchback.c", _ROOT / "tests/native/switchback_ranks.c"]
     flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", *_SANITIZED, f"-I{_ROOT / 'native/shim'}"]
-    subprocess.run([compiler, *flags, *map(str, sources), "-o", str(program)], check=True, timeout=100)
+    subprocess.run([compiler, *flags, *map(str, sources), "-lm", "-o", str(program)], check=True, timeout=100)
     return program
 
 
@@ -40,6 +40,13 @@ def test_all_ranks_run_one_sequence(ranks: Path) -> None:
     assert found["rounds"] > 10_000
     assert 0.05 * found["calls"] < found["by_default"] < 0.5 * found["calls"]
     assert abs(found["default_first"] / found["rounds"] - 0.47) < 0.05  # half of the rounds but the first of a cell
+
+
+@pytest.mark.slow
+def test_all_ranks_run_one_sequence_in_ten_thousand_cases(ranks: Path) -> None:
+    found = figures(ranks, "29", "10000")
+    assert found["calls"] == 10_000 * 3000
+    assert (found["differing"], found["misplaced"]) == (0, 0)
 
 
 def test_ranks_that_go_by_their_own_times_would_differ(ranks: Path) -> None:

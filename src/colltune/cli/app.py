@@ -21,11 +21,12 @@ from colltune.cli.plan import plan
 from colltune.cli.predict import predict
 from colltune.cli.profile import profile
 from colltune.cli.report import report
-from colltune.cli.run import run
+from colltune.cli.run import RunCommand, run
 from colltune.cli.site import site
 from colltune.cli.train import train
 from colltune.cli.tune import tune
 from colltune.cli.verify import verify
+from colltune.cli.watch import watch
 from colltune.core.version import __version__
 
 app = typer.Typer(
@@ -53,12 +54,13 @@ def _options(
 
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 app.command()(tune)
-app.command(context_settings=_PASS_ON)(run)
+app.command(context_settings=_PASS_ON, cls=RunCommand)(run)
 app.command(context_settings=_PASS_ON)(profile)
 app.command()(env)
 app.command()(lint)
 app.command()(check)
 app.command()(verify)
+app.command()(watch)
 app.command()(drift)
 app.command()(explain)
 app.command()(export)

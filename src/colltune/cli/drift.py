@@ -28,12 +28,15 @@ def drift(
 
     Each rule is compared with the library's default in fresh launches, until one launch after the other says that it
     pays, or so many say that it does not that chance is no explanation. All else that is shown informs.
+    Where runs with `run --measure` since the tuning say enough, nothing is launched.
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
     from colltune.cli.console import make_console
     from colltune.core.units import parse_duration
+    from colltune.report.application import applications_table
     from colltune.report.tables import drift_table
     from colltune.session.arguments import machine_options
+    from colltune.session.drift import ask_applications
     from colltune.session.drift import drift as run_drift
 
     console = make_console()
@@ -43,6 +46,16 @@ def drift(
             console.print(text, markup=False)
 
     machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
+    answer = ask_applications(tuned, machine)
+    if answer is not None:
+        console.print(applications_table(answer.standings, "since it was tuned, in the application"))
+        for name in sorted({one.collective for one in answer.standings}):
+            held = "does not hold: it is slower in the application" if name in answer.lost else "holds"
+            say([f"{name}: {held}."])
+        say(["Runs with --measure say so; nothing was launched. To measure by launches, give --mpiexec."])
+        if answer.lost:
+            say([f"Tune again: {colltune_command('tune', *answer.lost, '--out', tuned)}"])
+        raise typer.Exit(1 if answer.lost else 0)
     report = run_drift(tuned, machine, budget_s=parse_duration(budget), seed=seed, begun=say)
     console.print(drift_table(_rows(report.found)))
     say(_sentences(report.found))

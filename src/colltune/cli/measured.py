@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,9 @@ from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
+    from colltune.core.switchback import Interval
     from colltune.deploy.application import InForce
-    from colltune.session.application_gain import ApplicationGain, CellGain, Interval, Times
+    from colltune.session.application_gain import ApplicationGain, CellGain, Times
     from colltune.session.measure_run import MeasuredRun
 
 _WIDTH = 220  # of the page, which is a file
@@ -27,13 +28,13 @@ class Measured:
     run: MeasuredRun
 
     @classmethod
-    def begin(cls, force: InForce, share: str) -> Measured | None:
+    def begin(cls, force: InForce, share: str, command: Sequence[str]) -> Measured | None:
         """None, with a line that says why, where nothing can be measured. Raises InputError for another ``share``."""
         from colltune.session.measure_run import begin_measuring, parse_share
 
         percent = parse_share(share)
         try:
-            run = begin_measuring(force.tuning, percent, force.environment)
+            run = begin_measuring(force.directory, force.tuning, percent, command)
         except ColltuneError as error:
             _say(f"warning: nothing is measured: {error}")
             return None
@@ -41,7 +42,6 @@ class Measured:
 
     def finish(self) -> None:
         """Prints what the tuning was worth, on standard error, and keeps it; the exit code stays the command's."""
-        from colltune.session.measure_run import keep_gain
         from colltune.store.history import GAIN_PAGE
 
         try:
@@ -50,10 +50,11 @@ class Measured:
                 _say("nothing was measured: no rank left anything. The program must call MPI_Init and MPI_Finalize")
             for gain in gains:
                 _say(gain_line(gain))
-                if gain.cells:
-                    page = keep_gain(self.force.directory, gain).with_name(GAIN_PAGE)
-                    page.write_text("\n".join(gain_page(gain, _WIDTH)) + "\n", encoding="utf-8")
-                    _say(f"by collective, size and communicator: {page}")
+            if any(gain.cells for gain in gains):
+                page = self.run.keep(gains).with_name(GAIN_PAGE)
+                lines = [line for gain in gains for line in [*gain_page(gain, _WIDTH), ""]]
+                page.write_text("\n".join(lines), encoding="utf-8")
+                _say(f"by collective, size and communicator: {page}")
         except ColltuneError as error:
             _say(f"what the tuning was worth is not known: {error}")
         except OSError as error:
@@ -62,6 +63,8 @@ class Measured:
 
 def gain_line(gain: ApplicationGain) -> str:
     """What the run took, what it would have taken without the tuning, and what the experiment cost."""
+    if not gain.complete:
+        return f"after {format_duration(gain.elapsed_s)}, not ended by MPI_Finalize: {_so_far(gain)}"
     if not gain.cells:
         few = f"; {format_count(gain.too_few, 'call')} met a rule" if gain.too_few else "; no call met a rule"
         return f"this run took {format_duration(gain.elapsed_s)}{few}: too few to compare tuned and default blocks"
@@ -75,6 +78,19 @@ def gain_line(gain: ApplicationGain) -> str:
     calls = gain.saved_in_calls_s
     text += f". In the calls alone the tuning saved {format_duration(calls.estimate)}"
     return text + (f" ({_between(calls, format_duration)})" if calls.low is not None else "")
+
+
+def _so_far(gain: ApplicationGain) -> str:
+    """Of a run that was killed, or that is still going on."""
+    pairs = sum(cell.pairs for cell in gain.cells)
+    if not gain.cells:
+        return "too few pairs of blocks to compare tuned and default by now"
+    saved, calls = gain.saved_s, gain.saved_in_calls_s
+    text = f"by {format_count(pairs, 'pair')} of blocks the tuning saved about {format_duration(saved.estimate)}"
+    text += f" (95% interval {_between(saved, format_duration)})" if saved.low is not None else ""
+    text += f"; in the calls alone {format_duration(calls.estimate)}"
+    text += f" ({_between(calls, format_duration)})" if calls.low is not None else ""
+    return text if gain.is_sure else text + ". That is no difference that can be told from noise"
 
 
 def gain_page(gain: ApplicationGain, width: int) -> list[str]:

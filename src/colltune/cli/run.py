@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from colltune.cli.options import Tuned, Via, say_left_out
 from colltune.core.errors import InputError
@@ -25,6 +26,18 @@ _PROVISIONAL = "--provisional"
 _FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE)
 _VALUES = (_VIA, _SHARE)
 _USUAL_SHARE = "5%"
+
+
+class RunCommand(TyperCommand):
+    """`--measure=10%` before the directory is `--measure --share 10%`, as it is behind it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        split = [
+            [_MEASURE, _SHARE, word.partition("=")[2]] if word.startswith(f"{_MEASURE}=") else [word]
+            for word in args[:end]
+        ]
+        return super().parse_args(ctx, [*(word for words in split for word in words), *args[end:]])
 
 
 def run(
@@ -136,7 +149,7 @@ def _watched(asked: _Asked, force: InForce, alltoallv: Path | None, obstacles: S
     if asked.measure:
         from colltune.cli.measured import Measured
 
-        measured = Measured.begin(force, asked.share)
+        measured = Measured.begin(force, asked.share, asked.command)
         force = measured.force if measured is not None else force
     if asked.prove:
         code = _proven(asked.command, force, alltoallv, obstacles)

@@ -21,6 +21,7 @@ from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.core.switchback import Standing
 from colltune.measure.contract import Effort, Source
 from colltune.prove.case import Case
 from colltune.prove.claims import Claim
@@ -74,6 +75,7 @@ class Audit:
     candidates' way. ``cost_s``: what a comparison is expected to take. ``total_weight``: of all scenarios that the
     job can form. ``repetitions``: how often each call is timed at most in a comparison; 0: as the effort says.
     ``before``: comparisons of other jobs, which are launches like those to come.
+    ``applications``: what the application itself says of choices; each of its runs counts as a launch.
     """
 
     claims: Sequence[Claim]
@@ -90,6 +92,7 @@ class Audit:
     progress: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
     before: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
+    applications: Sequence[Standing] = ()
     launches: int = field(default=0, init=False)
     _yardstick: Yardstick = field(default_factory=Yardstick, init=False)
     _deviations: Deviations = field(default_factory=Deviations, init=False)
@@ -109,6 +112,8 @@ class Audit:
             self._remember(self._open(claim))
         if any(case.seen for case in self._cases):
             self._conclude()
+        for case in list(self._cases):
+            self._hear_application(case)  # last: by itself it proves nothing
 
     def _remember(self, case: Case) -> None:
         """Gives ``case`` what other jobs compared in its scenarios."""
@@ -130,6 +135,18 @@ class Audit:
         for scenario in claim.scenarios:
             self._at[scenario].append(case)
         return case
+
+    def _hear_application(self, case: Case) -> None:
+        """Whatever it says, for or against: to pick would make chance look like evidence."""
+        for standing in self.applications:
+            if standing.choice != case.claim.choice or case.verdict is not Verdict.OPEN:
+                continue
+            scenario = next((one for one in case.claim.scenarios if standing.covers(one)), None)
+            for date, value in standing.launches if scenario is not None else ():
+                assert scenario is not None
+                number = self._of_others.setdefault(f"application {date}", -1 - len(self._of_others))
+                case.applications.add(number)
+                case.take(scenario, number, value, ())
 
     def run(self, deadline_s: float) -> list[ProvenDecision]:
         """The verdicts, after as many launches as are of use before ``deadline_s``."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
+from colltune.core.units import format_count
 from colltune.prove.claims import Claim, cut_in_two
 from colltune.prove.effects import BELIEVED, GREATEST, Effect, Seen
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, high_bound, is_above, is_below, log_evidence, low_bound
@@ -36,8 +37,8 @@ _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 class Case:
     """``floor``: the log speed-up that is to be beaten. ``costs_s``: what a comparison takes at each scenario, about.
 
-    ``seen``: the comparisons from a common start; ``others``: log ratios of the same ones by other conventions (calls
-    back to back; the mean over ranks).
+    ``seen``: the comparisons from a common start, of which those of the launches ``applications`` are of runs of the
+    application. ``others``: log ratios of the same ones by other conventions (calls back to back; the mean over ranks).
     """
 
     claim: Claim
@@ -49,6 +50,7 @@ class Case:
     proven_low: float = 0.0  # the bound by which it was proven
     seen: list[Seen] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
+    applications: set[int] = field(default_factory=set)
     impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
     replaced: set[Scenario] = field(default_factory=set)  # judged by a claim that was cut out of this one
     outlook: Outlook | None = None
@@ -127,14 +129,19 @@ class Case:
                 return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times back to back")
             self.verdict = Verdict.KEPT
             self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
-            self.reason = (
-                f"at least {self.proven_low:.2f} times as fast in its region, by {len(launches)} fresh launches"
-            )
+            self.reason = f"at least {self.proven_low:.2f} times as fast in its region, by {self._launches_text}"
         elif is_below(launches, scale, self.floor, _GIVEN_UP):
-            self._refuse(f"{middle:.2f} times as fast in its region, by {len(launches)} fresh launches")
+            self._refuse(f"{middle:.2f} times as fast in its region, by {self._launches_text}")
         elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):
-            self._refuse(f"only {middle:.2f} times as fast in its region after {len(launches)} fresh launches")
+            self._refuse(f"only {middle:.2f} times as fast in its region after {self._launches_text}")
         return self.verdict
+
+    @property
+    def _launches_text(self) -> str:
+        numbers = {one.launch for one in self.seen}
+        runs = len(numbers & self.applications)
+        text = f"{len(numbers) - runs} fresh launches"
+        return f"{text} and {format_count(runs, 'run')} of the application" if runs else text
 
     def _refuse(self, reason: str) -> Verdict:
         self.verdict, self.reason = Verdict.REFUSED, reason

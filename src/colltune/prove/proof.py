@@ -22,6 +22,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
 from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.core.switchback import Standing
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort, Source
@@ -98,7 +99,8 @@ class Proof:
 
     What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``.
     ``launch_s``: what a launch takes. ``grid``: every scenario that was looked at. ``listener`` hears of what goes on;
-    ``stop`` cuts it off. ``before``: what need not be proven again.
+    ``stop`` cuts it off. ``before``: what need not be proven again. ``applications``: what runs of the application
+    say, which is evidence too.
     """
 
     bench: Bench
@@ -114,6 +116,7 @@ class Proof:
     listener: Audience
     stop: StopRequest
     before: Before = field(default_factory=Before)
+    applications: Sequence[Standing] = ()
 
     def judge(self, decided: Mapping[str, Decided], rules_of: Rules, emit: Emit) -> Judged:
         """The verdicts on what departs from the default, and what it would have taken to reach one on all of it."""
@@ -200,6 +203,7 @@ class Proof:
                 progress=self.listener.proof,
                 clock=self.bench.now_s,
                 before=self.before.compared,
+                applications=self.applications,
             )
             try:
                 with self.stop.cuts():

@@ -15,8 +15,10 @@ from colltune.core.proven import ProvenDecision, Verdict, lower_bound
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.core.switchback import Standing
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
+from colltune.report.application import standing_text
 from colltune.report.interval import median_interval
 from colltune.report.regions import format_region
 
@@ -32,7 +34,7 @@ class Explanation:
 
     ``runs``, ``default_runs``: what the library runs with the tuning and without it, in its own names. ``samples``:
     of the campaign; ``proofs``: of the gate. ``decisions``: of the gate, None where it was off. ``twin``: the choice
-    that runs what the default runs, None where none is known.
+    that runs what the default runs, None where none is known. ``applications``: what runs of the application say.
     """
 
     scenario: Scenario
@@ -44,6 +46,7 @@ class Explanation:
     proofs: Sequence[Sample]
     decisions: Sequence[ProvenDecision] | None
     twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
+    applications: Sequence[Standing] = ()
 
 
 def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
@@ -57,6 +60,7 @@ def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
         _line("runs", explanation.runs),
         _line("default", explanation.default_runs),
     ]
+    parts += [_line("runs say", standing_text(one)) for one in explanation.applications if one.covers(scenario)]
     nearest = nearest_scenarios(scenario, explanation.samples)
     if not nearest:
         parts.append(_line("measured", _nothing_measured(scenario, explanation.samples)))

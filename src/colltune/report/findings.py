@@ -15,6 +15,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.summary import SpeedUp, Summary
+from colltune.core.switchback import Standing
 from colltune.report.interval import median_interval
 
 # Samples of one group were started at once; their clocks are read one by one.
@@ -94,6 +95,7 @@ class Findings:
     ``proofs``: samples that the proof took, beside those of the campaign. ``jobs``: (nodes, ranks per node) of the jobs
     that it was tuned in, if they are several. ``twin``: the choice that runs what the default runs, None where none is
     known. ``shares``: of an application's time, what the calls of each scenario take; empty without a profile.
+    ``applications``: what runs of the application said of the rules.
     """
 
     environment: Environment
@@ -104,6 +106,7 @@ class Findings:
     jobs: Sequence[tuple[int, int]] = ()
     twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
     shares: Mapping[Scenario, float] = field(default_factory=dict)
+    applications: Sequence[Standing] = ()
 
     @property
     def decisions(self) -> list[ProvenDecision]:

@@ -22,6 +22,7 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_duration, format_size
 from colltune.core.version import __version__
+from colltune.report.application import ratio_text
 from colltune.report.charts import panel_charts, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
 from colltune.report.draw import drawn_for_page
@@ -89,6 +90,18 @@ def build_page(findings: Findings, directory: Path | None = None) -> str:
         decisions=decisions[:_OPEN_ROWS],
         more_decisions=decisions[_OPEN_ROWS:],
         application=_application(findings),
+        measured_in_application=[
+            [
+                one.place,
+                str(one.choice),
+                one.pairs,
+                ratio_text(one.faster_in_calls),
+                ratio_text(one.faster),
+                f"{one.finding}, switched off" if one.off else str(one.finding),
+                one.last,
+            ]
+            for one in findings.applications
+        ],
         provisional=_by_reason(findings, Verdict.PROVISIONAL),
         refused=_by_reason(findings, Verdict.REFUSED),
         untried=_by_reason(findings, Verdict.NOT_TRIED),

@@ -10,6 +10,7 @@ from colltune.core.choice import DEFAULT
 from colltune.core.proven import Verdict
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
+from colltune.report.application import applications_table
 from colltune.report.ending import WIDTH, ending
 from colltune.report.findings import Findings
 from colltune.report.story import environment_rows, warnings
@@ -30,6 +31,9 @@ def print_findings(findings: Findings, console: Console) -> None:
     if kept := findings.regions(Verdict.KEPT):
         console.print()
         console.print(regions_table(kept))
+    if findings.applications:
+        console.print()
+        console.print(applications_table(findings.applications))
     for verdict in (Verdict.PROVISIONAL, Verdict.REFUSED, Verdict.NOT_TRIED):
         found = findings.regions(verdict)
         if found:

@@ -8,32 +8,17 @@ time tuned). Intervals are those of ``prove.evidence``, with pairs in place of l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import fmean, geometric_mean
 
 from colltune.core.choice import Choice
-from colltune.profile.switchback import BlockTimes, Cell, Experiment, Pair
-from colltune.prove.evidence import FEWEST_LAUNCHES, high_bound, low_bound, pooled_scale
+from colltune.core.switchback import BlockTimes, Cell, Experiment, Interval
+from colltune.prove.evidence import FEWEST_LAUNCHES, pooled_scale
+from colltune.prove.in_application import Time, alike, in_blocks, in_calls, interval_of, log_ratios
 
 # The chance that any interval of a run misses on one side; both sides together are 5%.
 _MISS = 0.025
-# Standard deviation of a launch's logarithm for which ``prove.evidence`` is made. Blocks may spread more.
-_LAUNCH_SPREAD = 0.3
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95% interval; the bounds are None where there were too few pairs for one."""
-
-    estimate: float
-    low: float | None
-    high: float | None
-
-    def scaled(self, by: Callable[[float], float]) -> Interval:
-        """Through an increasing function."""
-        ends = (None if one is None else by(one) for one in (self.low, self.high))
-        return Interval(by(self.estimate), *ends)
 
 
 @dataclass(frozen=True)
@@ -76,7 +61,8 @@ class ApplicationGain:
     """A run of the application. ``saved_s`` is its time without the tuning less its time with it and no experiment.
 
     ``experiment_s``: what the experiment cost, by calls that ran by default and by agreeing. ``too_few``: calls that
-    met a rule and could not be compared, for they had fewer than three pairs of blocks.
+    met a rule and could not be compared, for they had fewer than three pairs of blocks. ``complete``: it reached
+    MPI_Finalize; else it was killed or is still running.
     """
 
     elapsed_s: float
@@ -88,6 +74,7 @@ class ApplicationGain:
     agree_s: float
     too_few: int
     cells: tuple[CellGain, ...]
+    complete: bool = True
 
     @property
     def untuned_s(self) -> Interval:
@@ -107,16 +94,16 @@ def gain_of(experiment: Experiment, choices: Sequence[Choice]) -> ApplicationGai
     All intervals of a run hold together with 95% (each side of each cell's interval misses with 2.5% over the number of
     cells); so the sums of their ends are an interval of the sum.
     """
-    cells = [replace(cell, pairs=_alike(cell.pairs)) for cell in experiment.cells]
+    cells = [replace(cell, pairs=alike(cell.pairs)) for cell in experiment.cells]
     judged = [cell for cell in cells if len(cell.pairs) >= FEWEST_LAUNCHES]
-    logs = [(_logs(cell, _wall), _logs(cell, _call)) for cell in judged]
+    logs = [(log_ratios(cell.pairs, in_blocks), log_ratios(cell.pairs, in_calls)) for cell in judged]
     alpha = _MISS / max(len(judged), 1)
     scales = [pooled_scale([one[side] for one in logs]) for side in (0, 1)]
     gains = []
     for cell, (wall, call) in zip(judged, logs, strict=True):
         share = cell.ranks / max(experiment.ranks, 1)
         gains.append(
-            _gain(cell, choices[cell.choice], _interval(wall, scales[0], alpha), _interval(call, scales[1], alpha),
+            _gain(cell, choices[cell.choice], interval_of(wall, scales[0], alpha), interval_of(call, scales[1], alpha),
                   share, experiment.elapsed_s)
         )  # fmt: skip
     agree_s = sum(cell.agree_s * cell.ranks for cell in experiment.cells) / max(experiment.ranks, 1)
@@ -131,44 +118,13 @@ def gain_of(experiment: Experiment, choices: Sequence[Choice]) -> ApplicationGai
         agree_s=agree_s,
         too_few=sum(one.tuned_calls + one.default_calls for one in cells if len(one.pairs) < FEWEST_LAUNCHES),
         cells=tuple(sorted(gains, key=lambda one: -abs(one.saved_s.estimate))),
+        complete=experiment.complete,
     )
-
-
-def _alike(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """Without the pairs of the first rounds, whose blocks are shorter than a quarter of the usual ones."""
-    if not pairs:
-        return ()
-    usual = median(pair.calls for pair in pairs)
-    return tuple(pair for pair in pairs if 4 * pair.calls >= usual)
-
-
-def _wall(block: BlockTimes) -> float:
-    return block.wall_s
-
-
-def _call(block: BlockTimes) -> float:
-    return block.call_s
-
-
-def _logs(cell: Cell, time: Callable[[BlockTimes], float]) -> list[float]:
-    """log(default / tuned) of each pair; a clock that did not move counts as a nanosecond."""
-    return [math.log(max(time(pair.by_default), 1e-9) / max(time(pair.tuned), 1e-9)) for pair in cell.pairs]
-
-
-def _interval(logs: Sequence[float], scale: float, alpha: float) -> Interval:
-    """``logs`` and their ``scale`` in units in which they spread as launches do: the evidence expects such gains."""
-    unit = max(scale / _LAUNCH_SPREAD, 1.0)
-    spread = [one / unit for one in logs]
-    low, high = unit * low_bound(spread, scale / unit, alpha), unit * high_bound(spread, scale / unit, alpha)
-    mean = sum(logs) / len(logs)
-    return Interval(mean, low if math.isfinite(low) else None, high if math.isfinite(high) else None)
 
 
 def _gain(cell: Cell, choice: Choice, wall: Interval, call: Interval, share: float, elapsed_s: float) -> CellGain:
     """``wall`` and ``call``: of the logarithms of the ratios. ``share``: of the job's ranks that make each call."""
-    # Geometric means, as the ratios are of: one block in which the node did other things is not to count for seconds.
-    in_calls_s = min(cell.tuned_calls * share * _usual(cell, _call), elapsed_s)
-    cycle_s = min(cell.tuned_calls * share * _usual(cell, _wall), elapsed_s)
+    calls = cell.tuned_calls * share
     return CellGain(
         collective=cell.collective,
         choice=choice,
@@ -185,14 +141,27 @@ def _gain(cell: Cell, choice: Choice, wall: Interval, call: Interval, share: flo
         tuned=_times(cell, [pair.tuned for pair in cell.pairs]),
         faster=wall.scaled(math.exp),
         faster_in_calls=call.scaled(math.exp),
-        saved_s=wall.scaled(lambda log: cycle_s * math.expm1(log)),
-        saved_in_calls_s=call.scaled(lambda log: in_calls_s * math.expm1(log)),
+        saved_s=_saved(wall, calls, cell, in_blocks, elapsed_s),
+        saved_in_calls_s=_saved(call, calls, cell, in_calls, elapsed_s),
     )
 
 
-def _usual(cell: Cell, time: Callable[[BlockTimes], float]) -> float:
-    """Seconds of a tuned call, the geometric mean over the blocks."""
-    return math.exp(sum(math.log(max(time(pair.tuned), 1e-9) / pair.calls) for pair in cell.pairs) / len(cell.pairs))
+def _saved(log: Interval, calls: float, cell: Cell, time: Time, elapsed_s: float) -> Interval:
+    """Seconds that ``calls`` tuned calls saved, from the interval ``log`` of the logarithm of the ratio.
+
+    What disturbs a block may add to it by default and tuned alike, or multiply. In the first case seconds are the ratio
+    times the geometric mean of the tuned blocks, as the ratio is one; in the second times the arithmetic one. The
+    estimate goes by the first: one block in which the node did other things is not to count for seconds. The interval
+    holds both.
+    """
+    each_s = [max(time(pair.tuned), 1e-9) / pair.calls for pair in cell.pairs]
+    usual_s = min(calls * geometric_mean(each_s), elapsed_s)
+    mean_s = min(calls * fmean(each_s), elapsed_s)
+    low, high = (
+        None if end is None else pick(one * math.expm1(end) for one in (usual_s, mean_s))
+        for end, pick in ((log.low, min), (log.high, max))
+    )
+    return Interval(usual_s * math.expm1(log.estimate), low, high)
 
 
 def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> Times:

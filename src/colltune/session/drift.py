@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,9 +11,53 @@ from pathlib import Path
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
+from colltune.core.switchback import Finding, Standing
+from colltune.deploy.application import put_in_force
+from colltune.prove.in_application import standings
 from colltune.search.reuse import Drift
 from colltune.search.reuse import drift as look_again
-from colltune.store.tuning import load_deployable
+from colltune.store.applications import application_runs
+from colltune.store.tuning import MANIFEST, load_deployable
+
+# Of the calls of a collective, the part that may be of kinds of which the application is not sure.
+_UNSURE_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class ApplicationAnswer:
+    """What runs of the application since the tuning say of its rules: enough to need no launch."""
+
+    standings: Sequence[Standing]
+
+    @property
+    def lost(self) -> list[str]:
+        """The collectives with a rule that is surely slower in the application."""
+        return sorted({one.collective for one in self.standings if one.finding is Finding.SLOWER})
+
+
+def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAnswer | None:
+    """The answer of runs with `--measure` since the tuning was made; None where they do not answer.
+
+    They do where they say of every collective with a rule that it is faster, or slower, in nine of ten of its calls;
+    and where the MPI is the one that was tuned, which nobody asks about by giving another ``machine``.
+    """
+    if machine != MachineOptions():
+        return None
+    tuning = load_deployable(directory)
+    try:
+        put_in_force(directory, tuning, os.environ).require_mpi_here()
+    except InputError:
+        return None  # another MPI, or another build: all that was measured is of the old one
+    made = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime((directory / MANIFEST).stat().st_mtime))
+    said = standings(application_runs(directory, since=made))
+    in_force = {name for name, rules in tuning.rule_sets.items() if rules.departs}
+    departing = in_force | {name for name, rules in (tuning.live or {}).items() if rules.departs}
+    for name in departing:
+        mine = [one for one in said if one.collective == name]
+        unsure = sum(one.calls for one in mine if one.finding is Finding.UNSURE)
+        if not mine or unsure > _UNSURE_SHARE * sum(one.calls for one in mine):
+            return None
+    return ApplicationAnswer(said) if departing else None
 
 
 @dataclass(frozen=True)

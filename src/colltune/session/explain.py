@@ -13,6 +13,7 @@ from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.units import parse_size
 from colltune.profile.application import stakes
 from colltune.profile.files import load_profile
+from colltune.prove.in_application import said_of
 from colltune.report.explain import WIDTH, Explanation, format_explanation
 from colltune.report.findings import Findings
 from colltune.store.history import latest_profile, measurements
@@ -47,6 +48,7 @@ def explain_call(
             measurements(directory, CONFIRMATION),
             tuning.summary.decisions if tuning.summary.gated else None,
             _twin_in(tuning),
+            said_of(directory, environment, lambda _text: None),
         ),
         width,
     )
@@ -68,6 +70,7 @@ def load_findings(directory: Path, profile: Path | None = None) -> Findings:
         tuning.tuned_in,
         _twin_in(tuning),
         _shares(directory, profile),
+        said_of(directory, tuning.environment, lambda _text: None),
     )
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-import shutil
-import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.live import FOLDER
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, live_choices
-from colltune.machine.compile import cache_directory
-from colltune.profile.switchback import read_experiments
 from colltune.session.application_gain import ApplicationGain, gain_of
+from colltune.store.applications import PARTS, RUN, RunRecord, application_runs, begin_run, read_run
 from colltune.store.fields import encode
-from colltune.store.history import GAIN, new_entry
+from colltune.store.history import GAIN
 from colltune.store.tuning import Tuning
 
 _OUT, _SHARE = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE"
@@ -27,26 +24,43 @@ _OUT, _SHARE = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE"
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """``variables``: what the ranks need. ``place``: where they write. ``choices``: of the selector's rules."""
+    """``variables``: what the ranks need. ``place``: the folder of the history where they write."""
 
     variables: Mapping[str, str]
     place: Path
-    choices: tuple[Choice, ...]
 
     def finish(self) -> list[ApplicationGain]:
-        """What each job of the command measured, in their order; removes what the ranks wrote. Raises InputError."""
-        try:
-            parts = [path for path in self.place.glob("part.*") if path.suffix != ".new"]
-            return [gain_of(found, self.choices) for found in read_experiments(parts)]
-        finally:
-            shutil.rmtree(self.place, ignore_errors=True)
+        """What each job of the command measured, in their order. Raises InputError.
+
+        A run in which no rank left anything leaves no folder either.
+        """
+        run = read_run(self.place)
+        if not run.jobs:
+            with contextlib.suppress(OSError):
+                (self.place / RUN).unlink()
+                self.place.rmdir()
+        return [gain_of(found, run.record.choices) for found in run.jobs]
+
+    def keep(self, gains: Sequence[ApplicationGain]) -> Path:
+        """Writes ``gains`` beside what they were made of; the file of the last one. Raises ColltuneError."""
+        target = self.place / GAIN
+        for number, gain in enumerate(gains, 1):
+            target = self.place / (GAIN if number == len(gains) else f"{number}-{GAIN}")
+            written = encode(gain)
+            assert isinstance(written, dict)
+            try:
+                text = json.dumps({"schema": 1, **written}, indent=2, allow_nan=False)
+                target.write_text(text + "\n", encoding="utf-8")
+            except OSError as error:
+                raise ColltuneError(f"cannot write {target}: {error.strerror}", "Give a writable directory") from error
+        return target
 
 
-def begin_measuring(tuning: Tuning, percent: int, environment: Mapping[str, str]) -> MeasuredRun:
-    """The experiment in a program that runs under ``tuning`` by way of the live selector.
+def begin_measuring(directory: Path, tuning: Tuning, percent: int, command: Sequence[str] = ()) -> MeasuredRun:
+    """The experiment in a program that runs under ``tuning``, of ``directory``, by way of the live selector.
 
-    ``percent``: of the blocks of calls, which run by default. Raises InputError for a tuning with which nothing can be
-    compared.
+    ``percent``: of the blocks of calls, which run by default at first. Raises ColltuneError for a tuning with which
+    nothing can be compared, and for a directory that cannot be written.
     """
     if tuning.summary.reproducible:
         raise InputError(
@@ -57,13 +71,23 @@ def begin_measuring(tuning: Tuning, percent: int, environment: Mapping[str, str]
     choices = live_choices(tuning.files[name].decode("ascii")) if name and LIVE_VARIABLE in tuning.variables else []
     if not choices:
         raise InputError("this tuning has no rule that departs from the default", "Run it without --measure")
-    try:
-        place = Path(tempfile.mkdtemp(prefix="measure-", dir=cache_directory(environment)))
-    except OSError as error:
+    bases = {name: rules.basis for name, rules in tuning.rule_sets.items()}
+    record = RunRecord(tuning.environment, tuple(choices), bases, percent, tuple(command))
+    place = begin_run(directory, record, time.time())
+    return MeasuredRun({_OUT: str(place.resolve() / PARTS), _SHARE: str(percent)}, place)
+
+
+def latest_gains(directory: Path) -> list[ApplicationGain]:
+    """What the jobs of the latest measured run in ``directory`` say by now, also while they run.
+
+    Raises InputError where there is none.
+    """
+    runs = application_runs(directory)
+    if not runs:
         raise InputError(
-            f"cannot write to {error.filename}: {error.strerror}", "Set COLLTUNE_CACHE to a writable directory"
-        ) from error
-    return MeasuredRun({_OUT: str(place / "part"), _SHARE: str(percent)}, place, tuple(choices))
+            f"{directory} holds no run with --measure", f"Start one: colltune run --measure {directory} -- mpiexec ..."
+        )
+    return [gain_of(job, runs[0].record.choices) for job in runs[0].jobs]
 
 
 def parse_share(text: str) -> int:
@@ -72,21 +96,3 @@ def parse_share(text: str) -> int:
     if match is None or not 1 <= int(match.group(1)) <= 50:
         raise InputError(f"the share {text!r} is no whole percentage from 1% to 50%", "Write for example --share 10%")
     return int(match.group(1))
-
-
-def keep_gain(directory: Path, gain: ApplicationGain) -> Path:
-    """Writes ``gain`` into the history of the tuning in ``directory``; the file. Raises ColltuneError."""
-    target = new_entry(directory, time.time()) / GAIN
-    try:
-        target.write_text(
-            json.dumps({"schema": 1, **_fields(gain)}, indent=2, allow_nan=False) + "\n", encoding="utf-8"
-        )
-    except OSError as error:
-        raise ColltuneError(f"cannot write {target}: {error.strerror}", "Give a writable directory") from error
-    return target
-
-
-def _fields(gain: ApplicationGain) -> dict[str, object]:
-    written = encode(gain)
-    assert isinstance(written, dict)
-    return written

@@ -6,7 +6,7 @@ Where no library loads the files (``bench.library`` is None) they are not compar
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +22,12 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.core.switchback import Finding, Standing
+from colltune.core.units import format_count
 from colltune.distill.decide import Decided, decide
 from colltune.distill.reproducible import distill_reproducible
 from colltune.prove.candidates import judge_one_launch, provisional
+from colltune.prove.in_application import said_of, without_slower
 from colltune.prove.proof import Judged, Proof, workplace
 from colltune.prove.replay import departing, make_safe
 from colltune.prove.time_plan import TimePlan
@@ -60,7 +63,10 @@ def tune(
     collectives, nothing = check_collectives(options.collectives, bench.catalogue)
     for name, reason in nothing.items():
         listener.note(f"{name}: {reason}")
-    spaces = _spaces(bench, options, collectives)
+    said = said_of(out, bench.environment, listener.note)
+    spaces = {name: without_slower(space, said) for name, space in _spaces(bench, options, collectives).items()}
+    for text in _said_texts(said, spaces):
+        listener.note(text)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
     memory = SiteMemory.of(options.store, bench, collectives, out, listener.note)
     held = hold(out, bench.environment, listener.note, gated=options.gate)
@@ -75,7 +81,7 @@ def tune(
     judged = Judged((), 0.0)
     if options.gate:
         proof = _proof(decisions, options, out, measured.plan, listener, stop)
-        proof = replace(proof, before=memory.before(decided, spaces, decisions.tuning))
+        proof = replace(proof, before=memory.before(decided, spaces, decisions.tuning), applications=said)
         judged = _gate(proof, decided, decisions)
         gate = judged.gate
     else:
@@ -138,6 +144,23 @@ def _spaces(bench: Bench, options: TuneOptions, collectives: Iterable[str]) -> d
             "Give --ppn, sizes or a profile that fit it",
         )
     return spaces
+
+
+def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Iterator[str]:
+    """What the application says that changes what is proposed here."""
+    for one in said:
+        if one.collective not in collectives:
+            continue
+        if one.finding is Finding.SLOWER:
+            yield (
+                f"{one.place}: {one.choice} is not proposed again, for it was slower in the application"
+                f" ({one.faster.estimate:.2f} times as fast)"
+            )
+        elif one.finding is Finding.FASTER:
+            yield (
+                f"{one.place}: {one.choice} was {one.faster_in_calls.estimate:.2f} times as fast in the application;"
+                f" {format_count(len(one.launches), 'run')} of it count as evidence"
+            )
 
 
 def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:

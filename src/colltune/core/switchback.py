@@ -1,0 +1,146 @@
+"""What the experiment of `run --measure` finds in an application: pairs of blocks of calls, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.units import format_size
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTimes:
+    """Times of a block of calls in seconds, means over the ranks.
+
+    ``call_s``: in its timed calls; ``wall_s``: that and what lies between the calls. ``sampled_s``: in its first timed
+    calls, and ``least_s`` the same for the rank that was the shortest time in each: the last one to arrive, where the
+    collective synchronises.
+    """
+
+    call_s: float
+    wall_s: float
+    sampled_s: float
+    least_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two neighbouring blocks of ``calls`` timed calls each, of which ``sampled`` are in ``sampled_s``."""
+
+    calls: int
+    sampled: int
+    default_first: bool
+    by_default: BlockTimes
+    tuned: BlockTimes
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Calls of one choice and one class of sizes, on communicators of one shape.
+
+    ``choice``: its number in the selector's rules. ``tuned_calls`` and ``default_calls`` are those of all
+    ``communicators`` together; ``off``: how many of them have switched the rule off. ``agree_s``: the time that their
+    ranks spent to agree.
+    """
+
+    collective: str
+    choice: int
+    size_least: int
+    size_most: int
+    ranks: int
+    nodes: int
+    ppn: int
+    tuned_calls: int
+    default_calls: int
+    communicators: int
+    off: int
+    agree_s: float
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What one job measured. ``share``: percent of the blocks that ran by default at first.
+
+    ``complete``: it reached MPI_Finalize. Else it was killed or is still running; ``elapsed_s`` is then the time of the
+    last pair, and the counts are those of the last rounds.
+    """
+
+    ranks: int
+    nodes: int
+    share: int
+    elapsed_s: float
+    lost_pairs: int
+    cells: tuple[Cell, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its interval; the bounds are None where there were too few pairs for one."""
+
+    estimate: float
+    low: float | None
+    high: float | None
+
+    def scaled(self, by: Callable[[float], float]) -> Interval:
+        """Through an increasing function."""
+        ends = (None if one is None else by(one) for one in (self.low, self.high))
+        return Interval(by(self.estimate), *ends)
+
+
+class Finding(StrEnum):
+    """What the application says of a rule. FASTER and SLOWER are sure, by whole blocks."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    UNSURE = "not sure"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One choice in calls of one class of sizes, on communicators of one shape, over some runs of the application.
+
+    ``size_least`` to ``size_most``: bytes as the rules of ``basis`` compare them. ``faster`` and ``faster_in_calls``:
+    time by default over time tuned, of whole blocks and of the calls in them, with 99% bounds. ``launches``: of each
+    run with enough pairs, the latest first, its date and the mean log ratio in the calls alone. ``off``: communicators
+    on which it was switched off.
+    """
+
+    collective: str
+    choice: Choice
+    nodes: int
+    ppn: int
+    size_least: int
+    size_most: int
+    basis: SizeBasis
+    calls: int
+    pairs: int
+    off: int
+    faster: Interval
+    faster_in_calls: Interval
+    launches: tuple[tuple[str, float], ...]
+    last: str
+
+    @property
+    def finding(self) -> Finding:
+        if self.off or (self.faster.high is not None and self.faster.high < 1.0):
+            return Finding.SLOWER
+        sure = self.faster.low is not None and self.faster.low > 1.0
+        return Finding.FASTER if sure else Finding.UNSURE
+
+    @property
+    def place(self) -> str:
+        """For people: collective, shape and sizes."""
+        least, most = format_size(self.size_least), format_size(self.size_most)
+        size = "" if self.collective == "barrier" else f", {least}" if least == most else f", {least} to {most}"
+        return f"{self.collective} {self.nodes} x {self.ppn}{size}"
+
+    def covers(self, scenario: Scenario) -> bool:
+        """Whether calls of ``scenario`` are of this kind: sizes of one power of two count as one."""
+        return (scenario.collective, scenario.nodes, scenario.ppn) == (self.collective, self.nodes, self.ppn) and (
+            scenario.basis_bytes(self.basis).bit_length() == self.size_most.bit_length()
+        )

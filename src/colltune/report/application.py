@@ -1,0 +1,41 @@
+"""What runs of the application say of the rules (`run --measure`), as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from colltune.core.switchback import Interval, Standing
+from colltune.core.text_table import TextTable
+from colltune.core.units import format_count
+
+
+def standing_text(one: Standing) -> str:
+    """A sentence on what the application says of a choice."""
+    text = (
+        f"{one.choice} in the application: the calls are {ratio_text(one.faster_in_calls)} times as fast, with all that"
+        f" lies between {ratio_text(one.faster)}: {one.finding}; {format_count(one.pairs, 'pair')} of blocks,"
+        f" last {one.last}"
+    )
+    return f"{text}; switched off on {format_count(one.off, 'communicator')}" if one.off else text
+
+
+def applications_table(found: Sequence[Standing], title: str = "in the application") -> TextTable:
+    """A row for each choice and kind of call."""
+    headers = ("calls of", "choice", "pairs>", "in the calls>", "with all between>", "says", "last run")
+    table = TextTable(headers, title)
+    for one in found:
+        says = f"{one.finding}, switched off" if one.off else str(one.finding)
+        table.add_row(
+            one.place, str(one.choice), str(one.pairs), ratio_text(one.faster_in_calls), ratio_text(one.faster), says,
+            one.last,
+        )  # fmt: skip
+    return table
+
+
+def ratio_text(interval: Interval) -> str:
+    """``1.20 (1.05 to 1.37)``; without bounds where there were too few pairs for them."""
+    text = f"{interval.estimate:.2f}"
+    if interval.low is None and interval.high is None:
+        return text
+    low = "less" if interval.low is None else f"{interval.low:.2f}"
+    return f"{text} ({low} to {'more' if interval.high is None else f'{interval.high:.2f}'})"

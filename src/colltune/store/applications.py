@@ -1,0 +1,200 @@
+"""What runs of the application measured (`run --measure`): a folder ``history/DATE/`` of the tuning directory for each.
+
+Before the application starts the folder gets a record of what runs; each rank that has heard of pairs appends them to a
+file of its own there (native/shim/measure_record.c), at once. So a run that is killed leaves all that it measured, and
+one that is still running can be read. Nothing is ever changed or removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.core.choice import Choice
+from colltune.core.errors import ColltuneError, InputError
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
+from colltune.machine.files import write_atomically
+from colltune.store.fields import FieldError, as_object, decode, encode
+from colltune.store.history import entries, new_entry
+
+RUN = "application-run.json"
+PARTS = "blocks"
+_SCHEMA = 1
+_HEAD = "colltune-measure 2"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What is known before an application starts.
+
+    ``environment``: the one that was tuned. ``choices``: those of the selector's rules, by their numbers. ``bases``: by
+    collective, the sizes that the rules compare. ``share``: percent of the blocks that run by default at first.
+    """
+
+    environment: Environment
+    choices: tuple[Choice, ...]
+    bases: Mapping[str, SizeBasis]
+    share: int
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ApplicationRun:
+    """A run of the application, whose command may have started several MPI jobs."""
+
+    place: Path
+    record: RunRecord
+    jobs: tuple[Experiment, ...]
+
+    @property
+    def date(self) -> str:
+        return self.place.name
+
+
+def begin_run(directory: Path, record: RunRecord, when_s: float) -> Path:
+    """Makes the folder of a run; ranks are to write to files there that begin with PARTS. Raises ColltuneError."""
+    place = new_entry(directory, when_s)
+    written = as_object(encode(record), "record")
+    try:
+        write_atomically(place / RUN, (json.dumps({"schema": _SCHEMA, **written}, indent=1) + "\n").encode())
+    except OSError as error:
+        raise ColltuneError(f"cannot write {place / RUN}: {error.strerror}", "Give a writable directory") from error
+    return place
+
+
+def read_run(place: Path) -> ApplicationRun:
+    """The run in a folder of the history. Raises InputError for what was not written by this colltune."""
+    path = place / RUN
+    try:
+        written = as_object(json.loads(path.read_bytes()), "the whole")
+        if written.get("schema") != _SCHEMA:
+            raise InputError(f"{path} has schema {written.get('schema')}", "Use the colltune that wrote it")
+        record = decode(RunRecord, written, "the whole")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", "Run the application with --measure") from error
+    except (FieldError, ValueError) as error:
+        raise InputError(f"{path}: {error}", f"Remove {place} if it is damaged") from error
+    return ApplicationRun(place, record, tuple(read_experiments(sorted(place.glob(f"{PARTS}.*")))))
+
+
+def application_runs(
+    directory: Path, note: Callable[[str], None] = lambda _text: None, *, since: str = ""
+) -> list[ApplicationRun]:
+    """The runs of the application that ``directory`` holds, the latest first; ``note`` hears of those that are damaged.
+
+    ``since``: only those of this date and later, as the folders are named.
+    """
+    found = []
+    for place in entries(directory):
+        if not (place / RUN).exists() or place.name < since:
+            continue
+        try:
+            found.append(read_run(place))
+        except InputError as error:
+            note(f"not used: {error.what}")
+    return found
+
+
+def read_experiments(files: Iterable[Path]) -> list[Experiment]:
+    """One for each job, in the order in which they began, from the files of all its ranks.
+
+    A last line that was cut off is left out. Raises InputError for a file that the library did not write.
+    """
+    jobs: dict[int, list[_Part]] = {}
+    for path in files:
+        part = _read(path)
+        if part is not None:
+            jobs.setdefault(int(part.job["id"]), []).append(part)
+    return [_joined(parts) for _, parts in sorted(jobs.items())]
+
+
+_Row = dict[str, str]
+
+
+@dataclass
+class _Part:
+    """``cells``: by their numbers, as they were last."""
+
+    job: _Row
+    cells: dict[str, _Row]
+    pairs: list[_Row]
+    end: _Row | None
+
+
+def _read(path: Path) -> _Part | None:
+    """None for a file in which not even the first lines are complete."""
+    advice = f"Remove {path} if it is damaged"
+    try:
+        lines = path.read_text(encoding="ascii").split("\n")[:-1]  # what has no end of line was cut off
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}", advice) from error
+    if lines and lines[0] != _HEAD:
+        raise InputError(f"{path} is no measurement of this colltune", advice)
+    if len(lines) < 2:
+        return None
+    rows: dict[str, list[_Row]] = {"job": [], "cell": [], "pair": [], "end": []}
+    try:
+        for line in lines[1:]:
+            word, _, rest = line.partition(" ")
+            rows[word].append(dict(item.split("=") for item in rest.split()))
+        cells = {row["id"]: row for row in rows["cell"]}
+        return _Part(rows["job"][0], cells, rows["pair"], rows["end"][-1] if rows["end"] else None)
+    except (IndexError, KeyError, ValueError) as error:
+        raise InputError(f"{path} is no measurement of this colltune: {error!r}", advice) from error
+
+
+def _joined(parts: list[_Part]) -> Experiment:
+    """Cells of equal calls on equal communicators are one, whichever rank wrote them."""
+    found: dict[tuple[object, ...], list[Cell]] = {}
+    for part in parts:
+        of_cell: dict[str, list[_Row]] = {}
+        for pair in part.pairs:
+            of_cell.setdefault(pair["cell"], []).append(pair)
+        for number, row in part.cells.items():
+            cell = _cell(row, of_cell.get(number, []))
+            size_class = cell.size_most.bit_length()
+            found.setdefault((cell.collective, cell.choice, size_class, cell.ranks, cell.nodes, cell.ppn), []).append(
+                cell
+            )
+    first = next((part for part in parts if part.job["rank"] == "0"), parts[0])
+    ends = [row for part in parts for row in ([part.end] if part.end is not None else part.pairs[-1:])]
+    return Experiment(
+        ranks=int(first.job["ranks"]),
+        nodes=int(first.job["nodes"]),
+        share=int(first.job["share"]),
+        elapsed_s=max((int(row["elapsed_ns"]) for row in ends), default=0) * 1e-9,
+        lost_pairs=sum(int(part.end["lost_pairs"]) for part in parts if part.end is not None),
+        cells=tuple(_sum(cells) for _, cells in sorted(found.items(), key=lambda item: repr(item[0]))),
+        complete=first.end is not None,
+    )
+
+
+def _sum(cells: list[Cell]) -> Cell:
+    first = cells[0]
+    return Cell(
+        first.collective, first.choice, min(one.size_least for one in cells), max(one.size_most for one in cells),
+        first.ranks, first.nodes, first.ppn, sum(one.tuned_calls for one in cells),
+        sum(one.default_calls for one in cells), sum(one.communicators for one in cells), sum(one.off for one in cells),
+        sum(one.agree_s for one in cells), tuple(pair for one in cells for pair in one.pairs),
+    )  # fmt: skip
+
+
+def _cell(row: _Row, pairs: list[_Row]) -> Cell:
+    number = {name: int(text) for name, text in row.items() if name != "function"}
+    return Cell(
+        row["function"], number["choice"], number["least"], number["most"], number["size"], number["nodes"],
+        number["ppn"], number["tuned_calls"], number["default_calls"], number["communicators"], number["off"],
+        number["agree_ns"] * 1e-9, tuple(map(_pair, pairs)),
+    )  # fmt: skip
+
+
+def _pair(row: _Row) -> Pair:
+    def block(side: str) -> BlockTimes:
+        return BlockTimes(*(int(row[f"{side}_{name}_ns"]) * 1e-9 for name in ("call", "wall", "sampled", "least")))
+
+    first = row["default_first"] == "1"
+    return Pair(int(row["calls"]), int(row["sampled"]), first, block("default"), block("tuned"))

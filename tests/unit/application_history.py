@@ -1,0 +1,56 @@
+"""Runs of an application in the history of a tuning, as the library and `run --measure` leave them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from colltune.core.choice import Choice
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.store.applications import PARTS, RunRecord, begin_run
+
+CALLS = 100
+
+
+def leave_run(
+    directory: Path,
+    environment: Environment,
+    choice: Choice,
+    ratio: float,
+    *,
+    collective: str = "bcast",
+    size: int = 64,
+    shape: tuple[int, int] = (2, 4),
+    pairs: int = 40,
+    noise: float = 0.03,
+    end: bool = True,
+    when_s: float = 1e9,
+    basis: SizeBasis = SizeBasis.MESSAGE,
+) -> Path:
+    """A run in which calls by default take ``ratio`` times as long as by ``choice``. Returns its folder."""
+    place = begin_run(directory, RunRecord(environment, (choice,), {collective: basis}, 5, ("app",)), when_s)
+    nodes, ppn = shape
+    random = np.random.default_rng(round(when_s))
+    lines = ["colltune-measure 2", f"job id=1 rank=0 ranks={nodes * ppn} nodes={nodes} share=5"]
+    for number in range(pairs):
+        tuned = CALLS * 1e5 * math.exp(random.normal(0.0, noise))
+        default = CALLS * 1e5 * ratio * math.exp(random.normal(0.0, noise))
+        sides = " ".join(
+            f"{side}_call_ns={round(ns)} {side}_wall_ns={round(ns)} {side}_sampled_ns=8000 {side}_least_ns=7000"
+            for side, ns in (("tuned", tuned), ("default", default))
+        )
+        lines.append(
+            f"pair cell=0 calls={CALLS} sampled=8 default_first={number % 2} {sides} elapsed_ns={number + 1}000000"
+        )
+        lines.append(
+            f"cell id=0 function={collective} choice=0 size={nodes * ppn} nodes={nodes} ppn={ppn} least={size}"
+            f" most={size} tuned_calls={20 * CALLS * (number + 1)} default_calls={CALLS * (number + 1)}"
+            f" communicators=1 off=0 rounds={number + 1} agree_ns=1000"
+        )
+    if end:
+        lines.append(f"end elapsed_ns={pairs}000000 lost_pairs=0")
+    (place / f"{PARTS}.1.0").write_text("\n".join(lines) + "\n")
+    return place

@@ -1,0 +1,107 @@
+"""What runs of the application say, and who reads it: tune, the audit, report, explain, drift, watch."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from application_history import leave_run
+from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
+from test_tune_in_memory import RING, options, truth
+from typer.testing import CliRunner
+
+from colltune.cli.app import app
+from colltune.core.choice import DEFAULT
+from colltune.core.proven import Verdict
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.core.switchback import Finding
+from colltune.prove.in_application import said_of, standings, without_slower
+from colltune.session.explain import explain_call, load_findings
+from colltune.session.options import Listener
+from colltune.session.tune import tune
+from colltune.store.applications import RUN, application_runs
+from colltune.store.tuning import load_tuning
+
+LARGE = 1 << 20
+
+
+@pytest.mark.parametrize(("ratio", "finding"), [(1.3, Finding.FASTER), (0.8, Finding.SLOWER), (1.0, Finding.UNSURE)])
+def test_a_standing_says_what_the_pairs_say(tmp_path: Path, ratio: float, finding: Finding) -> None:
+    for when_s in (1e9, 1e9 + 100):
+        leave_run(tmp_path, ENVIRONMENT, RING, ratio, size=4096, when_s=when_s)
+    (one,) = standings(application_runs(tmp_path))
+    assert one.finding is finding
+    assert (one.pairs, len(one.launches)) == (80, 2)
+    assert one.faster_in_calls.estimate == pytest.approx(ratio, rel=0.03)
+    assert one.launches[0][1] == pytest.approx(math.log(ratio), abs=0.03)
+    assert one.covers(Scenario("bcast", 2, 4, 5000))
+    assert not one.covers(Scenario("bcast", 2, 4, 8192))
+    assert not one.covers(Scenario("bcast", 1, 4, 4096))
+
+
+def test_runs_of_another_mpi_say_nothing_here_and_damage_is_told(tmp_path: Path) -> None:
+    leave_run(tmp_path, replace(ENVIRONMENT, mpi_build="1" * 64), RING, 1.3)
+    notes: list[str] = []
+    assert said_of(tmp_path, ENVIRONMENT, notes.append) == []
+    place = leave_run(tmp_path, replace(ENVIRONMENT, nodes=1), RING, 1.3, when_s=1e9 + 5)
+    assert len(said_of(tmp_path, ENVIRONMENT, notes.append)) == 1
+    assert notes == []
+    (place / RUN).write_text(json.dumps({"schema": 1, "share": "much"}))
+    assert said_of(tmp_path, ENVIRONMENT, notes.append) == []
+    assert len(notes) == 1
+
+
+def test_what_is_slower_in_the_application_is_legal_no_longer_where_it_is(tmp_path: Path) -> None:
+    leave_run(tmp_path, ENVIRONMENT, RING, 0.8, size=LARGE)
+    here, elsewhere = Scenario("bcast", 2, 4, LARGE), Scenario("bcast", 2, 4, LARGE // 2)
+    space = Space("bcast", (elsewhere, here), lambda _scenario: (DEFAULT, RING))
+    left = without_slower(space, standings(application_runs(tmp_path)))
+    assert left.choices(here) == (DEFAULT,)
+    assert left.choices(elsewhere) == (DEFAULT, RING)
+
+
+def test_tune_does_not_propose_again_what_was_slower_in_the_application(tmp_path: Path) -> None:
+    """The ring is faster in the benchmark at 1 MiB, and slower in the application."""
+    before = tune(MemoryLibrary(truth), options(), tmp_path / "plain").tuning
+    there = Scenario("bcast", 2, 4, LARGE)
+    assert before.rule_sets["bcast"].evaluate(there) == RING
+    leave_run(tmp_path, ENVIRONMENT, RING, 0.8, size=LARGE)
+    notes: list[str] = []
+    after = tune(MemoryLibrary(truth), options(), tmp_path, Listener(note=notes.append)).tuning
+    assert after.rule_sets["bcast"].evaluate(there) != RING
+    assert any("is not proposed again, for it was slower in the application" in text for text in notes)
+
+
+def test_the_application_is_evidence_in_the_audit(tmp_path: Path) -> None:
+    for number in range(3):
+        leave_run(tmp_path, ENVIRONMENT, RING, 1.6, size=LARGE, when_s=1e9 + number)
+    result = tune(MemoryBench(truth), options(), tmp_path)
+    reasons = {one.reason for one in result.gate if one.verdict is Verdict.KEPT and one.choice == RING}
+    assert any("and 3 runs of the application" in reason for reason in reasons), reasons
+
+
+def test_report_explain_and_watch_read_it(tmp_path: Path) -> None:
+    tune(MemoryLibrary(truth), options(), tmp_path)
+    leave_run(tmp_path, ENVIRONMENT, RING, 1.4, size=LARGE, end=False)
+    text = explain_call(tmp_path, "bcast", LARGE)
+    assert "in the application: the calls are 1." in " ".join(text.split())
+    assert "in the application" not in explain_call(tmp_path, "bcast", 64)
+    (said,) = load_findings(tmp_path).applications
+    assert said.finding is Finding.FASTER
+    for command in (["report", str(tmp_path), "--text"], ["watch", str(tmp_path), "--once"]):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+        assert "scatter_ring_allgather" in done.output
+    assert "not ended by MPI_Finalize: by 40 pairs of blocks the tuning saved" in " ".join(done.output.split())
+
+
+def test_watch_wants_a_run(tmp_path: Path) -> None:
+    tune(MemoryBench(truth), options(), tmp_path)
+    done = CliRunner().invoke(app, ["watch", str(tmp_path)])
+    assert done.exit_code != 0
+    assert "holds no run with --measure" in str(done.exception)
+    assert load_tuning(tmp_path)
