@@ -1,9 +1,11 @@
 """A prior made from the times that other machines measured.
 
-Machines differ much in speed, and less in which choice is best at a scenario. So the prior predicts each time relative
-to the best of its scenario, by extremely randomised trees (Geurts, Ernst and Wehenkel 2006). Trees do not extrapolate:
-beyond the largest measured machine they predict its values. The deviation of the prediction comes from a Gaussian
-process of the same residuals, and grows with the distance from the measurements.
+Machines differ much in speed, and less in which choice is best at a scenario. So the prior predicts each time
+relative to the best of its scenario, by extremely randomised trees (Geurts, Ernst and Wehenkel 2006) on what a choice
+sends (``colltune.traffic``), on the cost model's prediction from it (``learn/cost.py``) and on its name. So what was
+measured of one algorithm teaches about others, also of other libraries. Trees do not extrapolate: beyond the largest
+measured machine they predict its values. The deviation of the prediction comes from a Gaussian process of the same
+residuals, and grows with the distance from the measurements.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from colltune.core.choice import Choice
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.learn.bursts import Times, bearable, in_flight, posts_at_once
+from colltune.learn.cost import Constants, described, fit_constants, pooled, relative_columns, relative_seconds
 from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import (
     PRIOR_MEAN,
@@ -38,31 +41,54 @@ _TREES = 60
 _WORST = 3.0
 # Added to the log time of a choice that has more messages in flight than worked on other machines.
 _UNBORNE = 1.5
+# The share of the variance that is left of a choice of which nothing is known but what it sends.
+_DESCRIBED = 0.5
 
 
 class TransferPrior:
     """A Model of relative times, from measurements of other machines, shapes or simulations (seconds per pair)."""
 
-    def __init__(self, sources: Sequence[Times], choices: Sequence[Choice], seed: int = 0) -> None:
+    def __init__(
+        self, sources: Sequence[Times], choices: Sequence[Choice], seed: int = 0, own: Times | None = None
+    ) -> None:
+        """``own``: what the machine itself measured; its constants are fitted to it."""
         wanted = set(choices)
         pairs: list[tuple[Scenario, Choice]] = []
         ratios: list[float] = []
         for times in sources:
-            for pair, ratio in _ratios({pair: time for pair, time in times.items() if pair[1] in wanted}):
+            useful = {p: time for p, time in times.items() if p[1] in wanted or described(*p) is not None}
+            for pair, ratio in _ratios(useful):
                 pairs.append(pair)
                 ratios.append(ratio)
-        self._number = {choice: place for place, choice in enumerate(sorted({choice for _, choice in pairs}))}
+        seen = sorted({choice for _, choice in pairs})
+        self._number = {choice: place for place, choice in enumerate(seen)}
+        self._wanted = frozenset(choices)
         self._bearable = bearable(sources)
+        self.constants = self._constants(sources, own)
         self._trees: Any = None
         self._theta = PRIOR_MEAN
         self._processes: dict[Choice, ChoiceProcess] = {}
         if pairs:
             self._grow(pairs, np.array(ratios), seed)
 
+    @staticmethod
+    def _constants(sources: Sequence[Times], own: Times | None) -> Constants | None:
+        """Of this machine where it was measured, else the mean of the others'."""
+        found = [one for one in map(fit_constants, sources) if one is not None]
+        if not found:
+            return fit_constants(own) if own else None
+        mean = pooled(found)
+        fitted = fit_constants(own, mean) if own else None
+        return fitted or Constants(mean, np.std(np.log([one.values + 1e-16 for one in found]), axis=0))
+
     @property
     def choices(self) -> frozenset[Choice]:
         """The choices that some source measured beside another one."""
-        return frozenset(self._number)
+        return frozenset(self._number) & self._wanted
+
+    def _knows(self, pair: tuple[Scenario, Choice]) -> bool:
+        """A choice that was measured, or one that sends what the trees know about."""
+        return self._trees is not None and (pair[1] in self._number or described(*pair) is not None)
 
     def _grow(self, pairs: Sequence[tuple[Scenario, Choice]], ratio: Floats, seed: int) -> None:
         from sklearn.ensemble import ExtraTreesRegressor
@@ -78,30 +104,34 @@ class TransferPrior:
         self._processes = {c: ChoiceProcess(self._theta, z, y, _noise(y), _FREEDOM) for c, (z, y) in some.items()}
 
     def _rows(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
-        """(n, 8 + m): nodes, ppn and size, ranks, bytes times and over ranks, messages in flight, all logarithms;
-        whether the ranks are no power of two; then the choice.
+        """(n, 8 + t + 1 + m): nodes, ppn and size, ranks, bytes times and over ranks, messages in flight, as
+        logarithms; whether the ranks are no power of two; what the choice sends; the cost model's time; the choice.
         """
         nodes, ppn, size = scenario_columns([scenario for scenario, _ in pairs]).T
         ranks = nodes + ppn
         flying = np.log2([in_flight(*pair) for pair in pairs])
         odd = np.array([float(scenario.ranks & (scenario.ranks - 1) != 0) for scenario, _ in pairs])
-        chosen = np.eye(len(self._number))[[self._number[choice] for _, choice in pairs]]
+        nothing = len(self._number)
+        chosen = np.eye(nothing + 1)[[self._number.get(choice, nothing) for _, choice in pairs], :nothing]
         columns = np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks, flying, odd], axis=1)
-        return np.hstack([columns, chosen])
+        values = np.zeros(0) if self.constants is None else self.constants.values
+        modelled = relative_seconds(pairs, values)[:, None] if len(values) else np.zeros((len(pairs), 0))
+        return np.hstack([columns, relative_columns(pairs), modelled, chosen])
 
     def _unborne(self, pair: tuple[Scenario, Choice]) -> float:
         """1 for a choice that posts more messages at once than worked on other machines, else 0."""
         return float(posts_at_once(pair[1]) and in_flight(*pair) > self._bearable)
 
     def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
-        """Logarithm of each time over the best; NaN, with infinite std, for a choice that no source measured."""
+        """Logarithm of each time over the best; NaN, with infinite std, for what nobody measured or described."""
         log_time, variance = np.full(len(pairs), np.nan), np.full(len(pairs), np.inf)
-        known = np.array([row for row, (_, choice) in enumerate(pairs) if choice in self._number], dtype=np.intp)
+        known = np.array([row for row, pair in enumerate(pairs) if self._knows(pair)], dtype=np.intp)
         if len(known):
             some = [pairs[row] for row in known]
             risk = np.array([self._unborne(pair) for pair in some])
             log_time[known] = self._trees.predict(self._rows(some)) + _UNBORNE * risk
         z = scenario_columns([scenario for scenario, _ in pairs])
+        variance[known] = _DESCRIBED * (kernel_diagonal(self._theta, z[known]) + rough_variance(self._theta))
         for choice, process in self._processes.items():
             rows = np.array([row for row in known if pairs[row][1] == choice], dtype=np.intp)
             _, root = process.mean_and_root(z[rows], np.zeros((process.known, len(rows)), dtype=bool))

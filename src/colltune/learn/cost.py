@@ -1,0 +1,209 @@
+"""A cost model of algorithms: their traffic times a machine's constants.
+
+A time is the sum of terms of LogGP (Alexandrov et al. 1995): rounds, messages and bytes of the busiest rank and node,
+and work on memory (``colltune.traffic``). The constants of a machine are fitted to its times by non-negative least
+squares of relative errors, repeated with the weights of a robust loss, and drawn towards those of other machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.scenario import Scenario
+from colltune.learn.features import Floats
+from colltune.traffic import Traffic, describe
+
+# A time is the sum of these numbers, each times a constant. Two thresholds stand for the protocol of large messages.
+TERMS = (
+    "call",
+    "network_rounds",
+    "local_rounds",
+    "rank_messages",
+    "node_messages",
+    "rank_network_bytes",
+    "node_bytes",
+    "local_bytes",
+    "reduced_bytes",
+    "copied_bytes",
+    "far_bytes",
+    "rounds_beyond_8k",
+    "rounds_beyond_256k",
+)
+_ITERATIONS = 8
+_MOST_RANKS = 16384
+# Relative errors below this count by their square, beyond it by less.
+_ROBUST = 0.05
+# Textbook algorithms, one with few rounds and one with few bytes: by them terms are compared at one scenario.
+_REFERENCE = {
+    "allgather": ("bruck", "ring"),
+    "allgatherv": ("bruck", "ring"),
+    "allreduce": ("recursive_doubling", "rabenseifner"),
+    "alltoall": ("bruck", "pairwise"),
+    "barrier": ("bruck", "linear"),
+    "bcast": ("binomial", "scatter_ring"),
+    "gather": ("binomial", "linear"),
+    "reduce": ("binomial", "reduce_scatter_gather"),
+    "reduce_scatter": ("recursive_halving", "pairwise"),
+    "reduce_scatter_block": ("recursive_halving", "pairwise"),
+    "scatter": ("binomial", "linear"),
+}
+
+Pair = tuple[Scenario, Choice]
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Seconds per unit of each of TERMS (d,), and how uncertain each is, as a share of it."""
+
+    values: Floats
+    uncertainty: Floats
+
+    def seconds(self, pairs: Sequence[Pair]) -> Floats:
+        """(n,): NaN for a pair without a description."""
+        return np.asarray(terms(pairs) @ self.values)
+
+
+def terms(pairs: Sequence[Pair]) -> Floats:
+    """(n, d): the terms of each pair; NaN for one without a description."""
+    return np.array([_terms(*pair) for pair in pairs], dtype=float).reshape(len(pairs), len(TERMS))
+
+
+@lru_cache(maxsize=100_000)
+def described(scenario: Scenario, choice: Choice) -> Traffic | None:
+    """The traffic of a pair; None for the default, and on more ranks than there is time to go through."""
+    return None if choice == DEFAULT or scenario.ranks > _MOST_RANKS else describe(scenario, choice)
+
+
+@lru_cache(maxsize=100_000)
+def _terms(scenario: Scenario, choice: Choice) -> tuple[float, ...]:
+    found = described(scenario, choice)
+    if found is None:
+        return (float("nan"),) * len(TERMS)
+    mean = found.rank_network_bytes / max(found.rank_network_messages, 1.0)
+    return (
+        1.0,
+        found.network_rounds,
+        found.local_rounds,
+        found.rank_messages,
+        found.node_messages,
+        found.rank_network_bytes,
+        found.node_bytes,
+        found.local_bytes,
+        found.reduced_bytes,
+        found.copied_bytes,
+        found.far_bytes,
+        found.network_rounds * (mean > 8192),
+        found.network_rounds * (mean > 262144),
+    )
+
+
+def fit_constants(
+    times: Mapping[Pair, float], towards: Floats | None = None, strength: float = 1.0
+) -> Constants | None:
+    """The constants of one machine; None where fewer than two of its pairs are described.
+
+    ``times``: seconds. ``towards`` (d,): the constants of others, worth ``strength`` measurements each.
+    """
+    from scipy.optimize import nnls
+
+    pairs = list(times)
+    rows = terms(pairs)
+    seconds = np.array([times[pair] for pair in pairs], dtype=float)
+    known = np.isfinite(rows).all(axis=1) & (seconds > 0)
+    if known.sum() < 2:
+        return None
+    shares = rows[known] / seconds[known][:, None]
+    scale = np.abs(shares).max(axis=0)
+    used = scale > 0
+    shares, scale = shares[:, used] / scale[used], scale[used]
+    drawn = np.zeros((0, used.sum()))
+    if towards is not None:
+        wanted = np.maximum(towards[used] * scale, 1e-12)
+        drawn = np.sqrt(strength) * np.diag(1.0 / wanted)
+    weight = np.ones(len(shares))
+    own = np.zeros(int(used.sum()))
+    for _ in range(_ITERATIONS):
+        left = np.vstack([shares * weight[:, None], drawn])
+        own, _ = nnls(left, np.concatenate([weight, np.full(len(drawn), np.sqrt(strength))]))
+        said = np.maximum(shares @ own, 1e-6)
+        weight = 1.0 / np.sqrt(np.maximum(np.abs(np.log(said)), _ROBUST)) / np.sqrt(np.maximum(said, 0.3))
+    left = np.vstack([shares * weight[:, None], drawn])
+    error = float(np.median(np.abs(np.log(said)))) / 0.674
+    spread = np.sqrt(np.maximum(np.diag(np.linalg.pinv(left.T @ left)), 0.0)) * error
+    values, uncertainty = np.zeros(len(TERMS)), np.full(len(TERMS), np.inf)
+    values[used] = own / scale
+    uncertainty[used] = spread / np.maximum(own, 1e-12)
+    if towards is not None:
+        values[~used] = towards[~used]
+    return Constants(values, uncertainty)
+
+
+def pooled(constants: Sequence[Constants]) -> Floats:
+    """(d,): the geometric mean; a constant that is zero on one machine counts as a ten-thousandth of the mean there."""
+    values = np.array([one.values for one in constants])
+    floor = 1e-4 * values.mean(axis=0) + 1e-16
+    return np.asarray(np.exp(np.log(np.maximum(values, floor)).mean(axis=0)))
+
+
+# What is compared with the references, beside the model's own time.
+_RELATIVE = (
+    "network_rounds",
+    "local_rounds",
+    "rank_messages",
+    "rank_network_messages",
+    "rank_bytes",
+    "rank_network_bytes",
+    "node_messages",
+    "node_bytes",
+    "local_bytes",
+    "far_bytes",
+    "reduced_bytes",
+    "copied_bytes",
+    "all_messages",
+    "all_bytes",
+)
+_ABSOLUTE = ("burst", "burst_rank", "largest", "network_rounds")
+RELATIVE_COLUMNS = len(_RELATIVE) + len(_ABSOLUTE)
+_FARTHEST = 5.0
+
+
+@lru_cache(maxsize=20_000)
+def _references(scenario: Scenario) -> tuple[Choice, ...]:
+    names = _REFERENCE.get(scenario.collective, ())
+    return tuple(choice for choice in map(parse_choice, names) if described(scenario, choice) is not None)
+
+
+@lru_cache(maxsize=100_000)
+def _relative(scenario: Scenario, choice: Choice) -> tuple[float, ...]:
+    found = described(scenario, choice)
+    others = [described(scenario, other) for other in _references(scenario)]
+    if found is None or not others:
+        return (-1.0,) * RELATIVE_COLUMNS
+    row = []
+    for name in _RELATIVE:
+        least = min(float(getattr(other, name)) for other in others if other is not None)
+        row.append(float(np.log2((getattr(found, name) + 1.0) / (least + 1.0))))
+    return (*row, *(float(np.log2(getattr(found, name) + 1.0)) for name in _ABSOLUTE))
+
+
+def relative_columns(pairs: Sequence[Pair]) -> Floats:
+    """(n, RELATIVE_COLUMNS): logarithms of the traffic over that of textbook algorithms; -1 where unknown."""
+    return np.array([_relative(*pair) for pair in pairs], dtype=float).reshape(len(pairs), RELATIVE_COLUMNS)
+
+
+def relative_seconds(pairs: Sequence[Pair], values: Floats) -> Floats:
+    """(n,): the logarithm of the model's time over the best textbook algorithm's, cut off at 5; -1 where unknown."""
+    own = terms(pairs) @ values
+    scenarios = list(dict.fromkeys(scenario for scenario, _ in pairs))
+    best = {}
+    for scenario in scenarios:
+        others = [(scenario, other) for other in _references(scenario)]
+        best[scenario] = float(np.min(terms(others) @ values, initial=np.inf)) if others else np.nan
+    ratio = own / np.array([best[scenario] for scenario, _ in pairs])
+    known = np.isfinite(ratio) & (ratio > 0)
+    return np.where(known, np.clip(np.log(np.where(known, ratio, 1.0)), -_FARTHEST, _FARTHEST), -1.0)
