@@ -69,8 +69,12 @@ def deliver(
     launch_sd: float = LAUNCH_SD,
     *,
     gate: bool = True,
+    store: Path | None = None,
 ) -> Delivery:
-    """Tunes all sizes of ``grids``, one cluster's, with ``budget_s``. Raises InputError where there is no default."""
+    """Tunes all sizes of ``grids``, one cluster's, with ``budget_s``. Raises InputError where there is no default.
+
+    ``store``: that of its site, if it has one.
+    """
     bench = RecordedBench(grids, launch_s, launch_sd)
     sizes = [scenario.size_bytes for grid in grids for scenario in grid.scenarios]
     options = TuneOptions(
@@ -80,6 +84,7 @@ def deliver(
         budget_s=budget_s,
         seed=seed,
         gate=gate,
+        store=store,
     )
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
