@@ -1,6 +1,6 @@
 """What the jobs of a site gain from their store: twenty jobs in random shapes on a recorded cluster, one after another.
 
-    python benchmarks/bench_site.py [--table NAME] [--jobs 20] [--budget 120] [--seed 1]
+    python benchmarks/bench_site.py [--table NAME] [--collectives NAME ...] [--jobs 20] [--budget 120] [--seed 1]
 
 Writes bench/site.json and prints it. Each job is a whole campaign with its proof (see bench_delivery.py: a launch takes
 5 s, and each one is off by 5%), begins with what the store knows, and adds to it. The first and the last job have the
@@ -39,12 +39,14 @@ def part(grids: Sequence[Grid], nodes: int, ppn: int) -> list[Grid]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", default="pico_lumi")
+    parser.add_argument("--collectives", nargs="*", default=[])
     parser.add_argument("--jobs", type=int, default=20)
     parser.add_argument("--budget", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     (path,) = (path for path in DATA.iterdir() if path.name.split(".")[0] == asked.table)
     (table, grids), *_ = by_cluster(load_grids([path])).items()
+    grids = [grid for grid in grids if not asked.collectives or grid.collective in asked.collectives]
     shapes = sorted({(one.nodes, one.ppn) for grid in grids for one in grid.scenarios})
     draw = random.Random(asked.seed)
     largest = (max(nodes for nodes, _ in shapes), max(ppn for _, ppn in shapes))

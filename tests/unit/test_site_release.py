@@ -210,6 +210,13 @@ def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monk
     assert "mpich 5.0.2 (abababab), single, a CPU, 2 cores, ethernet: 2 entries of 1 users" in shown
     assert "2 x 2: 1 jobs; measured bcast 5 of" in shown
     assert "releases: none; active: none" in shown
+    said("status", "--prom", str(tmp_path / "colltune.prom"))
+    written = (tmp_path / "colltune.prom").read_text()
+    at = f'mpi="mpich 5.0.2",thread_level="single",identity="{KEY}",nodes="4",ppn="2"'
+    assert f"colltune_site_tuned_timestamp_seconds{{{at}}} 1700000000\n" in written
+    assert f'colltune_site_pairs_measured{{{at},collective="bcast"}} 5\n' in written
+    lines = [line for line in written.splitlines() if not line.startswith("#")]
+    assert written.count("# TYPE") == len({line.split("{")[0].split(" ")[0] for line in lines})
     first = said("publish").split("published ")[1].split(".")[0]
     assert first in said("activate", first)
     store.add(tuned(tmp_path, 4, choice=Choice("ring")))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from colltune.session.site import Machine, Shape
+    from colltune.session.site import Machine, Shape, Status
 
 site = typer.Typer(
     help="The memory of a site: what all jobs measured, and the releases that its users load.", no_args_is_help=True
@@ -30,12 +30,19 @@ def init(directory: Annotated[Path, typer.Argument(help="Where the jobs can writ
 
 
 @site.command()
-def status(store: Store = None) -> None:
+def status(
+    store: Store = None,
+    prom: Annotated[
+        Path | None, typer.Option(help="Write it for node_exporter's textfile collector too: DIRECTORY/colltune.prom.")
+    ] = None,
+) -> None:
     """Say what is known by shape of job and collective, how old it is, and what the next job would measure."""
     from colltune.session.site import status as find_status
     from colltune.session.site import store_of
 
     found = find_status(store_of(store))
+    if prom is not None:
+        _write_metrics(prom, found)
     if not found.machines:
         typer.echo("No job has added anything yet.")
     for machine in found.machines:
@@ -44,6 +51,17 @@ def status(store: Store = None) -> None:
         typer.echo(f"in quarantine: {name[:29]}: {reason}")
     published = ", ".join(found.releases) or "none"
     typer.echo(f"releases: {published}; active: {found.active or 'none'}")
+
+
+def _write_metrics(path: Path, found: Status) -> None:
+    from colltune.core.errors import InputError
+    from colltune.machine.files import write_atomically
+    from colltune.session.site_metrics import metrics
+
+    try:
+        write_atomically(path, metrics(found).encode(), mode=0o644)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --prom") from error
 
 
 def _show_machine(machine: Machine) -> None:
