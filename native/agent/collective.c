@@ -92,7 +92,9 @@ static bool ct__size_buffers(ct_timed_call *call, size_t size_bytes, int ppn)
     default:
         call->send_bytes = call->receive_bytes = size_bytes;
     }
-    return size_bytes <= CT__MOST_BYTES / (ranks > 1 ? ranks : 1) &&
+    size_t largest = call->send_bytes > call->receive_bytes ? call->send_bytes : call->receive_bytes;
+    /* the first condition keeps the products from overflowing */
+    return size_bytes <= CT__MOST_BYTES && largest <= CT__MOST_BYTES &&
            call->send_bytes + call->receive_bytes <= ct__most_memory(ppn);
 }
 
