@@ -222,7 +222,9 @@ def test_more_shapes_than_communicators_are_kept(talk: Talk, agent: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 20 << 30, reason="needs 20 GiB of memory")
+@pytest.mark.skipif(
+    os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 20 << 30, reason="needs 20 GiB of memory"
+)
 def test_only_what_has_a_block_for_each_rank_is_limited_by_their_number(talk: Talk, agent: Path) -> None:
     size_bytes = (2**31 - 1) // 8 + 1024
     answers = talk(agent, 8, [request(1, "bcast", size_bytes, 8), request(2, "alltoall", size_bytes, 8)])
