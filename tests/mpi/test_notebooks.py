@@ -1,0 +1,34 @@
+"""The notebooks of the documentation run from top to bottom, and were executed before they were kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from colltune.mpi.installation import Installation
+
+nbformat = pytest.importorskip("nbformat", reason="notebooks need nbclient and ipykernel")
+nbclient = pytest.importorskip("nbclient", reason="notebooks need nbclient and ipykernel")
+pytest.importorskip("ipykernel", reason="notebooks need nbclient and ipykernel")
+pytest.importorskip("pandas", reason="the notebook shows frames")
+pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(900)]
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs(mpi: Installation, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = nbformat.read(path, 4)
+    codes = [cell for cell in kept.cells if cell.cell_type == "code"]
+    assert all(cell.outputs and cell.execution_count for cell in codes)
+    monkeypatch.setenv("PATH", f"{mpi.mpiexec.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
+    # Raises where a cell fails.
+    done = nbclient.NotebookClient(
+        kept, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    shown = done.cells[2].outputs[-1]["data"]["text/html"]
+    assert "<b>" in shown
+    assert "<svg" in shown
+    assert (tmp_path / "allreduce.png").is_file()
