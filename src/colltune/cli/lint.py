@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from colltune.emit.lint_check import Check
     from colltune.mpi.installation import Installation
 
-_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
+_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "ucc": "UCC"}
 
 
 def lint(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Selection files of MPICH (JSON), or files of rules for Open MPI's coll/tuned, of any origin; or"
-            " directories that `colltune tune` wrote.",
+            help="Selection files of MPICH (JSON), files of rules for Open MPI's coll/tuned, or a ucc.conf, of any"
+            " origin; or directories that `colltune tune` wrote.",
             show_default=False,
         ),
     ],
@@ -39,12 +39,13 @@ def lint(
 ) -> None:
     """Find what would abort, hang or be ignored in files of MPICH or Open MPI. Exit code 1 where there are errors."""
     from colltune.catalog import load
-    from colltune.core.units import format_count
-    from colltune.emit.lint_check import Severity, format_check
 
     contents = {str(path): _read(path) for given in files for path in _files_of(given)}
     library = _library_of(contents)
     installation = None
+    if library == "ucc":
+        _lint_ucc(contents, fix=fix)
+        return
     if mpi_version is None or (fix and library == "mpich"):
         installation = _find(library, mpiexec)
     version = mpi_version or (installation.version if installation else "")
@@ -52,11 +53,7 @@ def lint(
     if catalogue.warning:
         echo(f"note: {catalogue.warning}")
     findings = _findings(library, contents, version, installation)
-    for check in findings:
-        echo(format_check(check))
-    errors = sum(check.severity is Severity.ERROR for check in findings)
-    counted = f"{format_count(errors, 'error')}, {format_count(len(findings) - errors, 'warning')}"
-    echo(f"{format_count(len(contents), 'file')} for {_NAMES[library]} {version}: {counted}")
+    errors = _show(findings, contents, f"{_NAMES[library]} {version}")
     if fix:
         at_fault = {name: contents[name] for name in dict.fromkeys(check.file for check in findings)}
         if library == "openmpi":
@@ -64,6 +61,29 @@ def lint(
         elif installation is not None:
             _fix(at_fault, version, installation)
     if errors:
+        raise typer.Exit(1)
+
+
+def _show(findings: list[Check], contents: dict[str, bytes], reader: str) -> int:
+    """Prints ``findings`` and how many there are, and returns the number of errors."""
+    from colltune.core.units import format_count
+    from colltune.emit.lint_check import Severity, format_check
+
+    for check in findings:
+        echo(format_check(check))
+    errors = sum(check.severity is Severity.ERROR for check in findings)
+    counted = f"{format_count(errors, 'error')}, {format_count(len(findings) - errors, 'warning')}"
+    echo(f"{format_count(len(contents), 'file')} for {reader}: {counted}")
+    return errors
+
+
+def _lint_ucc(contents: dict[str, bytes], *, fix: bool) -> None:
+    from colltune.core.errors import InputError
+    from colltune.emit.lint_ucc import lint_ucc_files
+
+    if fix:
+        raise InputError(f"{next(iter(contents))} is for UCC, of whose files --fix makes no copy", "Correct it by hand")
+    if _show(lint_ucc_files(contents), contents, "UCC"):
         raise typer.Exit(1)
 
 
@@ -91,10 +111,14 @@ def _library_of(contents: dict[str, bytes]) -> str:
     from colltune.core.errors import InputError
     from colltune.emit.lint_openmpi import is_rules_file
     from colltune.emit.lint_openmpi_json import is_rules_json
+    from colltune.emit.lint_ucc import is_ucc_conf
 
-    found = {
-        name: "openmpi" if is_rules_file(data) or is_rules_json(data) else "mpich" for name, data in contents.items()
-    }
+    def library(data: bytes) -> str:
+        if is_ucc_conf(data):
+            return "ucc"
+        return "openmpi" if is_rules_file(data) or is_rules_json(data) else "mpich"
+
+    found = {name: library(data) for name, data in contents.items()}
     if len(set(found.values())) > 1:
         lists = "; ".join(f"{name} is for {_NAMES[library]}" for name, library in found.items())
         raise InputError(f"the files are for two libraries: {lists}", "Lint them one library at a time")
