@@ -19,7 +19,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.emit.lint_json import DEEPEST
-from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter
+from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter, written_by_file
 from colltune.emit.mpich_tree import MOST_IN_A_ROW, Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
 from colltune.testing.emitter import random_rules, scenarios_at_bounds
 
@@ -284,6 +284,15 @@ def test_no_file_has_a_length_of_whole_pages() -> None:
     lengths = [len(format_tree({"algorithm=" + "x" * extra: {}})) for extra in range(4000, 8200)]
     assert all(length % 4096 for length in lengths)
     assert sum(length % 4096 == 1 for length in lengths) == 4
+
+
+def test_what_no_file_can_say_keeps_the_default() -> None:
+    throttled = RuleSet.always("alltoall", SizeBasis.MESSAGE, parse_choice("scattered(throttle=2)"))
+    with pytest.raises(InputError, match="cannot be written to a file"):
+        emitter("5.0.2").emit([throttled])
+    assert not written_by_file(load("mpich", "5.0.2"), throttled).departs
+    chunked = RuleSet.always("allreduce", SizeBasis.MESSAGE, parse_choice("tree(chunk_size=8192,k=2)"))
+    assert written_by_file(load("mpich", "5.0.2"), chunked) == chunked
 
 
 def test_rules_in_another_basis_are_refused() -> None:

@@ -46,16 +46,19 @@ class Catalogue:
         if not algorithm.candidate:
             raise InputError(f"{collective} {choice} cannot be chosen: {algorithm.why_not}", "Choose another one")
         expected = sorted(parameter.name for parameter in algorithm.tuned)
-        if [name for name, _ in choice.parameters] != expected:
+        beside = {parameter.name for parameter in algorithm.settings}
+        if [name for name, _ in choice.parameters if name not in beside] != expected:
             raise InputError(f"{collective} {choice} does not set exactly the parameters {expected}", "Set these")
         return algorithm
 
     def choices(self, collective: str) -> tuple[Choice, ...]:
-        """Every candidate, the default first."""
+        """Every candidate that sets nothing beside its algorithm, the default first."""
         return _choices(self, collective)
 
-    def legal(self, scenario: Scenario, thread_level: str = "single") -> tuple[Choice, ...]:
+    def legal(self, scenario: Scenario, thread_level: str = "single", *, beside: bool = False) -> tuple[Choice, ...]:
         """The candidates worth measuring in ``scenario``, the default first.
+
+        ``beside``: with those that also set something beside their algorithm (``Parameter.more``).
 
         Left out is what the library would refuse or replace there, and what repeats another candidate, such as
         a radix beyond the number of ranks. ``thread_level`` is the application's ("single" to "multiple").
@@ -71,7 +74,8 @@ class Catalogue:
                 continue
             below = _below(algorithm, scenario, thread_level) if algorithm.composed else scenario
             if below is not None:
-                legal += _with_values(algorithm, [_useful(p, below) for p in algorithm.tuned])
+                found = list(_with_values(algorithm, [_useful(p, below) for p in algorithm.tuned]))
+                legal += [*found, *_with_settings(algorithm, found, below)] if beside else found
         return tuple(legal)
 
     def settings(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
@@ -105,7 +109,7 @@ class Catalogue:
         """
         chosen = dict(choice.parameters)
         written = []
-        for parameter in self.algorithm(collective, choice).parameters:
+        for parameter in filter(lambda one: one.in_file, self.algorithm(collective, choice).parameters):
             value = chosen.get(parameter.name, parameter.default)
             if parameter.name == "tree_type" and self.tree_type_numbers:
                 value = self.tree_type_numbers[str(value)]
@@ -143,9 +147,19 @@ def _with_values(algorithm: Algorithm, values: list[tuple[Value, ...]]) -> Itera
         yield Choice(algorithm.key, tuple(zip(names, combination, strict=True)))
 
 
+def _with_settings(algorithm: Algorithm, choices: list[Choice], scenario: Scenario) -> Iterator[Choice]:
+    """Each of ``choices`` with one setting beside that makes a difference in ``scenario``."""
+    for parameter in algorithm.settings:
+        values = _useful(replace(parameter, values=parameter.more), scenario)
+        for choice, value in product(choices, values):
+            yield Choice(choice.algorithm, tuple(sorted((*choice.parameters, (parameter.name, value)))))
+
+
 def _useful(parameter: Parameter, scenario: Scenario) -> tuple[Value, ...]:
     """The values of ``parameter`` that differ from each other in ``scenario``."""
     values = [value for value in parameter.values if isinstance(value, int)]
+    if parameter.limit == "under way":
+        return tuple(value for value in values if value < scenario.ranks - 1)
     if parameter.limit == "size":
         return tuple(value for value in values if value < scenario.size_bytes)
     if parameter.limit is None:
@@ -158,7 +172,8 @@ def _useful(parameter: Parameter, scenario: Scenario) -> tuple[Value, ...]:
 def _parameter_settings(algorithm: Algorithm, choice: Choice) -> Iterator[tuple[str, str]]:
     chosen = dict(choice.parameters)
     for parameter in algorithm.parameters:
-        if parameter.cvar is not None and not parameter.init_only:
+        # What no file sets, a choice that does not name it leaves as it is, as the choice does in a file.
+        if parameter.cvar is not None and not parameter.init_only and (parameter.in_file or parameter.name in chosen):
             yield parameter.cvar, str(chosen.get(parameter.name, parameter.default))
 
 

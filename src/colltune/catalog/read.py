@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from colltune.catalog.catalogue import Catalogue
-from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
+from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter, ProcessSetting
 from colltune.catalog.openmpi import OpenMpiCatalogue, openmpi_entry
 from colltune.core.errors import InputError
 from colltune.core.scenario import SizeBasis
@@ -43,6 +43,15 @@ def load(library: str, version: str) -> Catalogue:
 def known_versions(library: str) -> tuple[str, ...]:
     """The versions that the catalogue of ``library`` tells apart, ascending."""
     return tuple(_table(library)["versions"])
+
+
+def process_settings(library: str) -> tuple[ProcessSetting, ...]:
+    """What can be set for a whole process of ``library`` beside its algorithms; none for most libraries."""
+    table = _table(library)
+    return tuple(
+        ProcessSetting(row["name"], table["prefix"] + row["variable"], row["value"], row["risk"])
+        for row in table.get("process_settings", ())
+    )
 
 
 @cache
@@ -149,4 +158,6 @@ def _parameter(row: dict[str, Any], prefix: str) -> Parameter:
         cvar=None if row.get("selection_only") else prefix + row["cvar"],
         limit=row.get("limit"),
         init_only=row.get("init_only", False),
+        more=tuple(row.get("more", ())),
+        in_file=row.get("in_file", True),
     )

@@ -27,8 +27,8 @@ class SimulatedCatalogue(Catalogue):
     wide_ranks: dict[tuple[str, str], int] = field(default_factory=dict)
     defaults: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
 
-    def legal(self, scenario: Scenario, thread_level: str = "single") -> tuple[Choice, ...]:
-        found = super().legal(scenario, thread_level)
+    def legal(self, scenario: Scenario, thread_level: str = "single", *, beside: bool = False) -> tuple[Choice, ...]:
+        found = super().legal(scenario, thread_level, beside=beside)
         name = scenario.collective
         return tuple(
             choice

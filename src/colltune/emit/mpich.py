@@ -273,6 +273,8 @@ class MpichEmitter:
     def _guarded(self, collective: str, choice: Choice) -> Pair:
         default = self._default(collective)
         algorithm = self._catalogue.algorithm(collective, choice)
+        if not algorithm.written_by_file(choice):
+            raise InputError(f"{collective} {choice} cannot be written to a file", "Use the live selector")
         if algorithm.kind is Kind.COMPOSITION:
             leaf = Pair(default.general, {f"composition={algorithm.selection_name}": {}})
         else:
@@ -290,6 +292,16 @@ class MpichEmitter:
         """What is written for each choice; of a composition, whatever runs below it, the same."""
         choices = self._catalogue.choices(collective)
         return {_text(self._leaf(collective, choice)): choice for choice in reversed(choices)}
+
+
+def written_by_file(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
+    """``rule_set`` with the default where a choice sets what no file can say."""
+
+    def said(_region: Region, choice: Choice) -> Choice:
+        whole = choice == DEFAULT or catalogue.algorithm(rule_set.collective, choice).written_by_file(choice)
+        return choice if whole else DEFAULT
+
+    return DecisionTable.of(rule_set).replaced(said).rule_set()
 
 
 def _levels(collective: str) -> tuple[_Level, ...]:

@@ -65,6 +65,8 @@ class MpichNamedEmitter:
         known = ALGORITHMS.get(algorithm.selection_name)
         if algorithm.kind is Kind.COMPOSITION or algorithm.composed or known is None:
             return False
+        if not algorithm.written_by_file(choice):
+            return False
         given = {name for name, _ in self._catalogue.selection_parameters(rule_set.collective, choice)}
         return set(known.parameters) <= given and algorithm.needs <= _GUARDS.keys()
 

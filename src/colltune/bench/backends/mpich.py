@@ -13,7 +13,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
-from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich import MpichEmitter, written_by_file
 from colltune.emit.mpich_below import agreeing, shared_by
 from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich_outcome import describe_outcome, trees_of, twin_of_default
@@ -57,7 +57,7 @@ class MpichBackend:
 
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:  # noqa: ARG002
         """MPICH's trees ask for ppn, ranks and size; below a composition rules have to agree."""
-        return agreeing(self.catalogue, rule_set)
+        return agreeing(self.catalogue, written_by_file(self.catalogue, rule_set))
 
     def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
         """The calls below a composition, which others make too."""
