@@ -87,7 +87,7 @@ def main() -> None:
 
 def runs(site: Site, mpi: str, until_s: float) -> Iterator[Found]:
     """One run of each kind after the other, until the time is over."""
-    tuned = {name: site.neutral(name, collective) for name, (collective, _, _) in PROGRAMS.items()}
+    tuned = {name: site.neutral(f"tuned-{name}", collective) for name, (collective, _, _) in PROGRAMS.items()}
     step_s = {name: plain_step_s(site, name) for name in PROGRAMS}
     while True:
         for effect in EFFECTS:
