@@ -19,7 +19,8 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.emit.lint_json import DEEPEST
-from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter, written_by_file
+from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter
+from colltune.emit.mpich_below import written_by_file
 from colltune.emit.mpich_tree import MOST_IN_A_ROW, Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
 from colltune.testing.emitter import random_rules, scenarios_at_bounds
 

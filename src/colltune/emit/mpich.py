@@ -294,16 +294,6 @@ class MpichEmitter:
         return {_text(self._leaf(collective, choice)): choice for choice in reversed(choices)}
 
 
-def written_by_file(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
-    """``rule_set`` with the default where a choice sets what no file can say."""
-
-    def said(_region: Region, choice: Choice) -> Choice:
-        whole = choice == DEFAULT or catalogue.algorithm(rule_set.collective, choice).written_by_file(choice)
-        return choice if whole else DEFAULT
-
-    return DecisionTable.of(rule_set).replaced(said).rule_set()
-
-
 def _levels(collective: str) -> tuple[_Level, ...]:
     """From the outermost. comm_avg_ppn has no key for the rest that MPICH 4.0 and 4.1 would read."""
     levels = [_Level("comm_avg_ppn", "comm_size=any"), _Level("comm_size", "comm_size=any")]

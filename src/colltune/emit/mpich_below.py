@@ -141,6 +141,16 @@ def agreeing(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
     return table.replaced(lambda region, _choice: chosen[region]).rule_set()
 
 
+def written_by_file(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
+    """``rule_set`` with the default where a choice sets what no file can say."""
+
+    def said(_region: Region, choice: Choice) -> Choice:
+        whole = choice == DEFAULT or catalogue.algorithm(rule_set.collective, choice).written_by_file(choice)
+        return choice if whole else DEFAULT
+
+    return DecisionTable.of(rule_set).replaced(said).rule_set()
+
+
 def table_of(demands: Sequence[Demand], where: Where) -> ByRanks:
     """``demands`` by the ranks of the inner communicator, and within that by the size."""
     mine = [demand for demand in demands if demand.where is where and demand.choice != DEFAULT]
