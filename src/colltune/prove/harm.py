@@ -26,6 +26,8 @@ CONFIDENCE = 0.99
 HARMED_SHARE, SLOWER, MOST_SLOWER = 0.02, 1.03, 1.10
 # A scenario that is more likely than this to be slower keeps the default, whatever the share of the file.
 _LIKELY = 0.05
+# And one that was never compared, for which the model alone speaks, if it is more likely than this.
+_LIKELY_UNSEEN = 0.005
 _DRAWS = 400
 # Scenarios of one region that are drawn jointly; of more, so many at random stand for all.
 _JOINT = 250
@@ -67,8 +69,14 @@ def spared(
     for number, claim in enumerate(claims):
         effect = effects[claim.collective, claim.choice]
         harmed = outlook_of(claim, effect).harmed
-        out = {s for s, chance in zip(claim.scenarios, harmed, strict=True) if chance > _LIKELY}
-        out |= _near_harm(claim, [one for choice, one in seen if choice == claim.choice])
+        ours = [one for choice, one in seen if choice == claim.choice]
+        compared = {one.scenario for one in ours}
+        out = {
+            scenario
+            for scenario, chance in zip(claim.scenarios, harmed, strict=True)
+            if chance > (_LIKELY if scenario in compared else _LIKELY_UNSEEN)
+        }
+        out |= _near_harm(claim, ours)
         left_out.append(out)
         rows = [row for row, scenario in enumerate(claim.scenarios) if scenario not in out]
         if len(rows) > _JOINT:
