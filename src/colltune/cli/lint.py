@@ -37,7 +37,7 @@ def lint(
     ] = False,
     mpiexec: Mpiexec = None,
 ) -> None:
-    """Find what would abort, hang or be ignored in files of MPICH or Open MPI. Exit code 1 where there are errors."""
+    """Find what would abort, hang or be ignored in files of MPICH, Open MPI or UCC. Exit code 1 if there are errors."""
     from colltune.catalog import load
 
     contents = {str(path): _read(path) for given in files for path in _files_of(given)}
