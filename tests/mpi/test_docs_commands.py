@@ -1,4 +1,4 @@
-"""Every command line in the documentation runs, in the order in which a reader meets it.
+"""Every command line in the README and the documentation runs, in the order in which a reader meets it.
 
 Fenced blocks of ``sh`` run in a directory of the page's own; one that begins with ``#!`` is a job script, and runs
 as the scheduler would on its first node. Other languages are not commands.
@@ -18,10 +18,12 @@ from colltune.mpi.installation import Installation
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-# What a reader installs is what these tests already run in.
-_INSTALLING = re.compile(r"^(python3 -m venv|\. .*activate|pip install)\b")
+# What a reader installs is what these tests already run in; `make test` runs them.
+_INSTALLING = re.compile(r"^(python3 -m venv|\. .*activate|pip install|make (demo|test))\b")
+# The README speaks of a real job; here is a core or two.
+_SMALLER = {"--budget 5m": "--budget 1m --max-size 4KiB", "-n 512 -ppn 32": "-n 2"}
 
 
 def blocks(page: Path) -> list[str]:
@@ -46,8 +48,13 @@ def test_the_commands_of_a_page_run(mpi: Installation, page: Path, tmp_path: Pat
     environment = {**os.environ, "PBS_O_WORKDIR": str(tmp_path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     environment["PATH"] = os.pathsep.join([str(commands(tmp_path)), str(mpi.mpiexec.parent), environment["PATH"]])
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    application = tmp_path / "app"
+    application.write_text("#!/bin/sh\nexec hostname\n")
+    application.chmod(0o755)
     for block in blocks(page):
         lines = [line for line in block.splitlines() if not _INSTALLING.match(line)]
+        for usual, smaller in _SMALLER.items():
+            lines = [line.replace(usual, smaller) for line in lines]
         script = "\n".join(lines) if block.startswith("#!") else "set -e\n" + "\n".join(lines)
         done = subprocess.run(
             ["bash", "-c", script],
