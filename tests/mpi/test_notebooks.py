@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run from top to bottom, and were executed before they were kept."""
+"""The notebooks of the documentation run from top to bottom, and are kept without outputs of some machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ip
 def test_a_notebook_runs(mpi: Installation, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = nbformat.read(path, 4)
     codes = [cell for cell in kept.cells if cell.cell_type == "code"]
-    assert all(cell.outputs and cell.execution_count for cell in codes)
+    assert not any(cell.outputs or cell.execution_count for cell in codes)
     monkeypatch.setenv("PATH", f"{mpi.mpiexec.parent}:/usr/bin:/bin")
     monkeypatch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
     # Raises where a cell fails.
