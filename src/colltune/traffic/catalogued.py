@@ -41,8 +41,6 @@ def _tree(make: str, s: Setting, radix: int) -> trees.Tree:
             return trees.kary(s.ranks, radix)
         case "by_level":
             return trees.by_level(s.ranks, radix)
-        case "chains":
-            return trees.chains(s.ranks, s.number("fanout", radix))
         case "doubling":
             return trees.doubling(s.ranks)
     return trees.kary(s.ranks, s.ranks)

@@ -1,4 +1,4 @@
-"""Which schedule an algorithm's name stands for, in the catalogues, in recorded tables and in others' tuning tables.
+"""Which schedule an algorithm's name stands for, in the catalogues and in recorded tables.
 
 The first pattern that matches the whole name decides. Those of a ``library`` come before the common ones.
 """

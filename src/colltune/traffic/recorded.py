@@ -1,8 +1,7 @@
-"""The algorithms of recorded tables and other libraries, by the catalogue's descriptions where they are the same.
+"""The algorithms of recorded tables, by the catalogue's descriptions where they are the same.
 
-Names: PICO's (``_ompi``, ``_mpich`` for the library's own, ``_over`` for its own over point-to-point messages), MPI
-Advance's, and those of MVAPICH2's tuning tables. What they send is known from the papers; no test compares it with a
-wire.
+Names: PICO's (``_ompi``, ``_mpich`` for the library's own, ``_over`` for its own over point-to-point messages) and MPI
+Advance's. What they send is known from the papers; no test compares it with a wire.
 """
 
 from __future__ import annotations
@@ -101,9 +100,9 @@ RECORDED: Table = {
     "allgather": (
         (r"bine_(?P<way>.*)", _flat(_skewed_allgather)),
         (r"sparbit.*", _flat(lambda s: skewed.sparbit(s.ranks, 1.0))),
-        (r"k_bruck_over|brucks_mpich|bruck_ompi|BRUCK|Bruck", _by_name("allgather", "bruck")),
-        (r"recursive_doubling_\w+|RD|RD_Allgather_Comm", _by_name("allgather", "recursive_doubling")),
-        (r"ring_\w+|Ring\w*", _by_name("allgather", "ring")),
+        (r"k_bruck_over|brucks_mpich|bruck_ompi", _by_name("allgather", "bruck")),
+        (r"recursive_doubling_\w+", _by_name("allgather", "recursive_doubling")),
+        (r"ring_\w+", _by_name("allgather", "ring")),
         (r"neighbor_\w+", _by_name("allgather", "neighbor")),
         (r"non_blocking_mpich", _by_name("allgather", "nb")),
         (r"linear_\w+", _by_name("allgather", "linear")),
@@ -141,8 +140,7 @@ RECORDED: Table = {
     "alltoall": (
         (_LEADERS, _flat(_grouped)),
         (_GROUPED, _flat(_grouped)),
-        (r"RD|Bruck|BRUCK|bruck_\w+", _by_name("alltoall", "bruck")),
-        (r"Pairwise|pairwise_\w+", _by_name("alltoall", "pairwise")),
-        (r"Scatter_dest\w*", _by_name("alltoall", "scattered")),
+        (r"bruck_\w+", _by_name("alltoall", "bruck")),
+        (r"pairwise_\w+", _by_name("alltoall", "pairwise")),
     ),
 }
