@@ -30,8 +30,11 @@ static void ct__start_round(ct_switch *at)
 {
     at->call = 0;
     at->pair_at = ct__hash(at->seed, 2 * at->round) % (at->blocks - 1);
-    /* One order and then the other: a steady drift goes out of two rounds. Which is first is left to chance. */
-    at->default_first = ((ct__hash(at->seed, 2 * (at->round / 2) + 1) >> 32 ^ at->round) & 1) != 0;
+    /* One order and then the other, so that a steady drift goes out of rounds 1 and 2, 3 and 4, ...; which is first is
+     * left to chance. In rounds of two blocks the pair always lies at the same place. A program that repeats itself every
+     * two rounds would make both of them say the same there, so each has an order of its own. */
+    uint64_t drawn = at->blocks > 2 ? (at->round - 1) | 1 : at->round;
+    at->default_first = ((ct__hash(at->seed, 2 * drawn + 1) >> 32 ^ (drawn != at->round)) & 1) != 0;
 }
 
 void ct_switch_begin(ct_switch *at)

@@ -1,9 +1,11 @@
-/* switchback_ranks SEED CASES [own]: many ranks, each with a clock of its own, follow the sequence of an experiment.
+/* switchback_ranks SEED CASES [own | periodic]: many ranks, each with a clock of its own, follow the sequence of an experiment.
  *
  * A case is a communicator of 1 to 64 ranks, a few cells on it, and a random order of their calls, which all ranks share.
  * Each rank's calls take times of its own, which the first rank hears as sums. Prints, over all cases: calls, calls in
  * which two ranks differed, calls by default, rounds, pairs with the default first, cells that were switched off, calls in which the
- * parts of a block were not as they must be. With "own" each rank decides by its own times, which must end in calls that differ. */
+ * parts of a block were not as they must be. With "own" each rank decides by its own times, which must end in calls that differ. With
+ * "periodic" a case is one cell of one rank whose tuned and default calls are alike, and in whose program eight calls that take
+ * longer follow on eight that do not, over and over. */
 #include "switchback.h"
 
 #include <stdio.h>
@@ -105,12 +107,36 @@ static void run(int own)
     }
 }
 
+/* Blocks of four calls, two of them in a round: all second blocks of one round and all first ones of the next take longer. */
+static void repeat(void)
+{
+    cell_of_rank *here = &cells[0][0];
+    memset(here, 0, sizeof *here);
+    ct_switch_begin(&here->at);
+    for (int i = 0; i < CALLS; i++, calls++) {
+        ct_switch_call now = ct_switch_look(&here->at);
+        if (now.part >= CT_SWITCH_TIMED)
+            here->pair_ns[now.timed_default] += i % 16 >= 4 && i % 16 < 12 ? 2e8 : 1e8;
+        by_default += now.by_default && !here->at.off;
+        ct_switch_advance(&here->at);
+        if (now.ends_round)
+            decide(0, 1, 50, 0);
+        if (here->at.off)
+            return;
+    }
+}
+
 int main(int argc, char **argv)
 {
     state = argc > 1 ? strtoull(argv[1], NULL, 10) | 1 : 1;
     int cases = argc > 2 ? atoi(argv[2]) : 100;
-    for (int i = 0; i < cases; i++)
-        run(argc > 3 && strcmp(argv[3], "own") == 0);
+    const char *kind = argc > 3 ? argv[3] : "";
+    for (int i = 0; i < cases; i++) {
+        if (strcmp(kind, "periodic") == 0)
+            draw(2), repeat();
+        else
+            run(strcmp(kind, "own") == 0);
+    }
     printf("calls=%llu differing=%llu by_default=%llu rounds=%llu default_first=%llu off=%llu misplaced=%llu\n", calls,
            differing, by_default, rounds, default_first, off, misplaced);
     return 0;
