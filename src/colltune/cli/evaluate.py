@@ -29,7 +29,7 @@ def evaluate(
     ] = "ours,acclaim,fact,random",
     seeds: Annotated[int, typer.Option(min=1, help="Tunings of each table by each strategy.")] = 20,
     minutes: Annotated[float, typer.Option(min=0.01, help="End after this time with what there is.")] = 15.0,
-    budget: Annotated[str, typer.Option(help="The same as a duration, such as 90s or 2h.")] = "",
+    budget: Annotated[str, typer.Option(help="--minutes as a duration, such as 90s or 2h.")] = "",
     profile: Annotated[
         Path | None, typer.Option(help="What `colltune profile` wrote: weights of the regret.", show_default=False)
     ] = None,
