@@ -64,6 +64,7 @@ def test_any_bytes_are_taken(data: bytes) -> None:
 def test_the_format_is_recognised() -> None:
     assert is_ucc_conf(GOOD.encode())
     assert is_ucc_conf(b"# only sections\n[ppn=4]\n")
+    assert is_ucc_conf(b"[cpu_vendor=intel]\n")  # a word that UCC does not know: a finding, and no file of MPICH
     assert not is_ucc_conf(b'{"collective=bcast": {}}')
     assert not is_ucc_conf(b"1 # collectives\n7\n")
 

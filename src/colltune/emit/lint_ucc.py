@@ -15,7 +15,7 @@ from colltune.emit.lint_check import Check, Severity, shown
 
 _LINE = re.compile(r"(\w+)\s*=\s*(.*)")
 _SECTION = re.compile(r"\[(.*)\]")
-_BEGINS = re.compile(r"\[\s*(vendor|model|team_size|ppn|sock|nnodes)\s*=|UCC_\w+\s*=|(TL|CL|EC|MC)_\w+\s*=")
+_BEGINS = re.compile(r"\[\s*[A-Za-z_]\w*\s*=|UCC_\w+\s*=|(TL|CL|EC|MC)_\w+\s*=")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _SIZE = re.compile(r"(?:\d+(?:\.\d+)?[kmgtpe]?b?|inf|auto)", re.IGNORECASE)
 _COUNTED = ("team_size", "ppn", "sock", "nnodes")
