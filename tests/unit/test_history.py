@@ -215,6 +215,21 @@ def test_one_rule_that_turned_slower_is_enough() -> None:
     assert "ring is now slower than the default" in verdicts(recheck(wanted, [now]))["bcast"]
 
 
+def test_what_was_proven_comes_first_and_must_not_be_slower_even_where_that_was_measured_before() -> None:
+    """A job that is killed after it measured a machine that changed leaves such samples, and no tuning of its own."""
+    proven = dict.fromkeys(scenarios("bcast")[::2], TREE)
+    wanted = sentinels(measured("bcast"), 6, proven.get)
+    assert sum(one.promised for one in wanted) == len(proven) == 5
+    now = [
+        Sample(one.scenario, choice, Status.OK, (2.0 if choice == TREE else 1.0,))
+        for one in wanted
+        for choice in (DEFAULT, one.choice)
+    ]
+    as_then = [Sentinel(one.scenario, one.choice, 1.0, 2.0, promised=one.promised) for one in wanted if one.promised]
+    assert {one.finding for one in recheck(as_then, [now])} == {Finding.SLOWER}
+    assert verdicts(recheck(as_then, [now]))["bcast"]
+
+
 def test_the_latest_profile_is_found(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no profile"):
         latest_profile(tmp_path)

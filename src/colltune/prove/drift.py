@@ -40,7 +40,7 @@ class Finding(StrEnum):
 class Sentinel:
     """A scenario, a choice to compare with the default, and the earlier times of both in seconds.
 
-    ``default``: the choice that the default was measured as.
+    ``default``: the choice that the default was measured as. ``promised``: whether the choice was proven to be faster.
     """
 
     scenario: Scenario
@@ -48,6 +48,7 @@ class Sentinel:
     default_s: float
     choice_s: float
     default: Choice = DEFAULT
+    promised: bool = False
 
     @property
     def gain(self) -> float:
@@ -74,7 +75,8 @@ class Recheck:
     def finding(self) -> Finding:
         if not self.pairs:
             return Finding.GONE
-        if self.sentinel.gain > _GAIN and self.gain < 1.0 / _GAIN:
+        # What was proven must not be slower now, whatever it was when it was measured last.
+        if (self.sentinel.promised or self.sentinel.gain > _GAIN) and self.gain < 1.0 / _GAIN:
             return Finding.SLOWER
         shift = self.gain / self.sentinel.gain
         return Finding.HOLDS if 1.0 / TOLERANCE <= shift <= TOLERANCE else Finding.CHANGED
@@ -88,7 +90,8 @@ def sentinels(
 ) -> list[Sentinel]:
     """At most ``most`` of each collective, spread over shapes and sizes, three of four where something is gained.
 
-    The choice is ``wanted``, or the fastest one that was measured beside the default, which is ``default_of``.
+    The choice is ``wanted``, and such scenarios come first; or the fastest one that was measured beside the default,
+    which is ``default_of``.
     """
     times: defaultdict[Scenario, dict[Choice, list[float]]] = defaultdict(dict)
     for sample in samples:
@@ -102,17 +105,22 @@ def sentinels(
         if default not in medians or not others:
             continue
         choice = wanted(scenario)
-        if choice is None or choice not in others:
+        promised = choice is not None and choice in others
+        if choice is None or not promised:
             choice = min(others, key=lambda one: others[one])
-        found[scenario.collective].append(Sentinel(scenario, choice, medians[default], others[choice], default))
+        one = Sentinel(scenario, choice, medians[default], others[choice], default, promised)
+        found[scenario.collective].append(one)
     return [one for mine in found.values() for one in _chosen(mine, most)]
 
 
 def _chosen(mine: Sequence[Sentinel], most: int) -> list[Sentinel]:
-    gaining = [one for one in mine if one.gain > _GAIN]
-    rest = [one for one in mine if one.gain <= _GAIN]
-    few = min(len(rest), max(most // 4, most - len(gaining)))
-    return sorted([*spread(gaining, most - few), *spread(rest, few)], key=lambda one: one.scenario)
+    promised = [one for one in mine if one.promised]
+    gaining = [one for one in mine if one.gain > _GAIN and not one.promised]
+    rest = [one for one in mine if one.gain <= _GAIN and not one.promised]
+    few = min(len(rest), max(most // 4, most - len(gaining) - len(promised)))
+    first = spread(promised, most - few)
+    others = spread(gaining, most - few - len(first))
+    return sorted([*first, *others, *spread(rest, few)], key=lambda one: one.scenario)
 
 
 def spread(found: Sequence[Item], most: int) -> list[Item]:

@@ -134,7 +134,7 @@ def reuse(
     told = samples if side_by_side is None else side_by_side
     wanted = sentinels(told, _FEW, (proven or {}).get, default_of)
     new = _measured(source, wanted, effort, record)
-    unproven = [one.scenario for one in wanted if proven is not None and proven.get(one.scenario) != one.choice]
+    unproven = [one.scenario for one in wanted if proven is not None and not one.promised]
     found = verdicts(recheck(wanted, [new]), unproven)
     kept: list[Sample] = []
     counts: defaultdict[str, int] = defaultdict(int)
