@@ -20,6 +20,7 @@ from colltune.prove.audit import Audit
 from colltune.prove.claims import claims_of
 from colltune.prove.evidence import FEWEST_LAUNCHES
 from colltune.prove.harm import HARMED_SHARE, SLOWER
+from colltune.site.pairs import Comparison
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 2, "single")
 RING, TREE = Choice("ring"), Choice("tree")
@@ -67,7 +68,10 @@ class Launches:
         return default_s(scenario) * math.exp(-self._gain(scenario) if choice != DEFAULT else 0.0)
 
 
-def audit(launches: Launches, gain: Gain, most: int = 30, seed: int = 0) -> Audit:
+Before = dict[tuple[Scenario, Choice], list[Comparison]]
+
+
+def audit(launches: Launches, gain: Gain, most: int = 30, seed: int = 0, before: Before | None = None) -> Audit:
     """An audit of the whole grid; what the campaign expected is the truth with an error, and somewhat too good."""
     random = np.random.default_rng(seed)
     weights = {scenario: weight_of(scenario, 8, 2) for scenario in GRID}
@@ -84,6 +88,7 @@ def audit(launches: Launches, gain: Gain, most: int = 30, seed: int = 0) -> Audi
         launch_s=2.0,
         seed=seed,
         clock=lambda: launches.now_s,
+        before=before or {},
     )
 
 
@@ -192,6 +197,52 @@ def test_what_wins_from_a_common_start_and_loses_back_to_back_is_refused() -> No
     found = audit(BackToBack(lambda _s: 0.3, NOISE, 0), lambda _s: 0.3).run(200.0)
     assert {d.verdict for d in found} == {Verdict.REFUSED}
     assert all("back to back" in d.reason for d in found)
+
+
+def of_other_jobs(gain: Gain, launches: int, sd: float, shape: tuple[int, int] = (8, 2)) -> Before:
+    """What so many launches of other jobs, of ``shape``, said of every scenario that they can form."""
+    found: Before = {}
+    for launch in range(launches):
+        off = sd if launch % 2 else -sd
+        for scenario in (one for one in GRID if one.nodes <= shape[0] and one.ppn <= shape[1]):
+            one = Comparison(scenario, decided(scenario), DEFAULT, shape, f"job{launch}", 0.0, gain(scenario) + off, ())
+            found.setdefault((scenario, one.choice), []).append(one)
+    return found
+
+
+def test_what_other_jobs_compared_everywhere_needs_no_launch() -> None:
+    before = of_other_jobs(lambda _s: 0.3, 6, 0.02)
+    launches = Launches(lambda _s: 0.3, NOISE, 0)
+    found = audit(launches, lambda _s: 0.3, before=before).results()
+    assert share_kept(found, lambda _s: 0.3) > 0.9
+    assert launches.count == 0
+
+
+def test_what_smaller_jobs_compared_proves_nothing_of_a_larger_one_by_itself() -> None:
+    """However much it is: nobody compared the region on its most nodes, where it is slower."""
+
+    def gain(scenario: Scenario) -> float:
+        return 0.3 if scenario.nodes <= 4 else -0.2
+
+    before = of_other_jobs(gain, 20, 0.02, (4, 2))
+    launches = Launches(gain, NOISE, 2)
+    flat = audit(launches, lambda _s: 0.3, most=2, seed=2, before=before)
+    assert not [d for d in flat.results() if d.verdict is Verdict.KEPT]
+    found = flat.run(200.0)
+    total = sum(weight_of(s, 8, 2) for s in GRID)
+    kept = [d.scenario for d in found if d.verdict is Verdict.KEPT]
+    assert sum(weight_of(s, 8, 2) for s in kept if gain(s) < -math.log(SLOWER)) <= HARMED_SHARE * total
+
+
+def test_a_claim_that_no_number_of_launches_decides_is_given_up() -> None:
+    near = math.log(1.035)
+    before = of_other_jobs(lambda _s: near, 40, 0.08)
+    launches = Launches(lambda _s: near, NOISE, 0)
+    found = audit(launches, lambda _s: near, most=2, before=before).results()
+    assert {d.verdict for d in found} == {Verdict.REFUSED}
+    assert {d.reason.split(", ")[1] for d in found} == {
+        "too near to the threshold to tell after so many (40 fresh launches)"
+    }
 
 
 def test_results_can_be_had_at_any_time() -> None:

@@ -11,16 +11,19 @@ import pytest
 from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import Verdict
+from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
+from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
+from colltune.core.summary import Summary
 from colltune.measure.simulated import Noise
 from colltune.session.options import Listener, TuneOptions, TuneResult
 from colltune.session.site_memory import PENDING
 from colltune.session.tune import tune
 from colltune.site.identity import Identity
 from colltune.site.index import Index, open_index
+from colltune.site.knowledge import Knowledge
 from colltune.site.store import INBOX, SiteStore
-from colltune.store.tuning import load_tuning
+from colltune.store.tuning import Tuning, load_tuning
 
 RING = Choice("scatter_ring_allgather")
 NOISY = Noise(spread=0.05, tail_share=0.02, drift=0.02, unevenness=0.01, own_mode=1.02, own_share=0.5)
@@ -105,6 +108,17 @@ def test_evidence_adds_up_where_no_job_could_prove_anything_by_itself(store: Sit
     assert max(proven) > 10
     times = [(truth(s, DEFAULT), truth(s, c)) for s, c in kept(result)]
     assert all(ours_s < default_s for default_s, ours_s in times)
+
+
+def test_what_a_cut_of_a_region_left_over_is_not_settled() -> None:
+    """Else the part that some comparisons chose would be the region of the next claim, and they its evidence."""
+    at = [Scenario("bcast", 2, 2, 1 << size) for size in range(4)]
+    verdicts = [(Verdict.KEPT, "faster"), (Verdict.REFUSED, "slower"), (Verdict.REFUSED, CUT_APART)]
+    decisions = [ProvenDecision(one, RING, *said[:1], (), said[1]) for one, said in zip(at, verdicts, strict=False)]
+    open_part = ProvenDecision(at[3], RING, Verdict.NOT_TRIED, (), "the budget ended after 2 launches")
+    environment = Environment("mpich", "5.0.2", "0" * 64, "in memory", 2, 2, "single")
+    tuning = Tuning(environment, {}, {}, {}, Summary(decisions=(*decisions, open_part)))
+    assert set(Knowledge(tuning=tuning).settled) == set(at[:2])
 
 
 def test_a_machine_that_changed_is_measured_anew(store: SiteStore, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 
 CONFIDENCE = 0.995  # of one look
+# Why what is left of a region is refused that was cut: that was not judged by itself.
+CUT_APART = "faster in one part of its region only, which is judged by itself"
 
 
 class Verdict(StrEnum):

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from colltune.core.choice import Choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.core.switchback import Standing
 from colltune.measure.contract import Effort, Source
-from colltune.prove.case import Case
+from colltune.prove.case import MOST_LAUNCHES, Case
 from colltune.prove.claims import Claim
 from colltune.prove.effects import Deviations, Effect, Group, Seen, deviations_of
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
@@ -33,7 +33,7 @@ EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.
 _HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
 # Launches that are planned with at first, and the most there are; of the time, what they may take by themselves.
-_FIRST_LAUNCHES, _MOST_PLANNED, MOST_LAUNCHES, _LAUNCH_SHARE = 4, 12, 40, 0.3
+_FIRST_LAUNCHES, _MOST_PLANNED, _LAUNCH_SHARE = 4, 12, 0.3
 # In one launch a claim is compared at so many scenarios at most: what the launch has of its own does not average out.
 _MOST_LOOKS = 6
 # Of the time that is left, what one comparison may take.
@@ -51,7 +51,10 @@ _NOT_LOOKED_AT = "the budget ended before it was compared"
 
 
 class Compared(Protocol):
-    """A comparison of another job. ``launch`` names the launch; ``value`` and ``others`` as in ``Case.take``."""
+    """A comparison of another job, of ``shape``. ``launch`` names it; ``value`` and ``others`` as in ``Case.take``."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
 
     @property
     def launch(self) -> str: ...
@@ -116,10 +119,15 @@ class Audit:
             self._hear_application(case)  # last: by itself it proves nothing
 
     def _remember(self, case: Case) -> None:
-        """Gives ``case`` what other jobs compared in its scenarios."""
+        """Gives ``case`` what other jobs compared in its scenarios, those that could form all of them.
+
+        The launches of a smaller job lie in one corner of the region: they say nothing of its mean.
+        """
+        nodes, ppn = (max(getattr(one, of) for one in case.claim.scenarios) for of in ("nodes", "ppn"))
         for scenario in case.claim.scenarios:
             for one in self.before.get((scenario, case.claim.choice), ()):
-                if one.baseline == self.baseline(scenario):
+                reaches = one.shape[0] >= nodes and one.shape[1] >= ppn
+                if reaches and one.baseline == self.baseline(scenario):
                     number = self._of_others.setdefault(one.launch, -1 - len(self._of_others))
                     case.take(scenario, number, one.value, one.others)
 
@@ -194,7 +202,7 @@ class Audit:
             return case.doubts
         needed, known = math.log(1.0 / self._yardstick.alpha) + _IN_RESERVE, case.launches
         gain = case.floor + _PART_OF_GAIN * (case.gain - case.floor)
-        for looks in range(1, _MOST_LOOKS + 1):
+        for looks in range(max(len(case.ends_unseen), 1), _MOST_LOOKS + 1):
             scale = self._yardstick.scatter.of(looks)
             to_come = [gain + (scale if number % 2 else -scale) for number in range(launches)]
             if log_evidence([*known, *to_come], scale, case.floor, case.expected) >= needed:
@@ -329,7 +337,7 @@ class Audit:
         parts = case.parts() if len(self._cases) < _MOST_CUT * len(self.claims) + _FEW_CUT else []
         if not parts:
             return
-        case.verdict, case.reason = Verdict.REFUSED, "faster in one part of its region only, which is judged by itself"
+        case.verdict, case.reason = Verdict.REFUSED, CUT_APART
         case.replaced = {scenario for part in parts for scenario in part.scenarios}
         for part in parts:
             self._open(part)

@@ -22,6 +22,8 @@ from colltune.prove.harm import Floats, Outlook, outlook_of
 _GIVEN_UP = 0.10
 # Launches after which a claim whose mean is below the threshold is given up, however unsure.
 _ENOUGH_LAUNCHES = 8
+# After so many, those of other jobs too, what is still open gains about the threshold: nobody would notice.
+MOST_LAUNCHES = 40
 # A scenario that is less likely than this to be slower needs no look of its own; nor does a region where so little of
 # the weight is likelier.
 _SURE, _UNSURE_PART = 0.03, 0.02
@@ -123,6 +125,8 @@ class Case:
             return self.verdict
         middle = math.exp(float(np.mean(launches)))
         if is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
+            if self.ends_unseen:
+                return self.verdict
             other = math.exp(float(np.mean(self.others))) if self.others else middle
             if other <= 1.0:
                 return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times back to back")
@@ -133,7 +137,23 @@ class Case:
             self._refuse(f"{middle:.2f} times as fast in its region, by {self._launches_text}")
         elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):
             self._refuse(f"only {middle:.2f} times as fast in its region after {self._launches_text}")
+        elif len(launches) >= MOST_LAUNCHES:
+            self._refuse(
+                f"{middle:.2f} times as fast in its region, too near to the threshold to tell after so many"
+                f" ({self._launches_text})"
+            )
         return self.verdict
+
+    @property
+    def ends_unseen(self) -> list[int]:
+        """Rows of the ends of the region that nobody compared yet, where other jobs' comparisons count in it.
+
+        The regions of their claims may have been smaller ones.
+        """
+        if not any(one.launch < 0 and one.launch not in self.applications for one in self.seen):
+            return []
+        often, scenarios = self._often(), self.claim.scenarios
+        return [row for row in self._ends.values() if often[row] == 0.0 and scenarios[row] not in self.impossible]
 
     @property
     def _launches_text(self) -> str:
@@ -200,6 +220,9 @@ class Case:
         if self.outlook is not None and self.verdict is Verdict.KEPT:
             doubt = self._doubt() * np.array(self.claim.weights) * np.array(possible)
             return self.claim.scenarios[int(np.argmax(doubt))] if doubt.max() > 0.0 else None
+        for row in self.ends_unseen:
+            if possible[row]:
+                return self.claim.scenarios[row]
         looks = self._often()
         if (end := self._ends.get(len(self.seen))) is not None and possible[end]:
             return self.claim.scenarios[end]

@@ -120,16 +120,18 @@ class Index:
         """The comparisons in parts of such a job, the oldest first."""
         for name in sorted(collectives):
             rows = self._data.execute(
-                "SELECT c.nodes, c.ppn, size, choice, name, launch, date_s, value, others, baseline FROM compared c"
+                "SELECT c.nodes, c.ppn, size, choice, name, launch, date_s, value, others, baseline, entry.nodes,"
+                " entry.ppn FROM compared c"
                 " JOIN entry ON entry.id = c.entry"
                 " WHERE collective = ? AND c.nodes <= ? AND c.ppn <= ? ORDER BY date_s, c.rowid",
                 (name, nodes, ppn),
             )
-            for n, p, size, choice, entry, launch, date_s, value, others, baseline in rows:
+            for n, p, size, choice, entry, launch, date_s, value, others, baseline, *shape in rows:
                 yield Comparison(
                     scenario=Scenario(name, n, p, size),
                     choice=parse_choice(choice),
                     baseline=parse_choice(baseline),
+                    shape=(shape[0], shape[1]),
                     launch=f"{entry}/{launch}",
                     date_s=date_s,
                     value=value,
@@ -182,7 +184,8 @@ class Index:
         assert number is not None, "a row was inserted"
         for sample in entry.samples:
             self._measured(number, sample, _date_s(sample, entry))
-        for one in comparisons_of(entry.compared, name, entry.provenance.ended_s):
+        shape = (entry.environment.nodes, entry.environment.ppn)
+        for one in comparisons_of(entry.compared, name, shape, entry.provenance.ended_s):
             self._compared(number, one)
 
     def _measured(self, entry: int, sample: Sample, date_s: float) -> None:

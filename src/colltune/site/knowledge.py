@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.site.entry import BadEntryError, LaterEntryError
@@ -56,9 +56,13 @@ class Knowledge:
 
     @property
     def settled(self) -> dict[Scenario, ProvenDecision]:
-        """What is proven or refused in the tuning, by its scenario."""
+        """What is proven or refused in the tuning, by its scenario.
+
+        Not what a cut of a region left over: without it the region of the next claim would be the part that some
+        comparisons chose, and the same comparisons would count as evidence for it.
+        """
         decisions = () if self.tuning is None else self.tuning.summary.decisions
-        return {one.scenario: one for one in decisions if one.verdict in _SETTLED}
+        return {one.scenario: one for one in decisions if one.verdict in _SETTLED and one.reason != CUT_APART}
 
 
 @dataclass

@@ -16,6 +16,7 @@ from colltune.core.scenario import Scenario
 class Comparison:
     """``value``: log(time of ``baseline`` / time of ``choice``), from a common start.
 
+    ``shape``: nodes and ranks per node of the job that compared them.
     ``others``: the same by calls back to back, and by the mean over ranks. ``launch``: its name within the site.
     ``date_s``: since the epoch.
     """
@@ -23,16 +24,20 @@ class Comparison:
     scenario: Scenario
     choice: Choice
     baseline: Choice
+    shape: tuple[int, int]
     launch: str
     date_s: float
     value: float
     others: tuple[float, ...]
 
 
-def comparisons_of(samples: Sequence[Sample], name: str, ended_s: float) -> Iterator[Comparison]:
+def comparisons_of(
+    samples: Sequence[Sample], name: str, shape: tuple[int, int], ended_s: float
+) -> Iterator[Comparison]:
     """Of the samples of an audit in the order in which they were taken: the baseline of each look, and the choice.
 
-    ``name``: of the entry. ``ended_s``: its date. Looks that did not come to two times say nothing.
+    ``name``: of the entry. ``shape``: of its job. ``ended_s``: its date. Looks that did not come to two times say
+    nothing.
     """
     for (scenario, launch, _), look in groupby(samples, key=lambda one: (one.scenario, one.launch, one.group)):
         pair = list(look)
@@ -41,7 +46,8 @@ def comparisons_of(samples: Sequence[Sample], name: str, ended_s: float) -> Iter
             if default.status is Status.OK and chosen.status is Status.OK and default.choice != chosen.choice:
                 value = math.log(default.time_s / chosen.time_s)
                 others = tuple(other_views(default, chosen))
-                yield Comparison(scenario, chosen.choice, default.choice, f"{name}/{launch}", ended_s, value, others)
+                of = f"{name}/{launch}"
+                yield Comparison(scenario, chosen.choice, default.choice, shape, of, ended_s, value, others)
 
 
 def other_views(default: Sample, chosen: Sample) -> list[float]:
