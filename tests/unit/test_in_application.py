@@ -21,9 +21,11 @@ from colltune.core.space import Space
 from colltune.core.switchback import Finding
 from colltune.prove.in_application import said_of, standings, without_slower
 from colltune.session.explain import explain_call, load_findings
+from colltune.session.measure_run import latest_gains
 from colltune.session.options import Listener
 from colltune.session.tune import tune
 from colltune.store.applications import RUN, application_runs
+from colltune.store.history import GAIN
 from colltune.store.tuning import load_tuning
 
 LARGE = 1 << 20
@@ -105,3 +107,12 @@ def test_watch_wants_a_run(tmp_path: Path) -> None:
     assert done.exit_code != 0
     assert "holds no run with --measure" in str(done.exception)
     assert load_tuning(tmp_path)
+
+
+def test_watch_ends_when_a_run_that_was_killed_has_ended(tmp_path: Path) -> None:
+    place = leave_run(tmp_path, ENVIRONMENT, RING, 1.4, end=False)
+    assert latest_gains(tmp_path)[1] is False
+    (place / GAIN).write_text("{}")
+    assert latest_gains(tmp_path)[1] is True
+    done = CliRunner().invoke(app, ["watch", str(tmp_path), "--every", "1s"])
+    assert done.exit_code == 0, done.output

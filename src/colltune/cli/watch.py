@@ -26,12 +26,12 @@ def watch(
 
     pause_s, said = max(parse_duration(every), 0.1), ""
     while True:
-        gains = latest_gains(tuned)
+        gains, has_ended = latest_gains(tuned)
         line = " ".join(f"{gain_line(gain)}." for gain in gains) or "No rank has begun to measure."
         if line != said:
             typer.echo(line)
             said = line
-        if once or (gains and all(gain.complete for gain in gains)):
+        if once or has_ended:
             for gain in gains:
                 typer.echo("\n".join(["", *gain_page(gain, _WIDTH)[2:]]))
             return

@@ -14,7 +14,7 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.live import FOLDER
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, live_choices
 from colltune.session.application_gain import ApplicationGain, gain_of
-from colltune.store.applications import PARTS, RUN, RunRecord, application_runs, begin_run, read_run
+from colltune.store.applications import PARTS, RUN, RunRecord, begin_run, latest_run, read_run
 from colltune.store.fields import encode
 from colltune.store.history import GAIN
 from colltune.store.tuning import Tuning
@@ -77,17 +77,19 @@ def begin_measuring(directory: Path, tuning: Tuning, percent: int, command: Sequ
     return MeasuredRun({_OUT: str(place.resolve() / PARTS), _SHARE: str(percent)}, place)
 
 
-def latest_gains(directory: Path) -> list[ApplicationGain]:
-    """What the jobs of the latest measured run in ``directory`` say by now, also while they run.
+def latest_gains(directory: Path) -> tuple[list[ApplicationGain], bool]:
+    """What the jobs of the latest measured run in ``directory`` say by now, and whether the run has ended.
 
-    Raises InputError where there is none.
+    A run has ended where `colltune run` has written what it was worth, also if the program was killed, or where all
+    its jobs have. Raises InputError where there is none.
     """
-    runs = application_runs(directory)
-    if not runs:
+    run = latest_run(directory)
+    if run is None:
         raise InputError(
             f"{directory} holds no run with --measure", f"Start one: colltune run --measure {directory} -- mpiexec ..."
         )
-    return [gain_of(job, runs[0].record.choices) for job in runs[0].jobs]
+    gains = [gain_of(job, run.record.choices) for job in run.jobs]
+    return gains, (run.place / GAIN).exists() or (bool(gains) and all(gain.complete for gain in gains))
 
 
 def parse_share(text: str) -> int:

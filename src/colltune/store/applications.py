@@ -8,7 +8,7 @@ one that is still running can be read. Nothing is ever changed or removed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,15 +88,22 @@ def application_runs(
 
     ``since``: only those of this date and later, as the folders are named.
     """
-    found = []
+    return list(_runs(directory, note, since))
+
+
+def latest_run(directory: Path) -> ApplicationRun | None:
+    """The latest run that can be read; the earlier ones are not looked at. None where there is none."""
+    return next(_runs(directory, lambda _text: None, ""), None)
+
+
+def _runs(directory: Path, note: Callable[[str], None], since: str) -> Iterator[ApplicationRun]:
     for place in entries(directory):
         if not (place / RUN).exists() or place.name < since:
             continue
         try:
-            found.append(read_run(place))
+            yield read_run(place)
         except InputError as error:
             note(f"not used: {error.what}")
-    return found
 
 
 def read_experiments(files: Iterable[Path]) -> list[Experiment]:
