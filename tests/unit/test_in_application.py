@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,14 +20,18 @@ from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.core.switchback import Finding
+from colltune.prove.case import Case
+from colltune.prove.claims import Claim
+from colltune.prove.evidence import Yardstick
 from colltune.prove.in_application import said_of, standings, without_slower
+from colltune.session.drift import answer_of, runs_since
 from colltune.session.explain import explain_call, load_findings
 from colltune.session.measure_run import latest_gains
 from colltune.session.options import Listener
 from colltune.session.tune import tune
-from colltune.store.applications import RUN, application_runs
+from colltune.store.applications import PARTS, RUN, application_runs
 from colltune.store.history import GAIN
-from colltune.store.tuning import load_tuning
+from colltune.store.tuning import MANIFEST, load_tuning
 
 LARGE = 1 << 20
 
@@ -107,6 +112,48 @@ def test_watch_wants_a_run(tmp_path: Path) -> None:
     assert done.exit_code != 0
     assert "holds no run with --measure" in str(done.exception)
     assert load_tuning(tmp_path)
+
+
+def test_a_rule_that_one_communicator_switched_off_is_not_slower_where_all_pairs_say_faster(tmp_path: Path) -> None:
+    for number, (ratio, finding) in enumerate(((1.3, Finding.UNSURE), (1.0, Finding.SLOWER))):
+        place = leave_run(tmp_path / str(number), ENVIRONMENT, RING, ratio)
+        blocks = place / f"{PARTS}.1.0"
+        blocks.write_text(blocks.read_text().replace("off=0", "off=1"))
+        (one,) = standings(application_runs(tmp_path / str(number)))
+        assert one.finding is finding
+
+
+def test_the_application_alone_decides_no_claim() -> None:
+    """Three runs say enough; the claim waits for a fresh launch, which compares it back to back too."""
+    there = Scenario("bcast", 2, 4, LARGE)
+    case = Case(Claim(RING, (there,), (0.4,), (1.0,)), math.log(1.03), 1, [1e-3])
+    for number in (-1, -2, -3, -4):
+        case.applications.add(number)
+        case.take(there, number, 0.4, ())
+    assert case.judge(Yardstick()) is Verdict.OPEN
+    case.take(there, 1, 0.4, (0.3,))
+    assert case.judge(Yardstick()) is Verdict.KEPT
+
+
+def test_drift_asks_runs_since_the_tuning_and_the_start_of_the_node(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text("{}")
+    os.utime(tmp_path / MANIFEST, (1e9, 1e9))
+    for when_s in (1e9 - 100, 1e9 + 100, 1e9 + 200):
+        leave_run(tmp_path, ENVIRONMENT, RING, 1.3, when_s=when_s)
+    assert [len(runs_since(tmp_path, booted_s)) for booted_s in (0.0, 1e9 + 150, 1e9 + 300)] == [2, 1, 0]
+
+
+def test_calls_that_were_not_compared_leave_drift_without_an_answer(tmp_path: Path) -> None:
+    leave_run(tmp_path, ENVIRONMENT, RING, 1.3)
+    runs = application_runs(tmp_path)
+    answer = answer_of(runs, ["bcast"])
+    assert answer is not None
+    assert answer.lost == []
+    assert answer_of(runs, ["bcast", "allreduce"]) is None
+    (job,) = runs[0].jobs
+    other = replace(job.cells[0], size_least=LARGE, size_most=LARGE, pairs=job.cells[0].pairs[:2])
+    some = replace(runs[0], jobs=(replace(job, cells=(*job.cells, other)),))
+    assert answer_of([some], ["bcast"]) is None
 
 
 def test_watch_ends_when_a_run_that_was_killed_has_ended(tmp_path: Path) -> None:

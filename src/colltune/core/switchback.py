@@ -127,10 +127,13 @@ class Standing:
 
     @property
     def finding(self) -> Finding:
-        if self.off or (self.faster.high is not None and self.faster.high < 1.0):
+        """One of many communicators may switch off a good rule by chance: where all pairs say faster, none is sure."""
+        if self.faster.high is not None and self.faster.high < 1.0:
             return Finding.SLOWER
-        sure = self.faster.low is not None and self.faster.low > 1.0
-        return Finding.FASTER if sure else Finding.UNSURE
+        is_faster = self.faster.low is not None and self.faster.low > 1.0
+        if self.off:
+            return Finding.UNSURE if is_faster else Finding.SLOWER
+        return Finding.FASTER if is_faster else Finding.UNSURE
 
     @property
     def place(self) -> str:

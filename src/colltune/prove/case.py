@@ -119,9 +119,12 @@ class Case:
         self.others += others
 
     def judge(self, yardstick: Yardstick) -> Verdict:
-        """Sets the verdict of an open case where there is enough to tell."""
+        """Sets the verdict of an open case where there is enough to tell, a fresh launch of its own among it.
+
+        Runs of the application do not compare calls back to back, and a gain in their calls may only have moved.
+        """
         launches, scale = self.launches, self.scale(yardstick)
-        if len(launches) < FEWEST_LAUNCHES:
+        if len(launches) < FEWEST_LAUNCHES or {one.launch for one in self.seen} <= self.applications:
             return self.verdict
         middle = math.exp(float(np.mean(launches)))
         if is_above(launches, scale, self.floor, yardstick.alpha, self.expected):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from colltune.deploy.application import put_in_force
 from colltune.prove.in_application import standings
 from colltune.search.reuse import Drift
 from colltune.search.reuse import drift as look_again
-from colltune.store.applications import application_runs
+from colltune.store.applications import ApplicationRun, application_runs
 from colltune.store.tuning import MANIFEST, load_deployable
 
 # Of the calls of a collective, the part that may be of kinds of which the application is not sure.
@@ -39,7 +39,8 @@ def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAns
     """The answer of runs with `--measure` since the tuning was made; None where they do not answer.
 
     They do where they say of every collective with a rule that it is faster, or slower, in nine of ten of its calls;
-    and where the MPI is the one that was tuned, which nobody asks about by giving another ``machine``.
+    where they ran after this node was started, since a new kernel or driver is what one asks about; and where the MPI
+    is the one that was tuned, which nobody asks about by giving another ``machine``.
     """
     if machine != MachineOptions():
         return None
@@ -48,14 +49,26 @@ def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAns
         put_in_force(directory, tuning, os.environ).require_mpi_here()
     except InputError:
         return None  # another MPI, or another build: all that was measured is of the old one
-    made = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime((directory / MANIFEST).stat().st_mtime))
-    said = standings(application_runs(directory, since=made))
     in_force = {name for name, rules in tuning.rule_sets.items() if rules.departs}
     departing = in_force | {name for name, rules in (tuning.live or {}).items() if rules.departs}
+    booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return answer_of(runs_since(directory, booted_s), departing)
+
+
+def runs_since(directory: Path, booted_s: float) -> list[ApplicationRun]:
+    """The runs since the tuning was made and since ``booted_s`` (seconds since the epoch)."""
+    since_s = max((directory / MANIFEST).stat().st_mtime, booted_s)
+    return application_runs(directory, since=time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(since_s)))
+
+
+def answer_of(runs: Sequence[ApplicationRun], departing: Collection[str]) -> ApplicationAnswer | None:
+    """What ``runs`` say of the collectives ``departing``, whose calls all count, also those that were not compared."""
+    said = standings(runs)
+    cells = [cell for run in runs for job in run.jobs for cell in job.cells]
     for name in departing:
-        mine = [one for one in said if one.collective == name]
-        unsure = sum(one.calls for one in mine if one.finding is Finding.UNSURE)
-        if not mine or unsure > _UNSURE_SHARE * sum(one.calls for one in mine):
+        calls = sum(cell.tuned_calls + cell.default_calls for cell in cells if cell.collective == name)
+        sure = sum(one.calls for one in said if one.collective == name and one.finding is not Finding.UNSURE)
+        if not sure or sure < (1.0 - _UNSURE_SHARE) * calls:
             return None
     return ApplicationAnswer(said) if departing else None
 
