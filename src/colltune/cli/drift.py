@@ -28,7 +28,8 @@ def drift(
 
     Each rule is compared with the library's default in fresh launches, until one launch after the other says that it
     pays, or so many say that it does not that chance is no explanation. All else that is shown informs.
-    Where runs with `run --measure` since the tuning say enough, nothing is launched.
+    Where runs with `run --measure` since the tuning and since this node was started say enough, nothing is launched,
+    unless --mpiexec is given.
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
     from colltune.cli.console import make_console

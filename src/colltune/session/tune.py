@@ -159,7 +159,7 @@ def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Itera
         elif one.finding is Finding.FASTER:
             yield (
                 f"{one.place}: {one.choice} was {one.faster_in_calls.estimate:.2f} times as fast in the application;"
-                f" {format_count(len(one.launches), 'run')} of it count as evidence"
+                f" {format_count(len({date for date, _ in one.launches}), 'run')} of it count as evidence"
             )
 
 
