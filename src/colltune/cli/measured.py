@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from colltune.session.application_gain import ApplicationGain, CellGain, Times
     from colltune.session.measure_run import MeasuredRun
 
-_WIDTH = 220  # of the page, which is a file
+_WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Measured:
                 _say(gain_line(gain))
             if any(gain.cells for gain in gains):
                 page = self.run.keep(gains).with_name(GAIN_PAGE)
-                lines = [line for gain in gains for line in [*gain_page(gain, _WIDTH), ""]]
+                lines = [line for gain in gains for line in [*gain_page(gain), ""]]
                 page.write_text("\n".join(lines), encoding="utf-8")
                 _say(f"by collective, size and communicator: {page}")
         except ColltuneError as error:
@@ -93,7 +93,7 @@ def _so_far(gain: ApplicationGain) -> str:
     return text if gain.is_sure else text + ". That is no difference that can be told from noise"
 
 
-def gain_page(gain: ApplicationGain, width: int) -> list[str]:
+def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
     """The lines of the page: the closing line, then each cell with its times, default -> tuned."""
     headers = [
         "collective", "size", "ranks", "choice", "calls tuned>", "pairs>", "speed-up in the call>", "with all between>",

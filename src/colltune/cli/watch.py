@@ -33,9 +33,6 @@ def watch(
             said = line
         if once or has_ended:
             for gain in gains:
-                typer.echo("\n".join(["", *gain_page(gain, _WIDTH)[2:]]))
+                typer.echo("\n".join(["", *gain_page(gain)[2:]]))
             return
         time.sleep(pause_s)
-
-
-_WIDTH = 200
