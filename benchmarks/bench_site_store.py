@@ -4,8 +4,9 @@
 
 Writes bench/site_store.json and prints it. Every entry is that of a job: 60 samples and 12 comparisons, of random
 shapes within 32 x 32 and sizes up to 1 MiB of two collectives, by 20 choices. ``first_s``: to read them all once,
-without a cache. ``index_s``: to open the index. ``tune_s``: with the samples and comparisons of a job of 32 x 32 taken
-out, as `tune` does. ``tune_16_new_s``: the same where 16 jobs have added to the store since.
+without a cache. ``index_s``: to open the index. ``tune_s``: with the samples of a job of 32 x 32 taken out, and the
+comparisons of one choice at each scenario, as `tune` does. ``tune_16_new_s``: the same where 16 jobs have added to the
+store since.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.core.space import shapes
 from colltune.site.entry import Entry, Provenance
 from colltune.site.identity import Identity
 from colltune.site.index import open_index
@@ -69,12 +71,20 @@ def main() -> None:
         for number in range(asked.entries):
             store.add(entry(number))
 
+        places = (
+            Scenario(name, *of, 1 << size)
+            for name in ("bcast", "allreduce")
+            for of in shapes(32, 32)
+            for size in range(21)
+        )
+        claimed = [(place, CHOICES[1 + number % 4]) for number, place in enumerate(places)]
+
         def timed(take: bool) -> float:
             began_s = time.perf_counter()
             index = open_index(store, key)
             if take:
-                list(index.measured(("bcast", "allreduce"), 32, 32))
-                list(index.compared(("bcast", "allreduce"), 32, 32))
+                list(index.measured(("bcast", "allreduce"), shapes(32, 32)))
+                list(index.compared(claimed))
             else:
                 index.coverage()
             return round(time.perf_counter() - began_s, 3)

@@ -20,6 +20,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.core.space import shapes
 from colltune.site.entry import BadEntryError, Entry, Provenance, name_of, pack, unpack
 from colltune.site.identity import FABRIC, Identity
 from colltune.site.index import open_index
@@ -225,7 +226,7 @@ def test_the_index_is_only_a_cache(store: SiteStore) -> None:
 
     def said() -> object:
         index = open_index(store, KEY)
-        return sorted(one.name for one in index.entries), sorted(map(repr, index.measured(["bcast"], 4, 2)))
+        return sorted(one.name for one in index.entries), sorted(map(repr, index.measured(["bcast"], [(2, 2)])))
 
     whole = said()
     assert said() == whole
@@ -244,7 +245,7 @@ def test_the_index_has_the_newest_sample_of_each_pair_whatever_the_order_of_the_
     for made in ((new,), (old,)):
         store.add(replace(entry(), samples=made))
         open_index(store, KEY)
-    (found,) = open_index(store, KEY).measured(["bcast"], 4, 2)
+    (found,) = open_index(store, KEY).measured(["bcast"], [(2, 2)])
     assert (found.sample, found.date_s) == (new, NOW_S + 500)
 
 
@@ -252,8 +253,17 @@ def test_parts_of_a_job_are_found_and_larger_jobs_are_not(store: SiteStore) -> N
     made = [replace(sample(0), scenario=Scenario("bcast", nodes, 2, 8)) for nodes in (2, 4, 8)]
     store.add(replace(entry(), samples=tuple(made)))
     index = open_index(store, KEY)
-    assert [one.sample.scenario.nodes for one in index.measured(["bcast", "reduce"], 4, 2)] == [2, 4]
-    assert not list(index.measured(["bcast"], 8, 1))
+    assert [one.sample.scenario.nodes for one in index.measured(["bcast", "reduce"], shapes(4, 2))] == [2, 4]
+    assert not list(index.measured(["bcast"], shapes(8, 1)))
+
+
+def test_a_sample_comes_back_as_it_was_and_not_if_it_is_too_old(store: SiteStore) -> None:
+    taken = replace(sample(0), back_to_back_s=2e-5, cost_s=0.5, group=7, detail="")
+    wrong = replace(sample(1, choice=Choice("tree")), status=Status.WRONG, times_s=(), detail="two bytes")
+    store.add(replace(entry(), samples=(taken, wrong)))
+    index = open_index(store, KEY)
+    assert [one.sample for one in index.measured(["bcast"], [(2, 2)])] == [taken, wrong]
+    assert [one.sample for one in index.measured(["bcast"], [(2, 2)], NOW_S + 0.5)] == [wrong]
 
 
 def test_comparisons_of_many_jobs_are_launches_of_their_own(store: SiteStore) -> None:
@@ -265,9 +275,9 @@ def test_comparisons_of_many_jobs_are_launches_of_their_own(store: SiteStore) ->
             looks += both if job % 2 else both[::-1]  # whichever was told first
         broken = replace(sample(1, 2e-5, tree), status=Status.HUNG, times_s=())
         store.add(replace(entry(job), compared=(*looks, sample(1, 2e-5), broken)))
-    found = list(open_index(store, KEY).compared(["bcast"], 4, 2))
+    found = list(open_index(store, KEY).compared([(sample(0).scenario, tree), (sample(1).scenario, tree)]))
     assert len({one.launch for one in found}) == 6 == len(found)
-    assert {(one.choice, one.baseline) for one in found} == {(tree, DEFAULT)}
+    assert {(one.choice, one.baseline, one.shape) for one in found} == {(tree, DEFAULT, (4, 2))}
     assert all(one.value == pytest.approx(0.6931, abs=1e-3) for one in found)
 
 
@@ -277,4 +287,4 @@ def test_what_is_taken_away_is_forgotten(store: SiteStore) -> None:
     store.place(KEY, first).unlink()
     index = open_index(store, KEY)
     assert [one.name for one in index.entries] == [second]
-    assert {one.entry for one in index.measured(["bcast"], 4, 2)} == {second}
+    assert {one.entry for one in index.measured(["bcast"], [(2, 2)])} == {second}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import getpass
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from colltune.catalog import load
@@ -23,9 +24,9 @@ from colltune.report.diff import compare_decisions
 from colltune.session.site_memory import add_or_put_by, add_pending
 from colltune.site.entry import Entry, Provenance
 from colltune.site.identity import Identity
-from colltune.site.index import Index, open_index
+from colltune.site.index import Listed, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
-from colltune.site.nodes import slow_nodes
+from colltune.site.nodes import job_of, slow_nodes
 from colltune.site.release import Release, active, publish, read_release, releases
 from colltune.site.store import VARIABLE, SiteStore
 from colltune.store.history import measurements
@@ -97,27 +98,48 @@ def _machine(store: SiteStore, key: str, now_s: float) -> Machine | None:
     if not entries:
         return None
     identity = Identity.of(store.read(key, entries[0].name).environment)
-    made = [_shape(store, key, index, identity, shape, now_s) for shape in sorted({(e.nodes, e.ppn) for e in entries})]
+    of_shape: defaultdict[tuple[int, int], list[Listed]] = defaultdict(list)
+    for one in entries:
+        of_shape[one.nodes, one.ppn].append(one)
+    known: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
+    for name, nodes, ppn, count, _, _ in index.coverage():
+        known[nodes, ppn][name] = count
+    possible = cache(partial(_pairs, identity))
+    made = []
+    for shape, mine in sorted(of_shape.items()):
+        listed = newest_tuning(mine, shape, -1.0)
+        tuning = None if listed is None else tuning_of(store, key, listed.name)
+        when_s = None if listed is None else confirmed_s(listed, mine)
+        made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
     users = len({one.user for one in entries})
     return Machine(identity, len(entries), users, entries[0].began_s, made, slow_nodes(index))
 
 
-def _shape(store: SiteStore, key: str, index: Index, identity: Identity, shape: tuple[int, int], now_s: float) -> Shape:
-    entries = [one for one in index.entries if (one.nodes, one.ppn) == shape]
-    listed = newest_tuning(entries, shape, -1.0)
-    tuning = None if listed is None else tuning_of(store, key, listed.name)
-    when_s = None if listed is None else confirmed_s(listed, entries)
-    within = set(shapes(*shape))
-    known: dict[str, int] = {}
-    for name, nodes, ppn, pairs, _, _ in index.coverage():
-        if (nodes, ppn) in within:
-            known[name] = known.get(name, 0) + pairs
-    measured = {name: (count, _pairs(identity, name, shape)) for name, count in known.items()}
+def _measured_in(
+    known: Mapping[tuple[int, int], Mapping[str, int]],
+    shape: tuple[int, int],
+    possible: Callable[[str, tuple[int, int]], int],
+) -> dict[str, tuple[int, int]]:
+    """By collective: the pairs that are measured in the parts of a job of ``shape``, and those that are possible."""
+    parts = shapes(*shape)
+    names = sorted({name for part in parts for name in known.get(part, {})})
+    counts = {name: sum(known.get(part, {}).get(name, 0) for part in parts) for name in names}
+    return {name: (count, sum(possible(name, part) for part in parts)) for name, count in counts.items()}
+
+
+def _shape(
+    shape: tuple[int, int],
+    entries: Sequence[Listed],
+    measured: dict[str, tuple[int, int]],
+    tuning: Tuning | None,
+    when_s: float | None,
+    now_s: float,
+) -> Shape:
     decisions = () if tuning is None else tuning.summary.decisions
     count = Counter(one.verdict for one in decisions)
     return Shape(
         *shape,
-        jobs=len({one.job or one.name for one in entries}),
+        jobs=len({job_of(one) for one in entries}),
         measured=measured,
         tuned_s=when_s,
         proven=count[Verdict.KEPT],
@@ -128,7 +150,7 @@ def _shape(store: SiteStore, key: str, index: Index, identity: Identity, shape: 
 
 
 def _pairs(identity: Identity, collective: str, shape: tuple[int, int]) -> int:
-    """How many (scenario, choice) pairs a job of the shape may measure, 1 B to 1 MiB; 0 where that is not known."""
+    """How many (scenario, choice) pairs there are on all of the shape, 1 B to 1 MiB; 0 where that is not known."""
     try:
         catalogue = load(identity.mpi, identity.mpi_version)
     except InputError:
@@ -136,7 +158,7 @@ def _pairs(identity: Identity, collective: str, shape: tuple[int, int]) -> int:
     if collective not in catalogue.entries:
         return 0
     sizes = message_sizes(collective, 1, _LARGEST_BYTES)
-    grid = (Scenario(collective, nodes, ppn, size) for nodes, ppn in shapes(*shape) for size in sizes)
+    grid = (Scenario(collective, *shape, size) for size in sizes)
     return sum(len(catalogue.legal(scenario, identity.thread_level)) for scenario in grid)
 
 

@@ -24,7 +24,8 @@ from colltune.distill.decide import Decided
 from colltune.prove.proof import Before, Judged
 from colltune.session.merging import Held
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance, name_of, pack, unpack
-from colltune.site.knowledge import Knowledge, Memory, files_of, job_name
+from colltune.site.index import Index
+from colltune.site.knowledge import STALE_S, Knowledge, Memory, files_of, job_name
 from colltune.site.nodes import slow_nodes
 from colltune.site.pairs import Comparison
 from colltune.site.store import SiteStore
@@ -39,7 +40,7 @@ _Key = tuple[Scenario, Choice, float, tuple[float, ...]]
 class SiteMemory:
     """The store from within the tuning on ``bench`` into ``out``; without a ``store`` nothing is known, or kept.
 
-    ``known``: what there is to begin with; ``began_s``: seconds since the epoch.
+    ``known``: what there is to begin with, and ``index`` has the rest; ``began_s``: seconds since the epoch.
     """
 
     store: SiteStore | None
@@ -48,23 +49,25 @@ class SiteMemory:
     note: Callable[[str], None]
     known: Knowledge = field(default_factory=Knowledge)
     began_s: float = field(default_factory=time.time)
+    index: Index | None = None
     _given: set[_Key] = field(default_factory=set)
 
     @classmethod
     def of(
-        cls, place: Path | None, bench: Bench, collectives: Collection[str], out: Path, note: Callable[[str], None]
+        cls, place: Path | None, bench: Bench, spaces: Mapping[str, Space], out: Path, note: Callable[[str], None]
     ) -> SiteMemory:
-        """The memory in the store at ``place``. Raises InputError where that is none, or cannot be read."""
+        """The memory of ``spaces`` in the store at ``place``. Raises InputError where that is none, or unreadable."""
         if place is None:
             return cls(None, bench, out, note)
         store = SiteStore.opened(place)
         add_pending(store, out, note)
-        known, index = Memory(store, bench.environment, collectives).recall()
+        shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
+        known, index = Memory(store, bench.environment, spaces, shapes).recall()
         for text in slow_nodes(index, bench.topology(None, note).hosts[: bench.nodes]):
             note(text)
         jobs = len(index.entries)
         note(f"the store of this site has {jobs} entries of this machine and MPI" if jobs else "the store is new here")
-        return cls(store, bench, out, note, known, _given={_key(one) for one in known.samples})
+        return cls(store, bench, out, note, known, index=index, _given={_key(one) for one in known.samples})
 
     @property
     def of_others(self) -> Earlier | None:
@@ -104,9 +107,17 @@ class SiteMemory:
             if (one := decided.get(scenario.collective)) is not None
             and self._stands(proven, one, spaces[scenario.collective])
         }
+        held = {one.scenario.collective for one in self.known.samples}
+        claimed = [
+            (scenario, choice)
+            for name, one in decided.items()
+            for scenario, choice in one.choices.items()
+            if name in held and choice != DEFAULT and scenario not in settled
+        ]
         compared: defaultdict[tuple[Scenario, Choice], list[Comparison]] = defaultdict(list)
-        for seen in self.known.compared:
-            compared[seen.scenario, seen.choice].append(seen)
+        if self.index is not None:
+            for seen in self.index.compared(claimed, self.began_s - STALE_S):
+                compared[seen.scenario, seen.choice].append(seen)
         return Before(settled, compared, lambda rules: self.is_in_force(emit(rules)))
 
     @staticmethod

@@ -68,7 +68,7 @@ def tune(
     for text in _said_texts(said, spaces):
         listener.note(text)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
-    memory = SiteMemory.of(options.store, bench, collectives, out, listener.note)
+    memory = SiteMemory.of(options.store, bench, spaces, out, listener.note)
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measured = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others).run()

@@ -10,10 +10,12 @@ import hashlib
 import json
 import sqlite3
 import struct
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import log
+from functools import cache, cached_property, partial
+from itertools import product
+from math import isnan, log, nan
 
 from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
@@ -24,7 +26,7 @@ from colltune.site.entry import BadEntryError, Entry, LaterEntryError
 from colltune.site.pairs import Comparison, comparisons_of
 from colltune.site.store import SiteStore
 
-_VERSION = 1
+_VERSION = 2
 # Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
 _LOOKS, _PACES = 40, 12
 # So many new entries make it worth to replace the cache; fewer are read again.
@@ -35,8 +37,8 @@ CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, user
     confirms TEXT);
 CREATE TABLE unused (name TEXT PRIMARY KEY, reason TEXT) WITHOUT ROWID;
 CREATE TABLE measured (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, date_s REAL,
-    entry INTEGER, status TEXT, times BLOB, rest TEXT, PRIMARY KEY (collective, nodes, ppn, size, choice))
-    WITHOUT ROWID;
+    entry INTEGER, status TEXT, times BLOB, numbers BLOB, detail TEXT,
+    PRIMARY KEY (collective, nodes, ppn, size, choice)) WITHOUT ROWID;
 CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, entry INTEGER,
     launch INTEGER, date_s REAL, value REAL, others TEXT, baseline TEXT);
 CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
@@ -44,7 +46,11 @@ CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, en
 CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 """
 _LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
+# What a sample has beside its times: two times in seconds (not a number: not taken), cost, launch, group, start.
+_NUMBERS = struct.Struct("<3d2qd")
+_STATUSES = {one.value: one for one in Status}
 _AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
+_AT_PLACE = "collective = ? AND c.nodes = ? AND c.ppn = ? AND size = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ class Index:
         if len(new) >= _WORTH_WRITING or held - names:
             self._write()
 
-    @property
+    @cached_property
     def entries(self) -> list[Listed]:
         """The newest first."""
         rows = self._data.execute(f"SELECT {_LISTED} FROM entry ORDER BY began_s DESC, name")
@@ -103,39 +109,42 @@ class Index:
         """Entries that cannot be used and are still in the inbox, with the reason."""
         return dict(self._data.execute("SELECT name, reason FROM unused"))
 
-    def measured(self, collectives: Collection[str], nodes: int, ppn: int) -> Iterator[Dated]:
-        """The newest sample of every pair in a part of a job of ``nodes`` x ``ppn``."""
-        choices: dict[str, Choice] = {}
-        for name in sorted(collectives):
+    def measured(
+        self, collectives: Collection[str], shapes: Collection[tuple[int, int]], since_s: float = 0.0
+    ) -> Iterator[Dated]:
+        """The newest sample of every pair in communicators of ``shapes``, where it was taken ``since_s``."""
+        choice_of = cache(parse_choice)
+        for name, (nodes, ppn) in product(sorted(collectives), sorted(shapes)):
+            scenario_of = cache(partial(Scenario, name, nodes, ppn))
             rows = self._data.execute(
-                "SELECT m.nodes, m.ppn, size, choice, date_s, name, status, times, rest FROM measured m"
-                " JOIN entry ON entry.id = m.entry WHERE collective = ? AND m.nodes <= ? AND m.ppn <= ?",
-                (name, nodes, ppn),
+                "SELECT size, choice, date_s, name, status, times, numbers, detail FROM measured m"
+                " JOIN entry ON entry.id = m.entry"
+                " WHERE collective = ? AND m.nodes = ? AND m.ppn = ? AND date_s >= ?",
+                (name, nodes, ppn, since_s),
             )
-            for n, p, size, written, date_s, entry, status, times, rest in rows:
-                choice = choices.get(written) or choices.setdefault(written, parse_choice(written))
-                yield Dated(_sample(Scenario(name, n, p, size), choice, status, times, rest), entry, date_s)
+            for size, choice, date_s, entry, *rest in rows:
+                yield Dated(_sample(scenario_of(size), choice_of(choice), *rest), entry, date_s)
 
-    def compared(self, collectives: Collection[str], nodes: int, ppn: int) -> Iterator[Comparison]:
-        """The comparisons in parts of such a job, the oldest first."""
-        for name in sorted(collectives):
+    def compared(self, pairs: Iterable[tuple[Scenario, Choice]], since_s: float = 0.0) -> Iterator[Comparison]:
+        """The comparisons of ``pairs`` that were taken ``since_s``, of each the oldest first."""
+        choice_of = cache(parse_choice)
+        for scenario, choice in pairs:
             rows = self._data.execute(
-                "SELECT c.nodes, c.ppn, size, choice, name, launch, date_s, value, others, baseline, entry.nodes,"
-                " entry.ppn FROM compared c"
-                " JOIN entry ON entry.id = c.entry"
-                " WHERE collective = ? AND c.nodes <= ? AND c.ppn <= ? ORDER BY date_s, c.rowid",
-                (name, nodes, ppn),
+                "SELECT baseline, entry.nodes, entry.ppn, name, launch, date_s, value, others FROM compared c"
+                f" JOIN entry ON entry.id = c.entry WHERE {_AT_PLACE} AND choice = ? AND date_s >= ?"
+                " ORDER BY date_s, c.rowid",
+                (*_place(scenario), format_choice(choice), since_s),
             )
-            for n, p, size, choice, entry, launch, date_s, value, others, baseline, *shape in rows:
+            for baseline, nodes, ppn, name, launch, date_s, value, others in rows:
                 yield Comparison(
-                    scenario=Scenario(name, n, p, size),
-                    choice=parse_choice(choice),
-                    baseline=parse_choice(baseline),
-                    shape=(shape[0], shape[1]),
-                    launch=f"{entry}/{launch}",
-                    date_s=date_s,
-                    value=value,
-                    others=tuple(json.loads(others)),
+                    scenario,
+                    choice,
+                    choice_of(baseline),
+                    (nodes, ppn),
+                    f"{name}/{launch}",
+                    date_s,
+                    value,
+                    tuple(json.loads(others)),
                 )
 
     def coverage(self) -> list[tuple[str, int, int, int, float, float]]:
@@ -190,11 +199,11 @@ class Index:
 
     def _measured(self, entry: int, sample: Sample, date_s: float) -> None:
         place = _place(sample.scenario)
-        values = (date_s, entry, sample.status.value, _packed(sample.times_s), _rest(sample))
+        values = (date_s, entry, sample.status.value, _packed(sample.times_s), _numbers(sample), sample.detail)
         self._data.execute(
-            "INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            "INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
             " date_s = excluded.date_s, entry = excluded.entry, status = excluded.status, times = excluded.times,"
-            " rest = excluded.rest WHERE excluded.date_s > measured.date_s",
+            " numbers = excluded.numbers, detail = excluded.detail WHERE excluded.date_s > measured.date_s",
             (*place, format_choice(sample.choice), *values),
         )
         if sample.choice == DEFAULT and sample.status is Status.OK:
@@ -271,15 +280,17 @@ def _packed(times_s: Sequence[float]) -> bytes:
     return struct.pack(f"<{len(times_s)}d", *times_s)
 
 
-def _rest(sample: Sample) -> str:
-    """What a sample has beside its times, as JSON."""
-    numbers = (sample.back_to_back_s, sample.osu_mean_s, sample.cost_s, sample.launch, sample.group, sample.started_s)
-    return json.dumps([*numbers, sample.detail])
+def _numbers(sample: Sample) -> bytes:
+    others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s))
+    return _NUMBERS.pack(*others, sample.cost_s, sample.launch, sample.group, sample.started_s)
 
 
-def _sample(scenario: Scenario, choice: Choice, status: str, times: bytes, rest: str) -> Sample:
+def _sample(scenario: Scenario, choice: Choice, status: str, times: bytes, numbers: bytes, detail: str) -> Sample:
     times_s = struct.unpack(f"<{len(times) // 8}d", times)
-    return Sample(scenario, choice, Status(status), times_s, *json.loads(rest))
+    one, other, cost_s, launch, group, started_s = _NUMBERS.unpack(numbers)
+    back_to_back_s, osu_mean_s = None if isnan(one) else one, None if isnan(other) else other
+    of = (back_to_back_s, osu_mean_s, cost_s, launch, group, started_s, detail)
+    return Sample(scenario, choice, _STATUSES[status], times_s, *of)
 
 
 def _place(scenario: Scenario) -> tuple[str, int, int, int]:

@@ -17,7 +17,6 @@ from colltune.core.scenario import Scenario
 from colltune.site.entry import BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Dated, Index, Listed, open_index
-from colltune.site.pairs import Comparison
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning, write_files
 
@@ -28,7 +27,7 @@ _SETTLED = frozenset({Verdict.KEPT, Verdict.REFUSED})
 
 @dataclass(frozen=True)
 class Knowledge:
-    """``samples``: the newest of each pair. ``compared``: launches of other jobs. ``date``: of the newest entry.
+    """``samples``: the newest of each pair. ``date``: of the newest entry.
 
     ``side_by_side``: of each scenario those of ``samples`` that one job took, the one which took most of them.
 
@@ -36,7 +35,6 @@ class Knowledge:
     """
 
     samples: tuple[Sample, ...] = ()
-    compared: tuple[Comparison, ...] = ()
     date: str = ""
     tuning: Tuning | None = None
     entry: str = ""
@@ -47,7 +45,6 @@ class Knowledge:
         held = self.tuning if self.tuning is not None and set(self.tuning.rule_sets) <= set(collectives) else None
         return Knowledge(
             tuple(one for one in self.samples if one.scenario.collective in collectives),
-            tuple(one for one in self.compared if one.scenario.collective in collectives),
             self.date,
             held,
             self.entry if held is not None else "",
@@ -67,11 +64,15 @@ class Knowledge:
 
 @dataclass
 class Memory:
-    """The store from within one job of ``environment`` that tunes ``collectives``; ``now_s``: since the epoch."""
+    """The store from within one job of ``environment`` that tunes ``collectives`` on communicators of ``shapes``.
+
+    ``now_s``: since the epoch.
+    """
 
     store: SiteStore
     environment: Environment
     collectives: Collection[str]
+    shapes: Collection[tuple[int, int]]
     now_s: float = field(default_factory=time.time)
 
     def recall(self) -> tuple[Knowledge, Index]:
@@ -79,15 +80,14 @@ class Memory:
         here = self.environment
         index = open_index(self.store, Identity.of(here).key)
         fresh_s = self.now_s - STALE_S
-        dated = [one for one in index.measured(self.collectives, here.nodes, here.ppn) if one.date_s >= fresh_s]
-        compared = [one for one in index.compared(self.collectives, here.nodes, here.ppn) if one.date_s >= fresh_s]
+        dated = list(index.measured(self.collectives, self.shapes, fresh_s))
         newest_s = max((one.date_s for one in dated), default=0.0)
         date = time.strftime("%Y-%m-%d", time.gmtime(newest_s)) if dated else ""
         listed = newest_tuning(index.entries, (here.nodes, here.ppn), fresh_s)
         tuning = None if listed is None else tuning_of(self.store, Identity.of(here).key, listed.name)
         name = listed.name if listed is not None and tuning is not None else ""
         samples = tuple(one.sample for one in dated)
-        return Knowledge(samples, tuple(compared), date, tuning, name, _side_by_side(dated)), index
+        return Knowledge(samples, date, tuning, name, _side_by_side(dated)), index
 
 
 def _side_by_side(dated: Sequence[Dated]) -> tuple[Sample, ...]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from math import comb
 from statistics import median
+from typing import TypeVar
 
 from colltune.core.scenario import Scenario
-from colltune.site.index import Index
+from colltune.site.index import Index, Listed
+
+_J = TypeVar("_J", bound=Hashable)
+Job = tuple[str, str, tuple[str, ...]]
 
 # A node is named if all jobs on it took so many times as long as the others, and there are as many that chance would
 # not have picked out just these of all jobs.
@@ -20,53 +24,66 @@ _SCENARIOS = 4
 
 def slow_nodes(index: Index, within: Collection[str] | None = None) -> list[str]:
     """A sentence for each slow node, the slowest first; ``within``: only of these nodes."""
-    hosts = {entry.name: frozenset(entry.hosts) for entry in index.entries}
-    jobs = {entry.name: (entry.job or entry.name, entry.hosts) for entry in index.entries}
-    found = slow_among(paces_of(index.paces()), hosts)
+    jobs = {entry.name: job_of(entry) for entry in index.entries}
+    hosts = {job_of(entry): frozenset(entry.hosts) for entry in index.entries if entry.hosts}
+    times = [(scenario, jobs[entry], log_s) for scenario, entry, log_s in index.paces() if jobs[entry] in hosts]
     return [
-        f"node {host} is {factor:.2g} times slower in all {len({jobs[name] for name in entries})} jobs that ran on it"
-        for host, factor, entries in found
+        f"node {host} is {factor:.2g} times slower in all {len(found)} jobs that ran on it"
+        for host, factor, found in slow_among(paces_of(times), hosts)
         if within is None or host in within
     ]
 
 
-def paces_of(times: Sequence[tuple[Scenario, str, float]]) -> dict[str, float]:
-    """Of each entry, the median over scenarios of log(its time / that of all), where enough can be compared."""
-    at: defaultdict[Scenario, dict[str, list[float]]] = defaultdict(dict)
-    for scenario, entry, log_s in times:
-        at[scenario].setdefault(entry, []).append(log_s)
-    beyond: defaultdict[str, list[float]] = defaultdict(list)
+def job_of(entry: Listed) -> Job:
+    """What the entries of one job have in common: it adds one before its proof, and one at its end."""
+    return entry.user, entry.job or str(entry.began_s), entry.hosts
+
+
+def paces_of(times: Iterable[tuple[Scenario, _J, float]]) -> dict[_J, float]:
+    """Of each job, the median over scenarios of log(its time / that of all), where enough can be compared."""
+    at: defaultdict[Scenario, dict[_J, list[float]]] = defaultdict(dict)
+    for scenario, job, log_s in times:
+        at[scenario].setdefault(job, []).append(log_s)
+    beyond: defaultdict[_J, list[float]] = defaultdict(list)
     for found in at.values():
         if len(found) > 1:
-            each = {entry: median(some) for entry, some in found.items()}
+            each = {job: median(some) for job, some in found.items()}
             middle = median(each.values())
-            for entry, log_s in each.items():
-                beyond[entry].append(log_s - middle)
-    return {entry: median(some) for entry, some in beyond.items() if len(some) >= _SCENARIOS}
+            for job, log_s in each.items():
+                beyond[job].append(log_s - middle)
+    return {job: median(some) for job, some in beyond.items() if len(some) >= _SCENARIOS}
 
 
-def slow_among(
-    paces: Mapping[str, float], hosts: Mapping[str, Collection[str]]
-) -> list[tuple[str, float, Sequence[str]]]:
-    """(node, how many times as slow, its entries) of nodes all of whose jobs are slower than those of all others.
+def slow_among(paces: Mapping[_J, float], hosts: Mapping[_J, Collection[str]]) -> list[tuple[str, float, Sequence[_J]]]:
+    """(node, how many times as slow, its jobs) of nodes all of whose jobs are slower than those of all others.
 
-    ``paces``: log slowness of each entry; ``hosts``: its nodes. Jobs that a slow node explains say nothing of others.
+    ``paces``: log slowness of each job; ``hosts``: its nodes. Jobs that a slow node explains say nothing of others.
     """
     left = dict(paces)
-    found: list[tuple[str, float, Sequence[str]]] = []
-    while True:
-        best: tuple[float, str, list[str]] | None = None
-        for host in sorted({host for entry in left for host in hosts.get(entry, ())}):
-            mine = [entry for entry in left if host in hosts[entry]]
-            others = [pace for entry, pace in left.items() if host not in hosts[entry]]
-            if len(mine) < _FEWEST or not others:
-                continue
-            apart = min(left[entry] for entry in mine) - max(others)
-            behind = median(left[entry] for entry in mine) - median(others)
-            chance = 1.0 / comb(len(left), len(mine))
-            if apart > 0.0 and behind > math.log(_FACTOR) and chance < _CHANCE and (best is None or behind > best[0]):
-                best = (behind, host, mine)
-        if best is None:
-            return found
-        found.append((best[1], math.exp(best[0]), best[2]))
-        left = {entry: pace for entry, pace in left.items() if entry not in best[2]}
+    found: list[tuple[str, float, Sequence[_J]]] = []
+    while (worst := _slowest(left, hosts)) is not None:
+        found.append(worst)
+        for job in worst[2]:
+            del left[job]
+    return found
+
+
+def _slowest(paces: Mapping[_J, float], hosts: Mapping[_J, Collection[str]]) -> tuple[str, float, Sequence[_J]] | None:
+    """The node whose jobs are furthest behind, of those that can be told from chance."""
+    on: defaultdict[str, list[_J]] = defaultdict(list)
+    ordered = sorted(paces, key=lambda job: -paces[job])
+    for job in ordered:
+        for host in hosts.get(job, ()):
+            on[host].append(job)
+    best: tuple[float, str, list[_J]] | None = None
+    for host, mine in sorted(on.items()):
+        count = len(mine)
+        # All of its jobs are the slowest there are: then they are the first of all.
+        if not _FEWEST <= count < len(ordered) or mine != ordered[:count]:
+            continue
+        if paces[ordered[count - 1]] <= paces[ordered[count]] or comb(len(ordered), count) * _CHANCE <= 1.0:
+            continue
+        behind = median(paces[job] for job in mine) - median(paces[job] for job in ordered[count:])
+        if behind > math.log(_FACTOR) and (best is None or behind > best[0]):
+            best = (behind, host, mine)
+    return None if best is None else (best[1], math.exp(best[0]), best[2])
