@@ -213,7 +213,7 @@ def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
         # A composition for the network alone hands every call on, from an intercommunicator too.
         if flat_intra or (composed and algorithm is not entry.network_only):
             needs = ("intra", *needs)
-        parameters = tuple((parameter.name, parameter.default) for parameter in algorithm.parameters)
+        parameters = tuple((one.name, one.default) for one in algorithm.parameters if one.in_file)
         yield (
             name,
             LeafName(
