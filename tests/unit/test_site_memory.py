@@ -136,6 +136,15 @@ def test_a_machine_that_changed_is_measured_anew(store: SiteStore, tmp_path: Pat
     assert not [choice for _, choice in kept(again) if choice == RING]
 
 
+def test_a_job_without_the_gate_takes_no_proven_rules_over_and_confirms_none(store: SiteStore, tmp_path: Path) -> None:
+    job(small(MemoryBench), store, tmp_path / "one")
+    bench = small(MemoryBench)
+    options = TuneOptions(["bcast"], 1 << 12, 1 << 20, 300.0, gate=False, store=store.directory)
+    result = tune(bench, options, tmp_path / "two", Listener())
+    assert not result.tuning.summary.decisions
+    assert not any(one.confirms for one in index_of(store, bench).entries)
+
+
 def test_other_builds_levels_and_fabrics_are_other_machines(store: SiteStore, tmp_path: Path) -> None:
     first = small(MemoryBench)
     job(first, store, tmp_path / "first")

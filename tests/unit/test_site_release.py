@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.errors import InputError
+from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
@@ -81,6 +81,8 @@ def test_a_release_has_a_tuning_for_every_shape_with_its_origin(store: SiteStore
         ({"summary": Summary(gated=False)}, "not proven"),
         ({"summary": Summary(interrupted=True)}, "provisional"),
         ({"environment": replace(HERE, mpi="simulated")}, "simulated"),
+        ({"environment": replace(HERE, mpi_build="cd" * 32)}, "its files are of mpich 5.0.2"),
+        ({"summary": Summary(reproducible=("allreduce",))}, "chosen for equal bits"),
         ({"variables": {"LD_PRELOAD": "/home/eve/a.so"}}, "it would set LD_PRELOAD"),
     ],
 )
@@ -194,6 +196,37 @@ def test_expiry_removes_what_is_old_but_no_last_word_and_no_release_in_use(store
     assert name not in store.names()[KEY]
     assert len(store.names()[KEY]) == 2
     assert releases(store) == sorted(names[:2])
+
+
+def test_a_release_that_jobs_loaded_until_yesterday_does_not_expire(store: SiteStore) -> None:
+    names = [publish(store, "root", "1", lint, NOW + day).name for day in range(3)]
+    for one in names:
+        os.utime(store.outbox / "releases" / one, (NOW, NOW))
+    for one in names:
+        activate(store, one)  # now, so that the first one was active until now
+    expire(store, 1e6, NOW + 3e6)
+    assert sorted(releases(store)) == sorted(names)
+
+
+def test_a_strict_umask_hides_no_release_from_the_users(store: SiteStore) -> None:
+    before = os.umask(0o077)
+    try:
+        release = publish(store, "root", "1", lint, NOW)
+        activate(store, release.name)
+    finally:
+        os.umask(before)
+    for place in (store.outbox, store.outbox / "releases", release.place, release.place / "modules/lmod"):
+        assert place.stat().st_mode & 0o005 == 0o005
+
+
+def test_who_may_not_remove_the_entries_of_others_is_told_so(store: SiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(path: Path, **_named: object) -> None:
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    store.add(entry(9, samples=4))
+    monkeypatch.setattr(Path, "unlink", forbidden)
+    with pytest.raises(ColltuneError, match="cannot remove"):
+        expire(store, 1e6, NOW + 3e6)
 
 
 def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ def test_a_file_of_an_entry_stays_inside_of_its_directory(name: str) -> None:
 
 
 def test_an_entry_that_would_fill_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colltune.site.entry._MOST_BYTES", 1 << 16)
+    monkeypatch.setattr("colltune.site.entry.MOST_BYTES", 1 << 16)
     data = gzip.compress(b"\n" * (1 << 20))
     with pytest.raises(BadEntryError, match="more than an entry may"):
         unpack(data, name_of(data))
@@ -247,6 +247,31 @@ def test_the_index_has_the_newest_sample_of_each_pair_whatever_the_order_of_the_
         open_index(store, KEY)
     (found,) = open_index(store, KEY).measured(["bcast"], [(2, 2)])
     assert (found.sample, found.date_s) == (new, NOW_S + 500)
+
+
+def test_an_old_sample_that_is_added_again_stays_old(store: SiteStore) -> None:
+    """From the history of a directory; a clock that counts from the start of a node tells no date."""
+    old, no_date = replace(sample(0), started_s=NOW_S - 3e7), replace(sample(1), started_s=5e5)
+    store.add(replace(entry(), samples=(old, no_date)))
+    found = list(open_index(store, KEY).measured(["bcast"], [(2, 2)]))
+    assert [one.date_s for one in found] == [NOW_S - 3e7, NOW_S + 1e6]
+
+
+def test_a_file_that_is_too_large_is_not_read(store: SiteStore) -> None:
+    place = store.place(KEY, "33" * 32)
+    place.touch()
+    os.truncate(place, 1 << 40)  # a hole
+    open_index(store, KEY)
+    assert dict(store.quarantined()) == {f"{KEY}-{'33' * 32}": "it is larger than an entry may be"}
+
+
+def test_a_strict_umask_leaves_the_store_open_for_the_others(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        made = SiteStore.made(tmp_path / "a" / "store")
+    finally:
+        os.umask(before)
+    assert made.directory.stat().st_mode & 0o055 == 0o055
 
 
 def test_parts_of_a_job_are_found_and_larger_jobs_are_not(store: SiteStore) -> None:

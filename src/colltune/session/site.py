@@ -188,10 +188,8 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
     ended_s = (directory / JOURNAL).stat().st_mtime
     began_s = tuning.summary.since_s or ended_s - tuning.summary.total_s
     said = Provenance(f"colltune site add {directory}", getpass.getuser(), "", (), began_s, ended_s)
-    add_or_put_by(
-        store, Entry(environment, said, measurements(directory), (), files_of(directory, tuning)), directory, note
-    )
-    return 1
+    entry = Entry(environment, said, measurements(directory), (), files_of(directory, tuning))
+    return int(add_or_put_by(store, entry, directory, note))
 
 
 def lint(tuning: Tuning) -> list[str]:

@@ -76,9 +76,14 @@ class SiteMemory:
         proven = {scenario: one.choice for scenario, one in known.settled.items() if _is_kept(one)}
         return Earlier(known.date, known.samples, known.side_by_side, proven) if known.samples else None
 
-    def keep(self, holding: Collection[str]) -> None:
-        """Forgets what was found not to hold: all but that of the collectives ``holding``."""
+    def keep(self, holding: Collection[str], *, proven: bool = True) -> None:
+        """Forgets what was found not to hold: all but that of the collectives ``holding``.
+
+        ``proven``: whether this job proves its rules; where it does not they are not mixed with those that are.
+        """
         self.known = self.known.holding(holding)
+        if not proven:
+            self.known = replace(self.known, tuning=None, entry="")
 
     def held(self, held: Held) -> Held:
         """What the directory held; where it held no tuning, the one that a job of this shape handed over before."""
@@ -162,8 +167,8 @@ class SiteMemory:
             add_or_put_by(self.store, entry, self.out, self.note)
 
 
-def add_or_put_by(store: SiteStore, entry: Entry, out: Path, note: Callable[[str], None]) -> None:
-    """Adds ``entry``, or keeps it in ``out`` until the store takes it; a tuning does not fail for that."""
+def add_or_put_by(store: SiteStore, entry: Entry, out: Path, note: Callable[[str], None]) -> bool:
+    """Adds ``entry``, or keeps it in ``out`` until the store takes it (False); a tuning does not fail for that."""
     data = pack(entry)
     try:
         store.add_packed(entry.identity, data)
@@ -173,8 +178,10 @@ def add_or_put_by(store: SiteStore, entry: Entry, out: Path, note: Callable[[str
             write_files(out, {name: data})
         except OSError as full:
             note(f"nothing was added to the store: {error.what}; nor is there room in {out}: {full.strerror}")
-            return
+            return False
         note(f"{error.what}; `colltune site add {out}` adds it later, or the next tuning there")
+        return False
+    return True
 
 
 def add_pending(store: SiteStore, out: Path, note: Callable[[str], None]) -> int:

@@ -73,7 +73,7 @@ def tune(
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measured = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others).run()
         memory.add_measured(journal.samples)
-    memory.keep(measured.holding)
+    memory.keep(measured.holding, proven=options.gate)
     held = memory.held(held)
     decided = memory.settled(_decided(bench, options, spaces, measured), spaces)
     decisions = _decisions(bench, options, spaces, measured, decided, held, listener)

@@ -63,9 +63,9 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
         job = find_job(os.environ, host_file=machine.host_file, flux_resources=ask_flux(os.environ))
         machine = machine_like(application, machine, options.thread_level, job)
     bench = open_workbench(machine, os.environ)
-    if options.store is not None:
-        facts = {**bench.environment.facts, FABRIC: describe_fabric(read_features(RunningMachine()), os.environ)}
-        bench = replace(bench, environment=replace(bench.environment, facts=facts))
+    # Also without a store: `colltune site add` may add it later, and must know what it speaks of.
+    facts = {**bench.environment.facts, FABRIC: describe_fabric(read_features(RunningMachine()), os.environ)}
+    bench = replace(bench, environment=replace(bench.environment, facts=facts))
     if application is not None:
         shape = (bench.nodes, bench.ppn)
         options = for_application(options, application, options.runtime_s, bench.catalogue, shape, listener.note)

@@ -25,7 +25,7 @@ from colltune.store.records import FORMAT, Fact, Header, Note, RecordError, deco
 SUFFIX = ".jsonl.gz"
 SCHEMA = 1
 # What an entry may hold uncompressed: a small file must not fill the memory of whoever reads it.
-_MOST_BYTES = 256 << 20
+MOST_BYTES = 256 << 20
 _GZIP = 31  # zlib's name for a gzip header
 
 
@@ -89,7 +89,7 @@ def unpack(data: bytes, name: str) -> Entry:
         raise BadEntryError("its bytes are not those that its name says")
     inflate = zlib.decompressobj(_GZIP)
     try:
-        text = inflate.decompress(data, _MOST_BYTES)
+        text = inflate.decompress(data, MOST_BYTES)
     except zlib.error as error:
         raise BadEntryError(f"it cannot be uncompressed ({error})") from None
     if not inflate.eof:

@@ -48,6 +48,8 @@ CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 _LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
 # What a sample has beside its times: two times in seconds (not a number: not taken), cost, launch, group, start.
 _NUMBERS = struct.Struct("<3d2qd")
+# A clock that says less counts from the start of its node: from no date.
+_SINCE_THE_EPOCH_S = 1e9
 _STATUSES = {one.value: one for one in Status}
 _AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
 _AT_PLACE = "collective = ? AND c.nodes = ? AND c.ppn = ? AND size = ?"
@@ -273,7 +275,7 @@ def _collectives(entry: Entry) -> list[str]:
 def _date_s(sample: Sample, entry: Entry) -> float:
     """When a sample was taken: by its own clock where that tells the date, else by the end of its job."""
     own_s = sample.started_s
-    return own_s if entry.provenance.began_s - 1e7 < own_s <= entry.provenance.ended_s else entry.provenance.ended_s
+    return own_s if _SINCE_THE_EPOCH_S < own_s <= entry.provenance.ended_s else entry.provenance.ended_s
 
 
 def _packed(times_s: Sequence[float]) -> bytes:

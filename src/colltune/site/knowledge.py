@@ -130,11 +130,20 @@ def tuning_in(files: Mapping[str, bytes]) -> Tuning | None:
 
 
 def files_of(directory: Path, tuning: Tuning) -> dict[str, bytes]:
-    """What an entry keeps of a tuning in ``directory``; nothing of one that is provisional in part, or not proven."""
-    summary = tuning.summary
-    if tuning.provisional is not None or summary.interrupted or not summary.gated or summary.prediction is not None:
+    """What an entry keeps of a tuning in ``directory``; nothing of one that may not be handed to other jobs."""
+    if not_for_others(tuning):
         return {}
     return {**tuning.files, MANIFEST: (directory / MANIFEST).read_bytes()}
+
+
+def not_for_others(tuning: Tuning) -> str:
+    """Why other jobs and users may not be given a tuning, "" where they may."""
+    summary = tuning.summary
+    if not summary.gated or summary.interrupted or tuning.provisional is not None or summary.prediction is not None:
+        return "it is provisional, or not proven"
+    if summary.reproducible:
+        return f"its {', '.join(summary.reproducible)} is chosen for equal bits, whether it is faster or not"
+    return ""
 
 
 def job_name(environ: Mapping[str, str] = os.environ) -> str:

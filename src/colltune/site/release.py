@@ -6,7 +6,7 @@
     outbox/releases/ID/tunings/MPI/NxP/       a tuning directory for each shape of job
     outbox/releases/ID/modules/               module files for Lmod and Tcl (`colltune.site.modules`)
     outbox/active                             a link to the release that modules load now
-    outbox/activations.json                   which release was activated when
+    outbox/activations.json                   the releases that were activated, the last one last
 
 A release is never changed. What switches is the link, by a rename; who has loaded a release has its own paths.
 """
@@ -21,7 +21,8 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
@@ -30,7 +31,7 @@ from colltune.machine.files import write_atomically
 from colltune.site.entry import BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Index, open_index
-from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, tuning_in
+from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, not_for_others, tuning_in
 from colltune.site.modules import module_files
 from colltune.site.store import SiteStore
 from colltune.store.fields import FieldError, decode, encode
@@ -89,7 +90,10 @@ def publish(store: SiteStore, by: str, colltune: str, lint: Lint, now_s: float |
     refused: list[str] = []
     tunings: list[Published] = []
     try:
-        made.mkdir(parents=True)
+        if not made.parent.is_dir():
+            made.parent.mkdir(parents=True)
+            made.parent.chmod(0o755)
+        made.mkdir()
         for key in sorted(store.names()):
             tunings += _publish_identity(store, key, made, lint, now_s, refused)
         if not tunings:
@@ -138,7 +142,7 @@ def _publish_identity(
             refused.append(f"{said}: {error}")
             continue
         tuning = tuning_in(entry.files)
-        if (why := _obstacle(tuning, lint)) or tuning is None:
+        if (why := _obstacle(tuning, entry.identity, lint)) or tuning is None:
             refused.append(f"{said}: {why}")
             continue
         here = entry.identity
@@ -156,15 +160,17 @@ def _publish_identity(
     return found
 
 
-def _obstacle(tuning: Tuning | None, lint: Lint) -> str:
+def _obstacle(tuning: Tuning | None, identity: Identity, lint: Lint) -> str:
     """Why a tuning may not be handed to all users, "" where it may."""
     if tuning is None:
         return "its files do not make a tuning"
-    summary = tuning.summary
     if tuning.environment.mpi == "simulated":
         return "it is of a simulated cluster"
-    if not summary.gated or summary.interrupted or tuning.provisional is not None or summary.prediction is not None:
-        return "it is provisional, or not proven"
+    there = replace(Identity.of(tuning.environment), fabric=identity.fabric)  # a directory may not say its fabric
+    if there != identity:
+        return f"its files are of {there}"
+    if why := not_for_others(tuning):
+        return why
     if strange := [name for name in tuning.variables if not _LOADS_FILES.fullmatch(name)]:
         return f"it would set {', '.join(strange)}, which names no file of an MPI"
     return "; ".join(lint(tuning))
@@ -204,8 +210,8 @@ def read_release(place: Path) -> Release:
 
 def releases(store: SiteStore) -> list[str]:
     """The names of all releases, the oldest first."""
-    found = [one for one in (store.outbox / RELEASES).glob("*") if not one.name.startswith(".")]
-    return [one.name for one in sorted(found, key=lambda one: (one.stat().st_mtime, one.name))]
+    found = [one.parent for one in (store.outbox / RELEASES).glob(f"*/{MANIFEST}") if one.parent.name[0] != "."]
+    return [one.name for one in sorted(found, key=lambda one: ((one / MANIFEST).stat().st_mtime, one.name))]
 
 
 def active(store: SiteStore) -> str:
@@ -250,12 +256,16 @@ def rollback(store: SiteStore) -> Release:
 
 def _switch(store: SiteStore, name: str) -> None:
     beside = store.outbox / f".{ACTIVE}.{secrets.token_hex(4)}.new"
+    before = store.outbox / RELEASES / active(store)
     try:
         beside.symlink_to(Path(RELEASES) / name)
         beside.rename(store.outbox / ACTIVE)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise ColltuneError(f"cannot activate {name}: {error.strerror}", "Check who may write to the outbox") from error
+    if before.name != RELEASES:
+        with suppress(OSError):
+            os.utime(before)  # jobs have loaded it until now: `expire` counts from here
 
 
 def _write_activations(store: SiteStore, names: Sequence[str]) -> None:
@@ -280,17 +290,26 @@ class Expired:
 def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expired:
     """Removes entries that are older and of which nothing is the last word, and releases that were never active since.
 
-    Kept are the entry of each shape's last tuning, the active release and the one before it. ``older_s``: seconds.
+    Kept are the entry of each shape's last tuning, the active release and the one before it. A release counts from the
+    day on which it was active last. ``older_s``: seconds. Raises ColltuneError where this user may not remove them.
     """
-    now_s = time.time() if now_s is None else now_s
+    try:
+        return _expire(store, older_s, time.time() if now_s is None else now_s)
+    except OSError as error:
+        raise ColltuneError(
+            f"cannot remove {error.filename}: {error.strerror}", "Let the owner of the store do it"
+        ) from error
+
+
+def _expire(store: SiteStore, older_s: float, now_s: float) -> Expired:
     limit_s = now_s - older_s
     removed = [0, 0, 0]
     for key in store.names():
-        index = open_index(store, key)
-        for name in _outdated(index, limit_s):
+        outdated = _outdated(open_index(store, key), limit_s)
+        for name in outdated:
             store.place(key, name).unlink(missing_ok=True)
-            removed[0] += 1
-        if removed[0]:
+        removed[0] += len(outdated)
+        if outdated:
             store.index_path(key).unlink(missing_ok=True)
             open_index(store, key)
     in_use = {active(store), *activations(store)[-2:]}

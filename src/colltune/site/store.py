@@ -25,7 +25,7 @@ from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.machine.files import write_atomically
-from colltune.site.entry import SUFFIX, BadEntryError, Entry, name_of, pack, unpack
+from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, name_of, pack, unpack
 from colltune.site.identity import Identity
 
 VARIABLE = "COLLTUNE_STORE"  # names the store of a site
@@ -67,6 +67,9 @@ class SiteStore:
     def made(cls, directory: Path) -> SiteStore:
         """Makes a store, or opens the one that is there. Raises InputError where it cannot."""
         try:
+            if not directory.is_dir():
+                directory.mkdir(parents=True)
+                directory.chmod(0o755)
             for name, mode in _MODES.items():
                 place = directory / name
                 if not place.is_dir():
@@ -115,6 +118,7 @@ class SiteStore:
         try:
             if not place.exists():
                 write_atomically(place, data, mode=_readable_like(self.directory / INBOX))
+                _flush(self.directory / INBOX)
         except OSError as error:
             why = "no space is left in" if error.errno in _FULL else "cannot write to"
             raise ColltuneError(
@@ -152,6 +156,16 @@ class SiteStore:
             yield name, reason.read_text().strip() if reason.exists() else "no reason is given"
 
 
+def _flush(directory: Path) -> None:
+    """A rename is on the disk once its directory is; some file systems know no such order."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def _readable_like(directory: Path) -> int:
     """The mode of a file that whoever may list ``directory`` may read, and nobody may change."""
     mode = stat.S_IMODE(directory.stat().st_mode)
@@ -167,6 +181,9 @@ def _bytes_of(path: Path) -> bytes:
             raise BadEntryError("it is a link") from None
         raise
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
             raise BadEntryError("it is no plain file")
+        if about.st_size > MOST_BYTES:
+            raise BadEntryError("it is larger than an entry may be")
         return file.read()
