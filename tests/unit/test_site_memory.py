@@ -16,8 +16,9 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.measure.simulated import Noise
+from colltune.prove.proof import Judged
 from colltune.session.options import Listener, TuneOptions, TuneResult
-from colltune.session.site_memory import PENDING
+from colltune.session.site_memory import PENDING, SiteMemory
 from colltune.session.tune import tune
 from colltune.site.identity import Identity
 from colltune.site.index import Index, open_index
@@ -129,6 +130,10 @@ def test_a_machine_that_changed_is_measured_anew(store: SiteStore, tmp_path: Pat
 
     said: list[str] = []
     result = job(replace(small(MemoryBench), truth=changed), store, tmp_path / "after", said)
+    at = [(one, RING) for one in small(MemoryBench).space("bcast", 1 << 12, 1 << 20).scenarios]
+    assert {one.launch.split("/")[0] for one in index_of(store, small(MemoryBench)).compared(at)} <= {
+        one.name for one in index_of(store, small(MemoryBench)).entries[:2]
+    }
     assert any("are not used" in text for text in said)
     assert not [choice for _, choice in kept(result) if choice == RING]
     bench = replace(small(MemoryBench), truth=changed)
@@ -143,6 +148,15 @@ def test_a_job_without_the_gate_takes_no_proven_rules_over_and_confirms_none(sto
     result = tune(bench, options, tmp_path / "two", Listener())
     assert not result.tuning.summary.decisions
     assert not any(one.confirms for one in index_of(store, bench).entries)
+
+
+def test_a_job_of_fewer_collectives_leaves_the_last_tuning_what_it_is(store: SiteStore, tmp_path: Path) -> None:
+    bench = small(MemoryBench)
+    tuned = job(bench, store, tmp_path / "one")
+    wider = {**tuned.tuning.rule_sets, "reduce": replace(tuned.tuning.rule_sets["bcast"], collective="reduce")}
+    memory = SiteMemory.of(store.directory, bench, {"reduce": bench.space("bcast", 1, 4)}, tmp_path, lambda _text: None)
+    memory.add_proven(Judged((), 0.0), replace(tuned.tuning, rule_sets=wider))
+    assert sum(bool(one.tuned or one.confirms) for one in index_of(store, bench).entries) == 1
 
 
 def test_other_builds_levels_and_fabrics_are_other_machines(store: SiteStore, tmp_path: Path) -> None:

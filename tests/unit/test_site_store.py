@@ -249,6 +249,21 @@ def test_the_index_has_the_newest_sample_of_each_pair_whatever_the_order_of_the_
     assert (found.sample, found.date_s) == (new, NOW_S + 500)
 
 
+def test_comparisons_from_before_a_change_are_no_evidence(store: SiteStore) -> None:
+    tree = Choice("tree")
+    look = (sample(0, 2e-5), sample(0, 1e-5, tree))
+    other = tuple(replace(one, scenario=replace(one.scenario, nodes=8)) for one in look)
+    store.add(replace(entry(), compared=(*look, *other)))
+    pairs = [(one.scenario, tree) for one in (look[0], other[0])]
+    assert len(list(open_index(store, KEY).compared(pairs))) == 2
+    later = replace(entry().provenance, began_s=NOW_S + 2e6, ended_s=NOW_S + 3e6)
+    store.add(replace(entry(1), provenance=later, changed=("bcast", "reduce")))
+    left = list(open_index(store, KEY).compared(pairs))
+    assert [one.scenario.nodes for one in left] == [8]  # which the job that saw the change could not form
+    store.add(replace(entry(2), provenance=later, compared=look))
+    assert len(list(open_index(store, KEY).compared(pairs))) == 2
+
+
 def test_an_old_sample_that_is_added_again_stays_old(store: SiteStore) -> None:
     """From the history of a directory; a clock that counts from the start of a node tells no date."""
     old, no_date = replace(sample(0), started_s=NOW_S - 3e7), replace(sample(1), started_s=5e5)

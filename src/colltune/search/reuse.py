@@ -51,10 +51,14 @@ def begin_journal(path: Path, environment: Environment, resume: bool, note: Call
 
 @dataclass(frozen=True)
 class Reused:
-    """``samples``: those of before that still hold, and the look at them. ``holding``: the collectives that do."""
+    """``samples``: those of before that still hold, and the look at them. ``holding``: the collectives that do.
+
+    ``changed``: those of which the look found that they do not.
+    """
 
     samples: Sequence[Sample] = ()
     holding: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
 
 
 def reused(
@@ -149,7 +153,8 @@ def reuse(
         else:
             note(f"{name}: measurements of {date} are not used: {why}")
     record(kept)
-    return Reused([*kept, *new], frozenset(name for name, count in counts.items() if count))
+    changed = frozenset(name for name, why in found.items() if why)
+    return Reused([*kept, *new], frozenset(name for name, count in counts.items() if count), changed)
 
 
 def _measured(

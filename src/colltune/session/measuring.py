@@ -35,7 +35,7 @@ _LAUNCH_AND_END = 1.3
 class Measured:
     """The result of a campaign. ``models``: by collective. ``share``: how the time of its launches was spent.
 
-    ``holding``: the collectives of which what was known before was found to hold.
+    ``holding``: the collectives of which what was known before was found to hold; ``changed``: not to hold.
     """
 
     outcome: Outcome
@@ -43,6 +43,7 @@ class Measured:
     share: TimeShare
     plan: TimePlan
     holding: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Measuring:
         launch_s += now_s() - before_s
         share = TimeShare(source.launches, outcome.elapsed_s, source.inside_s, launch_s)
         models = models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
-        return Measured(outcome, models, share, plan, before.holding)
+        return Measured(outcome, models, share, plan, before.holding, before.changed)
 
     def _campaign(self, source: Launch, learners: Mapping[str, Learner]) -> Campaign:
         return Campaign(

@@ -50,6 +50,7 @@ class SiteMemory:
     known: Knowledge = field(default_factory=Knowledge)
     began_s: float = field(default_factory=time.time)
     index: Index | None = None
+    _narrower: bool = False  # whether this job tunes fewer collectives than the tuning that is there
     _given: set[_Key] = field(default_factory=set)
 
     @classmethod
@@ -67,7 +68,11 @@ class SiteMemory:
             note(text)
         jobs = len(index.entries)
         note(f"the store of this site has {jobs} entries of this machine and MPI" if jobs else "the store is new here")
-        return cls(store, bench, out, note, known, index=index, _given={_key(one) for one in known.samples})
+        there = {} if known.tuning is None else known.tuning.rule_sets
+        narrower = any(rules.departs and name not in spaces for name, rules in there.items())
+        return cls(
+            store, bench, out, note, known, index=index, _narrower=narrower, _given={_key(one) for one in known.samples}
+        )
 
     @property
     def of_others(self) -> Earlier | None:
@@ -136,17 +141,20 @@ class SiteMemory:
             return False
         return all(there.files.get(name) == data for name, data in tuning.files.items())
 
-    def add_measured(self, samples: Sequence[Sample]) -> None:
-        """Adds what this job measured itself."""
+    def add_measured(self, samples: Sequence[Sample], changed: Collection[str] = ()) -> None:
+        """Adds what this job measured itself, and the collectives that it found ``changed``."""
         new = [one for one in samples if _key(one) not in self._given]
         if new:
-            self._add(self._entry(samples=tuple(new)))
+            self._add(replace(self._entry(samples=tuple(new)), changed=tuple(sorted(changed))))
+        self._narrower = self._narrower and not changed
         self._given |= {_key(one) for one in new}
 
     def add_proven(self, judged: Judged, tuning: Tuning) -> None:
         """Adds the comparisons and the tuning, or that the one which is there still holds."""
         entry = self._entry(samples=tuple(judged.looked), compared=tuple(judged.compared))
-        if self._is_known(tuning):
+        if self._narrower:
+            pass  # a release of it would lose the other collectives
+        elif self._is_known(tuning):
             entry = replace(entry, confirms=self.known.entry)
         else:
             entry = replace(entry, files=files_of(self.out, tuning))

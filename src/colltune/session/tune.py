@@ -72,7 +72,7 @@ def tune(
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measured = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others).run()
-        memory.add_measured(journal.samples)
+        memory.add_measured(journal.samples, measured.changed)
     memory.keep(measured.holding, proven=options.gate)
     held = memory.held(held)
     decided = memory.settled(_decided(bench, options, spaces, measured), spaces)

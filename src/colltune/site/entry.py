@@ -56,6 +56,7 @@ class Entry:
 
     ``files``: the tuning that was handed over by their path in its directory; none where the job
     handed over none of its own. ``confirms``: the entry whose tuning it handed over instead, since it still holds.
+    ``changed``: collectives of which it found that what was known before does not hold any more.
     """
 
     environment: Environment
@@ -65,6 +66,7 @@ class Entry:
     files: Mapping[str, bytes] = field(default_factory=dict)
     confirms: str = ""
     colltune: str = __version__
+    changed: tuple[str, ...] = ()
 
     @property
     def identity(self) -> Identity:
@@ -117,6 +119,7 @@ def _records(entry: Entry) -> Iterator[Header | Sample | Note]:
         "began_s": said.began_s,
         "ended_s": said.ended_s,
         "confirms": entry.confirms,
+        "changed": json.dumps(entry.changed),
     }
     yield Note("entry", facts)
     yield from entry.samples
@@ -154,7 +157,8 @@ def _assembled(records: Sequence[Header | Sample | Note], name: str) -> Entry:
         ended_s=_number(said["ended_s"]),
     )
     confirms = str(said["confirms"])
-    return Entry(header.environment, provenance, *samples, files, confirms, header.colltune_version)
+    changed = tuple(str(name) for name in json.loads(str(said.get("changed", "[]"))))
+    return Entry(header.environment, provenance, *samples, files, confirms, header.colltune_version, changed)
 
 
 def _file_name(value: Fact) -> str:

@@ -26,7 +26,7 @@ from colltune.site.entry import BadEntryError, Entry, LaterEntryError
 from colltune.site.pairs import Comparison, comparisons_of
 from colltune.site.store import SiteStore
 
-_VERSION = 2
+_VERSION = 3
 # Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
 _LOOKS, _PACES = 40, 12
 # So many new entries make it worth to replace the cache; fewer are read again.
@@ -42,6 +42,7 @@ CREATE TABLE measured (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER
 CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, entry INTEGER,
     launch INTEGER, date_s REAL, value REAL, others TEXT, baseline TEXT);
 CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
+CREATE TABLE changed (collective TEXT, nodes INTEGER, ppn INTEGER, entry INTEGER, date_s REAL);
 CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, entry INTEGER, date_s REAL, log_s REAL);
 CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 """
@@ -128,22 +129,28 @@ class Index:
                 yield Dated(_sample(scenario_of(size), choice_of(choice), *rest), entry, date_s)
 
     def compared(self, pairs: Iterable[tuple[Scenario, Choice]], since_s: float = 0.0) -> Iterator[Comparison]:
-        """The comparisons of ``pairs`` that were taken ``since_s``, of each the oldest first."""
+        """The comparisons of ``pairs`` that were taken ``since_s``, of each the oldest first.
+
+        None that are older than a job which could form the scenario and found that its collective had changed.
+        """
         choice_of = cache(parse_choice)
+        changed = self._data.execute("SELECT collective, nodes, ppn, date_s FROM changed").fetchall()
         for scenario, choice in pairs:
+            name, nodes, ppn, _ = _place(scenario)
+            dates_s = [one[3] for one in changed if one[0] == name and one[1] >= nodes and one[2] >= ppn]
             rows = self._data.execute(
                 "SELECT baseline, entry.nodes, entry.ppn, name, launch, date_s, value, others FROM compared c"
                 f" JOIN entry ON entry.id = c.entry WHERE {_AT_PLACE} AND choice = ? AND date_s >= ?"
                 " ORDER BY date_s, c.rowid",
-                (*_place(scenario), format_choice(choice), since_s),
+                (*_place(scenario), format_choice(choice), max([since_s, *dates_s])),
             )
-            for baseline, nodes, ppn, name, launch, date_s, value, others in rows:
+            for baseline, *shape, entry, launch, date_s, value, others in rows:
                 yield Comparison(
                     scenario,
                     choice,
                     choice_of(baseline),
-                    (nodes, ppn),
-                    f"{name}/{launch}",
+                    (shape[0], shape[1]),
+                    f"{entry}/{launch}",
                     date_s,
                     value,
                     tuple(json.loads(others)),
@@ -168,7 +175,7 @@ class Index:
     def _forget(self, names: Collection[str]) -> None:
         for name in names:
             self._data.execute("DELETE FROM unused WHERE name = ?", (name,))
-            for table in ("measured", "compared", "pace"):
+            for table in ("measured", "compared", "pace", "changed"):
                 self._data.execute(f"DELETE FROM {table} WHERE entry = (SELECT id FROM entry WHERE name = ?)", (name,))
             self._data.execute("DELETE FROM entry WHERE name = ?", (name,))
 
@@ -193,6 +200,10 @@ class Index:
             f"INSERT INTO entry ({_LISTED}) VALUES ({', '.join('?' * len(values))})", values
         ).lastrowid
         assert number is not None, "a row was inserted"
+        here, said = entry.environment, entry.provenance
+        for collective in entry.changed:
+            row = (collective, here.nodes, here.ppn, number, said.began_s)
+            self._data.execute("INSERT INTO changed VALUES (?, ?, ?, ?, ?)", row)
         for sample in entry.samples:
             self._measured(number, sample, _date_s(sample, entry))
         shape = (entry.environment.nodes, entry.environment.ppn)
