@@ -31,6 +31,7 @@ COMMANDS = {
     "drift": ["drift", "tuned", "--budget", "20s"],
     "run --prove": ["run", "--prove", "unproven", *_JOB],
     "run --measure": ["run", "--measure", "unproven", *_JOB],
+    "watch": ["watch", "unproven", "--once"],
     "run --profile": ["run", "--profile", "tuned", *_JOB],
     "profile": ["profile", "--out", "app.json", *_JOB],
     "profile show": ["profile", "show", "app.json"],
