@@ -141,12 +141,13 @@ def test_a_region_that_is_slower_in_one_part_is_kept_in_the_other() -> None:
     assert sum(weight_of(s, 8, 2) for s in kept if gain(s) < -math.log(SLOWER)) <= HARMED_SHARE * total
 
 
-def test_a_scenario_that_differs_from_all_its_neighbours_is_found_where_there_is_time() -> None:
+@pytest.mark.parametrize("lost", [0.25, 0.12])
+def test_a_scenario_that_differs_from_all_its_neighbours_is_found_where_there_is_time(lost: float) -> None:
     """Such as one where the default, and nothing else, changes its algorithm: nothing around it tells."""
     odd = {GRID[row] for row in range(7, len(GRID), 29)}
 
     def gain(scenario: Scenario) -> float:
-        return -0.25 if scenario in odd else 0.2
+        return -lost if scenario in odd else 0.2
 
     launches = Launches(gain, NOISE, seed=3)
     found = audit(launches, lambda _scenario: 0.2, seed=3).run(200.0)

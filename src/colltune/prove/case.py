@@ -16,7 +16,7 @@ from colltune.core.units import format_count
 from colltune.prove.claims import Claim, cut_in_two
 from colltune.prove.effects import BELIEVED, GREATEST, Effect, Seen
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, high_bound, is_above, is_below, log_evidence, low_bound
-from colltune.prove.harm import Floats, Outlook, outlook_of
+from colltune.prove.harm import Floats, Outlook, outlook_of, own_means
 
 # Error with which a claim is given up: it costs a gain, and no user is the slower for it.
 _GIVEN_UP = 0.10
@@ -29,6 +29,8 @@ MOST_LAUNCHES = 40
 _SURE, _UNSURE_PART = 0.03, 0.02
 # The least chance to be slower of what was never compared.
 _UNSEEN = 1e-3
+# And of what was slower whenever it was compared, on average.
+_SEEN_SLOWER = 0.5
 # Each part of a claim that is cut is so much of its weight at least.
 _PART = 0.15
 _WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
@@ -191,11 +193,13 @@ class Case:
     def _doubt(self) -> Floats:
         """(N,): the chance to be slower of what is expected to be faster; the less, the more often it was compared.
 
-        What was never compared is in doubt, whatever is expected of it: the default may change its ways just there.
+        What was never compared is in doubt, whatever is expected of it: the default may change its ways just there. So
+        is what was slower when it was compared, whatever its neighbours are.
         """
         assert self.outlook is not None
-        often = self._often()
-        chance = np.maximum(self.outlook.harmed, _UNSEEN * (often == 0.0))
+        often, own = self._often(), own_means(self.seen)
+        slower = np.array([own.get(scenario, 0.0) < 0.0 for scenario in self.claim.scenarios])
+        chance = np.maximum(self.outlook.harmed, np.where(slower, _SEEN_SLOWER, _UNSEEN * (often == 0.0)))
         possible = np.array([scenario not in self.impossible for scenario in self.claim.scenarios])
         return np.asarray(chance * (self.outlook.mean > 0.0) * possible / (1.0 + often))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,8 +59,9 @@ def spared(
 ) -> list[set[Scenario]]:
     """For each claim, the scenarios that are better left to the default; ``total_weight`` is of the whole file.
 
-    First those that are likely to be slower, and those that were seen to be with what lies nearest to them; then, the
-    likeliest first, as many as it takes until the file keeps its promise.
+    First those that are likely to be slower, those that were seen to be, whatever is thought of their neighbours, and
+    those that were seen to be much slower with what lies nearest to them; then, the likeliest first, as many as it
+    takes until the file keeps its promise.
     """
     left_out: list[set[Scenario]] = []
     chances: list[tuple[float, int, Scenario]] = []
@@ -70,11 +71,12 @@ def spared(
         effect = effects[claim.collective, claim.choice]
         harmed = outlook_of(claim, effect).harmed
         ours = [one for choice, one in seen if choice == claim.choice]
-        compared = {one.scenario for one in ours}
+        found = own_means(ours)
         out = {
             scenario
             for scenario, chance in zip(claim.scenarios, harmed, strict=True)
-            if chance > (_LIKELY if scenario in compared else _LIKELY_UNSEEN)
+            if chance > (_LIKELY if scenario in found else _LIKELY_UNSEEN)
+            or found.get(scenario, 0.0) < -math.log(SLOWER)
         }
         out |= _near_harm(claim, ours)
         left_out.append(out)
@@ -88,6 +90,14 @@ def spared(
         for number, scenario in _over_the_share(chances, np.concatenate(draws, axis=1) / total_weight):
             left_out[number].add(scenario)
     return left_out
+
+
+def own_means(seen: Iterable[Seen]) -> dict[Scenario, float]:
+    """The mean log speed-up of each scenario by its own comparisons alone."""
+    values: defaultdict[Scenario, list[float]] = defaultdict(list)
+    for one in seen:
+        values[one.scenario].append(one.value)
+    return {scenario: sum(some) / len(some) for scenario, some in values.items()}
 
 
 def _weight_left(claim: Claim, out: set[Scenario]) -> float:
