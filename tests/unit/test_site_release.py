@@ -198,6 +198,17 @@ def test_expiry_removes_what_is_old_but_no_last_word_and_no_release_in_use(store
     assert sorted(releases(store)) == sorted(names[:2])
 
 
+def test_the_quarantine_does_not_grow_for_ever(store: SiteStore) -> None:
+    names = ["00" * 32, "11" * 32]
+    for name in names:
+        store.place(KEY, name).write_bytes(b"nonsense")
+        assert store.set_aside(KEY, name, "it is nonsense")
+    os.utime(store.quarantine / f"{KEY}-{names[0]}.reason", (NOW, NOW))
+    assert expire(store, 1e6, NOW + 3e6).entries == 1
+    assert [name for name, _ in store.quarantined()] == [f"{KEY}-{names[1]}"]
+    assert len(list(store.quarantine.iterdir())) == 2
+
+
 def test_a_release_that_jobs_loaded_until_yesterday_does_not_expire(store: SiteStore) -> None:
     names = [publish(store, "root", "1", lint, NOW + day).name for day in range(3)]
     for one in names:

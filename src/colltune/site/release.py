@@ -28,7 +28,7 @@ from pathlib import Path
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import Verdict
 from colltune.machine.files import write_atomically
-from colltune.site.entry import BadEntryError, LaterEntryError
+from colltune.site.entry import SUFFIX, BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Index, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, not_for_others, tuning_in
@@ -288,7 +288,8 @@ class Expired:
 
 
 def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expired:
-    """Removes entries that are older and of which nothing is the last word, and releases that were never active since.
+    """Removes entries that are older and of which nothing is the last word, also from the quarantine, and releases that
+    were never active since.
 
     Kept are the entry of each shape's last tuning, the active release and the one before it. A release counts from the
     day on which it was active last. ``older_s``: seconds. Raises ColltuneError where this user may not remove them.
@@ -318,6 +319,11 @@ def _expire(store: SiteStore, older_s: float, now_s: float) -> Expired:
         if name not in in_use and place.stat().st_mtime < limit_s:
             shutil.rmtree(place)
             removed[1] += 1
+    for said in store.quarantine.glob("*.reason"):
+        if said.stat().st_mtime < limit_s:
+            for path in (said.with_name(f"{said.stem}{SUFFIX}"), said):  # the reason last: without it nobody comes back
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+            removed[0] += 1
     for path in (*store.directory.glob("*/.*.new"), *(store.outbox / RELEASES).glob(".*.new")):
         if path.lstat().st_mtime < now_s - 86400.0:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
