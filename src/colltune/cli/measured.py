@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -123,7 +122,7 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
     ]
     if gain.too_few:
         notes.append(f"{format_count(gain.too_few, 'call')} met a rule in fewer than three pairs, and are not counted.")
-    return [gain_line(gain) + ".", "", *table.lines(width), "", *notes]
+    return [gain_line(gain) + ".", "", *([*table.lines(width), ""] if gain.cells else []), *notes]
 
 
 def _sizes(cell: CellGain) -> str:
@@ -150,4 +149,6 @@ def _time(time_s: float) -> str:
 
 
 def _say(text: str) -> None:
-    print(f"colltune: {text.rstrip('.')}.", file=sys.stderr)
+    from colltune.cli.console import echo
+
+    echo(f"colltune: {text.rstrip('.')}.", err=True)

@@ -20,6 +20,7 @@ def watch(
     """
     import time
 
+    from colltune.cli.console import echo, make_console
     from colltune.cli.measured import gain_line, gain_page
     from colltune.core.units import parse_duration
     from colltune.session.measure_run import latest_gains
@@ -29,10 +30,10 @@ def watch(
         gains, has_ended = latest_gains(tuned)
         line = " ".join(f"{gain_line(gain)}." for gain in gains) or "No rank has begun to measure."
         if line != said:
-            typer.echo(line)
+            echo(line)
             said = line
         if once or has_ended:
             for gain in gains:
-                typer.echo("\n".join(["", *gain_page(gain)[2:]]))
+                echo("\n".join(["", *gain_page(gain, make_console().width)[2:]]))
             return
         time.sleep(pause_s)
