@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
@@ -166,6 +168,21 @@ def test_a_space_too_large_to_look_at_at_once_is_worked_through_in_parts():
         learner.tell(measured(asked[0], len(seen)))
         seen |= {(asked[0].scenario, choice) for choice in asked[0].choices}
     assert seen == set(space.pairs())
+
+
+def test_a_second_look_at_a_pair_is_for_the_repetitions_that_the_first_left_however_much_is_known():
+    shapes = [(nodes, ppn) for nodes in (1, 2, 3, 4, 6, 8) for ppn in (2, 4)]
+    scenarios = tuple(Scenario("bcast", *shape, 8 << power) for shape in shapes for power in range(0, 18, 2))
+    learner = DecisionLearner(Space("bcast", scenarios, small_space().legal), 0)
+    asked: defaultdict[tuple[Scenario, Choice], list[int]] = defaultdict(list)
+    while points := learner.ask(1):
+        [point] = points
+        learner.tell(measured(point, len(asked)))
+        asked[point.scenario, point.choices[0]].append(point.repetitions)
+    twice = [looks for looks in asked.values() if len(looks) > 1]
+    assert len(asked) > 300
+    assert twice
+    assert all(sum(looks) == DecisionSettings().repetitions for looks in twice)
 
 
 def test_repeated_samples_of_a_pair_change_the_belief():

@@ -106,7 +106,7 @@ class DecisionLearner:
         self._belief: Belief | None = None
         self._duels: Duels | None = None
         self._news: list[Sample] = []  # told, and not yet in the posterior
-        self._plan: list[tuple[int, int, int]] = []  # by the posterior: scenario, choice, repetitions
+        self._plan: list[tuple[int, int, int]] = []  # scenario, choice, repetitions; none that was told since
         self._spent_s = self._probed_s = 0.0
         self._fitted = 0
         self._calm = 0  # decisions in a row that were good enough to stop
@@ -124,6 +124,7 @@ class DecisionLearner:
             row, number = self._row.get(sample.scenario), self._number.get(sample.choice)
             if row is not None and number is not None:
                 self._pending[row, number] = False
+                self._plan = [one for one in self._plan if one[:2] != (self._place.get(row), number)]
         for sample in new:
             self._account(sample)
         if any(sample.status is not Status.OK for sample in new):
