@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
+from colltune.cli.app import app
 from colltune.cli.measured import gain_line, gain_page
 from colltune.cli.run import _split
 from colltune.core.choice import Choice
@@ -157,6 +159,23 @@ def test_the_share_is_given_in_two_ways() -> None:
     for text in ("0%", "51%", "5.5%", "half"):
         with pytest.raises(InputError, match="no whole percentage"):
             parse_share(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "left"),
+    [
+        (["--measure=10%", "tuned", "--", "./app", "--measure=3"], "10%", ["--", "./app", "--measure=3"]),
+        (["--share", "9%", "--measure=10%", "tuned", "./app", "--measure=3"], "10%", ["./app", "--measure=3"]),
+        (["tuned", "./app", "--measure=3"], None, ["./app", "--measure=3"]),
+    ],
+)
+def test_a_share_before_the_directory_is_ours_and_the_words_of_the_program_are_its_own(
+    words: list[str], asked: str | None, left: list[str]
+) -> None:
+    command = typer.main.get_command(app).commands["run"]  # type: ignore[attr-defined]
+    context = command.make_context("run", list(words))
+    assert (context.params["measure"], context.args) == (asked is not None, left)
+    assert context.params["share"] == (asked or "5%")
 
 
 def test_blocks_that_spread_widely_still_have_bounds() -> None:

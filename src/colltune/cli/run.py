@@ -23,21 +23,24 @@ _MEASURE = "--measure"
 _SHARE = "--share"
 _VIA = "--via"
 _PROVISIONAL = "--provisional"
+_ALLTOALLV = "--alltoallv"
 _FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE)
 _VALUES = (_VIA, _SHARE)
 _USUAL_SHARE = "5%"
 
 
 class RunCommand(TyperCommand):
-    """`--measure=10%` before the directory is `--measure --share 10%`, as it is behind it."""
+    """`--measure=10%` before the directory is `--measure --share 10%`, as it is behind it (``_split``)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        end = args.index("--") if "--" in args else len(args)
-        split = [
-            [_MEASURE, _SHARE, word.partition("=")[2]] if word.startswith(f"{_MEASURE}=") else [word]
-            for word in args[:end]
-        ]
-        return super().parse_args(ctx, [*(word for words in split for word in words), *args[end:]])
+        before, rest = list[str](), list(args)
+        while rest and rest[0].startswith("-") and rest[0] != "--":
+            word = rest.pop(0)
+            if word.startswith(f"{_MEASURE}="):
+                before += [_MEASURE, _SHARE, word.partition("=")[2]]
+            else:
+                before += [word, *([rest.pop(0)] if word in (*_VALUES, _ALLTOALLV) and rest else [])]
+        return super().parse_args(ctx, [*before, *rest])
 
 
 def run(
@@ -71,7 +74,8 @@ def run(
     alltoallv: Annotated[
         Path | None,
         typer.Option(
-            help="Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out."
+            _ALLTOALLV,
+            help="Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out.",
         ),
     ] = None,
 ) -> None:
