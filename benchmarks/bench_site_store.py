@@ -16,7 +16,6 @@ import json
 import random
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
@@ -91,7 +90,7 @@ def main() -> None:
 
         figures = {"entries": asked.entries, "first_s": timed(False), "index_s": timed(False), "tune_s": timed(True)}
         for number in range(16):
-            store.add(replace(entry(asked.entries + number)))
+            store.add(entry(asked.entries + number))
         figures["tune_16_new_s"] = timed(True)
         figures["index_mib"] = round(store.index_path(key).stat().st_size / 2**20, 1)
     target = Path("bench/site_store.json")

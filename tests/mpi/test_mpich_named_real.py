@@ -62,18 +62,18 @@ def library(prefix: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def program(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("program") / "legal_calls"
-    command = [str(prefix / "bin" / "mpicc"), *C_FLAGS, str(NATIVE / "legal_calls.c"), "-o", str(made)]
-    subprocess.run(command, check=True, timeout=120)
-    return made
+    return compiled(prefix, "legal_calls", tmp_path_factory.mktemp("program"))
 
 
 @pytest.fixture(scope="module")
 def each(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("each") / "call_each"
-    command = [str(prefix / "bin" / "mpicc"), *C_FLAGS, str(NATIVE / "call_each.c"), "-o", str(made)]
+    return compiled(prefix, "call_each", tmp_path_factory.mktemp("each"))
+
+
+def compiled(prefix: Path, name: str, place: Path) -> Path:
+    command = [str(prefix / "bin" / "mpicc"), *C_FLAGS, str(NATIVE / f"{name}.c"), "-o", str(place / name)]
     subprocess.run(command, check=True, timeout=120)
-    return made
+    return place / name
 
 
 def counters(prefix: Path, each: Path, ranks: int, *written: str, **variables: str) -> dict[str, int]:

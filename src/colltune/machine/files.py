@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import socket
@@ -26,3 +27,13 @@ def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
     except OSError:
         beside.unlink(missing_ok=True)
         raise
+
+
+def sync_directory(directory: Path) -> None:
+    """Flushes the names in ``directory`` to the disk, where the file system can: what is new there stays."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -110,7 +110,7 @@ class Audit:
         self._cases: list[Case] = []
         self._at: defaultdict[Scenario, list[Case]] = defaultdict(list)
         self._of_others: dict[str, int] = {}  # the numbers of other jobs' launches, which are below 0
-        self._cut_after: dict[tuple[Scenario, Choice], int] = {}  # the last launch that told where to cut a region
+        self._cut_after: dict[Scenario, int] = {}  # the last launch that told where to cut a region it is in
         for claim in self.claims:
             self._remember(self._open(claim))
         if any(case.seen for case in self._cases):
@@ -133,8 +133,7 @@ class Audit:
 
     def told_where_to_cut(self, sample: Sample) -> bool:
         """Whether ``sample`` chose what is in a part that was cut out: it proves nothing of that part elsewhere."""
-        found = [after for (scenario, _), after in self._cut_after.items() if scenario == sample.scenario]
-        return any(sample.launch <= after for after in found)
+        return sample.launch <= self._cut_after.get(sample.scenario, -1)
 
     def _open(self, claim: Claim) -> Case:
         costs_s = [self.cost_s(scenario) for scenario in claim.scenarios]
@@ -150,8 +149,9 @@ class Audit:
             if standing.choice != case.claim.choice or case.verdict is not Verdict.OPEN:
                 continue
             scenario = next((one for one in case.claim.scenarios if standing.covers(one)), None)
-            for date, value in standing.launches if scenario is not None else ():
-                assert scenario is not None
+            if scenario is None:
+                continue
+            for date, value in standing.launches:
                 number = self._of_others.setdefault(f"application {date}", -1 - len(self._of_others))
                 case.applications.add(number)
                 case.take(scenario, number, value, ())
@@ -341,7 +341,7 @@ class Audit:
         case.replaced = {scenario for part in parts for scenario in part.scenarios}
         for part in parts:
             self._open(part)
-            self._cut_after |= {(scenario, part.choice): self.launches for scenario in part.scenarios}
+            self._cut_after |= dict.fromkeys(part.scenarios, self.launches)
 
     def _spared(self) -> dict[int, set[Scenario]]:
         """What keeps the default of each kept claim, by its number."""

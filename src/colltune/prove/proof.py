@@ -213,13 +213,9 @@ class Proof:
                     f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
                 )
             taken = journal.samples[count_before:]
-            told_where = [audit.told_where_to_cut(sample) for sample in taken]
-            return Judged(
-                audit.results(),
-                audit.rest_s(),
-                [one for one, told in zip(taken, told_where, strict=True) if not told],
-                [one for one, told in zip(taken, told_where, strict=True) if told],
-            )
+            looked = [one for one in taken if audit.told_where_to_cut(one)]
+            compared = [one for one in taken if not audit.told_where_to_cut(one)]
+            return Judged(audit.results(), audit.rest_s(), compared, looked)
 
     def _launches(self, deadline_s: float) -> Callable[[], Source]:
         """Opens one fresh launch after another, each cut off where it outlasts ``deadline_s`` by the grace."""

@@ -17,7 +17,7 @@ from colltune.profile.application import calls_per_second
 from colltune.profile.files import load_profile
 from colltune.research.contract import Strategy
 from colltune.research.metrics import SIGNIFICANT
-from colltune.research.processes import run_all
+from colltune.research.processes import run_seeds
 from colltune.research.simulate import GOOD_ENOUGH, CutShortError, Pace, Run, Scoring, simulate
 from colltune.research.weights import CallCounts, load_call_counts, weights_of
 from colltune.store.dataset import load_grids
@@ -107,26 +107,12 @@ def evaluate(
         for contestant in range(len(plan.contestants))
     ]
     deadline_s = time.monotonic() + plan.limit_s
-    runs: list[Run] = []
-    left = [len(tasks) // plan.seeds] * plan.seeds
-    cut = False
     # What a grid has worked out of itself does not travel.
     fresh = [replace(grid) for grid in small_first] if plan.jobs > 1 else small_first
-    try:
-        for run in run_all(partial(_Worker, fresh, plan, deadline_s), tasks, plan.jobs, deadline_s):
-            if run is None:
-                cut = True
-                continue
-            runs.append(run)
-            progress(len(runs), len(tasks), run)
-            left[run.seed] -= 1
-            if left[run.seed] == 0:
-                keep(runs)
-    except KeyboardInterrupt:
-        cut = True
+    worker = partial(_Worker, fresh, plan, deadline_s)
+    runs, cut = run_seeds(worker, tasks, plan.jobs, deadline_s, progress, keep)
     if not runs:
         raise InputError("not one simulated tuning ended in the time given", "Give more --minutes, or smaller tables")
-    keep(runs)
     return Comparison(tuple(runs), cut)
 
 

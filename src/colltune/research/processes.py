@@ -4,15 +4,58 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+
+class OfSeed(Protocol):
+    @property
+    def seed(self) -> int: ...
+
+
+Seeded = TypeVar("Seeded", bound=OfSeed)
+SeedTask = TypeVar("SeedTask", bound=tuple[int, *tuple[Any, ...]])
+
+
+def run_seeds(
+    make_worker: Callable[[], Callable[[SeedTask], Seeded | None]],
+    tasks: Sequence[SeedTask],
+    jobs: int,
+    deadline_s: float,
+    progress: Callable[[int, int, Seeded], None],
+    keep: Callable[[Sequence[Seeded]], None],
+) -> tuple[list[Seeded], bool]:
+    """What the tasks, of which each begins with its seed, gave; and whether time ran out or somebody interrupted.
+
+    ``progress`` is told of each (number, all, result); ``keep`` is given all so far once a seed is complete, and at the
+    end what there is. The rest as in ``run_all``.
+    """
+    found: list[Seeded] = []
+    left = Counter(task[0] for task in tasks)
+    cut = False
+    try:
+        for one in run_all(make_worker, tasks, jobs, deadline_s):
+            if one is None:
+                cut = True
+                continue
+            found.append(one)
+            progress(len(found), len(tasks), one)
+            left[one.seed] -= 1
+            if left[one.seed] == 0:
+                keep(found)
+    except KeyboardInterrupt:
+        cut = True
+    if found:
+        keep(found)
+    return found, cut
 
 
 def run_all(

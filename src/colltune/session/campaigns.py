@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from colltune.core.errors import InputError
-from colltune.research.processes import run_all
+from colltune.research.processes import run_seeds
 from colltune.session.delivery import LAUNCH_S, Delivery, by_cluster, deliver
 from colltune.store.grid import Grid
 
@@ -62,24 +62,11 @@ def run_campaigns(
         )
     tasks = [(seed, name, budget_s) for seed in range(plan.seeds) for name in names for budget_s in plan.budgets_s]
     deadline_s = time.monotonic() + plan.limit_s
-    delivered: list[Delivery] = []
-    cut = False
     # What a grid has worked out of itself does not travel to another process.
     worker = partial(_Campaigner, {name: [replace(grid) for grid in tables[name]] for name in names}, plan.launch_s)
-    try:
-        for one in run_all(worker, tasks, plan.jobs, deadline_s):
-            if one is None:
-                cut = True
-                continue
-            delivered.append(one)
-            progress(len(delivered), len(tasks), one)
-            if len(delivered) % (len(tasks) // plan.seeds) == 0:
-                keep(delivered)
-    except KeyboardInterrupt:
-        cut = True
+    delivered, cut = run_seeds(worker, tasks, plan.jobs, deadline_s, progress, keep)
     if not delivered:
         raise InputError("not one campaign ended in the time given", "Give more --minutes, or smaller tables")
-    keep(delivered)
     return Campaigns(tuple(delivered), cut, refused)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import time
 from collections import Counter, defaultdict
@@ -21,7 +20,7 @@ from colltune.emit.lint import lint_files
 from colltune.emit.lint_check import Severity
 from colltune.emit.lint_openmpi import lint_rules_files
 from colltune.report.diff import compare_decisions
-from colltune.session.site_memory import add_or_put_by, add_pending
+from colltune.session.site_memory import add_or_put_by, add_pending, user_name
 from colltune.site.entry import Entry, Provenance
 from colltune.site.identity import Identity
 from colltune.site.index import Listed, open_index
@@ -187,7 +186,7 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
     environment = read_journal(directory / JOURNAL).environment
     ended_s = (directory / JOURNAL).stat().st_mtime
     began_s = tuning.summary.since_s or ended_s - tuning.summary.total_s
-    said = Provenance(f"colltune site add {directory}", getpass.getuser(), "", (), began_s, ended_s)
+    said = Provenance(f"colltune site add {directory}", user_name(), "", (), began_s, ended_s)
     entry = Entry(environment, said, measurements(directory), (), files_of(directory, tuning))
     return int(add_or_put_by(store, entry, directory, note))
 
@@ -204,7 +203,7 @@ def lint(tuning: Tuning) -> list[str]:
 
 def publish_here(store: SiteStore) -> Release:
     """Makes a release of all that can be handed to users. Raises ColltuneError."""
-    return publish(store, getpass.getuser(), __version__, lint)
+    return publish(store, user_name(), __version__, lint)
 
 
 def diff_releases(store: SiteStore, one: str, other: str) -> list[str]:

@@ -25,7 +25,7 @@ from colltune.prove.proof import Before, Judged
 from colltune.session.merging import Held
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance, name_of, pack, unpack
 from colltune.site.index import Index
-from colltune.site.knowledge import STALE_S, Knowledge, Memory, files_of, job_name
+from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
 from colltune.site.nodes import slow_nodes
 from colltune.site.pairs import Comparison
 from colltune.site.store import SiteStore
@@ -63,7 +63,7 @@ class SiteMemory:
         store = SiteStore.opened(place)
         add_pending(store, out, note)
         shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
-        known, index = Memory(store, bench.environment, spaces, shapes).recall()
+        known, index = recall(store, bench.environment, spaces, shapes)
         for text in slow_nodes(index, bench.topology(None, note).hosts[: bench.nodes]):
             note(text)
         jobs = len(index.entries)
@@ -167,7 +167,7 @@ class SiteMemory:
 
     def _entry(self, samples: tuple[Sample, ...] = (), compared: tuple[Sample, ...] = ()) -> Entry:
         hosts = tuple(self.bench.topology(None, lambda _text: None).hosts[: self.bench.nodes])
-        said = Provenance(shlex.join(sys.argv), _user(), job_name(), hosts, self.began_s, time.time())
+        said = Provenance(shlex.join(sys.argv), user_name(), job_name(), hosts, self.began_s, time.time())
         return Entry(self.bench.environment, said, samples, compared)
 
     def _add(self, entry: Entry) -> None:
@@ -224,7 +224,8 @@ def _key(sample: Sample) -> _Key:
     return sample.scenario, sample.choice, sample.started_s, sample.times_s
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Of whoever runs this; the number where the machine has no name for it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import InputError
@@ -62,32 +62,24 @@ class Knowledge:
         return {one.scenario: one for one in decisions if one.verdict in _SETTLED and one.reason != CUT_APART}
 
 
-@dataclass
-class Memory:
-    """The store from within one job of ``environment`` that tunes ``collectives`` on communicators of ``shapes``.
+def recall(
+    store: SiteStore, here: Environment, collectives: Collection[str], shapes: Collection[tuple[int, int]]
+) -> tuple[Knowledge, Index]:
+    """What a job of ``here`` has to begin with that tunes ``collectives`` on communicators of ``shapes``.
 
-    ``now_s``: since the epoch.
+    With the index that says so. Raises InputError where the store is unreadable.
     """
-
-    store: SiteStore
-    environment: Environment
-    collectives: Collection[str]
-    shapes: Collection[tuple[int, int]]
-    now_s: float = field(default_factory=time.time)
-
-    def recall(self) -> tuple[Knowledge, Index]:
-        """What there is to begin with, and the index that says so. Raises InputError where the store is unreadable."""
-        here = self.environment
-        index = open_index(self.store, Identity.of(here).key)
-        fresh_s = self.now_s - STALE_S
-        dated = list(index.measured(self.collectives, self.shapes, fresh_s))
-        newest_s = max((one.date_s for one in dated), default=0.0)
-        date = time.strftime("%Y-%m-%d", time.gmtime(newest_s)) if dated else ""
-        listed = newest_tuning(index.entries, (here.nodes, here.ppn), fresh_s)
-        tuning = None if listed is None else tuning_of(self.store, Identity.of(here).key, listed.name)
-        name = listed.name if listed is not None and tuning is not None else ""
-        samples = tuple(one.sample for one in dated)
-        return Knowledge(samples, date, tuning, name, _side_by_side(dated)), index
+    key = Identity.of(here).key
+    index = open_index(store, key)
+    fresh_s = time.time() - STALE_S
+    dated = list(index.measured(collectives, shapes, fresh_s))
+    newest_s = max((one.date_s for one in dated), default=0.0)
+    date = time.strftime("%Y-%m-%d", time.gmtime(newest_s)) if dated else ""
+    listed = newest_tuning(index.entries, (here.nodes, here.ppn), fresh_s)
+    tuning = None if listed is None else tuning_of(store, key, listed.name)
+    name = listed.name if listed is not None and tuning is not None else ""
+    samples = tuple(one.sample for one in dated)
+    return Knowledge(samples, date, tuning, name, _side_by_side(dated)), index
 
 
 def _side_by_side(dated: Sequence[Dated]) -> tuple[Sample, ...]:

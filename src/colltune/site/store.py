@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.machine.files import write_atomically
+from colltune.machine.files import sync_directory, write_atomically
 from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, name_of, pack, unpack
 from colltune.site.identity import Identity
 
@@ -118,7 +118,7 @@ class SiteStore:
         try:
             if not place.exists():
                 write_atomically(place, data, mode=_readable_like(self.directory / INBOX))
-                _flush(self.directory / INBOX)
+                sync_directory(self.directory / INBOX)
         except OSError as error:
             why = "no space is left in" if error.errno in _FULL else "cannot write to"
             raise ColltuneError(
@@ -154,16 +154,6 @@ class SiteStore:
             name = path.name.removesuffix(SUFFIX)
             reason = self.quarantine / f"{name}.reason"
             yield name, reason.read_text().strip() if reason.exists() else "no reason is given"
-
-
-def _flush(directory: Path) -> None:
-    """A rename is on the disk once its directory is; some file systems know no such order."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _readable_like(directory: Path) -> int:

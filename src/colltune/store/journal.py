@@ -21,6 +21,7 @@ from typing import Self
 from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
 from colltune.core.sample import Environment, Sample
 from colltune.core.version import __version__
+from colltune.machine.files import sync_directory
 from colltune.store.records import (
     FORMAT,
     Fact,
@@ -103,7 +104,7 @@ class Journal:
         with _closing_on_error(journal):
             journal._write(encode(Header(FORMAT, __version__, environment)))
             journal._sync()
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
         return journal
 
     @classmethod
@@ -314,13 +315,3 @@ def require_same(there: Environment, here: Environment, path: Path) -> None:
             f"the journal {path} was measured in another environment: {'; '.join(differences)}",
             "Give another directory for this environment, or resume in a job like the one that began it",
         )
-
-
-def _sync_directory(directory: Path) -> None:
-    """Flushes the directory entry of a new file to the disk, where the file system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

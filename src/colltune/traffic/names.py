@@ -6,7 +6,7 @@ The first pattern that matches the whole name decides. Those of a ``library`` co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -55,8 +55,16 @@ def planner(collective: str, algorithm: str, library: str = "") -> Planner | Non
     """The planner of a name; None where nobody described it."""
     from colltune.traffic import catalogued, recorded
 
-    for tables in (catalogued.OF_LIBRARY.get(library, {}), catalogued.COMMON, recorded.RECORDED):
-        for pattern, found in tables.get(collective, ()):
+    tables = (catalogued.OF_LIBRARY.get(library, {}), catalogued.COMMON, recorded.RECORDED)
+    return first_match(tables, collective, algorithm)
+
+
+def first_match(
+    tables: Iterable[Mapping[str, Sequence[tuple[str, Planner]]]], collective: str, algorithm: str
+) -> Planner | None:
+    """What the first pattern of ``tables`` that matches the whole name stands for; None where there is none."""
+    for table in tables:
+        for pattern, found in table.get(collective, ()):
             match = re.fullmatch(pattern, algorithm)
             if match is not None:
                 text = match.groupdict()

@@ -6,14 +6,12 @@ Advance's. What they send is known from the papers; no test compares it with a w
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from colltune.traffic import exchanges as ex
 from colltune.traffic import grouped, skewed, trees
 from colltune.traffic.catalogued import COMMON, OF_LIBRARY, Table
-from colltune.traffic.names import Plan, Planner, Setting
+from colltune.traffic.names import Plan, Planner, Setting, first_match
 from colltune.traffic.rounds import Schedule
 
 _SEGMENT = 1 << 20
@@ -23,11 +21,10 @@ _LEADERS = rf"(?P<kind>locality_aware|multileader_node_aware)_(?P<group>\d+)_pro
 
 
 def _by_name(collective: str, name: str, library: str = "") -> Planner:
-    for table in (OF_LIBRARY.get(library, {}), COMMON):
-        for pattern, found in table.get(collective, ()):
-            if re.fullmatch(pattern, name):
-                return found
-    raise KeyError((collective, name))
+    found = first_match((OF_LIBRARY.get(library, {}), COMMON), collective, name)
+    if found is None:
+        raise KeyError((collective, name))
+    return found
 
 
 def _grouped(s: Setting, kind: str = "", way: str = "", group: str = "") -> Schedule | None:
