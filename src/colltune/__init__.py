@@ -8,18 +8,38 @@ from colltune.core.version import __version__
 
 if TYPE_CHECKING:
     from colltune.alltoallv.call import tuned_alltoallv
-    from colltune.api import Tuned, collect, evaluate, features, load, plan, predict, profile, tune
+    from colltune.api import (
+        Tuned,
+        collect,
+        doctor,
+        evaluate,
+        features,
+        gather,
+        lint,
+        load,
+        plan,
+        predict,
+        profile,
+        run,
+        train,
+        tune,
+    )
 
 __all__ = [
     "Tuned",
     "__version__",
     "collect",
+    "doctor",
     "evaluate",
     "features",
+    "gather",
+    "lint",
     "load",
     "plan",
     "predict",
     "profile",
+    "run",
+    "train",
     "tune",
     "tuned_alltoallv",
 ]

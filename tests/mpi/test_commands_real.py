@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
+from colltune import doctor
+from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich import MpichEmitter
 from colltune.mpi.installation import Installation
@@ -132,3 +133,16 @@ def test_a_setting_that_passes_the_files_by_is_no_proof(mpi: Installation, tuned
     done = colltune(*command, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="reduce_scatter_allgather")
     assert done.returncode == 3
     assert "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=reduce_scatter_allgather" in done.stderr
+
+
+def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Installation) -> None:
+    found = doctor(mpiexec=str(mpi.mpiexec), ppn=2)
+    assert (found.installation, found.ranks) == (mpi, 2)
+    assert DEFAULT in found.choices["bcast"]
+    assert set(found.choices) | set(found.nothing_to_tune) == set(COLLECTIVES)
+    command = [*COLLTUNE, "doctor", "--mpiexec", str(mpi.mpiexec), "--ppn", "2"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    for collective in COLLECTIVES:
+        expected = found.nothing_to_tune.get(collective) or format_choices(found.choices[collective])
+        assert f"{collective:<22} {expected}\n" in said
+    assert f"2 ranks on {found.hosts}" in said

@@ -16,13 +16,16 @@ from slow_default import colltune, start
 from test_live_selector import ON_EITHER, live
 from test_switchback import Measured, measured_in
 
-from colltune.cli.measured import gain_line
+from colltune import load
+from colltune import run as run_program
 from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
 from colltune.deploy.live import with_live
 from colltune.emit.live import live_basis
 from colltune.mpi.installation import Installation
+from colltune.profile.files import load_profile
 from colltune.session.application_gain import gain_of
+from colltune.session.gain_text import gain_line
 from colltune.store.applications import application_runs, read_experiments
 from colltune.store.history import GAIN, GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
@@ -143,6 +146,28 @@ def test_a_run_is_measured_profiled_and_proven_at_once(
     names = [path.name.partition(".")[0] for path in sorted(measured.iterdir())]
     assert names == ["application-run", "application", "application", "blocks"]
     assert [path.name for path in profiled.iterdir()] == ["profile.json"]
+
+
+def test_the_function_returns_what_the_command_prints(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = loop_in(mpi, tmp_path)
+    slow = {"CT_SLOW": "default", "CT_SLOW_US": "1000"}
+    for name, value in {**ON_EITHER, "LD_PRELOAD": str(loop.spy), **slow}.items():
+        monkeypatch.setenv(name, value)
+    command = [str(mpi.mpiexec), "-n", "2", str(loop.program), "2000", "64", "7"]
+    told = list[str]()
+    done = run_program(tmp_path, command, measure=True, share=50, prove=True, profile=True, listener=told.append)
+    assert done.exit_code == 7
+    assert done.proof is not None
+    assert done.proof.proven
+    assert done.profile is not None
+    assert load_profile(done.profile).ranks == 2
+    (worth,) = done.gains
+    assert gain_line(worth) in told
+    assert done.page is not None
+    assert done.page.read_text().startswith(gain_line(worth))
+    assert load(tmp_path).gains() == [worth]
 
 
 def test_a_run_that_is_killed_leaves_what_it_measured(loop: Measured, monkeypatch: pytest.MonkeyPatch) -> None:

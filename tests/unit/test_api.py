@@ -195,6 +195,76 @@ def test_features_and_evaluations_are_functions_too() -> None:
         colltune.evaluate(recorded / "pico_lumi_allreduce.csv.gz", strategies=["nobody"])
 
 
+def test_a_file_is_linted_and_mended_as_the_command_does(tmp_path: Path) -> None:
+    path = tmp_path / "rules.conf"
+    path.write_text("1\n2\n1\n4\n2\n0 3 0 0\n0 4 0 0\n")
+    found = colltune.lint(path, mpi_version="5.0.11")
+    assert (found.library, found.version) == ("openmpi", "5.0.11")
+    assert found.findings
+    assert not list(tmp_path.glob("*.fixed.conf"))
+    command = [sys.executable, "-m", "colltune", "lint", str(path), "--mpi-version", "5.0.11"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{found}\n"
+    assert done.returncode == bool(found.errors)
+    colltune.lint([path], mpi_version="5.0.11", fix=True)
+    (copy,) = tmp_path.glob("*.fixed.conf")
+    assert not colltune.lint(copy, mpi_version="5.0.11").findings
+    with pytest.raises(InputError, match="there is no file to lint"):
+        colltune.lint([])
+
+
+def test_a_node_is_recorded_and_the_record_says_what_the_node_says(tmp_path: Path) -> None:
+    recorded = colltune.gather(tmp_path / "here.tar.gz")
+    assert "proc/cpuinfo" in recorded.files
+    kept = colltune.features(tmp_path / "here.tar.gz")
+    assert kept.cores == colltune.features(triad=False).cores
+
+
+def test_a_model_is_trained_and_written_and_too_few_clusters_are_refused(tmp_path: Path) -> None:
+    rows = ["cluster,collective,nodes,ppn,msg_bytes,algorithm"]
+    for cluster in ("one", "two", "three"):
+        for nodes in (2, 4, 8, 16):
+            for size in (16, 256, 4096, 65536):
+                best = "brucks" if size < 1024 else "ring"
+                rows += [f"{cluster},allgather,{nodes},{ppn},{size},{best}" for ppn in (1, 2, 4, 8)]
+    table = tmp_path / "labels.csv"
+    table.write_text("\n".join(rows) + "\n")
+    told = list[str]()
+    model = colltune.train(table, tmp_path / "model.npz", listener=told.append)
+    assert list(model.forests) == ["allgather"]
+    assert told
+    from colltune.pretrained.model import load_model
+
+    assert load_model(tmp_path / "model.npz").card == model.card
+    table.write_text("\n".join(row for row in rows if not row.startswith("t")) + "\n")
+    with pytest.raises(InputError, match="clusters"):
+        colltune.train([table], tmp_path / "none.npz")
+    assert not (tmp_path / "none.npz").exists()
+
+
+def test_a_run_says_what_was_asked_of_it(tuned: colltune.Tuned) -> None:
+    check = "import os, sys; sys.exit(7 if os.environ['CT_TEST_FILE'].endswith('mpich/a.json') else 1)"
+    command = [sys.executable, "-c", check]
+    for where in (tuned, tuned.directory, str(tuned.directory)):
+        done = colltune.run(where, command)
+        assert (done.exit_code, done.proof, done.profile, done.gains) == (7, None, None, ())
+    with pytest.raises(InputError, match="no rules for the live selector"):
+        colltune.run(tuned, command, measure=True)
+    with pytest.raises(InputError, match="no whole percentage"):
+        colltune.run(tuned, command, measure=True, share=70)
+    with pytest.raises(InputError, match="no command to run"):
+        colltune.run(tuned, [])
+    with pytest.raises(InputError, match="holds no run with --measure"):
+        tuned.gains()
+
+
+def test_what_is_missing_for_a_diagnosis_is_said() -> None:
+    with pytest.raises(InputError, match="/nowhere/mpiexec"):
+        colltune.doctor(mpiexec="/nowhere/mpiexec")
+    with pytest.raises(InputError, match="no thread level"):
+        colltune.doctor(thread_level="many")
+
+
 def test_importing_colltune_imports_nothing_heavy() -> None:
     check = "import colltune, sys; sys.exit(any(m in sys.modules for m in ('numpy', 'sklearn', 'rich', 'typer')))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

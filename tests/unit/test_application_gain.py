@@ -10,12 +10,12 @@ import pytest
 import typer
 
 from colltune.cli.app import app
-from colltune.cli.measured import gain_line, gain_page
 from colltune.cli.run import _split
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
 from colltune.session.application_gain import gain_of
+from colltune.session.gain_text import gain_line, gain_page
 from colltune.session.measure_run import parse_share
 from colltune.store.applications import read_experiments
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -25,12 +25,32 @@ from colltune.session.options import Listener, TuneOptions
 
 if TYPE_CHECKING:
     from colltune.core.hardware import Hardware
+    from colltune.pretrained.model import PretrainedModel
+    from colltune.pretrained.record import RecordedMachine
     from colltune.research.evaluation import Comparison
     from colltune.session.collect import Collected
+    from colltune.session.doctor import Diagnosis
+    from colltune.session.lint import Linted
     from colltune.session.plan import Costs
     from colltune.session.profile_run import ProfiledRun
+    from colltune.session.run_application import ApplicationRun
 
-__all__ = ["Tuned", "collect", "evaluate", "features", "load", "plan", "predict", "profile", "tune"]
+__all__ = [
+    "Tuned",
+    "collect",
+    "doctor",
+    "evaluate",
+    "features",
+    "gather",
+    "lint",
+    "load",
+    "plan",
+    "predict",
+    "profile",
+    "run",
+    "train",
+    "tune",
+]
 
 
 def tune(
@@ -167,6 +187,107 @@ def profile(command: Sequence[str], out: PathLike = "app.json", *, mpiexec: str 
     return profile_run(command, Path(out), os.environ, mpiexec)
 
 
+def run(
+    tuned: Tuned | PathLike,
+    command: Sequence[str],
+    *,
+    prove: bool = False,
+    profile: bool = False,
+    measure: bool = False,
+    share: str | int = "5%",
+    provisional: bool = False,
+    via: str = "file",
+    alltoallv: PathLike | None = None,
+    listener: Callable[[str], None] = lambda _text: None,
+) -> ApplicationRun:
+    """Runs an MPI program with a tuning in force, as `colltune run` does, and waits for its end.
+
+    ``share``: with ``measure``, the share of its calls that run by default, in percent, 1 to 50. ``via``: file or live.
+    ``listener`` hears, a sentence each, what is unsure before the start, and what was found at the end. Raises
+    InputError where the command would use another build of the MPI than the one that was tuned.
+    """
+    from colltune.session.measure_run import parse_share
+    from colltune.session.run_application import RunOptions, ready_run
+
+    options = RunOptions(
+        prove=prove,
+        profile=profile,
+        measure=measure,
+        share=parse_share(str(share)),
+        provisional=provisional,
+        via=via,
+        alltoallv=None if alltoallv is None else Path(alltoallv),
+    )
+    directory = tuned.directory if isinstance(tuned, Tuned) else Path(tuned)
+    return ready_run(directory, command, options, os.environ, listener).run(listener)
+
+
+def lint(
+    files: PathLike | Sequence[PathLike],
+    *,
+    mpi_version: str | None = None,
+    fix: bool = False,
+    mpiexec: str | None = None,
+) -> Linted:
+    """Finds what would abort, hang or be ignored in selection files or in tuning directories, as `colltune lint` does.
+
+    ``mpi_version``: of the MPI that is to read them; None is the one found here. ``fix``: also write a guarded copy
+    beside each file with findings. Raises InputError for files that cannot be read, or of which no copy can be made.
+    """
+    from colltune.session.lint import lint_selection
+
+    found = lint_selection(_paths(files), os.environ, mpi_version=mpi_version, mpiexec=mpiexec, fix=fix)
+    if fix:
+        found.write_fixed()
+    return found
+
+
+def doctor(*, thread_level: str = "single", **machine: Unpack[MachineArguments]) -> Diagnosis:
+    """Which MPI, launcher and job are here, and what can be tuned, as `colltune doctor` says; starts one launch.
+
+    Raises InputError where something is missing, and LaunchError where the job cannot be started.
+    """
+    from colltune.session.doctor import diagnose
+
+    return diagnose(machine_options(machine, thread_level), os.environ)
+
+
+def gather(out: PathLike = "machine.tar.gz") -> RecordedMachine:
+    """Records what `features` reads of this node, as `colltune gather` does; the record is also in ``out``.
+
+    ``out``: an archive (.tar.gz), or a directory. The record holds no name, address or serial number.
+    """
+    from colltune.pretrained.record import RunningMachine, record, save_record
+
+    recorded = record(RunningMachine())
+    save_record(recorded, Path(out))
+    return recorded
+
+
+def train(
+    tables: PathLike | Sequence[PathLike],
+    out: PathLike = "model.npz",
+    *,
+    hardware: PathLike | None = None,
+    seed: int = 0,
+    listener: Callable[[str], None] = lambda _text: None,
+) -> PretrainedModel:
+    """Learns from other clusters' tables which algorithm suits which machine, as `colltune train` does.
+
+    ``tables``: of best algorithms, or of times. ``hardware``: a CSV of each cluster's features. The model is also in
+    ``out``, which `predict` takes as ``model``. Raises InputError where the tables hold too few clusters.
+    """
+    from colltune.pretrained.model import save_model
+    from colltune.pretrained.table import read_hardware, read_tables
+    from colltune.pretrained.train import train_model
+
+    labels, timed = read_tables(_paths(tables))
+    features = read_hardware(Path(hardware)) if hardware is not None else {}
+    model = train_model(labels, timed, features, seed, listener)
+    save_model(model, Path(out))
+    return model
+
+
 def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware:
     """What is known of this node's processors, memory and network, as `colltune features` shows; None is missing.
 
@@ -199,10 +320,13 @@ def evaluate(
     from colltune.research.evaluation import evaluate as compare
     from colltune.research.strategies import contestants
 
-    given = [tables] if isinstance(tables, str | os.PathLike) else tables
-    grids = load([Path(table) for table in given], _names(collectives))
+    grids = load(_paths(tables), _names(collectives))
     return compare(grids, Plan(contestants(strategies), seeds, parse_duration(budget), jobs))
 
 
 def _names(collectives: str | Sequence[str]) -> Sequence[str]:
     return [collectives] if isinstance(collectives, str) else collectives
+
+
+def _paths(given: PathLike | Sequence[PathLike]) -> list[Path]:
+    return [Path(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]

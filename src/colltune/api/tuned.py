@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from colltune.prove.conformance import ConformanceResult
     from colltune.report.diff import TuningDifference
     from colltune.report.picture import Picture
+    from colltune.session.application_gain import ApplicationGain
     from colltune.session.drift import DriftReport
     from colltune.session.verify import Verification
 
@@ -243,8 +244,17 @@ class Tuned:
 
         return diff(self.directory, other.directory if isinstance(other, Tuned) else Path(other))
 
+    def gains(self) -> list[ApplicationGain]:
+        """What the tuning was worth in the latest run with ``measure``, one for each MPI job, as `colltune watch` says.
+
+        A run that still works is told as far as it is. Raises InputError where there was none.
+        """
+        from colltune.session.measure_run import latest_gains
+
+        return latest_gains(self.directory)[0]
+
     def run(self, command: Sequence[str]) -> int:
-        """Runs ``command`` with the tuning in force, and returns its exit code.
+        """Runs ``command`` with the tuning in force, and returns its exit code; `colltune.run` can find out more.
 
         Raises InputError where it would use another build of the MPI than the one that was tuned.
         """

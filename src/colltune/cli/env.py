@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from colltune.cli.options import Tuned, say_left_out
+from colltune.cli.options import Tuned
 
 
 def env(
@@ -24,6 +24,7 @@ def env(
     is not the build that was tuned.
     """
     from colltune.deploy.application import put_in_force
+    from colltune.session.run_application import left_out_text
     from colltune.store.tuning import load_deployable
 
     tuning = load_deployable(tuned, provisional=provisional)
@@ -31,7 +32,8 @@ def env(
     unsure = force.require_mpi_here()
     if unsure:
         typer.echo(f"colltune: warning: {unsure}", err=True)
-    say_left_out(tuning.left_out)
+    if tuning.left_out:
+        typer.echo(f"colltune: {left_out_text(tuning.left_out)}", err=True)
     for name, value in force.variables.items():
         line = f"export {name}={shlex.quote(value)}"
         # A path is given to the shell byte for byte, whatever the encoding of the terminal.

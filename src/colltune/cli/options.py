@@ -9,7 +9,6 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from colltune.core.units import format_count
 from colltune.session.arguments import Said, offered, signature_of
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
@@ -33,17 +32,6 @@ Simulate = Annotated[
     str,
     typer.Option(help="Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node)."),
 ]
-
-
-def say_left_out(count: int) -> None:
-    """One line on standard error about ``count`` decisions that are provisional, if there are any."""
-    if count:
-        what = f"{format_count(count, 'provisional decision')} {'is' if count == 1 else 'are'}"
-        typer.echo(
-            f"colltune: {what} left out: faster, and not proven before the job was ended; --provisional uses them, "
-            "`colltune tune ... --resume` proves them",
-            err=True,
-        )
 
 
 def offers(arguments: type) -> Callable[[_Command], _Command]:

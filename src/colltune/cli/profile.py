@@ -55,22 +55,6 @@ def _run_profiled(command: Sequence[str], out: Path, mpiexec: str | None) -> int
     return done.exit_code
 
 
-def finish_profile(out: Path, command: Sequence[str], mpi: str) -> None:
-    """Gathers what the ranks left into ``out``, and says so; takes its folder away again where that is nothing."""
-    import contextlib
-
-    from colltune.session.profile_run import gather_profile
-
-    try:
-        gather_profile(out, command, mpi)
-    except InputError as error:
-        print(f"colltune: {error}", file=sys.stderr)
-        with contextlib.suppress(OSError):
-            out.parent.rmdir()
-        return
-    print(f"colltune: the profile of this run is {out}", file=sys.stderr)
-
-
 def show_profile(path: Path, plot: Path | None) -> None:
     """Prints a profile that was taken earlier."""
     from colltune.cli.profile_show import print_profile

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
 
-from colltune.cli.options import Tuned, Via, say_left_out
+from colltune.cli.console import echo
+from colltune.cli.options import Tuned, Via
 from colltune.core.errors import InputError
-
-if TYPE_CHECKING:
-    from colltune.deploy.application import InForce
 
 _PROVE = "--prove"
 _PROFILE = "--profile"
@@ -27,6 +24,8 @@ _ALLTOALLV = "--alltoallv"
 _FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE)
 _VALUES = (_VIA, _SHARE)
 _USUAL_SHARE = "5%"
+# The exit code where the application succeeded and nothing proves that the tuning was in force.
+_UNPROVEN = 3
 
 
 class RunCommand(TyperCommand):
@@ -84,110 +83,28 @@ def run(
     Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
-    from colltune.deploy.application import put_in_force
-    from colltune.store.tuning import load_deployable
+    from colltune.session.measure_run import parse_share
+    from colltune.session.run_application import RunOptions, alltoallv_alone, ready_run
 
     if alltoallv is not None and not tuned.is_dir():
-        _replace_by_alltoallv_alone([str(tuned), *context.args], alltoallv)
-    asked = _Asked(prove, profile, provisional, measure, share, via).with_those_in(context.args)
-    if not asked.command:
-        raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
-    tuning = load_deployable(tuned, provisional=asked.provisional)
-    say_left_out(tuning.left_out)
-    force = put_in_force(tuned, tuning, os.environ, asked.via)
-    unsure = force.require_mpi(asked.command)
-    obstacles = [] if asked.via == "live" else force.obstacles(asked.command)
-    for text in ([unsure] if unsure else []) + obstacles:
-        typer.echo(f"colltune: warning: {text}", err=True)
-    if not asked.prove and not asked.profile and not asked.measure:
-        _replace_by(asked.command, _started(force, asked.command, alltoallv))
-    raise typer.Exit(_watched(asked, force, alltoallv, obstacles))
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """How to run ``command``: proven, profiled, with what is provisional, measured with which share of its calls by
-    default, and by which way the tuning is loaded."""
-
-    prove: bool
-    profile: bool
-    provisional: bool
-    measure: bool
-    share: str
-    via: str
-    command: Sequence[str] = ()
-
-    def with_those_in(self, arguments: Sequence[str]) -> _Asked:
-        """This with what ``arguments``, those after the directory, ask for: options, and the command."""
-        flags, values, command = _split(arguments)
-        measure = self.measure or _MEASURE in flags
-        return _Asked(
-            self.prove or _PROVE in flags,
-            self.profile or _PROFILE in flags,
-            self.provisional or _PROVISIONAL in flags,
-            measure,
-            values.get(_SHARE, self.share),
-            "live" if measure else values.get(_VIA, self.via),
-            command,
-        )
-
-
-def _started(force: InForce, command: Sequence[str], alltoallv: Path | None) -> tuple[Sequence[str], Mapping[str, str]]:
-    """The command and the environment to start, with ``alltoallv`` for MPI_Alltoallv, if it is given."""
-    arguments, environment = force.command(command), force.environment
-    if alltoallv is None:
-        return arguments, environment
-    from colltune.alltoallv.preload import with_alltoallv
-
-    return with_alltoallv(arguments, alltoallv, environment)
-
-
-def _watched(asked: _Asked, force: InForce, alltoallv: Path | None, obstacles: Sequence[str]) -> int:
-    """Runs the command to its end, profiled and proven as ``asked``; the exit code of `colltune run`."""
-    from colltune.cli.prove import run_child
-
-    record = None
-    if asked.profile:
-        record, force = force.profiled()
-    measured = None
-    if asked.measure:
-        from colltune.cli.measured import Measured
-
-        measured = Measured.begin(force, asked.share, asked.command)
-        force = measured.force if measured is not None else force
-    if asked.prove:
-        code = _proven(asked.command, force, alltoallv, obstacles)
-    else:
-        code = run_child(*_started(force, asked.command, alltoallv))
-    if record is not None:
-        from colltune.cli.profile import finish_profile
-
-        made = force.tuning.environment
-        finish_profile(record, asked.command, f"{made.mpi} {made.mpi_version}")
-    if measured is not None:
-        measured.finish()
-    return code
-
-
-def _proven(command: Sequence[str], force: InForce, alltoallv: Path | None, obstacles: Sequence[str]) -> int:
-    """Runs the command to its end, and says whether the tuning was in force, and how many calls met a rule."""
-    from colltune.cli.prove import report, run_and_prove
-    from colltune.prove.counting import Counting, begin_counting
-
-    count = begin_counting(force.tuning, force.environment) if force.variables else Counting()
-    force = force.telling(count.variables)
-    try:
-        arguments, environment = _started(force, command, alltoallv)
-        code, proof = run_and_prove(arguments, environment, force.variables, force.tuning, count)
-    finally:
-        count.discard()
-    return report(code, proof, environment, force.tuning.rule_sets, obstacles)
-
-
-def _replace_by_alltoallv_alone(command: Sequence[str], table: Path) -> NoReturn:
-    from colltune.alltoallv.preload import with_alltoallv
-
-    _replace_by(command, with_alltoallv(command, table, os.environ))
+        command = [str(tuned), *context.args]
+        _replace_by(command, alltoallv_alone(command, alltoallv, os.environ))
+    flags, values, command = _split(context.args)
+    measure = measure or _MEASURE in flags
+    options = RunOptions(
+        prove=prove or _PROVE in flags,
+        profile=profile or _PROFILE in flags,
+        measure=measure,
+        share=parse_share(values.get(_SHARE, share)) if measure else 0,
+        provisional=provisional or _PROVISIONAL in flags,
+        via=values.get(_VIA, via),
+        alltoallv=alltoallv,
+    )
+    ready = ready_run(tuned, command, options, os.environ, _say)
+    if not options.watches:
+        _replace_by(command, ready.started())
+    done = ready.run(_say)
+    raise typer.Exit(done.exit_code or (_UNPROVEN if done.proof is not None and not done.proof.proven else 0))
 
 
 def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[str, str]]) -> NoReturn:
@@ -196,6 +113,10 @@ def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[st
         os.execvpe(arguments[0], list(arguments), dict(environment))
     except OSError as error:
         raise InputError(f"cannot run {command[0]}: {error.strerror}", "Check the command after --") from error
+
+
+def _say(text: str) -> None:
+    echo(f"colltune: {text.rstrip('.')}.", err=True)
 
 
 def _split(arguments: Sequence[str]) -> tuple[set[str], dict[str, str], list[str]]:

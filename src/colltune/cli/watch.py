@@ -21,8 +21,8 @@ def watch(
     import time
 
     from colltune.cli.console import echo, make_console
-    from colltune.cli.measured import gain_line, gain_page
     from colltune.core.units import parse_duration
+    from colltune.session.gain_text import gain_line, gain_page
     from colltune.session.measure_run import latest_gains
 
     pause_s, said = max(parse_duration(every), 0.1), ""

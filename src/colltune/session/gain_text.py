@@ -1,63 +1,15 @@
-"""`colltune run --measure`: the experiment around the application, and what is said at its end."""
+"""What a measured run of the application says, in words: the closing line, and the page behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from colltune.core.errors import ColltuneError
+from colltune.core.switchback import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
-
-if TYPE_CHECKING:
-    from colltune.core.switchback import Interval
-    from colltune.deploy.application import InForce
-    from colltune.session.application_gain import ApplicationGain, CellGain, Times
-    from colltune.session.measure_run import MeasuredRun
+from colltune.session.application_gain import ApplicationGain, CellGain, Times
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
-
-
-@dataclass(frozen=True)
-class Measured:
-    """``force``: the tuning in force, with the experiment."""
-
-    force: InForce
-    run: MeasuredRun
-
-    @classmethod
-    def begin(cls, force: InForce, share: str, command: Sequence[str]) -> Measured | None:
-        """None, with a line that says why, where nothing can be measured. Raises InputError for another ``share``."""
-        from colltune.session.measure_run import begin_measuring, parse_share
-
-        percent = parse_share(share)
-        try:
-            run = begin_measuring(force.directory, force.tuning, percent, command)
-        except ColltuneError as error:
-            _say(f"warning: nothing is measured: {error}")
-            return None
-        return cls(force.telling(run.variables), run)
-
-    def finish(self) -> None:
-        """Prints what the tuning was worth, on standard error, and keeps it; the exit code stays the command's."""
-        from colltune.store.history import GAIN_PAGE
-
-        try:
-            gains = self.run.finish()
-            if not gains:
-                _say("nothing was measured: no rank left anything. The program must call MPI_Init and MPI_Finalize")
-            for gain in gains:
-                _say(gain_line(gain))
-            if any(gain.cells for gain in gains):
-                page = self.run.keep(gains).with_name(GAIN_PAGE)
-                lines = [line for gain in gains for line in [*gain_page(gain), ""]]
-                page.write_text("\n".join(lines), encoding="utf-8")
-                _say(f"by collective, size and communicator: {page}")
-        except ColltuneError as error:
-            _say(f"what the tuning was worth is not known: {error}")
-        except OSError as error:
-            _say(f"cannot write {error.filename}: {error.strerror}")
 
 
 def gain_line(gain: ApplicationGain) -> str:
@@ -146,9 +98,3 @@ def _between(interval: Interval, form: Callable[[float], str]) -> str:
 
 def _time(time_s: float) -> str:
     return format_duration(max(time_s, 0.0))
-
-
-def _say(text: str) -> None:
-    from colltune.cli.console import echo
-
-    echo(f"colltune: {text.rstrip('.')}.", err=True)

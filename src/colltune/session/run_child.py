@@ -1,4 +1,4 @@
-"""Runs an application as a child, and says at its end whether the tuning was in force."""
+"""Runs an application as a child, and finds out whether the tuning was in force."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from colltune.prove.loaded import (
 )
 from colltune.store.tuning import Tuning
 
-# The exit code where the application succeeded and nothing proves that the tuning was in force.
-UNPROVEN = 3
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _SENT_BY_KERNEL = 0x80  # SI_KERNEL: a key on the terminal, which has sent it to the child too
 
@@ -67,23 +65,19 @@ def _with_effect(loaded: Proof | None, effect: Effect, tuning: Tuning) -> Proof:
     return Proof(loaded.proven and (effect.met > 0 or bool(effect.failure)), f"{loaded.text}; {text}")
 
 
-def report(
-    code: int, proof: Proof, environment: Mapping[str, str], collectives: Iterable[str], obstacles: Sequence[str] = ()
-) -> int:
-    """Prints the proof on standard error; the exit code of `colltune run --prove`.
+def weighed(
+    proof: Proof, environment: Mapping[str, str], collectives: Iterable[str], obstacles: Sequence[str]
+) -> Proof:
+    """``proof``, which proves nothing where something is known to keep the files from deciding.
 
-    ``obstacles``: what is known to keep the files from deciding.
+    ``obstacles``: that, a sentence each; ``environment``, of the application, may hold more.
     """
     if obstacles and proof.proven:
         proof = Proof(False, f"{proof.text}, but {'; '.join(obstacles)}")
     passed_by = overriding(environment, collectives)
     if passed_by and proof.proven:
         proof = Proof(False, f"{proof.text}, but {', '.join(passed_by)} in the environment passes them by")
-    if proof.proven:
-        print(f"colltune: the tuning was in force: {proof.text}.", file=sys.stderr)
-        return code
-    print(f"colltune: warning: it is not proven that the tuning was in force: {proof.text}.", file=sys.stderr)
-    return code or UNPROVEN
+    return proof
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str], summary: SummaryFilter | None = None) -> int:

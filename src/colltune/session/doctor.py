@@ -1,0 +1,100 @@
+"""What is here: the MPI, its launcher, the job, and what can be tuned in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.core.choice import Choice, format_choices
+from colltune.core.sample import Environment
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.mpi.installation import Installation
+from colltune.mpi.job import Job
+
+_SIZE = 1 << 16  # bytes of the message for which the legal algorithms are listed
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What `colltune doctor` finds.
+
+    ``environment``: what a tuning made here holds for: MPI, machine, nodes x ranks per node, thread level.
+    ``in_force``: which part of the library takes which collective, where there are several. ``warnings``: what may
+    keep a tuning from deciding. ``ranks`` and ``hosts``: of a test launch. ``choices``: the algorithms that may be
+    measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why.
+    """
+
+    installation: Installation
+    job: Job
+    environment: Environment
+    warnings: tuple[str, ...]
+    in_force: tuple[str, ...]
+    ranks: int
+    hosts: str
+    choices: Mapping[str, tuple[Choice, ...]] = field(default_factory=dict)
+    nothing_to_tune: Mapping[str, str] = field(default_factory=dict)
+
+
+def diagnose(
+    machine: MachineOptions, environ: Mapping[str, str], say: Callable[[str], None] = lambda _line: None
+) -> Diagnosis:
+    """Looks for an MPI and a job, starts the agent on all of it once, and lists what can be tuned.
+
+    ``say`` hears each line as soon as it is known, so that a launch which fails hides nothing. Raises InputError where
+    something is missing, and LaunchError where the job cannot be started.
+    """
+    bench = open_workbench(machine, environ)
+    for name, text in _found(bench):
+        say(f"{name:<14} {text}")
+    for text in bench.warnings:
+        say(f"{'warning':<14} {text}")
+    takers, outranking = bench.backend.takers(bench.said_under)
+    for text in takers:
+        say(f"{'in force':<14} {text}")
+    obstacles = tuple(dict.fromkeys([*bench.backend.obstacles(environ), *outranking]))
+    for text in obstacles:
+        say(f"{'warning':<14} {text}")
+    ready = bench.launch(seed=1)
+    try:
+        started = ready.start()
+    finally:
+        ready.close()
+    say(f"{'test launch':<14} {started['ranks']} ranks on {started['nodes']}")
+    choices: dict[str, tuple[Choice, ...]] = {}
+    nothing: dict[str, str] = {}
+    for collective in COLLECTIVES:
+        if reason := bench.catalogue.collective(collective).nothing_to_tune:
+            nothing[collective] = reason
+        else:
+            size = 0 if collective == "barrier" else _SIZE
+            choices[collective] = bench.legal(Scenario(collective, bench.nodes, bench.ppn, size))
+        say(f"{collective:<22} {nothing.get(collective) or format_choices(choices[collective])}")
+    return Diagnosis(
+        bench.installation,
+        bench.job,
+        bench.environment,
+        (*bench.warnings, *obstacles),
+        tuple(takers),
+        int(started["ranks"]),
+        str(started["nodes"]),
+        choices,
+        nothing,
+    )
+
+
+def _found(bench: Workbench) -> list[tuple[str, str]]:
+    found = bench.installation
+    nodes = bench.job.nodes
+    job = f"{nodes[0].name}: {bench.ppn} ranks on {nodes[0].slots} cores"
+    if len(nodes) > 1:
+        job = f"{bench.job.scheduler}: {bench.nodes} nodes x {bench.ppn} ranks"
+    return [
+        ("MPI", f"{found.library} {found.version}, {found.libmpi}"),
+        ("launcher", f"{found.mpiexec} ({found.launcher})"),
+        ("compiler", f"{found.mpicc}"),
+        ("agent", f"{bench.agent}"),
+        ("job", job),
+        ("thread level", bench.thread_level),
+        ("machine", bench.environment.machine),
+    ]

@@ -1,0 +1,210 @@
+"""What is wrong with selection files, whoever wrote them, and guarded copies of those that can be mended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from colltune.catalog import load
+from colltune.core.errors import InputError
+from colltune.core.units import format_count
+from colltune.emit.lint import lint_files
+from colltune.emit.lint_check import Check, Severity, format_check
+from colltune.emit.lint_named import is_named_file, lint_named_files
+from colltune.emit.lint_openmpi import fix_rules, is_rules_file, lint_rules_files
+from colltune.emit.lint_openmpi_json import is_rules_json, lint_rules_json
+from colltune.emit.lint_ucc import is_ucc_conf, lint_ucc_files
+from colltune.mpi.installation import Installation
+
+_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "ucc": "UCC"}
+
+
+@dataclass(frozen=True)
+class Linted:
+    """What was found in ``contents``, the files by name.
+
+    ``library``: who reads them, "mpich", "openmpi" or "ucc", in the release ``version`` ("" for UCC). ``note``: what
+    the reader should know of that release, "" for nothing. ``installation``: the MPI that was asked, if one was.
+    """
+
+    library: str
+    version: str
+    findings: tuple[Check, ...]
+    contents: Mapping[str, bytes] = field(repr=False)
+    note: str = ""
+    installation: Installation | None = field(default=None, repr=False)
+
+    @property
+    def errors(self) -> int:
+        """How many of the findings are errors; the others are warnings."""
+        return sum(check.severity is Severity.ERROR for check in self.findings)
+
+    def __str__(self) -> str:
+        """Each finding in up to four lines, and how many there are."""
+        reader = f"{_NAMES[self.library]} {self.version}".rstrip()
+        warnings = len(self.findings) - self.errors
+        counted = f"{format_count(self.errors, 'error')}, {format_count(warnings, 'warning')}"
+        last = f"{format_count(len(self.contents), 'file')} for {reader}: {counted}"
+        return "\n".join([*map(format_check, self.findings), last])
+
+    def write_fixed(self) -> dict[str, Path]:
+        """Writes a guarded copy beside each file with findings; the copies, by the name of the file.
+
+        Raises InputError for a file of which no copy can be made, and where there is no room.
+        """
+        at_fault = {name: self.contents[name] for name in dict.fromkeys(check.file for check in self.findings)}
+        if self.library == "openmpi":
+            return {name: _fix_rules(name, data, self.version) for name, data in at_fault.items()}
+        if self.library == "ucc":
+            raise _no_copy_of_ucc(self.contents)
+        if self.installation is None:
+            raise InputError("--fix puts in rules of the library itself, and none was looked for", "Lint with fix=True")
+        return _fix_trees(at_fault, self.version, self.installation)
+
+
+def lint_selection(
+    files: Sequence[Path],
+    environment: Mapping[str, str],
+    *,
+    mpi_version: str | None = None,
+    mpiexec: str | None = None,
+    fix: bool = False,
+) -> Linted:
+    """Finds what would abort, hang or be ignored in ``files``, or in those of tuning directories.
+
+    ``mpi_version``: of the MPI that is to read them; None is the one that is found here. ``fix``: copies are to be
+    written, for which an MPICH must be here. Raises InputError for files that cannot be read or are for two libraries.
+    """
+    contents = {str(path): _read(path) for given in files for path in _files_of(given)}
+    library = _library_of(contents)
+    if library == "ucc":
+        if fix:
+            raise _no_copy_of_ucc(contents)
+        return Linted(library, "", tuple(lint_ucc_files(contents)), contents)
+    installation = None
+    if mpi_version is None or (fix and library == "mpich"):
+        installation = _find(library, mpiexec, environment)
+    version = mpi_version or (installation.version if installation else "")
+    findings = tuple(_findings(library, contents, version, installation))
+    return Linted(library, version, findings, contents, load(library, version).warning or "", installation)
+
+
+def _no_copy_of_ucc(contents: Mapping[str, bytes]) -> InputError:
+    return InputError(f"{next(iter(contents))} is for UCC, of whose files --fix makes no copy", "Correct it by hand")
+
+
+def _files_of(given: Path) -> list[Path]:
+    """``given``; of a tuning directory, the selection files in it. Raises InputError for any other directory."""
+    if not given.is_dir():
+        return [given]
+    from colltune.store.tuning import MANIFEST, load_tuning
+
+    if not (given / MANIFEST).is_file():
+        raise InputError(f"{given} is a directory and holds no tuning", "Name its selection files, or a tuning")
+    tuning = load_tuning(given)
+    found = [given / name for name in tuning.files if Path(name).parts[0] == tuning.environment.mpi]
+    if not found:
+        raise InputError(
+            f"{given} holds no selection file: the library's own choice stands everywhere", "There is nothing to lint"
+        )
+    return found
+
+
+def _library_of(contents: Mapping[str, bytes]) -> str:
+    """The library that reads the files, by how they begin: "mpich" where that says nothing."""
+
+    def library(data: bytes) -> str:
+        if is_ucc_conf(data):
+            return "ucc"
+        return "openmpi" if is_rules_file(data) or is_rules_json(data) else "mpich"
+
+    found = {name: library(data) for name, data in contents.items()}
+    if not found:
+        raise InputError("there is no file to lint", "Name a selection file")
+    if len(set(found.values())) > 1:
+        lists = "; ".join(f"{name} is for {_NAMES[library]}" for name, library in found.items())
+        raise InputError(f"the files are for two libraries: {lists}", "Lint them one library at a time")
+    return next(iter(found.values()))
+
+
+def _findings(
+    library: str, contents: Mapping[str, bytes], version: str, installation: Installation | None
+) -> list[Check]:
+    from colltune.emit.mpich_named import holds_named_trees
+
+    catalogue = load(library, version)
+    if library == "mpich" and installation is not None and holds_named_trees(installation.libmpi):
+        # Its version does not tell: builds of the redesign call themselves as the release before it.
+        return lint_named_files(dict(contents), None)
+    if library == "mpich":
+        named = {name: data for name, data in contents.items() if is_named_file(data)}
+        others = {name: data for name, data in contents.items() if name not in named}
+        return [*lint_files(others, version, catalogue), *lint_named_files(named, version)]
+    of_json = {name: data for name, data in contents.items() if is_rules_json(data)}
+    classic = {name: data for name, data in contents.items() if name not in of_json}
+    return [*lint_rules_files(classic, version, catalogue), *lint_rules_json(of_json, version, catalogue)]
+
+
+def _fix_trees(contents: Mapping[str, bytes], version: str, installation: Installation) -> dict[str, Path]:
+    from colltune.emit.lint_fix import fix_file
+    from colltune.emit.mpich_defaults import cut_default_trees
+
+    catalogue = load("mpich", version)
+    if named := next((name for name, data in contents.items() if is_named_file(data)), None):
+        raise InputError(f"{named} has named trees, of which --fix makes no copy", "Correct it as the findings say")
+    if catalogue.version != load("mpich", installation.version).version:
+        raise InputError(
+            f"--fix puts in rules of the library itself, and {installation.libmpi} is MPICH {installation.version}",
+            f"Give the mpiexec of an MPICH {catalogue.version} by --mpiexec",
+        )
+    defaults = cut_default_trees(installation.libmpi)
+    return {
+        name: _write_fixed(name, ".fixed.json", fix_file(data, version, catalogue, defaults))
+        for name, data in contents.items()
+    }
+
+
+def _fix_rules(name: str, data: bytes, version: str) -> Path:
+    from colltune.emit.openmpi_reader import ReadError
+
+    if is_rules_json(data):
+        raise InputError(f"{name} is JSON, of which --fix makes no copy", "Correct it by hand, as the findings say")
+    try:
+        fixed = fix_rules(data, name, version, load("openmpi", version))
+    except ReadError as error:
+        raise InputError(
+            f"{name}:{error.check.line}: {error.check.what}, so what was meant cannot be known",
+            f"Mend that by hand: {error.check.fix}",
+        ) from None
+    return _write_fixed(name, ".fixed.conf", fixed)
+
+
+def _write_fixed(name: str, ending: str, data: bytes) -> Path:
+    path = Path(name).with_suffix(ending)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}", "Make room there") from error
+    return path
+
+
+def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> Installation:
+    from colltune.mpi.detect import find_mpi
+
+    python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
+    found = find_mpi(mpiexec, environment, python_bin=python_bin)
+    if found.library.value != library:
+        raise InputError(
+            f"{found.mpiexec} is {found.library} {found.version}, and the files are for {_NAMES[library]}",
+            f"Give --mpi-version, or an {_NAMES[library]}'s --mpiexec",
+        )
+    return found
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Name a selection file") from error
