@@ -336,6 +336,42 @@ def test_choices_that_meet_below_a_composition_are_settled_by_what_gains_most(ad
     assert free == {MINE: two, BESIDE: three if advantage > 1.0 else flat}
 
 
+@pytest.mark.parametrize(
+    ("on_four", "on_six", "between"),
+    [
+        # Time of RING and TREE on 4 and on 6 nodes, where the default takes 8: on 5 what gains more at both.
+        ((4.0, 6.0), (7.0, 4.0), TREE),
+        ((2.0, 6.0), (5.0, 4.0), RING),
+        ((4.0, 6.0), (4.0, 6.0), RING),
+        ((8.0, 8.0), (4.0, 6.0), RING),
+        ((9.0, 8.0), (7.5, 8.0), DEFAULT),
+        ((8.0, 8.0), (8.0, 8.0), DEFAULT),
+    ],
+)
+def test_a_count_of_nodes_between_two_takes_what_gains_more_at_both(
+    on_four: tuple[float, float], on_six: tuple[float, float], between: Choice
+) -> None:
+    ends = [Scenario("bcast", nodes, 1, 64) for nodes in (4, 6)]
+    times = {
+        (end, choice): time_s
+        for end, (ring, tree) in zip(ends, (on_four, on_six), strict=True)
+        for choice, time_s in ((DEFAULT, 8.0), (RING, ring), (TREE, tree))
+    }
+    samples = [Sample(s, choice, Status.OK, (time_s,)) for (s, choice), time_s in times.items()]
+    five = Scenario("bcast", 5, 1, 64)
+
+    def decided_of(*legal_on_five: Choice) -> Decided:
+        space = Space("bcast", tuple(ends), lambda s: legal_on_five if s == five else (DEFAULT, RING, TREE))
+        return decide(MeasuredModel(times), space, samples, lambda _scenario: DEFAULT, 1.03)
+
+    found = decided_of(DEFAULT, RING, TREE)
+    assert found.choices[five] == between
+    expected = [math.log(times[end, DEFAULT] / times[end, between]) for end in ends]
+    assert found.gains[five] == pytest.approx(sum(expected) / 2.0)
+    assert found.default_s[five] == pytest.approx(8.0)
+    assert decided_of(DEFAULT).choices[five] == DEFAULT
+
+
 def test_a_rule_of_the_test_is_what_is_in_force() -> None:
     rules = rules_of([kept(MINE, FAST)])["bcast"]
     assert rules.evaluate(MINE) == FAST

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import fmean
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
@@ -70,7 +71,12 @@ def decide(
             if shared(scenario, choice).get(conflict[0], conflict[1]) != conflict[1]:
                 decided[scenario] = table.best(scenario, settled, [decided[other] for other in beside[scenario]])
     gains = {scenario: table.gain(scenario, choice) for scenario, choice in decided.items()}
-    return _with_between(Decided(decided, gains, {s: math.exp(table.default(s)) for s in decided}), space)
+    default_s = {scenario: math.exp(table.default(scenario)) for scenario in decided}
+    for scenario, ends in _between(decided).items():
+        choice = table.best_between(scenario, ends, sorted({decided[end] for end in ends}))
+        decided[scenario], gains[scenario] = choice, fmean(table.gain(end, choice) for end in ends)
+        default_s[scenario] = max(default_s[end] for end in ends)
+    return Decided(decided, gains, default_s)
 
 
 class _Gains:
@@ -87,7 +93,7 @@ class _Gains:
     ) -> None:
         self._measured = medians_of(samples)
         self._selection = Selection(model, space, self._measured)
-        self._baseline, self._floor, self._shared = baseline, floor, shared
+        self._space, self._baseline, self._floor, self._shared = space, baseline, floor, shared
         self._broken = {choice for name, choice in broken_choices(samples) if name == space.collective}
         self._selection.prepare(space.scenarios)
         # Where nothing is known of the default nothing can be said to be faster.
@@ -120,6 +126,17 @@ class _Gains:
                 best, most = choice, worth
         return best
 
+    def best_between(self, scenario: Scenario, ends: Sequence[Scenario], choices: Sequence[Choice]) -> Choice:
+        """What both ends choose, or of the ``choices`` of either the one that gains most at both together."""
+        legal = self._space.choices(scenario)
+        gains = {
+            choice: fmean(self.gain(end, choice) for end in ends)
+            for choice in choices
+            if choice in legal and (len(choices) == 1 or choice != DEFAULT)
+        }
+        best = max(gains, key=gains.__getitem__, default=DEFAULT)
+        return best if len(choices) == 1 or gains.get(best, 0.0) > self._floor else DEFAULT
+
     def _agrees(self, scenario: Scenario, choice: Choice, settled: Mapping[Hashable, Choice]) -> bool:
         return not settled or all(settled.get(k, v) == v for k, v in self._shared(scenario, choice).items())
 
@@ -129,25 +146,20 @@ class _Gains:
         return times[0] is not None and times[1] is not None and times[1] > times[0]
 
 
-def _with_between(decided: Decided, space: Space) -> Decided:
-    """Also for each count of nodes between two that decide alike, where the choice is legal; in large gaps half way."""
+def _between(decided: Mapping[Scenario, Choice]) -> dict[Scenario, tuple[Scenario, Scenario]]:
+    """The scenarios on counts of nodes between two that were decided, and these; in large gaps only half way."""
     of_shape: defaultdict[tuple[int, int], list[Scenario]] = defaultdict(list)
-    for scenario in decided.choices:
+    for scenario in decided:
         of_shape[scenario.ppn, scenario.nodes].append(scenario)
-    choices, gains, default_s = dict(decided.choices), dict(decided.gains), dict(decided.default_s)
+    found = {}
     for (ppn, low), (other_ppn, high) in pairwise(sorted(of_shape)):
         if other_ppn != ppn or high - low < 2:
             continue
         for nodes in range(low + 1, high) if high <= _EVERY_COUNT else [(low + high) // 2]:
             for one in of_shape[ppn, low]:
-                ends = (one, replace(one, nodes=high))
-                choice = decided.choices[one]
-                between = replace(one, nodes=nodes)
-                if decided.choices.get(ends[1]) == choice and (choice == DEFAULT or choice in space.choices(between)):
-                    choices[between] = choice
-                    gains[between] = 0.5 * sum(decided.gains[end] for end in ends)
-                    default_s[between] = max(decided.default_s[end] for end in ends)
-    return Decided(choices, gains, default_s)
+                if (other := replace(one, nodes=high)) in decided:
+                    found[replace(one, nodes=nodes)] = (one, other)
+    return found
 
 
 def _dearest_conflict(

@@ -177,9 +177,13 @@ class Audit:
         return [decision for n, case in cases for decision in self._decisions(case, left_out.get(n, set()))]
 
     def rest_s(self) -> float:
-        """What it would take to come to an end with the claims that are open, launches not counted."""
-        still_open = [case for case in self._cases if case.verdict is Verdict.OPEN]
-        return sum(_FIRST_LAUNCHES * self._looks(case, _FIRST_LAUNCHES) * self._cost_s(case) for case in still_open)
+        """What it would take to come to an end with the claims that are open, launches not counted.
+
+        And with the scenarios of those that are kept, which were not all compared.
+        """
+        launches = {Verdict.OPEN: _FIRST_LAUNCHES, Verdict.KEPT: 1}
+        left = [case for case in self._cases if case.verdict in launches]
+        return sum(launches[one.verdict] * self._looks(one, _FIRST_LAUNCHES) * self._cost_s(one) for one in left)
 
     def _is_worth_a_launch(self, deadline_s: float) -> bool:
         left_s = deadline_s - self.clock() - self.launch_s
@@ -366,9 +370,17 @@ class Audit:
             ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)
             decision = replace(of_region, scenario=scenario, ratios=ratios, region=region)
             if scenario in left_out:
-                reason = "its region is faster, and here it may be slower"
-                decision = replace(decision, verdict=Verdict.REFUSED, reason=reason, region=None)
+                verdict, reason = self._why_left_out(case, scenario, bool(ratios))
+                decision = replace(decision, verdict=verdict, reason=reason, region=None)
             yield decision
+
+    @staticmethod
+    def _why_left_out(case: Case, scenario: Scenario, was_compared: bool) -> tuple[Verdict, str]:
+        if was_compared:
+            return Verdict.REFUSED, "its region is faster, and here it may be slower"
+        if scenario in case.impossible:
+            return Verdict.REFUSED, "its region is faster, and here it could not be compared"
+        return Verdict.NOT_TRIED, _NOT_LOOKED_AT
 
 
 def _other_views(default: Sample, chosen: Sample) -> list[float]:

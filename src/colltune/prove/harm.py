@@ -26,8 +26,6 @@ CONFIDENCE = 0.99
 HARMED_SHARE, SLOWER, MOST_SLOWER = 0.02, 1.03, 1.10
 # A scenario that is more likely than this to be slower keeps the default, whatever the share of the file.
 _LIKELY = 0.05
-# And one that was never compared, for which the model alone speaks, if it is more likely than this.
-_LIKELY_UNSEEN = 0.005
 _DRAWS = 400
 # Scenarios of one region that are drawn jointly; of more, so many at random stand for all.
 _JOINT = 250
@@ -59,9 +57,10 @@ def spared(
 ) -> list[set[Scenario]]:
     """For each claim, the scenarios that are better left to the default; ``total_weight`` is of the whole file.
 
-    First those that are likely to be slower, those that were seen to be, whatever is thought of their neighbours, and
-    those that were seen to be much slower with what lies nearest to them; then, the likeliest first, as many as it
-    takes until the file keeps its promise.
+    First those that were never compared (the default may change its ways just there, and no model knows), those that
+    are likely to be slower, those that were seen to be, whatever is thought of their neighbours, and those that were
+    seen to be much slower with what lies nearest to them; then, the likeliest first, as many as it takes until the file
+    keeps its promise.
     """
     left_out: list[set[Scenario]] = []
     chances: list[tuple[float, int, Scenario]] = []
@@ -75,8 +74,7 @@ def spared(
         out = {
             scenario
             for scenario, chance in zip(claim.scenarios, harmed, strict=True)
-            if chance > (_LIKELY if scenario in found else _LIKELY_UNSEEN)
-            or found.get(scenario, 0.0) < -math.log(SLOWER)
+            if scenario not in found or chance > _LIKELY or found[scenario] < -math.log(SLOWER)
         }
         out |= _near_harm(claim, ours)
         left_out.append(out)
