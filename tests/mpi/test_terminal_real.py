@@ -90,7 +90,7 @@ def test_a_terminal_of_80_columns_cuts_no_word_and_no_number(mpi: Installation, 
 def test_a_tuning_tells_its_phases_without_moving_the_cursor_in_a_pipe(
     mpi: Installation, tmp_path: Path, variables: dict[str, str]
 ) -> None:
-    arguments = ["tune", "allreduce", "--budget", "20s", "--out", "tuned", *_SMALL]
+    arguments = ["tune", "allreduce", "--budget", "1m", "--out", "tuned", *_SMALL]
     arguments = [str(mpi.mpiexec) if word == "MPIEXEC" else word for word in arguments]
     if "TERM" in variables:  # as a screen reader has it
         written = on_terminal(arguments, place=tmp_path, variables=variables)

@@ -158,6 +158,9 @@ def test_the_command_prints_a_row_for_each_budget(tuned: Path) -> None:
     assert lines[0] == "16 x 8 ranks: bcast"
     assert [line.split()[0] for line in lines if "up to" in line] == ["10m", "1h"]
     assert "21.3" in done.output  # 600 s of 128 cores
+    again = CliRunner().invoke(app, ["plan", "bcast", *options[:6], "--budget", "1s", "--budget", "2s"])
+    (line,) = [line for line in again.output.splitlines() if "up to" in line]
+    assert line.split()[0].endswith("+")  # both would be the shortest tuning
 
 
 def test_what_cannot_calibrate_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -142,3 +143,22 @@ def test_on_paper_everything_is_unfolded_and_folded_again_afterwards(browser: An
     assert (before > 3, page.evaluate(folded)) == (True, 0)
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(folded) == before
+
+
+def test_nothing_that_announces_something_ends_a_printed_page(browser: Any, page_file: Path, tmp_path: Path) -> None:
+    """On paper of many heights, so that each heading comes to every place of a page."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("there is no pdftotext to read printed pages with")
+    page, _ = opened(browser, page_file, "light", 1200)
+    announcing = {" ".join(text.split()) for text in page.locator("h2, h3, summary, caption").all_text_contents()}
+    assert {"Latency and speed-up", "Refused", "Noise and drift"} <= announcing
+    ends = list[str]()
+    for height in range(520, 1000, 40):
+        paper = tmp_path / "paper.pdf"
+        page.pdf(path=paper, width="720px", height=f"{height}px", margin={"top": "30px", "bottom": "30px"})
+        text = subprocess.run(["pdftotext", "-layout", str(paper), "-"], check=True, capture_output=True, text=True)
+        pages = text.stdout.removesuffix("\f").split("\f")
+        assert len(pages) > 2
+        assert all(one.strip() for one in pages)
+        ends += [one.strip().splitlines()[-1].strip() for one in pages]
+    assert not announcing & set(ends)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.cli.console import echo
 from colltune.cli.options import HostFile, Mpiexec, ThreadLevel
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def plan(
         launch_s=None if launch is None else parse_duration(launch),
     )
     for line in format_costs(costs):
-        typer.echo(line)
+        echo(line)
 
 
 def format_costs(costs: Costs) -> list[str]:
@@ -76,6 +77,7 @@ def format_costs(costs: Costs) -> list[str]:
                 f"up to {one.regions}",
             )
         )
+    rows = list(dict.fromkeys(rows))  # budgets below the shortest tuning all become that one
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
     extended = ["+: more than was asked for, as a tuning takes that much at least"] if any(
