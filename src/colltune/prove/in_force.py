@@ -19,6 +19,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Effort
 from colltune.prove.default_against_tuned import FEWEST_LAUNCHES, verify
+from colltune.prove.search_cost import SearchCost, search_cost
 from colltune.prove.verdict import Comparison
 from colltune.prove.verdict import Verdict as Speed
 from colltune.store.tuning import Tuning, write_files
@@ -32,6 +33,7 @@ _LAUNCHES = 5
 _MOST_RULED = 32
 # Scenarios whose default has something in common with a rule of another one: at most so many are looked at.
 _TOUCHED = 8
+_NOT_WORTH_IT = "in force, the search of the file costs more than it gains"
 _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
 
 
@@ -58,10 +60,11 @@ class InForce:
     def keep_what_pays(self, gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
         """``gate`` with the decisions refused that are not faster with the files; one round for each tried file.
 
-        A kept scenario is refused where it is not faster with the file, and with it the shorter calls of the same
-        choice in its shape; all of a collective where a scenario without a rule is slower beyond the interval. Where
-        time is short there are fewer launches, and calls that take long are left out: what the search of the rules
-        costs, the short ones feel most.
+        A kept scenario is refused where it is not expected to be faster with the file, by what was proven and what is
+        compared now (``colltune.prove.search_cost``); where it is slower beyond the interval, and with it the shorter
+        calls of the same choice in its shape; all of a collective where a scenario without a rule is slower beyond the
+        interval. Where time is short there are fewer launches, and calls that take long are left out: what the search
+        of the rules costs, the short ones feel most.
         """
         results = list(gate)
         for round_number in range(_ROUNDS):
@@ -85,9 +88,12 @@ class InForce:
             if not {c.scenario for c in found} & {result.scenario for result in kept}:
                 return [_uncompared(result) for result in results]
             touching = self._touching(kept)
+            slowed = self._slowed_beside(found, touching)
             beside = {c.scenario for c in found if c.choice == DEFAULT and self._meets(c.scenario, touching)}
-            refused = _refused([c for c in found if c.scenario not in beside], kept)
-            refused |= self._slowed_beside(found, touching)
+            found = [c for c in found if c.scenario not in beside]
+            costs = self._costs(found, kept)
+            refused = {r.scenario: _NOT_WORTH_IT for r in kept if self._gain(costs, r) <= 0.0}
+            refused |= _refused(found, kept) | slowed
             if not refused:
                 return results
             last = (
@@ -95,7 +101,7 @@ class InForce:
             )
             results = [_after(result, refused) for result in results]
             if last:
-                return self._without_longer_files(results, tuning)
+                return self._without_longer_files(results, tuning, costs)
         return results
 
     def _affordable(self, kept: Sequence[ProvenDecision], tuning: Tuning) -> tuple[list[Scenario], int]:
@@ -165,17 +171,27 @@ class InForce:
         measuring_s = sum(_EFFORT.expected_cost_s(self.time_s(scenario)) for scenario in scenarios)
         return 2 * launches * (self.launch_s + measuring_s)
 
-    def _without_longer_files(self, results: Sequence[ProvenDecision], tried: Tuning) -> list[ProvenDecision]:
-        """After the last comparison: a collective stays only if its part of the file does not grow by the refusals."""
+    def _without_longer_files(
+        self, results: Sequence[ProvenDecision], tried: Tuning, costs: Mapping[str, SearchCost]
+    ) -> list[ProvenDecision]:
+        """After the last comparison: what stays, where refusals cut the rules of a collective into more."""
         rules = self.emit(self.rules_of(results)).rule_sets
-        longer = {name for name in rules if len(rules[name].rules) > len(tried.rule_sets[name].rules)}
-        reason = "no file could be found in time that is faster everywhere"
-        return [
-            replace(r, verdict=Verdict.REFUSED, reason=reason, slow_file=True)
-            if r.verdict is Verdict.KEPT and r.scenario.collective in longer
-            else r
+        growth = {name: len(rules[name].rules) / max(len(tried.rule_sets[name].rules), 1) for name in rules}
+        dear = {
+            r.scenario: _NOT_WORTH_IT
             for r in results
-        ]
+            if r.verdict is Verdict.KEPT and self._gain(costs, r, growth[r.scenario.collective]) <= 0.0
+        }
+        return [_after(result, dear) for result in results]
+
+    def _costs(self, found: Sequence[Comparison], kept: Sequence[ProvenDecision]) -> dict[str, SearchCost]:
+        """By collective."""
+        names = {result.scenario.collective for result in kept}
+        return {n: search_cost([c for c in found if c.scenario.collective == n], kept, self.time_s) for n in names}
+
+    def _gain(self, costs: Mapping[str, SearchCost], result: ProvenDecision, growth: float = 1.0) -> float:
+        """The log speed-up that a kept result is expected to have in force."""
+        return costs[result.scenario.collective].gain(result, self.time_s(result.scenario), growth)
 
 
 def _controls(rules: RuleSet, grid: Sequence[Scenario]) -> list[Scenario]:
@@ -196,7 +212,7 @@ def _refused(found: Sequence[Comparison], kept: Sequence[ProvenDecision]) -> dic
                 f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.ratio:.2f}"
             )
     for comparison in found:
-        if comparison.choice != DEFAULT and (comparison.ratio <= 1.0 or comparison.verdict is Speed.SLOWER):
+        if comparison.choice != DEFAULT and comparison.verdict is Speed.SLOWER:
             reason = f"in force, the file is only {comparison.ratio:.2f} times as fast"
             refused |= {r.scenario: reason for r in kept if _is_shorter(r, comparison) and r.scenario not in refused}
     return refused
