@@ -50,7 +50,11 @@ _OF_MPI = ("alltoallv.c", "sound.c", "state.c", "smpi.c")
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What is exchanged: blocks drawn from ``distribution`` with ``largest`` bytes at the most."""
+    """What is exchanged: blocks drawn from ``distribution`` with ``largest`` bytes at the most.
+
+    A distribution such as "skewed/6" is what `colltune tune alltoallv` measures: each rank has 6 peers (0: all), and
+    ``largest`` is the average block of the busiest.
+    """
 
     distribution: str
     largest: int
@@ -105,9 +109,11 @@ def _compile(compiler: str, parts: Sequence[str], program: Path) -> Path:
     sources = [
         common / "nodes.c",
         common / "rules.c",
+        source_directory("alltoallv_measure") / "weights.c",
         *(path for path in sources if path.name not in (_OF_MPI if own else ())),
     ]
-    includes = [f"-I{directory}" for directory in (*directories, common, algorithms.parent / "include")]
+    included = (*directories, common, algorithms.parent / "include", source_directory("alltoallv_measure"))
+    includes = [f"-I{directory}" for directory in included]
     command = [compiler, "-std=gnu11", "-O2", "-DCT_SIMULATED", *includes, *map(str, sorted(sources)), "-lm"]
     try:
         done = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, check=False)
@@ -154,7 +160,8 @@ def _answers(command: Sequence[str], shape: Shape, asked: Sequence[tuple[Setting
 
 def _request(setting: Setting, pattern: Pattern) -> str:
     words = (setting.algorithm, setting.radix, setting.batch, setting.direct_above)
-    return " ".join(map(str, (*words, pattern.distribution, pattern.largest))) + "\n"
+    name, _, peers = pattern.distribution.partition("/")
+    return " ".join(map(str, (*words, name, pattern.largest, peers or -1))) + "\n"
 
 
 def _timing(shape: Shape, setting: Setting, pattern: Pattern, line: str) -> Timing:

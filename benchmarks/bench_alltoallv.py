@@ -3,7 +3,8 @@
 Blocks of up to 1 KiB, drawn uniformly. A model is fitted to recorded times of other rank counts
 (make_alltoallv_table.py), chooses for rank counts it has not seen, and its choices are compared with the library's
 algorithm, with the best spread-out, and with the best of all settings. Points that the table lacks are simulated and
-added to it; two recorded ones are simulated again. `--figures` also draws docs/figures/alltoallv_*.png.
+added to it; two recorded ones are simulated again. `captured_shapes` is of alltoallv_parts.py: the whole command on the
+job and its parts. `--figures` also draws docs/figures/alltoallv_*.png.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from statistics import geometric_mean, median
 import numpy as np
 
 from alltoallv_figures import draw
+from alltoallv_parts import captured_shapes
 from alltoallv_simulators import Pattern, Timing, compile_cluster, simulate_own
-from colltune.alltoallv import guided
 from colltune.alltoallv.model import (
     COMPARED,
     CostModel,
@@ -68,7 +69,7 @@ def main() -> None:
     known = {(timing.shape, timing.setting, timing.pattern): timing for timing in load_table()}
     figures = evaluate(known)
     figures |= compare_models(list(known.values()))
-    figures |= fewer_measurements(known)
+    figures |= captured_shapes()
     figures |= checks(known)
     Path("bench").mkdir(exist_ok=True)
     text = json.dumps(figures, indent=2)
@@ -130,34 +131,6 @@ def complete(known: Times, points: Iterable[Key]) -> None:
             for timing in simulate_own(program, shape, asked):
                 known[timing.shape, timing.setting, timing.pattern] = timing
                 append(TABLE, timing)
-
-
-def fewer_measurements(known: Times) -> dict[str, float]:
-    """What the model-guided measurement of HELD_OUT takes of the whole grid, and how far its best is from the best."""
-    shares, regrets = [], []
-    for shape in HELD_OUT:
-        settings = exhaustive(shape)
-        patterns = [pattern for where, _, pattern in known if where == shape and pattern.distribution == "uniform"]
-        grid: dict[int, dict[Setting, float]] = {}
-        for pattern in dict.fromkeys(patterns):
-            here = [known.get((shape, setting, pattern)) for setting in settings]
-            if all(timing is not None for timing in here):
-                grid[pattern.largest] = {t.setting: t.time_s for t in here if t is not None}
-        measured = {
-            size: {setting: times[setting] for setting in guided.first(settings)} for size, times in grid.items()
-        }
-        for _ in range(guided.ROUNDS):
-            for size, wanted in guided.following(shape, settings, measured).items():
-                measured[size] |= {setting: grid[size][setting] for setting in wanted}
-        shares.append(sum(map(len, measured.values())) / sum(map(len, grid.values())))
-        regrets += [min(measured[size].values()) / min(grid[size].values()) for size in grid]
-    return _rounded(
-        {
-            "guided_share": max(shares),
-            "guided_regret": geometric_mean(regrets) - 1.0,
-            "guided_regret_worst": max(regrets) - 1.0,
-        }
-    )
 
 
 def compare_models(timings: Sequence[Timing]) -> dict[str, float]:

@@ -1,9 +1,9 @@
 """Records simulated times of the non-uniform all-to-all: benchmarks/data/alltoallv_simulated.csv, one row per setting.
 
-    python benchmarks/make_alltoallv_table.py [--smpi]
+    python benchmarks/make_alltoallv_table.py [--smpi | --shapes]
 
-With --smpi alltoallv_simulated_smpi.csv instead, by SimGrid. Goes on where it was stopped: what the file has is not
-simulated again. Ten minutes of one core for everything.
+With --smpi alltoallv_simulated_smpi.csv instead, by SimGrid; with --shapes alltoallv_shapes.csv, the parts of a job of
+64 x 16. Goes on where it was stopped: what the file has is not simulated again. Ten minutes of one core each.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from math import isqrt
 from pathlib import Path
 
 from alltoallv_simulators import Pattern, Timing, compile_cluster, compile_sweep, simulate, simulate_own
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape, radices
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape, candidates, radices
+from colltune.core.space import counts
 
 TABLE = Path(__file__).parent / "data" / "alltoallv_simulated.csv"
 SMPI_TABLE = TABLE.with_name("alltoallv_simulated_smpi.csv")
+SHAPES_TABLE = TABLE.with_name("alltoallv_shapes.csv")
 COLUMNS = (
     *("nodes", "ppn", "algorithm", "radix", "batch", "distribution", "largest_bytes", "time_s", "mean_bytes"),
     *("measured_largest_bytes", "peers", "deviation_bytes", "skewness", "quartile_1_bytes", "quartile_3_bytes"),
@@ -31,6 +33,9 @@ HELD_OUT = (Shape(64, 16), Shape(80, 16))
 # At 2,048 ranks spread-out takes minutes and 15 GB for one exchange of larger blocks.
 LARGEST = Shape(128, 16)
 LARGEST_SIZES = (8, 128)
+# Parts of a job of 64 x 16: every count of nodes that is tuned, with powers of two of the ranks on each.
+PARTS = tuple(Shape(nodes, ppn) for nodes in counts(64) for ppn in (1, 2, 4, 8, 16) if nodes * ppn > 2)
+_FEW_RANKS = 128  # up to these every setting that the tuner knows is simulated
 SHAPES_OF_BLOCKS = ("uniform", "constant", "power", "skewed", "sparse", "empty")
 
 
@@ -76,6 +81,15 @@ def of_smpi() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
     yield Shape(64, 16), [(setting, Pattern("uniform", size)) for size in (32, 512) for setting in large]
 
 
+def of_parts() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
+    """The cheapest first; without what TABLE has."""
+    known = {(timing.shape, timing.setting, timing.pattern) for timing in load_table()}
+    for shape in sorted(PARTS, key=lambda shape: shape.ranks):
+        settings = candidates(shape) if shape.ranks <= _FEW_RANKS else exhaustive(shape)
+        asked = [(setting, Pattern("uniform", size)) for size in SIZES for setting in settings]
+        yield shape, [point for point in asked if (shape, *point) not in known]
+
+
 def load_table(path: Path = TABLE) -> list[Timing]:
     found = []
     with path.open(newline="", encoding="utf-8") as file:
@@ -101,8 +115,12 @@ def append(path: Path, timing: Timing) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Record simulated times of the non-uniform all-to-all.")
     parser.add_argument("--smpi", action="store_true", help="the points for the comparison with SimGrid")
-    smpi = parser.parse_args().smpi
-    table, points = (SMPI_TABLE, of_smpi()) if smpi else (TABLE, wanted())
+    parser.add_argument("--shapes", action="store_true", help="the parts of a job of 64 x 16")
+    given = parser.parse_args()
+    smpi = given.smpi
+    table, points = (
+        (SMPI_TABLE, of_smpi()) if smpi else (SHAPES_TABLE, of_parts()) if given.shapes else (TABLE, wanted())
+    )
     known = (
         {(timing.shape, timing.setting, timing.pattern) for timing in load_table(table)} if table.exists() else set()
     )

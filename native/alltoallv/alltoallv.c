@@ -117,7 +117,7 @@ int ct_call_tuned(const ct_a2av_call *c)
     CT_TRY(ct__look_at(c, true, &state));
     if (state == NULL)
         return ct_call_library(c);
-    CT_TRY(ct_state_count(state));
+    CT_TRY(ct_state_count(state, c->ppn));
     return state->ready ? ct__run_chosen(state, c) : ct_call_library(c);
 }
 

@@ -14,6 +14,7 @@ typedef struct {
     MPI_Datatype receive_type;
     const MPI_Datatype *receive_types;
     MPI_Comm comm;
+    int ppn;   /* ranks on the fullest node of `comm`; 0: the caller does not know */
     bool wide; /* the forms with large counts */
 } ct_a2av_call;
 

@@ -200,7 +200,7 @@ static int ct__look(ct_state *state)
     CT_TRY(PMPI_Comm_rank(state->comm, &rank));
     const char *path = getenv("COLLTUNE_ALLTOALLV");
     if (rank == 0)
-        state->first_call = path != NULL ? ct_table_first_call(path, state->size, why, sizeof why) : 0;
+        state->first_call = path != NULL ? ct_table_first_call(path, state->size, state->ppn, why, sizeof why) : 0;
     if (state->first_call < 0) {
         state->first_call = 0;
         ct__report(why);
@@ -220,8 +220,9 @@ static int ct__set_up(ct_state *state)
     return ct__share_table(state, getenv("COLLTUNE_ALLTOALLV"));
 }
 
-int ct_state_count(ct_state *state)
+int ct_state_count(ct_state *state, int ppn)
 {
+    state->ppn = ppn;
     if (state->ready || state->off || ++state->calls == 1)
         return MPI_SUCCESS;
     if (state->first_call == 0)

@@ -9,6 +9,7 @@
 typedef struct ct_state {
     MPI_Comm comm;
     int size;       /* of the local group */
+    int ppn;        /* the ranks on its fullest node, 0: nobody said */
     bool inter;
     int64_t calls;  /* before the choice was set up */
     int first_call; /* of the table's, by its word; 0: not known yet */
@@ -28,9 +29,9 @@ typedef struct ct_state {
 int ct_state_find(MPI_Comm comm, ct_state **state);
 /* The state, made if there is none; no other rank is asked. */
 int ct_state_need(MPI_Comm comm, ct_state **state);
-/* Counts a call that all ranks make, and sets up where it is time; collective, unless the state is `ready` or `off`. The
+/* `ppn`: as in ct_state. Counts a call that all ranks make, and sets up where it is time; collective, unless the state is `ready` or `off`. The
  * calls before the table's first go to the library, so that communicators for few calls cost nothing. */
-int ct_state_count(ct_state *state);
+int ct_state_count(ct_state *state, int ppn);
 /* The team of a communicator that is no inter-communicator; collective. */
 int ct_state_team(ct_state *state, ct_team **team);
 

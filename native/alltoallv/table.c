@@ -65,8 +65,8 @@ static void ct__apply(ct_table *table, const ct_rules_text *rule, const ct_allto
 
 static bool ct__holds(const ct_rules_range *range, int value) { return value >= range->low && value <= range->high; }
 
-/* Reads the text for so many ranks, and ranks per node (0: any). `table` may be NULL. `first_call`: of the first rule
- * that holds for them, 0 if none does. */
+/* Reads the text for so many ranks, and ranks per node (0: any). `table` may be NULL. `first_call`: of the rules that hold for
+ * them the latest, 0 if none does: what is set up too early may be for nothing. */
 static bool ct__parse(ct_rules_text *text, int ranks, int ppn, ct_table *table, int *first_call)
 {
     static const char NAME[] = "alltoallv", BASIS[] = "average";
@@ -84,8 +84,9 @@ static bool ct__parse(ct_rules_text *text, int ranks, int ppn, ct_table *table, 
         }
         if (kind != CT_RULES_RULE || !ct__holds(&text->ranks, ranks) || (ppn > 0 && !ct__holds(&text->ppn, ppn)))
             continue;
-        if (*first_call == 0)
-            *first_call = text->first_call < CT__FIRST_CALL ? CT__FIRST_CALL : text->first_call;
+        int call = text->first_call < CT__FIRST_CALL ? CT__FIRST_CALL : text->first_call;
+        if (*first_call == 0 || (ppn == 0 && *first_call < call))
+            *first_call = call;
         if (table != NULL)
             ct__apply(table, text, text->choice < 0 ? NULL : &choices[text->choice]);
     }
@@ -109,10 +110,10 @@ static bool ct__read(const char *path, int ranks, int ppn, ct_table *table, int 
     return whole;
 }
 
-int ct_table_first_call(const char *path, int ranks, char *why, size_t why_size)
+int ct_table_first_call(const char *path, int ranks, int ppn, char *why, size_t why_size)
 {
     int first_call = 0;
-    return ct__read(path, ranks, 0, NULL, &first_call, why, why_size) ? first_call : -1;
+    return ct__read(path, ranks, ppn, NULL, &first_call, why, why_size) ? first_call : -1;
 }
 
 bool ct_table_load(const char *path, int ranks, int ppn, ct_table *table, char *why, size_t why_size)

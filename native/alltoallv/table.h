@@ -45,9 +45,9 @@ static inline int ct_table_find(const ct_table *table, const ct_statistic *stati
     return table->choice_at[fill][ct_size_class((uint64_t)statistic->bytes / (unsigned)(size - 1))];
 }
 
-/* The call on a communicator at which the file's rules for these many ranks take over from the library; 0: it has none;
- * -1, and `why`: it is faulty. */
-int ct_table_first_call(const char *path, int ranks, char *why, size_t why_size);
+/* The call on a communicator of so many ranks at which the file's rules take over from the library; 0: it has none; -1, and
+ * `why`: it is faulty. `ppn`: the ranks on its fullest node, 0 if that is not known: then the latest of what it may be. */
+int ct_table_first_call(const char *path, int ranks, int ppn, char *why, size_t why_size);
 /* Fills the table from the file; the library's own wherever the file has no rule. False, and `why`, if it is faulty. */
 bool ct_table_load(const char *path, int ranks, int ppn, ct_table *table, char *why, size_t why_size);
 

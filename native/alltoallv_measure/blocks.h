@@ -2,18 +2,15 @@
 #ifndef CT_BLOCKS_H
 #define CT_BLOCKS_H
 
-/* `distribution`: constant, uniform, power (few large, many small), skewed (one rank of 8 has nine times as much), or counts:
- * the matrix that was read. Every rank sends to `peers` others, and receives from as many; 0: all. Sizes are such that of the
- * rank that sends or receives most the blocks for others have `average` bytes, empty ones included; 0 with counts: as read. */
-typedef struct {
-    char distribution[16];
-    int peers, average;
-    unsigned seed;
-} ct_blocks;
+#include "weights.h"
 
-/* Reads a matrix of bytes for all ranks: a row for each sender, in text. Collective; returns an MPI error code. */
-int ct_blocks_read(const char *path, int rank, int size);
-/* Bytes that this rank sends to and receives from each. Collective. */
-int ct_blocks_draw(const ct_blocks *b, int rank, int size, int *sent, int *received);
+#include <mpi.h>
+
+/* The files with matrices of bytes, in text, a row for each sender. They are read when they are asked for. */
+void ct_blocks_files(int count, char **paths);
+/* Bytes that this rank of `comm` sends to and receives from each. Collective; an MPI error code, MPI_ERR_FILE for a matrix of
+ * another number of ranks: then the first rank knows why. */
+int ct_blocks_draw(const ct_blocks *b, MPI_Comm comm, int *sent, int *received);
+const char *ct_blocks_why(void);
 
 #endif

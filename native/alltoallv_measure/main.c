@@ -1,19 +1,22 @@
 /* Measures settings of the non-uniform all-to-all in one MPI job. Lines in on rank 0's standard input, lines out:
  *
  *     ready ranks=8
- *     measure ID DISTRIBUTION PEERS AVERAGE_BYTES REPETITIONS SEED NAME:RADIX:BATCH:DIRECT_ABOVE ...
+ *     measure ID NODES PPN DISTRIBUTION PEERS AVERAGE_BYTES REPETITIONS SEED NAME:RADIX:BATCH:DIRECT_ABOVE ...
  *     time ID 0 1.1e-05 1.2e-05 ...      the slowest rank's seconds, after a barrier; choices take turns
  *     wrong ID 1                         its result was not the library's
+ *     unfit ID REASON                    in place of all times: there is no such part of the job, or no such matrix
  *     done ID
  *     setup ID                           then: setup ID 0.0021, the slowest rank's seconds for what a communicator needs
  *
- * blocks.h has the distributions; "counts" is the matrix in the file that the program is given. NAME is an algorithm, or
+ * A point is measured on the first NODES with PPN ranks each. blocks.h has the distributions; "counts0" is the matrix in the
+ * first file that the program is given. NAME is an algorithm, or
  * tuned: what a program gets by the table in force, COLLTUNE_ALLTOALLV, on a communicator of its own. The end of the input
  * ends the job. Waiting ranks sleep. */
 #define _GNU_SOURCE /* nanosleep */
 #include "algorithms.h"
 #include "blocks.h"
 #include "call.h"
+#include "part.h"
 #include "state.h"
 
 #include <stdio.h>
@@ -25,7 +28,7 @@ enum { CT__TUNED = -2, CT__SETTLED = 30 /* calls after which agreements are rare
 
 typedef struct {
     ct_blocks blocks;
-    int repetitions, choice_count;
+    int nodes, ppn, repetitions, choice_count;
     long id;
     ct_alltoallv_choice choices[CT__CHOICES];
 } ct__request;
@@ -35,15 +38,15 @@ typedef struct {
     int *counts[2], *displacements[2]; /* of what is sent, and received */
     unsigned char *send, *receive, *expected;
     size_t bytes[2];
-    MPI_Comm comm;
+    MPI_Comm part, comm; /* the part of the job; the same for the calls, or a duplicate */
 } ct__buffers;
 
 static bool ct__parse(char *line, ct__request *r)
 {
     int used = 0, more = 0;
     ct_blocks *b = &r->blocks;
-    if (sscanf(line, "measure %ld %15s %d %d %d %u%n", &r->id, b->distribution, &b->peers, &b->average, &r->repetitions,
-               &b->seed, &used) != 6)
+    if (sscanf(line, "measure %ld %d %d %15s %d %d %d %u%n", &r->id, &r->nodes, &r->ppn, b->distribution, &b->peers,
+               &b->average, &r->repetitions, &b->seed, &used) != 8)
         return false;
     for (r->choice_count = 0; r->choice_count < CT__CHOICES; r->choice_count++, used += more) {
         char name[32];
@@ -72,7 +75,7 @@ static int ct__fill(const ct__request *r, ct__buffers *b)
         if (b->counts[i] == NULL || b->displacements[i] == NULL)
             return MPI_ERR_NO_MEM;
     }
-    CT_TRY(ct_blocks_draw(&r->blocks, b->rank, b->size, b->counts[0], b->counts[1]));
+    CT_TRY(ct_blocks_draw(&r->blocks, b->part, b->counts[0], b->counts[1]));
     for (int i = 0; i < 2; i++) {
         b->bytes[i] = 0;
         for (int peer = 0; peer < b->size; peer++) {
@@ -107,7 +110,7 @@ static int ct__try(const ct__request *r, ct__buffers *b, int *wrong)
             CT_TRY(ct__call(&r->choices[i], b, b->receive));
         mine[i] = memcmp(b->receive, b->expected, b->bytes[1]) != 0;
     }
-    return MPI_Allreduce(mine, wrong, r->choice_count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return MPI_Allreduce(mine, wrong, r->choice_count, MPI_INT, MPI_MAX, b->part);
 }
 
 static int ct__time(const ct__request *r, ct__buffers *b, double *times)
@@ -115,7 +118,7 @@ static int ct__time(const ct__request *r, ct__buffers *b, double *times)
     for (int repetition = 0; repetition < r->repetitions; repetition++)
         for (int k = 0; k < r->choice_count; k++) {
             int i = (k + repetition) % r->choice_count; /* who comes after whom changes */
-            CT_TRY(MPI_Barrier(MPI_COMM_WORLD));
+            CT_TRY(MPI_Barrier(b->part));
             double began_s = MPI_Wtime();
             CT_TRY(ct__call(&r->choices[i], b, b->receive));
             times[i * r->repetitions + repetition] = MPI_Wtime() - began_s;
@@ -146,9 +149,11 @@ static int ct__time_set_up(long id, int rank)
     return MPI_Comm_free(&comm);
 }
 
-static int ct__measure(const ct__request *r, int rank, int size)
+static int ct__measure(const ct__request *r, MPI_Comm part)
 {
-    ct__buffers b = {.rank = rank, .size = size, .comm = MPI_COMM_WORLD};
+    ct__buffers b = {.part = part, .comm = part};
+    CT_TRY(MPI_Comm_rank(part, &b.rank));
+    CT_TRY(MPI_Comm_size(part, &b.size));
     int wrong[CT__CHOICES] = {0}, count = r->choice_count * r->repetitions;
     double *mine = malloc(sizeof(double) * (size_t)count), *all = malloc(sizeof(double) * (size_t)count);
     int code = mine && all ? ct__fill(r, &b) : MPI_ERR_NO_MEM;
@@ -156,20 +161,20 @@ static int ct__measure(const ct__request *r, int rank, int size)
     for (int i = 0; i < r->choice_count; i++)
         tuned |= r->choices[i].algorithm == CT__TUNED;
     if (code == MPI_SUCCESS && tuned)
-        code = MPI_Comm_dup(MPI_COMM_WORLD, &b.comm);
+        code = MPI_Comm_dup(part, &b.comm);
     if (code == MPI_SUCCESS)
         code = ct__try(r, &b, wrong);
     if (code == MPI_SUCCESS)
         code = ct__time(r, &b, mine);
     if (code == MPI_SUCCESS)
-        code = MPI_Reduce(mine, all, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    for (int i = 0; code == MPI_SUCCESS && rank == 0 && i < r->choice_count; i++) {
+        code = MPI_Reduce(mine, all, count, MPI_DOUBLE, MPI_MAX, 0, part);
+    for (int i = 0; code == MPI_SUCCESS && b.rank == 0 && i < r->choice_count; i++) {
         printf(wrong[i] ? "wrong %ld %d" : "time %ld %d", r->id, i);
         for (int k = 0; !wrong[i] && k < r->repetitions; k++)
             printf(" %.9g", all[i * r->repetitions + k]);
         printf("\n");
     }
-    if (rank == 0 && code == MPI_SUCCESS) {
+    if (b.rank == 0 && code == MPI_SUCCESS) {
         printf("done %ld\n", r->id);
         fflush(stdout);
     }
@@ -196,35 +201,62 @@ static int ct__share(char *line, int rank)
     return MPI_SUCCESS;
 }
 
+static int ct__refuse(const ct__request *r, int rank, const char *why)
+{
+    if (rank == 0) {
+        printf("unfit %ld %s\ndone %ld\n", r->id, why, r->id);
+        fflush(stdout);
+    }
+    return MPI_SUCCESS;
+}
+
+/* One line for all ranks of the job. */
+static int ct__serve(char *line, const ct_team *world)
+{
+    static ct__request request;
+    MPI_Comm part;
+    if (sscanf(line, "setup %ld", &request.id) == 1)
+        return ct__time_set_up(request.id, world->rank);
+    if (!ct__parse(line, &request)) {
+        if (world->rank == 0)
+            fprintf(stderr, "cannot read the request: %s", line);
+        return MPI_ERR_ARG;
+    }
+    int code = ct_part_get(world, request.nodes, request.ppn, &part);
+    if (code == MPI_ERR_ARG)
+        return ct__refuse(&request, world->rank, "the job has no such part");
+    if (code != MPI_SUCCESS || part == MPI_COMM_NULL)
+        return code;
+    code = ct__measure(&request, part);
+    return code == MPI_ERR_FILE ? ct__refuse(&request, world->rank, ct_blocks_why()) : code;
+}
+
+/* The nodes of the job; for tests those that are pretended. */
+static int ct__world(ct_team **world)
+{
+    MPI_Comm comm;
+    const char *every = getenv("COLLTUNE_ALLTOALLV_NODE");
+    CT_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    return ct_team_adopt(comm, every ? atoi(every) : 0, world);
+}
+
 int main(int argc, char **argv)
 {
     static char line[CT__LINE];
-    static ct__request request;
-    int rank, size, code;
+    ct_team *world;
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (argc > 1 && ct_blocks_read(argv[1], rank, size) != MPI_SUCCESS)
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    if (rank == 0) {
-        printf("ready ranks=%d\n", size);
+    ct_blocks_files(argc - 1, argv + 1);
+    int code = ct__world(&world);
+    if (code == MPI_SUCCESS && world->rank == 0) {
+        printf("ready ranks=%d\n", world->size);
         fflush(stdout);
     }
-    while ((code = ct__share(line, rank)) == MPI_SUCCESS && line[0] != '\0') {
-        if (sscanf(line, "setup %ld", &request.id) == 1) {
-            if ((code = ct__time_set_up(request.id, rank)) != MPI_SUCCESS)
-                break;
-            continue;
-        }
-        if (!ct__parse(line, &request)) {
-            if (rank == 0)
-                fprintf(stderr, "cannot read the request: %s", line);
-            code = MPI_ERR_ARG;
-            break;
-        }
-        if ((code = ct__measure(&request, rank, size)) != MPI_SUCCESS)
-            break;
-    }
+    while (code == MPI_SUCCESS && (code = ct__share(line, world->rank)) == MPI_SUCCESS && line[0] != '\0')
+        code = ct__serve(line, world);
+    if (code == MPI_SUCCESS)
+        code = ct_part_forget();
+    if (code == MPI_SUCCESS)
+        code = ct_team_free(world);
     if (code != MPI_SUCCESS)
         MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_Finalize();

@@ -19,7 +19,7 @@ static bool ct__carry_out(ct_call *call, int *code)
                          .send_type = call->send_type, .send_types = call->send_types, .receive = call->recv,
                          .receive_counts = call->recv_counts, .receive_displacements = call->recv_displs,
                          .receive_type = call->recv_type, .receive_types = call->recv_types, .comm = call->comm,
-                         .wide = call->large};
+                         .ppn = call->known->ppn, .wide = call->large};
     *code = ct_call_tuned(&made);
     return true;
 }

@@ -33,8 +33,8 @@ def protocol(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> cty
     return ctypes.CDLL(str(made))
 
 
-def first_call(protocol: ctypes.CDLL, path: Path, ranks: int) -> int:
-    return protocol.ct_table_first_call(str(path).encode(), ranks, ctypes.create_string_buffer(256), 256)
+def first_call(protocol: ctypes.CDLL, path: Path, ranks: int, ppn: int = 0) -> int:
+    return protocol.ct_table_first_call(str(path).encode(), ranks, ppn, ctypes.create_string_buffer(256), 256)
 
 
 class Rank:
@@ -199,6 +199,17 @@ def test_each_entry_has_its_own_first_call(protocol: ctypes.CDLL, tmp_path: Path
     found = [first_call(protocol, tmp_path / "t.rules", ranks) for ranks in (4, 5, 9, 10, 13, 15)]
     assert found == [0, 77, 77, FIRST_CALL, FIRST_CALL, 0]
     assert first_call(protocol, tmp_path / "nonexistent", 5) == -1
+
+
+@pytest.mark.mpi
+def test_the_first_call_is_that_of_the_ranks_per_node_and_the_latest_where_nobody_knows_them(
+    protocol: ctypes.CDLL, tmp_path: Path
+) -> None:
+    rules = (Rule(*around(64), Setting("linear")),)
+    entries = [Entry((16, 16), (4, 4), rules, 77), Entry((16, 16), (1, 1), rules, 500), Entry((16, 16), (8, 8), rules)]
+    save_table(tmp_path / "t.rules", entries, {})
+    found = [first_call(protocol, tmp_path / "t.rules", 16, ppn) for ppn in (4, 1, 8, 2, 0)]
+    assert found == [77, 500, FIRST_CALL, 0, 500]
 
 
 @pytest.mark.mpi

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from colltune.alltoallv.source import AlltoallvSource, Blocks
 from colltune.alltoallv.table import FIRST_CALL
-from colltune.alltoallv.tune import _first_call
+from colltune.alltoallv.tune import first_call
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Environment, Sample, Status
+from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.machine.compile import build_parts
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
-from colltune.search.campaign import Outcome
 
 _RANKS = 4
 _SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
@@ -30,9 +29,9 @@ def program(mpi: Installation, cache: Path) -> Path:
     return build_parts(mpi.mpicc, ("alltoallv_measure", "alltoallv"), cache)
 
 
-def source(mpi: Installation, program: Path, *arguments: str, **variables: str) -> AlltoallvSource:
-    made = Environment("mpich", "", "", "", 1, _RANKS, "single", {})
-    command = [str(mpi.mpiexec), "-n", str(_RANKS), str(program), *arguments]
+def source(mpi: Installation, program: Path, *arguments: str, ranks: int = _RANKS, **variables: str) -> AlltoallvSource:
+    made = Environment("mpich", "", "", "", 1, ranks, "single", {})
+    command = [str(mpi.mpiexec), "-n", str(ranks), str(program), *arguments]
     return AlltoallvSource(made, command, {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables})
 
 
@@ -42,7 +41,7 @@ def test_every_pattern_is_exchanged_rightly_by_every_way(mpi: Installation, prog
     counts.write_text("0 5 0 700\n1 2 3 4\n0 0 0 0\n90 0 90 90\n")
     ways = (DEFAULT, Choice("parata", (("radix", 2),)), Choice("linear"), Choice("tuned"))
     names = ("uniform", "constant", "power", "skewed")
-    patterns = [*(Blocks(name, peers) for name in names for peers in (0, 2)), Blocks("counts")]
+    patterns = [*(Blocks(name, peers) for name in names for peers in ("0", "2", "few2")), Blocks("counts0")]
     points = [Point(Scenario(b.collective, 1, _RANKS, size), ways) for b in patterns for size in (3, 900)]
     measuring = source(mpi, program, str(counts), COLLTUNE_ALLTOALLV=str(tmp_path / "none.json"))
     try:
@@ -50,6 +49,36 @@ def test_every_pattern_is_exchanged_rightly_by_every_way(mpi: Installation, prog
     finally:
         measuring.close()
     assert [sample.status for sample in found] == [Status.OK] * len(points) * len(ways)
+
+
+@pytest.mark.mpi
+def test_parts_of_the_job_are_measured_in_any_order(mpi: Installation, program: Path) -> None:
+    ways = (DEFAULT, Choice("parata", (("radix", 2),)), Choice("hieata", (("radix", 2),)))
+    parts = [(3, 2), (2, 2), (3, 1), (2, 2), (1, 2), (3, 2)]
+    points = [Point(Scenario(Blocks("skewed", "few4").collective, *part, 64), ways) for part in parts]
+    measuring = source(mpi, program, ranks=6, COLLTUNE_ALLTOALLV_NODE="2")
+    measuring.environment = replace(measuring.environment, nodes=3, ppn=2)
+    try:
+        found = [sample for _, samples in measuring.measure(points, _SHORT) for sample in samples]
+    finally:
+        measuring.close()
+    assert [sample.status for sample in found] == [Status.OK] * len(points) * len(ways)
+    assert [(one.scenario.nodes, one.scenario.ppn) for one in found[:: len(ways)]] == parts
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("part", [(1, 5), (2, 4)])
+def test_a_part_that_the_job_does_not_have_is_not_measured_and_the_launch_goes_on(
+    mpi: Installation, program: Path, part: tuple[int, int]
+) -> None:
+    measuring = source(mpi, program)
+    try:
+        points = [Point(Scenario("alltoallv", *shape, 64), (DEFAULT,)) for shape in (part, (1, _RANKS))]
+        (_, (refused,)), (_, (measured,)) = measuring.measure(points, _SHORT)
+    finally:
+        measuring.close()
+    assert (refused.status, refused.detail) == (Status.UNMEASURED, "the job has no such part")
+    assert measured.status is Status.OK
 
 
 @pytest.mark.mpi
@@ -67,24 +96,22 @@ def test_setting_a_communicator_up_is_timed_beside_the_exchanges(mpi: Installati
 
 
 def test_what_setting_up_costs_is_little_beside_the_calls_before_it() -> None:
-    def outcome(*library_s: float) -> Outcome:
-        samples = [
-            Sample(Scenario("alltoallv", 1, 4, 4 << at), DEFAULT, Status.OK, (time_s,))
-            for at, time_s in enumerate(library_s)
-        ]
-        return Outcome(tuple(samples), {}, 1.0, False)
-
     # 2% of 2,500 calls of a millisecond.
-    assert _first_call(0.05, outcome(2e-3, 1e-3)) == 2500
-    assert _first_call(1e-9, outcome(1e-3)) == FIRST_CALL
-    assert _first_call(math.nan, outcome(1e-3)) == FIRST_CALL
+    assert first_call(0.05, [2e-3, 1e-3]) == 2500
+    assert first_call(1e-9, [1e-3]) == first_call(math.nan, [1e-3]) == first_call(0.05, []) == FIRST_CALL
 
 
 @pytest.mark.mpi
-def test_a_file_that_is_no_matrix_of_this_job_is_named(mpi: Installation, program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["1 2 3\n", "1 2 3 -4\n", "1 2 3 4 5\n", ""])
+def test_a_file_that_is_no_matrix_of_this_job_is_named(
+    mpi: Installation, program: Path, tmp_path: Path, text: str
+) -> None:
     counts = tmp_path / "counts.txt"
-    counts.write_text("1 2 3\n")
-    command = [str(mpi.mpiexec), "-n", "2", str(program), str(counts)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
-    assert done.returncode != 0
-    assert f"{counts} has no 2 x 2 numbers of bytes" in done.stderr
+    counts.write_text(text)
+    measuring = source(mpi, program, str(counts), ranks=2)
+    try:
+        point = Point(Scenario(Blocks("counts0").collective, 1, 2, 64), (DEFAULT,))
+        ((_, (sample,)),) = measuring.measure([point], _SHORT)
+    finally:
+        measuring.close()
+    assert (sample.status, sample.detail) == (Status.UNMEASURED, f"{counts} has not 2 x 2 numbers of bytes")

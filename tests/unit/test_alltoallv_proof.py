@@ -2,87 +2,133 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 
 import pytest
 
 from colltune.alltoallv.prove import PatternProof
-from colltune.alltoallv.setting import Setting, Shape
+from colltune.alltoallv.setting import Setting, Shape, choice_of, setting_of
 from colltune.alltoallv.source import Blocks
-from colltune.alltoallv.tune import choice_of, setting_of
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Verdict
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.core.stop import StopRequest
+from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort
 
 _FORWARDING = choice_of(Setting("parata", 2, 0, 1024))
+_WHOLE = Shape(8, 1)
 
 
 class Machine:
-    """A source whose library takes 1 ms, and whose candidate what is said for a pattern; 0.5 ms elsewhere."""
+    """A source whose library takes 1 ms, and whose candidate what is said for a pattern; 0.5 ms elsewhere.
 
-    def __init__(self, slow_s: dict[Blocks, float]) -> None:
-        self.slow_s, self.seen = slow_s, set[Blocks]()
+    Each comparison takes a second of its clock, each launch ``launch_s``.
+    """
+
+    environment = Environment("mpich", "5.0.2", "0" * 64, "in memory", 8, 1, "single")
+
+    def __init__(self, slow_s: dict[Blocks, float], launch_s: float = 1.0, stop_after: int = 0) -> None:
+        self.slow_s, self.seen, self.launches = slow_s, set[Blocks](), 0
+        self.clock_s, self.launch_s, self.stop, self.stop_after = 0.0, launch_s, StopRequest(), stop_after
+
+    def open(self) -> Machine:
+        self.launches += 1
+        self.clock_s += self.launch_s
+        if self.launches == self.stop_after:
+            self.stop.make()
+        return self
 
     def measure(self, points: Iterable[Point], _effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         for point in points:
             blocks = Blocks.of(point.scenario)
             self.seen.add(blocks)
+            self.clock_s += 1.0
             times = {DEFAULT: 1e-3, _FORWARDING: self.slow_s.get(blocks, 0.5e-3)}
             yield point, [self._sample(point.scenario, choice, times[choice]) for choice in point.choices]
 
     @staticmethod
     def _sample(scenario: Scenario, choice: Choice, time_s: float) -> Sample:
-        return Sample(scenario=scenario, choice=choice, status=Status.OK, times_s=(time_s,) * 5, cost_s=1e-6)
+        return Sample(scenario=scenario, choice=choice, status=Status.OK, times_s=(time_s,) * 5, cost_s=0.5)
 
     def close(self) -> None:
         pass
 
 
-def prove(machine: Machine, sizes: Iterable[int] = (8, 64)) -> tuple[PatternProof, dict[int, set[int]]]:
-    proof = PatternProof(Shape(8, 1), lambda: machine, lambda _samples: None, time.monotonic() + 60.0)
-    return proof, {fill: set(kept) for fill, kept in proof.run(dict.fromkeys(sizes, _FORWARDING)).items()}
+def prove(
+    machine: Machine, sizes: Iterable[int] = (8, 16), budget_s: float = 1e4, shapes: Iterable[Shape] = (_WHOLE,)
+) -> tuple[PatternProof, dict[int, set[tuple[Shape, int]]]]:
+    """What was kept, by class of fill."""
+    grid = [Scenario("alltoallv", shape.nodes, shape.ppn, size) for shape in shapes for size in sizes]
+    gains, default_s = dict.fromkeys(grid, 0.69), dict.fromkeys(grid, 1e-3)
+    proof = PatternProof(
+        _WHOLE,
+        machine.open,
+        lambda _samples: None,
+        budget_s,
+        launch_s=machine.launch_s,
+        clock=lambda: machine.clock_s,
+        stop=machine.stop,
+    )
+    kept = proof.run(Decided(dict.fromkeys(grid, _FORWARDING), gains, default_s))
+    places = {fill: {(Shape(s.nodes, s.ppn), s.size_bytes) for s in found} for fill, found in kept.items()}
+    return proof, places
 
 
 def test_what_is_faster_for_every_pattern_is_kept_in_every_class_that_eight_ranks_have() -> None:
     machine = Machine({})
     _, kept = prove(machine)
-    assert kept == {4: {8, 64}, 3: {8, 64}, 2: {8, 64}, 1: {8, 64}}
-    assert {
-        Blocks(),
-        Blocks("uniform", 6),
-        Blocks("skewed", 6),
-        Blocks("power", 6),
-        Blocks("uniform", 1),
-    } <= machine.seen
+    assert kept == {fill: {(_WHOLE, 8), (_WHOLE, 16)} for fill in (4, 3, 2, 1)}
+    assert {Blocks(), *(Blocks(name, "few4") for name in ("uniform", "skewed", "power"))} <= machine.seen
+    assert Blocks("uniform", "most0") not in machine.seen
 
 
-@pytest.mark.parametrize("pattern", [Blocks("uniform", 6), Blocks("skewed", 6), Blocks("power", 6)])
-def test_one_pattern_that_is_slower_withdraws_the_rule_for_all_that_look_alike(pattern: Blocks) -> None:
-    proof, kept = prove(Machine({pattern: 1.1e-3}))
-    assert kept == {}
+@pytest.mark.parametrize("name", ["uniform", "skewed", "power"])
+def test_one_pattern_that_is_slower_withdraws_the_rule_for_all_that_look_alike(name: str) -> None:
+    slow = Blocks(name, "few4")
+    proof, kept = prove(Machine({slow: 1.1e-3}))
+    assert set(kept) == {3, 2, 1}
     refused = {result.scenario.collective for result in proof.results if result.verdict is not Verdict.KEPT}
-    assert refused == {pattern.collective}
+    assert refused == {slow.collective}
 
 
 def test_a_pattern_that_gains_nothing_and_loses_nothing_withdraws_nothing() -> None:
-    _, kept = prove(Machine({Blocks("skewed", 6): 1e-3}))
-    assert kept[4] == {8, 64}
+    _, kept = prove(Machine({Blocks("skewed", "few4"): 1e-3}))
+    assert kept[4] == {(_WHOLE, 8), (_WHOLE, 16)}
 
 
-def test_a_class_in_which_it_does_not_pay_ends_the_way_to_sparser_ones() -> None:
-    machine = Machine({Blocks("uniform", 5): 1e-3})
+def test_a_class_in_which_it_does_not_pay_has_no_rule_and_is_looked_at_no_further() -> None:
+    machine = Machine({Blocks("uniform", "most3"): 1e-3})
     _, kept = prove(machine)
-    assert set(kept) == {4}
-    assert Blocks("uniform", 3) not in machine.seen
+    assert set(kept) == {4, 2, 1}
+    assert Blocks("skewed", "few3") not in machine.seen
+
+
+def test_a_part_that_a_class_does_not_fit_is_not_kept_in_it() -> None:
+    _, kept = prove(Machine({}), shapes=[_WHOLE, Shape(3, 1)])
+    three = {fill for fill, places in kept.items() if any(shape == Shape(3, 1) for shape, _ in places)}
+    assert three == {4, 2}
+
+
+def test_without_time_nothing_is_kept() -> None:
+    proof, kept = prove(Machine({}), budget_s=4.0)
+    assert kept == {}
+    assert all(result.verdict is not Verdict.KEPT for result in proof.results)
+
+
+def test_what_is_cut_off_keeps_nothing() -> None:
+    proof, kept = prove(Machine({}, stop_after=2))
+    assert kept == {}
+    assert proof.results
 
 
 def test_a_pattern_and_a_setting_come_back_from_their_names() -> None:
-    for blocks in (Blocks(), Blocks("uniform", 6), Blocks("counts", 0)):
+    for blocks in (Blocks(), Blocks("uniform", "6"), Blocks("counts0"), Blocks("power", "few2")):
         assert Blocks.of(Scenario(blocks.collective, 2, 2, 8)) == blocks
     with pytest.raises(ValueError, match="allgather"):
         Blocks.of(Scenario("allgather", 2, 2, 8))
     assert setting_of(_FORWARDING) == Setting("parata", 2, 0, 1024)
+    with pytest.raises(ValueError, match="3 ranks cannot"):
+        Blocks("uniform", "few3").peers_among(3)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from colltune.alltoallv.setting import Shape, parts_of, setting_of
 from colltune.alltoallv.source import Blocks
-from colltune.alltoallv.table import load_table
-from colltune.alltoallv.tune import TABLE, AlltoallvOptions, AlltoallvResult, setting_of, tune_alltoallv
+from colltune.alltoallv.table import find, load_table, places
+from colltune.alltoallv.tune import TABLE, AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status
@@ -20,7 +21,7 @@ from colltune.measure.contract import Effort
 from colltune.store.journal import read_journal
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "in memory", 8, 1, "single")
-OPTIONS = AlltoallvOptions(largest_bytes=256, budget_s=120.0)
+OPTIONS = AlltoallvOptions(sizes_up_to(256), budget_s=120.0)
 
 
 @dataclass
@@ -65,9 +66,13 @@ class Launch:
 
 @dataclass
 class Patterns:
-    """A PatternBench: parata takes half of the library's time for blocks of ``pays`` bytes at most, others longer."""
+    """A PatternBench: parata takes half of the library's time for blocks of ``pays`` bytes at most, others longer.
+
+    On fewer nodes than ``pays_from`` it takes longer too.
+    """
 
     pays: int = 64
+    pays_from: int = 1
     launch_s: float = 0.5
     stop_after: int = 0
     stop: StopRequest = field(default_factory=StopRequest)
@@ -92,7 +97,8 @@ class Patterns:
         if choice == DEFAULT:
             return library_s
         setting = setting_of(choice)
-        faster = setting.algorithm == "parata" and setting.radix == 2 and size <= self.pays
+        pays = size <= self.pays and point.scenario.nodes >= self.pays_from
+        faster = setting.algorithm == "parata" and setting.radix == 2 and pays
         return library_s / 2 if faster else 1.2 * library_s
 
 
@@ -106,18 +112,49 @@ def test_what_pays_is_proven_in_fresh_launches_and_written(tmp_path: Path) -> No
     bench = Patterns()
     result = tune(bench, tmp_path)
     assert not result.outcome.interrupted
-    [entry] = load_table(result.table)
-    assert {(rule.setting.algorithm, rule.setting.radix) for rule in entry.rules} == {("parata", 2)}
-    assert max(rule.high for rule in entry.rules) < 2 * 64
-    assert min(rule.low for rule in entry.rules) <= 4
+    entries = load_table(result.table)
+    rules = [rule for entry in entries for rule in entry.rules]
+    assert {(rule.setting.algorithm, rule.setting.radix) for rule in rules} == {("parata", 2)}
+    assert max(rule.high for rule in rules) < 2 * 64
+    assert min(rule.low for rule in rules) <= 4
+    assert {shape.nodes for shape in result.rules} >= {4, 6, 8}
     assert len({sample.launch for sample in read_journal(tmp_path / "alltoallv.jsonl").samples}) == len(bench.launches)
     assert all(launch.closed for launch in bench.launches)
     assert bench.now_s() <= OPTIONS.budget_s
 
 
+def test_a_communicator_gets_the_rules_of_the_part_of_the_job_that_is_nearest(tmp_path: Path) -> None:
+    bench = Patterns(nodes=4, ppn=4, pays_from=3, environment=replace(ENVIRONMENT, nodes=4, ppn=4))
+    entries = load_table(tune(bench, tmp_path).table)
+
+    def algorithm(nodes: int, ppn: int) -> str:
+        return find(entries, nodes * ppn, ppn, 32).algorithm
+
+    assert {algorithm(nodes, ppn) for nodes in (3, 4) for ppn in (1, 2, 3, 4)} == {"parata"}
+    assert {algorithm(nodes, ppn) for nodes in (1, 2) for ppn in (2, 3, 4)} == {"library"}
+    assert algorithm(5, 4) == algorithm(4, 5) == "library"  # beyond the job
+
+
+def test_every_number_of_nodes_is_nearest_to_one_part() -> None:
+    found = places(parts_of(64, 16))
+    for nodes in range(1, 65):
+        for ppn in range(1, 17):
+            ranks = nodes * ppn
+            mine = [
+                shape
+                for shape, some in found.items()
+                if any(r[0] <= ranks <= r[1] and p[0] <= ppn <= p[1] for r, p in some)
+            ]
+            if ranks >= 3:
+                assert len(mine) == 1, (nodes, ppn, mine)
+                assert 0.7 < mine[0].nodes / nodes < 1.5
+                assert 0.7 < mine[0].ppn / ppn < 1.5
+    assert found[Shape(64, 16)][-1] == ((55 * 16 + 1, 1024), (16, 16))
+
+
 def test_where_nothing_pays_the_table_is_empty(tmp_path: Path) -> None:
     result = tune(Patterns(pays=0), tmp_path)
-    assert (result.rules, load_table(result.table)) == ([], [])
+    assert (result.rules, load_table(result.table)) == ({}, [])
 
 
 @pytest.mark.parametrize("stop_after", [3, 60])
@@ -130,7 +167,7 @@ def test_a_tuning_that_is_cut_off_leaves_the_table_and_goes_on(tmp_path: Path, s
     assert (tmp_path / TABLE).read_text() == table
     explored = [s for s in read_journal(tmp_path / "alltoallv.jsonl").samples if s.launch == 0]
     assert explored
-    again = tune(Patterns(), tmp_path, AlltoallvOptions(256, 120.0, resume=True))
+    again = tune(Patterns(), tmp_path, AlltoallvOptions(sizes_up_to(256), 120.0, resume=True))
     assert not again.outcome.interrupted
     pairs = [(s.scenario, s.choice) for s in again.outcome.samples]
     assert len(pairs) == len(set(pairs))
@@ -139,7 +176,7 @@ def test_a_tuning_that_is_cut_off_leaves_the_table_and_goes_on(tmp_path: Path, s
 
 def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None:
     notes: list[str] = []
-    tune(Patterns(launch_s=3.0), tmp_path, AlltoallvOptions(256, 5.0), notes)
+    tune(Patterns(launch_s=3.0), tmp_path, AlltoallvOptions(sizes_up_to(256), 5.0), notes)
     assert any("extended" in text for text in notes)
 
 

@@ -13,9 +13,44 @@ static uint64_t ct__mix(uint64_t v)
     return v ^ v >> 33;
 }
 
-/* Bytes of the block from one rank to another: the same wherever it is asked. */
-int ct_pattern_bytes(const ct_sweep_request *r, uint64_t seed, int from, int to)
+static double ct__weight(const ct_sweep_request *r, int from, int to, int size)
 {
+    return r->is_peer[(to - from + size) % size] ? ct_weight(&r->blocks, from, to) : 0.0;
+}
+
+int ct_pattern_draw(ct_sweep_request *r, uint64_t seed, int size)
+{
+    double *received = calloc((size_t)size, sizeof *received), busiest = 0.0, largest = 0.0;
+    r->blocks = (ct_blocks){.peers = r->peers, .average = r->largest, .seed = (unsigned)seed};
+    memcpy(r->blocks.distribution, r->distribution, sizeof r->blocks.distribution);
+    r->is_peer = realloc(r->is_peer, (size_t)size);
+    if (received == NULL || r->is_peer == NULL) {
+        free(received);
+        return -1;
+    }
+    for (int distance = 0; distance < size; distance++)
+        r->is_peer[distance] = ct_weight_is_peer(&r->blocks, distance, size);
+    for (int from = 0; from < size; from++) {
+        double sent = 0.0;
+        for (int to = 0; to < size; to++) {
+            double weight = ct__weight(r, from, to, size);
+            largest = weight > largest ? weight : largest;
+            sent += to != from ? weight : 0.0, received[to] += to != from ? weight : 0.0;
+        }
+        busiest = sent > busiest ? sent : busiest;
+    }
+    for (int to = 0; to < size; to++)
+        busiest = received[to] > busiest ? received[to] : busiest;
+    free(received);
+    r->unit = busiest > 0.0 ? r->largest * (size - 1.0) / busiest : 0.0;
+    return (int)ceil(largest * r->unit);
+}
+
+/* Bytes of the block from one rank to another: the same wherever it is asked. */
+int ct_pattern_bytes(const ct_sweep_request *r, uint64_t seed, int from, int to, int size)
+{
+    if (r->peers >= 0)
+        return (int)ceil(ct__weight(r, from, to, size) * r->unit);
     uint64_t draw = ct__mix(seed ^ ct__mix((uint64_t)from << 32 | (uint64_t)to));
     double unit = (double)(draw >> 11) * 0x1p-53;
     if (strcmp(r->distribution, "constant") == 0)
@@ -42,7 +77,7 @@ ct_sweep_shape ct_pattern_shape(const ct_sweep_request *r, uint64_t seed, int si
     ct_sweep_shape shape = {0};
     for (int i = 0; i < CT__SAMPLE; i++) {
         uint64_t pair = ct__mix((uint64_t)i + 17);
-        sample[i] = ct_pattern_bytes(r, seed, (int)(pair % (unsigned)size), (int)(pair / (unsigned)size % (unsigned)size));
+        sample[i] = ct_pattern_bytes(r, seed, (int)(pair % (unsigned)size), (int)(pair / (unsigned)size % (unsigned)size), size);
         shape.mean += sample[i] / (double)CT__SAMPLE;
     }
     double second = 0.0, third = 0.0;

@@ -27,22 +27,25 @@ void ct_charge(int64_t blocks, int64_t bytes)
 static bool ct__read(ct_sweep_request *r)
 {
     ct_alltoallv_choice *c = &r->choice;
-    int read = fscanf(ct__shared.requests, "%31s %d %d %d %15s %d", r->algorithm, &c->radix, &c->batch, &c->direct_above,
-                      r->distribution, &r->largest);
+    int read = fscanf(ct__shared.requests, "%31s %d %d %d %15s %d %d", r->algorithm, &c->radix, &c->batch, &c->direct_above,
+                      r->distribution, &r->largest, &r->peers);
     c->algorithm = ct_alltoallv_find(r->algorithm);
-    if (read == 6 && c->algorithm < 0)
+    if (read == 7 && c->algorithm < 0)
         fprintf(stderr, "sweep: no algorithm %s\n", r->algorithm);
-    return read == 6 && c->algorithm >= 0;
+    return read == 7 && c->algorithm >= 0;
 }
 
 /* The next request, read by rank 0, and buffers that hold any block of it. */
-static void ct__next(int rank)
+static void ct__next(int rank, int size, uint64_t seed)
 {
     ct_machine_barrier();
     if (rank == 0) {
-        ct__shared.more = ct__read(&ct__shared.request);
-        if (ct__shared.more && (size_t)ct__shared.request.largest + 1 > ct__shared.bytes) {
-            ct__shared.bytes = (size_t)ct__shared.request.largest + 1;
+        ct_sweep_request *r = &ct__shared.request;
+        ct__shared.more = ct__read(r);
+        int largest = ct__shared.more && r->peers >= 0 ? ct_pattern_draw(r, seed, size) : r->largest;
+        ct__shared.more = ct__shared.more && largest >= 0;
+        if (ct__shared.more && (size_t)largest + 1 > ct__shared.bytes) {
+            ct__shared.bytes = (size_t)largest + 1;
             ct__shared.send = realloc(ct__shared.send, ct__shared.bytes);
             ct__shared.receive = realloc(ct__shared.receive, ct__shared.bytes);
         }
@@ -100,11 +103,11 @@ static void ct__serve(ct_team *team, uint64_t seed)
 {
     size_t bytes = sizeof(int) * (size_t)team->size;
     int *counts[2] = {malloc(bytes), malloc(bytes)}, *zeros = calloc(1, bytes);
-    for (ct__next(team->rank); ct__shared.more; ct__next(team->rank)) {
+    for (ct__next(team->rank, team->size, seed); ct__shared.more; ct__next(team->rank, team->size, seed)) {
         ct_sweep_request r = ct__shared.request;
         for (int peer = 0; peer < team->size; peer++) {
-            counts[0][peer] = ct_pattern_bytes(&r, seed, team->rank, peer);
-            counts[1][peer] = ct_pattern_bytes(&r, seed, peer, team->rank);
+            counts[0][peer] = ct_pattern_bytes(&r, seed, team->rank, peer, team->size);
+            counts[1][peer] = ct_pattern_bytes(&r, seed, peer, team->rank, team->size);
         }
         double time_s = ct__time(team, &r, counts, zeros);
         if (team->rank != 0)

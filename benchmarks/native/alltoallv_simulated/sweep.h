@@ -4,7 +4,9 @@
  *     sweep REQUESTS PPN SEED           with SMPI, started by smpirun
  *     sweep REQUESTS PPN SEED NODES     on our own
  *
- * A line of REQUESTS: algorithm radix batch direct_above distribution largest_bytes. Linear has no blocks to forward; there
+ * A line of REQUESTS: algorithm radix batch direct_above distribution bytes peers. With peers -1 the distribution is one of
+ * pattern.c and `bytes` its largest block; else one of native/alltoallv_measure/weights.h with so many peers, and `bytes` the
+ * average block of the busiest rank. Linear has no blocks to forward; there
  * `direct_above`, if not 0, is the number of peers, evenly spread, that are simulated of all size - 1. `library` is what
  * MPICH does in MPI_Alltoallv, with the throttle that it has by default: runs of 32 peers, each awaited before the next.
  *
@@ -18,19 +20,25 @@
 #define CT_SWEEP_H
 
 #include "algorithms.h"
+#include "weights.h"
 
 typedef struct {
     char algorithm[32], distribution[16];
     ct_alltoallv_choice choice;
-    int largest;
+    int largest, peers;
+    ct_blocks blocks; /* unless peers is -1 */
+    double unit;      /* bytes of a weight */
+    bool *is_peer;    /* [size] by distance */
 } ct_sweep_request;
 
 typedef struct {
     double mean, largest, deviation, skewness, quartile_1, quartile_3;
 } ct_sweep_shape;
 
+/* Draws the blocks of a request with peers: the bytes of the largest; -1: no memory. */
+int ct_pattern_draw(ct_sweep_request *r, uint64_t seed, int size);
 /* Bytes of the block from one rank to another: the same wherever it is asked. */
-int ct_pattern_bytes(const ct_sweep_request *r, uint64_t seed, int from, int to);
+int ct_pattern_bytes(const ct_sweep_request *r, uint64_t seed, int from, int to, int size);
 /* The shape of the distribution, from a sample of the pairs. */
 ct_sweep_shape ct_pattern_shape(const ct_sweep_request *r, uint64_t seed, int size);
 

@@ -7,13 +7,12 @@ that are not empty, of the rank that has fewest. Many patterns look alike by the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, log
 from typing import TypeVar
 
 from colltune.alltoallv.table import FILLS
 
 _UNEVEN = ("skewed", "power")
-_SWITCH = 0.05  # log time: what another setting at the next size has to bring at least
+_MOST, _FEWEST = "most", "few"
 
 Key = TypeVar("Key")
 
@@ -23,45 +22,41 @@ def fill_class(share: float) -> int:
     return next(at for at, most in enumerate(FILLS) if share <= most)
 
 
-def patterns(fill: int, ranks: int) -> list[tuple[str, int]]:
-    """Distributions, each with the peers of a rank, that look alike at one average block; the first is the usual one.
+def peers_among(peers: str, ranks: int) -> int | None:
+    """How many of the other ranks ``peers`` means among ``ranks``, 0 for all of them.
 
-    The others are what forwarding gains least from: as few messages as the class allows, and few ranks that have much.
-    None where no number of peers among ``ranks`` is of the class.
+    A number means itself; "most2" and "few2" are the most and the fewest that class 2 of FILLS allows, None where it
+    allows no number of so many ranks. Raises ValueError for other text.
     """
-    peers = [count for count in range(1, ranks) if fill_class(count / (ranks - 1)) == fill]
-    if not peers:
-        return []
-    fewest, most = peers[0], peers[-1]
-    all_peers = 0 if most == ranks - 1 else most
-    few = all_peers if fewest == most else fewest
-    found = [("uniform", all_peers), ("uniform", few), *((name, few) for name in _UNEVEN)]
-    return list(dict.fromkeys(found))
+    if peers.isdigit():
+        return int(peers)
+    kind = _MOST if peers.startswith(_MOST) else _FEWEST
+    number = peers.removeprefix(kind)
+    if kind + number != peers or not number.isdigit() or int(number) >= len(FILLS):
+        raise ValueError(f"not a number of peers: {peers}")
+    low, high = (int(share * (ranks - 1)) for share in (0.0, *FILLS)[int(number) : int(number) + 2])
+    if low == high:
+        return None
+    found = high if kind == _MOST else low + 1
+    return 0 if found == ranks - 1 else found
 
 
-def smooth(times_s: Mapping[int, Mapping[Key, float]]) -> dict[int, Key]:
-    """For each size a setting of the least time over all sizes, where a change between neighbours has its price.
+def usual(fill: int) -> tuple[str, str]:
+    """The pattern of a class of FILLS that a setting is chosen and first proven on: distribution and peers."""
+    return ("uniform", "0" if fill == len(FILLS) - 1 else f"{_MOST}{fill}")
 
-    A program's blocks are seldom of one size; each change of the setting comes a call late.
-    """
-    sizes = sorted(times_s)
-    costs: dict[Key, float] = {}
-    chains: dict[Key, list[Key]] = {}
-    for size in sizes:
-        least = min(times_s[size].values())
-        before = min(costs, key=lambda key: costs[key]) if costs else None
-        now: dict[Key, float] = {}
-        via: dict[Key, list[Key]] = {}
-        for key, time_s in times_s[size].items():
-            own = log(time_s / least)
-            stay, switch = costs.get(key, inf), (costs[before] + _SWITCH if before is not None else 0.0)
-            now[key] = own + min(stay, switch)
-            came = chains.get(key, []) if stay <= switch else chains[before] if before is not None else []
-            via[key] = [*came, key]
-        costs, chains = now, via
-    if not costs:
-        return {}
-    return dict(zip(sizes, chains[min(costs, key=lambda key: costs[key])], strict=True))
+
+def alike(fill: int) -> list[tuple[str, str]]:
+    """What looks the same and gains least from forwarding: as few messages as the class allows, few ranks with much."""
+    return [(name, f"{_FEWEST}{fill}") for name in ("uniform", *_UNEVEN)]
+
+
+def exists(pattern: tuple[str, str], fill: int, ranks: int) -> bool:
+    """Whether ``ranks`` can have ``pattern``, and it is not the usual one of its class under another name."""
+    found = peers_among(pattern[1], ranks)
+    if found is None or pattern == usual(fill):
+        return found is not None
+    return (pattern[0], found) != (usual(fill)[0], peers_among(usual(fill)[1], ranks))
 
 
 def runs(chosen: Mapping[int, Key]) -> list[list[int]]:

@@ -1,90 +1,177 @@
-"""Proves settings of the non-uniform all-to-all, for all patterns of blocks that the library cannot tell apart."""
+"""Proves settings of the non-uniform all-to-all, for all patterns of blocks that the library cannot tell apart.
+
+The audit of all collectives (colltune.prove.audit), twice: first whether a setting is faster with the usual pattern of
+each class of fill, then whether it is not slower with the patterns that look the same. A region of both is of one
+pattern: parts of the job and sizes that are neighbours and decide alike.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
 
-from colltune.alltoallv.cells import patterns
-from colltune.alltoallv.setting import Shape
+from colltune.alltoallv.cells import alike, exists, usual
+from colltune.alltoallv.setting import FORWARDING, Shape
 from colltune.alltoallv.source import Blocks
 from colltune.alltoallv.table import FILLS
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
+from colltune.core.space import weight_of
 from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.distill.decide import Decided
 from colltune.measure.contract import Source
-from colltune.prove.fresh_launches import Confirmation
+from colltune.prove.audit import EFFORT, Audit
+from colltune.prove.claims import claims_of
 from colltune.prove.gate import THRESHOLD
-from colltune.prove.time_plan import FEWEST_PROOF_LAUNCHES, PROOF_LAUNCHES
 
 # On patterns other than the one that it was chosen on, a setting must be proven not to be slower.
 HOLDS = 0.98
-_LAUNCH_SHARE = 0.3  # of the time for one proof, what launches may take before there are fewer of them
-_SHARE = 0.45  # of the time that is left: for the usual pattern of a class; the rest for what looks like it
+_SHARE = 0.45  # of the time: for the usual patterns; the rest for what looks like them
+# What the calls of a class count over those of the next denser one: what gains most is mostly dense.
+_SPARSER = 0.5
+# The least log speed-up that a claim is expected to have: it has to be looked at to know.
+_LEAST_GAIN = 0.03
+# A claim takes about so many comparisons; launches take this share of the time; there are no more claims than this.
+_COMPARISONS, _LAUNCH_SHARE, _MOST_CLAIMS = 8, 0.4, 240
+
+Kept = dict[int, dict[Scenario, Choice]]  # by class of fill, for plain scenarios of alltoallv
 
 
 @dataclass
 class PatternProof:
-    """Judges choices by average block in bytes, the greatest promise first, until ``deadline_s`` (of ``clock``).
+    """Judges what is decided for the parts of the job ``whole`` until ``deadline_s`` (of ``clock``).
 
-    ``launch_s``: what a launch takes. Where launches take too much of the time there are fewer of them.
-    ``results``: all that was judged; the collective of a scenario names its pattern. ``stop`` cuts it off.
+    ``launch_s``: what a launch takes. ``overhead``: what measuring takes over the calls that are timed. ``results``:
+    all that was judged; the collective of a scenario names its pattern. ``stop`` cuts it off.
     """
 
-    shape: Shape
+    whole: Shape
     open_source: Callable[[], Source]
     record: Callable[[Sequence[Sample]], None]
     deadline_s: float
     launch_s: float = 0.0
+    overhead: float = 1.0
+    seed: int = 1
     clock: Callable[[], float] = time.monotonic
     stop: StopRequest = field(default_factory=StopRequest)
     results: list[ProvenDecision] = field(default_factory=list)
+    launches: int = field(default=0, init=False)
 
-    def run(self, chosen: Mapping[int, Choice]) -> dict[int, dict[int, Choice]]:
-        """By class of fill, the densest first, what was kept of ``chosen``; of a class what the one before kept.
-
-        Where it is cut off, only the classes that were judged by then.
-        """
-        kept: dict[int, dict[int, Choice]] = {}
-        candidates = dict(chosen)
-        for fill in reversed(range(len(FILLS))):
-            alike = [Blocks(*pattern) for pattern in patterns(fill, self.shape.ranks)]
-            if not alike or not candidates:
-                continue
-            try:
-                with self.stop.cuts():
-                    candidates = self._keep(alike[:1], candidates, THRESHOLD, _SHARE)
-                    candidates = self._keep(alike[1:], candidates, HOLDS, 1.0 - _SHARE)
-            except INTERRUPTIONS:
-                break
-            if candidates:
-                kept[fill] = candidates
+    def run(self, decided: Decided) -> Kept:
+        """What was proven of the choices of ``decided``, for plain scenarios. Nothing where it is cut off."""
+        departing = {scenario: choice for scenario, choice in decided.choices.items() if choice != DEFAULT}
+        places = {(scenario, fill): choice for scenario, choice in departing.items() for fill in range(len(FILLS))}
+        gains = {
+            (scenario, fill): _expected(choice, decided.gains[scenario], fill)
+            for (scenario, fill), choice in places.items()
+        }
+        try:
+            with self.stop.cuts():
+                middle_s = self.clock() + _SHARE * max(self.deadline_s - self.clock(), 0.0)
+                first = [(usual(fill), fill) for fill in range(len(FILLS))]
+                gains = self._keep(first, gains, decided, THRESHOLD, middle_s)
+                likes = [(pattern, fill) for fill in range(len(FILLS)) for pattern in alike(fill)]
+                gains = self._keep(likes, gains, decided, HOLDS, self.deadline_s)
+        except INTERRUPTIONS:
+            return {}
+        kept: Kept = {}
+        if self.stop.made:
+            return kept
+        for scenario, fill in gains:
+            kept.setdefault(fill, {})[scenario] = departing[scenario]
         return kept
 
     def _keep(
-        self, alike: Sequence[Blocks], candidates: Mapping[int, Choice], threshold: float, share: float
-    ) -> dict[int, Choice]:
-        """Those of ``candidates`` that pass on every one of the patterns."""
-        points = {self._scenario(blocks, size): choice for size, choice in candidates.items() for blocks in alike}
-        if not points:
-            return dict(candidates)
-        left_s = max(self.deadline_s - self.clock(), 0.0)
-        few = PROOF_LAUNCHES * self.launch_s > _LAUNCH_SHARE * share * left_s
-        gate = Confirmation(
-            open_source=self.open_source,
-            record=self.record,
+        self,
+        patterns: Iterable[tuple[tuple[str, str], int]],
+        gains: Mapping[tuple[Scenario, int], float],
+        decided: Decided,
+        threshold: float,
+        deadline_s: float,
+    ) -> dict[tuple[Scenario, int], float]:
+        """Those of ``gains`` that pass with every one of ``patterns`` of their class, with what they gained there.
+
+        A class that a part's ranks cannot have is not kept, for nothing was compared in it.
+        """
+        asked: dict[Scenario, tuple[Scenario, int]] = {}
+        for pattern, fill in patterns:
+            name = Blocks(*pattern).collective
+            for plain, of in gains:
+                if of == fill and exists(pattern, fill, plain.ranks):
+                    asked[replace(plain, collective=name)] = (plain, fill)
+        possible = {place for place in gains if exists(usual(place[1]), place[1], place[0].ranks)}
+        found = self._audited(asked, gains, decided, threshold, deadline_s)
+        refused = {asked[result.scenario] for result in found if result.verdict is not Verdict.KEPT}
+        passed = {asked[result.scenario]: math.log(result.speedup) for result in found}
+        return {place: passed.get(place, gains[place]) for place in gains if place in possible - refused}
+
+    def _audited(
+        self,
+        asked: Mapping[Scenario, tuple[Scenario, int]],
+        gains: Mapping[tuple[Scenario, int], float],
+        decided: Decided,
+        threshold: float,
+        deadline_s: float,
+    ) -> Sequence[ProvenDecision]:
+        choices = {scenario: decided.choices[plain] for scenario, (plain, _) in asked.items()}
+        expected = {scenario: max(gains[place], _LEAST_GAIN) for scenario, place in asked.items()}
+        weights = {
+            scenario: weight_of(plain, self.whole.nodes, self.whole.ppn) * _SPARSER ** (len(FILLS) - 1 - fill)
+            for scenario, (plain, fill) in asked.items()
+        }
+        costs_s = {
+            scenario: self._comparison_s(decided.default_s[plain], expected[scenario])
+            for scenario, (plain, _) in asked.items()
+        }
+        claims = claims_of(choices, expected, weights, self._most_claims(costs_s, deadline_s))
+        if not claims:
+            return []
+        before = self.launches
+
+        def record(samples: Sequence[Sample]) -> None:
+            self.record([replace(sample, launch=before + sample.launch) for sample in samples])
+
+        audit = Audit(
+            claims=claims,
+            open_source=self._opened,
+            record=record,
+            baseline=lambda _scenario: DEFAULT,
+            cost_s=costs_s.__getitem__,
+            total_weight=sum(weights.values()),
             threshold=threshold,
-            launches=FEWEST_PROOF_LAUNCHES if few else PROOF_LAUNCHES,
             launch_s=self.launch_s,
+            seed=self.seed,
             clock=self.clock,
         )
-        found = gate.run(points, self.clock() + share * left_s)
-        self.results += found
-        refused = {result.scenario.size_bytes for result in found if result.verdict is not Verdict.KEPT}
-        return {size: choice for size, choice in candidates.items() if size not in refused}
+        try:
+            found = audit.run(deadline_s)
+        finally:
+            self.results += audit.results()
+        judged = {result.scenario for result in found if result.verdict is Verdict.KEPT}
+        # What was cut out of a region and what is left of it are judged apart: the scenario counts once.
+        return [result for result in found if result.verdict is Verdict.KEPT or result.scenario not in judged]
 
-    def _scenario(self, blocks: Blocks, size_bytes: int) -> Scenario:
-        return Scenario(blocks.collective, self.shape.nodes, self.shape.ppn, size_bytes)
+    def _opened(self) -> Source:
+        self.launches += 1
+        return self.open_source()
+
+    def _comparison_s(self, default_s: float, gain: float) -> float:
+        times_s = (default_s, default_s * math.exp(-gain))
+        return self.overhead * sum(EFFORT.expected_cost_s(time_s) for time_s in times_s)
+
+    def _most_claims(self, costs_s: Mapping[Scenario, float], deadline_s: float) -> int:
+        """As many as there is time to come to an end with."""
+        if not costs_s:
+            return 0
+        left_s = max((1.0 - _LAUNCH_SHARE) * (deadline_s - self.clock()), 0.0)
+        return min(int(left_s / (_COMPARISONS * median(costs_s.values()))), _MOST_CLAIMS)
+
+
+def _expected(choice: Choice, gain: float, fill: int) -> float:
+    """The log speed-up to be expected in a class: the library sends fewer messages there, forwarding as many."""
+    return gain + math.log(FILLS[fill]) if choice.algorithm in FORWARDING else gain

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.space import shapes
+
 COLLECTIVE = "alltoallv"
+# Algorithms that send blocks on for other ranks, and so fewer messages than there are blocks.
+FORWARDING = frozenset({"bruck", "parata", "hieata", "hieata_staggered"})
+# On fewer ranks every call is the library's.
+FEWEST_RANKS = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,6 +32,22 @@ class Setting:
 LIBRARY = Setting("library")
 
 
+def choice_of(setting: Setting) -> Choice:
+    """The same as a Choice; the library's own is the default."""
+    if setting == LIBRARY:
+        return DEFAULT
+    named = (("batch", setting.batch), ("radix", setting.radix), ("direct_above", setting.direct_above))
+    return Choice(setting.algorithm, tuple((name, value) for name, value in named if value))
+
+
+def setting_of(choice: Choice) -> Setting:
+    """The inverse."""
+    if choice == DEFAULT:
+        return LIBRARY
+    values = {name: int(value) for name, value in choice.parameters}
+    return Setting(choice.algorithm, *(values.get(name, 0) for name in ("radix", "batch", "direct_above")))
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Shape:
     """Of a job: ``nodes`` with ``ppn`` ranks each."""
@@ -38,6 +61,11 @@ class Shape:
 
     def __str__(self) -> str:
         return f"{self.nodes}x{self.ppn}"
+
+
+def parts_of(nodes: int, ppn: int) -> list[Shape]:
+    """The parts of a job that are tuned, itself included: those of all collectives, if they have the ranks for it."""
+    return [Shape(*shape) for shape in shapes(nodes, ppn) if shape[0] * shape[1] >= FEWEST_RANKS]
 
 
 def steps(ranks: int, radix: int) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from colltune.alltoallv.cells import peers_among
 from colltune.alltoallv.setting import COLLECTIVE
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
@@ -18,25 +19,30 @@ from colltune.measure.agent_process import AgentProcess
 from colltune.measure.contract import Effort
 
 _FIRST = 5  # repetitions, by which the further ones are chosen
+_FORWARDED = (64, 1024)  # averages up to which blocks of four times that are forwarded
 _SILENCE_S = 120.0
 _START_S = 120.0
 
 
 def direct_above_bytes(average_bytes: int) -> int:
-    """Blocks beyond this are not forwarded where the average is ``average_bytes``: four times it, within 16 bits."""
-    return min(max(256, 4 * average_bytes), 65535)
+    """Blocks beyond this are not forwarded where the average is ``average_bytes``: four times it at least, in 16 bits.
+
+    Few values: sizes beside each other have one setting, so that a program whose sizes vary does not change it.
+    """
+    return next((4 * most for most in _FORWARDED if average_bytes <= most), 65535)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Blocks:
-    """What is exchanged: ``distribution`` of native/alltoallv_measure/blocks.h, from each to ``peers``; 0: all.
+    """What is exchanged: ``distribution`` of native/alltoallv_measure/blocks.h, from each to ``peers``.
 
-    A scenario names it by its collective: plain "alltoallv" is uniform blocks for all. Its size is the average block,
-    empty ones included, of the rank that sends or receives most; its block for itself does not count.
+    ``peers``: as in cells.peers_among; "0": all. A scenario names it by its collective: plain "alltoallv" is uniform
+    blocks for all. Its size is the average block, empty ones included, of the rank that sends or receives most; its
+    block for itself does not count.
     """
 
     distribution: str = "uniform"
-    peers: int = 0
+    peers: str = "0"
 
     @property
     def collective(self) -> str:
@@ -49,9 +55,16 @@ class Blocks:
             return cls()
         name, _, inside = scenario.collective.rstrip("]").partition("[")
         distribution, _, peers = inside.partition(",")
-        if name != COLLECTIVE or not peers.isdigit():
+        if name != COLLECTIVE or not peers:
             raise ValueError(f"not a pattern of alltoallv: {scenario.collective}")
-        return cls(distribution, int(peers))
+        return cls(distribution, peers)
+
+    def peers_among(self, ranks: int) -> int:
+        """Of each of ``ranks``; 0: all. Raises ValueError where they cannot have this pattern."""
+        found = peers_among(self.peers, ranks)
+        if found is None:
+            raise ValueError(f"{ranks} ranks cannot have {self.collective}")
+        return found
 
 
 @dataclass
@@ -59,7 +72,8 @@ class AlltoallvSource:
     """A Source of alltoallv scenarios, whose collective and size name the blocks (see Blocks).
 
     ``command`` starts the measuring program on the whole job. ``seed`` fixes the blocks. A launch that ends is not
-    begun anew: what it was asked for comes back as crashed, and the next point raises LaunchError.
+    begun anew: what it was asked for comes back as crashed, and the next point raises LaunchError. What the job cannot
+    form comes back as unmeasured, with the reason.
     """
 
     environment: Environment
@@ -71,6 +85,7 @@ class AlltoallvSource:
     def __post_init__(self) -> None:
         self._process: AgentProcess | None = None
         self._asked = 0
+        self._unfit = ""  # why the last point was not measured
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         for point in points:
@@ -96,7 +111,7 @@ class AlltoallvSource:
         return found
 
     def _point(self, point: Point, effort: Effort) -> list[Sample]:
-        began_s = time.monotonic()
+        began_s, self._unfit = time.monotonic(), ""
         first = self._ask(point, _FIRST)
         known = [median(times) for times in first.values() if times]
         more = 0
@@ -106,15 +121,16 @@ class AlltoallvSource:
             more = min(wanted, most) - _FIRST
         further = self._ask(point, more) if more > 0 else {}
         cost_s = (time.monotonic() - began_s) / len(point.choices)
-        samples = []
+        samples, lost = [], Status.UNMEASURED if self._unfit else Status.CRASHED
         for index, choice in enumerate(point.choices):
             times = (*first.get(index, ()), *further.get(index, ()))
-            status = Status.OK if times else Status.WRONG if index in first else Status.CRASHED
+            status = Status.OK if times else Status.WRONG if index in first else lost
             samples.append(
                 Sample(
                     scenario=point.scenario,
                     choice=choice,
                     status=status,
+                    detail=self._unfit,
                     times_s=times,
                     cost_s=cost_s,
                     launch=self.launch,
@@ -129,11 +145,13 @@ class AlltoallvSource:
         process = self._started()
         self._asked += 1
         settings = " ".join(_setting(choice, point.scenario) for choice in point.choices)
-        blocks = Blocks.of(point.scenario)
-        pattern = f"{blocks.distribution} {blocks.peers} {point.scenario.size_bytes}"
-        process.send(f"measure {self._asked} {pattern} {repetitions} {self.seed} {settings}")
+        blocks, at = Blocks.of(point.scenario), point.scenario
+        pattern = f"{blocks.distribution} {blocks.peers_among(at.ranks)} {at.size_bytes}"
+        process.send(f"measure {self._asked} {at.nodes} {at.ppn} {pattern} {repetitions} {self.seed} {settings}")
         found: dict[int, tuple[float, ...]] = {}
         while (line := self._heard(process)) is not None and (words := line.split())[0] != "done":
+            if words[0] == "unfit":
+                self._unfit = " ".join(words[2:])
             if words[0] in ("time", "wrong"):
                 found[int(words[2])] = tuple(map(float, words[3:]))
         return found

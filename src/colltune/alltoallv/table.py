@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
-from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting
+from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting, Shape
 from colltune.core.errors import InputError
 from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
 from colltune.machine.files import write_atomically
 
 FIRST_CALL = 2
+Bounds = tuple[int, int]  # from and to, both included
 _BASIS = "average"
 _NO_BOUND = (1 << 63) - 1
 # Classes of the share of blocks that are not empty, of the rank with the fewest: each up to this, the last to all.
@@ -51,6 +54,31 @@ class Entry:
 def around(size_bytes: int) -> tuple[int, int]:
     """Averages nearer to ``size_bytes``, a power of two, than to its neighbours; bounds of the library's classes."""
     return size_bytes * 3 // 4, max(size_bytes, size_bytes * 3 // 2 - 1)
+
+
+def places(shapes: Iterable[Shape]) -> dict[Shape, list[tuple[Bounds, Bounds]]]:
+    """Where each of ``shapes`` is the nearest one: bounds of ranks and of ranks on the fullest node.
+
+    The ranks per node decide first, then the nodes, both by their ratio; there is nothing beyond the largest of either.
+    Ranks that are not alike on all nodes count as if every node were as full as the fullest.
+    """
+    nodes_of: dict[int, list[int]] = {}
+    for shape in sorted(shapes):
+        nodes_of.setdefault(shape.ppn, []).append(shape.nodes)
+    found: dict[Shape, list[tuple[Bounds, Bounds]]] = {}
+    for ppn, (low_ppn, high_ppn) in _nearest(sorted(nodes_of)).items():
+        for nodes, (low, high) in _nearest(nodes_of[ppn]).items():
+            found[Shape(nodes, ppn)] = [
+                ((max(here, (low - 1) * here + 1), high * here), (here, here)) for here in range(low_ppn, high_ppn + 1)
+            ]
+    return found
+
+
+def _nearest(values: Sequence[int]) -> dict[int, Bounds]:
+    """Of ascending ``values``, for each the numbers that are nearer to it than to the others, from the first on."""
+    ends = [isqrt(low * high) for low, high in pairwise(values)] + [values[-1]]
+    starts = [values[0], *(end + 1 for end in ends[:-1])]
+    return dict(zip(values, zip(starts, ends, strict=True), strict=True))
 
 
 def save_table(path: Path, entries: Iterable[Entry], made: Mapping[str, Any]) -> None:

@@ -11,10 +11,14 @@ import typer
 from colltune.cli.console import echo
 from colltune.cli.hints import run_alltoallv_command
 from colltune.cli.stopping import go_on_command, heed_scheduler
+from colltune.core.collective_names import ALLTOALLV
 from colltune.core.errors import InputError
 from colltune.core.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from colltune.alltoallv.table import Rule
     from colltune.alltoallv.tune import AlltoallvResult
     from colltune.bench.contract import Bench
     from colltune.session.arguments import TuneArguments
@@ -57,21 +61,28 @@ def tune_alltoallv(arguments: TuneArguments, out: Path) -> None:
     _show(tune_alltoallv_here(arguments, out, listener, stop))
 
 
-def _show(result: AlltoallvResult) -> None:
-    from colltune.alltoallv.table import FILLS
-    from colltune.core.proven import Verdict
-    from colltune.prove.gate import THRESHOLD
+_MOST_LINES = 8  # parts of the job that are shown, the largest
 
-    for rule in result.rules:
-        fill = rule.fill[0]
-        low, high = (f"{share:.0%}" for share in (FILLS[fill - 1] if fill else 0.0, FILLS[fill]))
-        echo(f"  blocks of {rule.low} to {rule.high} B, {low} to {high} of them not empty: {rule.setting}")
-    kept = [found for found in result.gate if found.verdict is Verdict.KEPT and found.low > THRESHOLD]
-    for found in sorted(kept, key=lambda found: (found.scenario.collective, found.scenario.size_bytes)):
-        what = f"{found.scenario.collective}, {format_size(found.scenario.size_bytes)}"
-        echo(f"  {what}: {found.choice} {found.speedup:.2f} x, at least {found.low:.2f}")
+
+def _show(result: AlltoallvResult) -> None:
+    from colltune.core.proven import Verdict
+
+    for shape in sorted(result.rules, key=lambda shape: -shape.ranks)[:_MOST_LINES]:
+        echo(f"  {shape.nodes} x {shape.ppn}: {_described(result.rules[shape])}")
+    left = len(result.rules) - _MOST_LINES
+    if left > 0:
+        echo(f"  and {format_count(left, 'smaller part')} of the job")
+    kept = [one for one in result.gate if one.verdict is Verdict.KEPT and one.scenario.collective == ALLTOALLV]
+    if kept:
+        best = max(kept, key=lambda one: one.speedup)
+        at = best.scenario
+        echo(
+            f"  most gained: {at.nodes} x {at.ppn}, {format_size(at.size_bytes)}: {best.choice} {best.speedup:.2f} x,"
+            f" at least {best.low:.2f}"
+        )
     echo(
-        f"{format_count(len(result.rules), 'rule')}; everywhere else the library's own stands."
+        f"{format_count(sum(map(len, result.rules.values())), 'rule')} for"
+        f" {format_count(len(result.rules), 'part')} of the job; everywhere else the library's own stands."
         f" {format_count(len(result.gate), 'comparison')} with it, "
         f"{format_count(len(result.outcome.samples), 'measurement')} in {format_duration(result.outcome.elapsed_s)}"
     )
@@ -81,3 +92,14 @@ def _show(result: AlltoallvResult) -> None:
     elif result.rules:
         mpiexec = result.environment.facts.get("mpiexec", "")
         typer.echo(f"Run your application with: {run_alltoallv_command(result.table, mpiexec)}")
+
+
+def _described(rules: Sequence[Rule]) -> str:
+    """Rules of one part: the sizes, the share of blocks that are not empty, and the settings."""
+    from colltune.alltoallv.table import FILLS
+
+    settings = list(dict.fromkeys(str(rule.setting) for rule in rules))
+    sparsest = min(min(rule.fill) for rule in rules)
+    low, high = min(rule.low for rule in rules), max(rule.high for rule in rules)
+    share = FILLS[sparsest - 1] if sparsest else 0.0
+    return f"blocks of {low} to {high} B, over {share:.0%} of them not empty: {', '.join(settings)}"

@@ -133,7 +133,7 @@ class Case:
             if self.ends_unseen:
                 return self.verdict
             other = math.exp(float(np.mean(self.others))) if self.others else middle
-            if other <= 1.0:
+            if other <= min(1.0, math.exp(self.floor)):
                 return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times back to back")
             self.verdict = Verdict.KEPT
             self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))

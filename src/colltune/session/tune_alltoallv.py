@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from colltune.alltoallv.bench import JobPatterns
-from colltune.alltoallv.tune import AlltoallvOptions, AlltoallvResult, tune_alltoallv
+from colltune.alltoallv.tune import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.bench.workbench import open_workbench
 from colltune.core.stop import StopRequest
 from colltune.core.units import parse_duration, parse_size
@@ -32,5 +32,5 @@ def tune_alltoallv_here(
     with locked(out):
         bench = open_workbench(machine, os.environ)
         listener.opened(bench)
-        options = AlltoallvOptions(min(largest, _LARGEST), budget_s, said["seed"], said["resume"])
+        options = AlltoallvOptions(sizes_up_to(min(largest, _LARGEST)), budget_s, said["seed"], said["resume"])
         return tune_alltoallv(JobPatterns.on(bench), options, out, listener.stage, listener.note, stop)

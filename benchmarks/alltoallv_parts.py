@@ -1,0 +1,155 @@
+"""Tunes MPI_Alltoallv for a job of 64 x 16 and its parts on the simulated cluster: what of the headroom it captures.
+
+`bench_alltoallv.py` runs it. The whole command runs, exploration and proof, on the clock of the cluster: the times of
+the simulator (make_alltoallv_table.py --shapes), with noise. What the table lacks is simulated.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from alltoallv_simulators import Pattern, compile_cluster, simulate_own
+from colltune.alltoallv.setting import Setting, Shape, setting_of
+from colltune.alltoallv.source import Blocks, direct_above_bytes
+from colltune.alltoallv.table import find
+from colltune.alltoallv.table import load_table as load_rules
+from colltune.alltoallv.tune import AlltoallvOptions, tune_alltoallv
+from colltune.core.choice import Choice
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point, weight_of
+from colltune.measure.contract import Effort
+from make_alltoallv_table import PARTS, SHAPES_TABLE, SIZES, TABLE, load_table
+
+WHOLE = Shape(64, 16)
+LAUNCH_S, LAUNCH_SD, CALL_SD = 5.0, 0.05, 0.05  # of a launch in seconds; of the logarithm of a time
+_REQUEST_S = 1e-3
+_AVERAGES = tuple(size // 2 for size in sorted(SIZES))  # of blocks drawn uniformly up to a size
+
+Key = tuple[Shape, Setting, Pattern]
+
+
+@dataclass
+class SimulatedPatterns:
+    """A PatternBench on the simulated cluster. A choice is slower or faster throughout a launch, by chance."""
+
+    program: Path
+    known: dict[Key, float]
+    nodes: int = WHOLE.nodes
+    ppn: int = WHOLE.ppn
+    environment: Environment = field(
+        default_factory=lambda: Environment("mpich", "5.0.2", "0" * 64, "fat tree", WHOLE.nodes, WHOLE.ppn, "single")
+    )
+    spent_s: float = 0.0
+    simulated: int = 0
+
+    def now_s(self) -> float:
+        return self.spent_s
+
+    def launch(self, seed: int, number: int) -> SimulatedLaunch:
+        self.spent_s += LAUNCH_S
+        return SimulatedLaunch(self, seed, number)
+
+    def settings(self, shape: Shape) -> list[Setting]:
+        """What the table has for ``shape`` at every size: the library's own first."""
+        patterns = [Pattern("uniform", size) for size in SIZES]
+        found = [setting for where, setting, pattern in self.known if (where, pattern) == (shape, patterns[0])]
+        return [setting for setting in found if all((shape, setting, pattern) in self.known for pattern in patterns)]
+
+    def time_s(self, scenario: Scenario, choice: Choice) -> float:
+        """Of a call without noise, in seconds."""
+        shape, setting, blocks = Shape(scenario.nodes, scenario.ppn), setting_of(choice), Blocks.of(scenario)
+        if blocks == Blocks():
+            pattern = Pattern("uniform", 2 * scenario.size_bytes)
+        else:
+            peers = blocks.peers_among(scenario.ranks)
+            pattern = Pattern(f"{blocks.distribution}/{peers}", scenario.size_bytes)
+        key = (shape, setting, pattern)
+        if key not in self.known:
+            (timing,) = simulate_own(self.program, shape, [(self._run(setting, scenario), pattern)])
+            self.known[key] = timing.time_s
+            self.simulated += 1
+        return self.known[key]
+
+    @staticmethod
+    def _run(setting: Setting, scenario: Scenario) -> Setting:
+        direct = direct_above_bytes(scenario.size_bytes)
+        return Setting(setting.algorithm, setting.radix, setting.batch, direct if setting.radix else 0)
+
+
+@dataclass
+class SimulatedLaunch:
+    """A PatternLaunch of it."""
+
+    bench: SimulatedPatterns
+    seed: int
+    number: int
+    asked: int = 0
+
+    @property
+    def environment(self) -> Environment:
+        return self.bench.environment
+
+    def set_up_s(self) -> float:
+        return 0.01
+
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point in points:
+            self.asked += 1
+            yield point, [self._sample(point, choice, effort) for choice in point.choices]
+
+    def _sample(self, point: Point, choice: Choice, effort: Effort) -> Sample:
+        time_s = self.bench.time_s(point.scenario, choice)
+        limited = effort.limited(point.repetitions)
+        count = max(limited.fewest, min(limited.most, int(effort.box_s / time_s)))
+        mode = np.random.default_rng([self.seed, self.number, zlib.crc32(repr((point.scenario, choice)).encode())])
+        noise = np.random.default_rng([self.seed, self.number, self.asked])
+        times = time_s * np.exp(LAUNCH_SD * mode.standard_normal() + CALL_SD * noise.standard_normal(count))
+        cost_s = _REQUEST_S + 2.0 * float(times.sum())  # ranks meet before each call
+        self.bench.spent_s += cost_s
+        return Sample(point.scenario, choice, Status.OK, tuple(times.tolist()), cost_s, self.number, group=self.asked)
+
+    def close(self) -> None:
+        return
+
+
+def captured_shapes(budget_s: float = 1200.0, seed: int = 1) -> dict[str, float]:
+    """Tunes with ``budget_s`` of the cluster's clock. The share of the headroom of uniform blocks that the rules bring.
+
+    The headroom is log(library / fastest setting), summed over parts and sizes by the weight that `tune` gives a part.
+    """
+    known = {(t.shape, t.setting, t.pattern): t.time_s for path in (TABLE, SHAPES_TABLE) for t in load_table(path)}
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        bench = SimulatedPatterns(compile_cluster(place), known)
+        parts = [shape for shape in PARTS if bench.settings(shape)]
+        options = AlltoallvOptions(_AVERAGES, budget_s, seed, parts=parts, settings=bench.settings)
+        result = tune_alltoallv(bench, options, place)
+        entries = load_rules(result.table)
+        gained = possible = slower = weights = 0.0
+        for shape in parts:
+            weight = weight_of(Scenario("alltoallv", shape.nodes, shape.ppn, 1), WHOLE.nodes, WHOLE.ppn)
+            for average in _AVERAGES:
+                pattern = Pattern("uniform", 2 * average)
+                times = {one: known[shape, one, pattern] for one in bench.settings(shape)}
+                library_s = times[Setting("library")]
+                found = find(entries, shape.ranks, shape.ppn, average)
+                tuned_s = times[Setting(found.algorithm, found.radix, found.batch)]
+                gained += weight * math.log(library_s / tuned_s)
+                possible += weight * math.log(library_s / min(times.values()))
+                slower += weight * (tuned_s > 1.02 * library_s)
+                weights += weight
+    return {
+        "captured_shapes": round(gained / possible, 3),
+        "captured_shapes_parts": float(len(parts)),
+        "captured_shapes_rules": float(sum(map(len, result.rules.values()))),
+        "captured_shapes_harmed": round(slower / weights, 4),
+        "captured_shapes_clock_s": round(bench.now_s(), 1),
+    }

@@ -1,0 +1,22 @@
+/* Which blocks are exchanged while settings are measured, and how large they are beside each other; without MPI. */
+#ifndef CT_WEIGHTS_H
+#define CT_WEIGHTS_H
+
+#include <stdbool.h>
+
+/* `distribution`: constant, uniform, power (few large, many small), skewed (one rank of 8 has nine times as much), or counts0,
+ * counts1 ...: the matrix in the file of that number. Every rank sends to `peers` others, and receives from as many; 0: all.
+ * Sizes are such that of the rank that sends or receives most the blocks for others have `average` bytes, empty ones
+ * included; 0 with a matrix: as it is. */
+typedef struct {
+    char distribution[16];
+    int peers, average;
+    unsigned seed;
+} ct_blocks;
+
+/* Whether ranks send to the one so much further on: so of the `size - 1` distances exactly `peers`, the same for all. */
+bool ct_weight_is_peer(const ct_blocks *b, int distance, int size);
+/* How large a block is beside others, of a distribution that is drawn. */
+double ct_weight(const ct_blocks *b, int from, int to);
+
+#endif

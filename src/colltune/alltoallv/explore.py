@@ -1,0 +1,83 @@
+"""What the all-to-all takes by each setting, on the parts of the job: one launch, measured as all collectives are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from colltune.alltoallv.setting import COLLECTIVE, Setting, Shape, choice_of
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.medians import medians_of
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.core.stop import StopRequest
+from colltune.distill.decide import Decided, decide
+from colltune.learn.decision import DecisionLearner
+from colltune.measure.contract import Effort, Source
+from colltune.search.campaign import Campaign, Outcome
+from colltune.search.models import models_of
+
+EFFORT = Effort(fewest=20, most=50)
+_PROMISING = 1.05  # default over best, as the model has it, from which a proof is tried
+
+
+@dataclass
+class Exploration:
+    """Measures what ``settings`` says of each of ``parts`` at average blocks of ``sizes`` bytes, within ``budget_s``.
+
+    All of it where there is time; where there is not, what is expected to change most for its time. ``known``: samples
+    of an earlier run, which are not measured again.
+    """
+
+    source: Source
+    record: Callable[[Sequence[Sample]], None]
+    parts: Sequence[Shape]
+    settings: Callable[[Shape], Sequence[Setting]]
+    sizes: Sequence[int]
+    budget_s: float
+    seed: int
+    known: Sequence[Sample] = ()
+    clock: Callable[[], float] = time.monotonic
+    stop: StopRequest = field(default_factory=StopRequest)
+
+    def run(self) -> tuple[Outcome, Decided]:
+        """How it went, and what looks faster where; nothing is decided where nothing was measured."""
+        space = self._space()
+        learner = DecisionLearner(space, self.seed)
+        outcome = Campaign(
+            source=self.source,
+            spaces={COLLECTIVE: space},
+            learners={COLLECTIVE: learner},
+            record=self.record,
+            budget_s=self.budget_s,
+            effort=EFFORT,
+            known=self.known,
+            clock=self.clock,
+            stop=self.stop,
+        ).run()
+        medians = medians_of(outcome.samples)
+        if outcome.interrupted or not medians:
+            return outcome, Decided({}, {}, {})
+        model = models_of({COLLECTIVE: learner}, outcome, medians, grid_alone=True)[COLLECTIVE]
+        return outcome, decide(model, space, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
+
+    def _space(self) -> Space:
+        legal: dict[Shape, tuple[Choice, ...]] = {}
+
+        def choices(scenario: Scenario) -> tuple[Choice, ...]:
+            shape = Shape(scenario.nodes, scenario.ppn)
+            if shape not in legal:
+                legal[shape] = tuple(choice_of(setting) for setting in self.settings(shape))
+            return legal[shape]
+
+        grid = (Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for shape in self.parts for size in self.sizes)
+        return Space(COLLECTIVE, tuple(grid), choices)
+
+
+def overhead_of(samples: Sequence[Sample]) -> float:
+    """What measuring takes over the calls that are timed, by ``samples``: at least 1."""
+    spent = [sample for sample in samples if sample.status is Status.OK and sample.cost_s > 0.0]
+    expected_s = sum(EFFORT.expected_cost_s(sample.time_s) for sample in spent)
+    return max(1.0, sum(sample.cost_s for sample in spent) / expected_s) if expected_s > 0.0 else 1.0
