@@ -135,6 +135,26 @@ def test_parts_of_a_job_are_one_experiment(tmp_path: Path) -> None:
         read_experiments([tmp_path / "a"])
 
 
+@pytest.mark.parametrize("harm", ["", "{name}", "{name}=", "{name}=x", "{name}=-1", "{name}=1=2"])
+def test_each_damaged_line_is_told_by_its_number(tmp_path: Path, harm: str) -> None:
+    """Every word of every line in its turn; only what nobody reads may be anything."""
+    lines = (HEAD.format(job=7, rank=0) + PAIR + CELL.format(least=64) + END).splitlines()
+    for number, line in enumerate(lines[1:], 2):
+        for word in line.split()[1:]:
+            name = word.partition("=")[0]
+            harmed = [*lines[: number - 1], line.replace(f" {word}", f" {harm.format(name=name)}"), *lines[number:]]
+            (tmp_path / "a").write_text("\n".join(harmed) + "\n")
+            if name == "rounds" and harm not in ("{name}", "{name}=1=2"):
+                assert len(read_experiments([tmp_path / "a"])[0].cells) == 1
+            else:
+                with pytest.raises(InputError, match=rf"a:{number}: the line .* is damaged"):
+                    read_experiments([tmp_path / "a"])
+    for number in range(2, len(lines) + 1):
+        (tmp_path / "a").write_text("\n".join([*lines[: number - 1], "rubbish here", *lines[number:]]) + "\n")
+        with pytest.raises(InputError, match=rf"a:{number}: the line 'rubbish here' is damaged"):
+            read_experiments([tmp_path / "a"])
+
+
 def test_a_run_that_was_killed_has_what_it_measured(tmp_path: Path) -> None:
     """Wherever the file was cut off: whole lines count, and no file is an error."""
     text = HEAD.format(job=7, rank=0) + (PAIR + CELL.format(least=64)) * 3

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
 from colltune.machine.files import write_atomically
 from colltune.store.fields import FieldError, as_object, decode, encode
@@ -78,7 +78,10 @@ def read_run(place: Path) -> ApplicationRun:
         raise InputError(f"{path}: {error.strerror}", "Run the application with --measure") from error
     except (FieldError, ValueError) as error:
         raise InputError(f"{path}: {error}", f"Remove {place} if it is damaged") from error
-    return ApplicationRun(place, record, tuple(read_experiments(sorted(place.glob(f"{PARTS}.*")))))
+    jobs = tuple(read_experiments(sorted(place.glob(f"{PARTS}.*"))))
+    if any(cell.choice >= len(record.choices) for job in jobs for cell in job.cells):
+        raise InputError(f"{place} has calls of a choice that {RUN} does not name", f"Remove {place} if it is damaged")
+    return ApplicationRun(place, record, jobs)
 
 
 def application_runs(
@@ -109,27 +112,57 @@ def _runs(directory: Path, note: Callable[[str], None], since: str) -> Iterator[
 def read_experiments(files: Iterable[Path]) -> list[Experiment]:
     """One for each job, in the order in which they began, from the files of all its ranks.
 
-    A last line that was cut off is left out. Raises InputError for a file that the library did not write.
+    A last line that was cut off is left out. Raises InputError, with file and line, for what the library did not write.
     """
     jobs: dict[int, list[_Part]] = {}
     for path in files:
         part = _read(path)
         if part is not None:
-            jobs.setdefault(int(part.job["id"]), []).append(part)
+            jobs.setdefault(part.job.number, []).append(part)
     return [_joined(parts) for _, parts in sorted(jobs.items())]
 
 
 _Row = dict[str, str]
 
 
+@dataclass(frozen=True)
+class _Job:
+    number: int
+    rank: int
+    ranks: int
+    nodes: int
+    share: int
+
+
+@dataclass(frozen=True)
+class _End:
+    """The last that a file says of the time; of a rank that has not ended, ``lost_pairs`` is not known."""
+
+    elapsed_s: float
+    lost_pairs: int = 0
+
+
 @dataclass
 class _Part:
-    """``cells``: by their numbers, as they were last."""
+    """What one rank left. ``cells``: by their numbers, as they were last, without their ``pairs``."""
 
-    job: _Row
-    cells: dict[str, _Row]
-    pairs: list[_Row]
-    end: _Row | None
+    job: _Job
+    cells: dict[int, Cell]
+    pairs: dict[int, list[Pair]]
+    last_pair: _End | None = None
+    end: _End | None = None
+
+    def add(self, word: str, row: _Row) -> None:
+        """Raises KeyError for what is missing in ``row``, and ValueError for what is no number or out of place."""
+        if word == "cell":
+            self.cells[_number(row, "id")] = _cell(row)
+        elif word == "pair":
+            self.pairs.setdefault(_number(row, "cell"), []).append(_pair(row))
+            self.last_pair = _End(_number(row, "elapsed_ns") * 1e-9)
+        elif word == "end":
+            self.end = _End(_number(row, "elapsed_ns") * 1e-9, _number(row, "lost_pairs"))
+        else:
+            raise ValueError(f"{word!r} is none of cell, pair and end")
 
 
 def _read(path: Path) -> _Part | None:
@@ -143,38 +176,39 @@ def _read(path: Path) -> _Part | None:
         raise InputError(f"{path} is no measurement of this colltune", advice)
     if len(lines) < 2:
         return None
-    rows: dict[str, list[_Row]] = {"job": [], "cell": [], "pair": [], "end": []}
-    try:
-        for line in lines[1:]:
-            word, _, rest = line.partition(" ")
-            rows[word].append(dict(item.split("=") for item in rest.split()))
-        cells = {row["id"]: row for row in rows["cell"]}
-        return _Part(rows["job"][0], cells, rows["pair"], rows["end"][-1] if rows["end"] else None)
-    except (IndexError, KeyError, ValueError) as error:
-        raise InputError(f"{path} is no measurement of this colltune: {error!r}", advice) from error
+    part: _Part | None = None
+    for number, line in enumerate(lines[1:], 2):
+        word, _, rest = line.partition(" ")
+        try:
+            row = dict(item.split("=") for item in rest.split())
+            if part is None:
+                part = _Part(_job(word, row), {}, {})
+            else:
+                part.add(word, row)
+        except (KeyError, ValueError) as error:
+            why = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+            raise InputError(f"{path}:{number}: the line {line[:60]!r} is damaged: {why}", advice) from error
+    return part
 
 
 def _joined(parts: list[_Part]) -> Experiment:
     """Cells of equal calls on equal communicators are one, whichever rank wrote them."""
     found: dict[tuple[object, ...], list[Cell]] = {}
     for part in parts:
-        of_cell: dict[str, list[_Row]] = {}
-        for pair in part.pairs:
-            of_cell.setdefault(pair["cell"], []).append(pair)
-        for number, row in part.cells.items():
-            cell = _cell(row, of_cell.get(number, []))
+        for number, counted in part.cells.items():
+            cell = replace(counted, pairs=tuple(part.pairs.get(number, ())))
             size_class = cell.size_most.bit_length()
             found.setdefault((cell.collective, cell.choice, size_class, cell.ranks, cell.nodes, cell.ppn), []).append(
                 cell
             )
-    first = next((part for part in parts if part.job["rank"] == "0"), parts[0])
-    ends = [row for part in parts for row in ([part.end] if part.end is not None else part.pairs[-1:])]
+    first = next((part for part in parts if part.job.rank == 0), parts[0])
+    ends = [end for part in parts if (end := part.end or part.last_pair) is not None]
     return Experiment(
-        ranks=int(first.job["ranks"]),
-        nodes=int(first.job["nodes"]),
-        share=int(first.job["share"]),
-        elapsed_s=max((int(row["elapsed_ns"]) for row in ends), default=0) * 1e-9,
-        lost_pairs=sum(int(part.end["lost_pairs"]) for part in parts if part.end is not None),
+        ranks=first.job.ranks,
+        nodes=first.job.nodes,
+        share=first.job.share,
+        elapsed_s=max((end.elapsed_s for end in ends), default=0.0),
+        lost_pairs=sum(end.lost_pairs for end in ends),
         cells=tuple(_sum(cells) for _, cells in sorted(found.items(), key=lambda item: repr(item[0]))),
         complete=first.end is not None,
     )
@@ -190,18 +224,35 @@ def _sum(cells: list[Cell]) -> Cell:
     )  # fmt: skip
 
 
-def _cell(row: _Row, pairs: list[_Row]) -> Cell:
-    number = {name: int(text) for name, text in row.items() if name != "function"}
+def _job(word: str, row: _Row) -> _Job:
+    if word != "job":
+        raise ValueError("the job is not named first")
+    return _Job(
+        _number(row, "id"), _number(row, "rank"), _number(row, "ranks", 1), _number(row, "nodes", 1),
+        _number(row, "share", 1),
+    )  # fmt: skip
+
+
+def _cell(row: _Row) -> Cell:
+    if row["function"] not in COLLECTIVES:
+        raise ValueError(f"function is {row['function']!r}, which is no collective")
     return Cell(
-        row["function"], number["choice"], number["least"], number["most"], number["size"], number["nodes"],
-        number["ppn"], number["tuned_calls"], number["default_calls"], number["communicators"], number["off"],
-        number["agree_ns"] * 1e-9, tuple(map(_pair, pairs)),
+        row["function"], _number(row, "choice"), _number(row, "least"), _number(row, "most"), _number(row, "size", 1),
+        _number(row, "nodes"), _number(row, "ppn"), _number(row, "tuned_calls"), _number(row, "default_calls"),
+        _number(row, "communicators"), _number(row, "off"), _number(row, "agree_ns") * 1e-9, (),
     )  # fmt: skip
 
 
 def _pair(row: _Row) -> Pair:
     def block(side: str) -> BlockTimes:
-        return BlockTimes(*(int(row[f"{side}_{name}_ns"]) * 1e-9 for name in ("call", "wall", "sampled", "least")))
+        return BlockTimes(*(_number(row, f"{side}_{name}_ns") * 1e-9 for name in ("call", "wall", "sampled", "least")))
 
-    first = row["default_first"] == "1"
-    return Pair(int(row["calls"]), int(row["sampled"]), first, block("default"), block("tuned"))
+    first = _number(row, "default_first") == 1
+    return Pair(_number(row, "calls", 1), _number(row, "sampled", 1), first, block("default"), block("tuned"))
+
+
+def _number(row: _Row, name: str, least: int = 0) -> int:
+    text = row[name]
+    if not text.isdigit() or int(text) < least:
+        raise ValueError(f"{name} is {text!r}, which is no whole number from {least} on")
+    return int(text)
