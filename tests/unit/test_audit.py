@@ -11,7 +11,7 @@ import pytest
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import ProvenDecision, Verdict
-from colltune.core.sample import Environment, Sample, Status
+from colltune.core.sample import Environment, OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, weight_of
 from colltune.measure.contract import Effort
@@ -192,22 +192,36 @@ def test_what_fails_when_it_is_measured_again_is_refused_everywhere() -> None:
     assert Verdict.KEPT in {d.verdict for d in found if d.choice == TREE}
 
 
-def test_what_wins_from_a_common_start_and_loses_back_to_back_is_refused() -> None:
-    class BackToBack(Launches):
+@pytest.mark.parametrize(
+    ("back_to_back", "mean_over_ranks", "reason"),
+    [(1.1, 0.8, "times back to back"), (0.8, 1.1, "times by the mean over ranks"), (0.9, 0.9, None)],
+)
+def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refused(
+    back_to_back: float, mean_over_ranks: float, reason: str | None
+) -> None:
+    """Also where the other one would make up for it."""
+
+    class ByOtherConventions(Launches):
         def open(self) -> SimulatedSource:
             source = super().open()
             measure = source.measure
 
-            def slower(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+            def seen(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
                 for point, samples in measure(points, effort):
-                    yield point, [replace(s, back_to_back_s=1.0 if s.choice == DEFAULT else 1.1) for s in samples]
+                    times = {DEFAULT: (1.0, 1.0)}
+                    views = [times.get(s.choice, (back_to_back, mean_over_ranks)) for s in samples]
+                    both = zip(samples, views, strict=True)
+                    yield point, [replace(s, back_to_back_s=one, osu_mean_s=two) for s, (one, two) in both]
 
-            source.measure = slower  # type: ignore[method-assign]
+            source.measure = seen  # type: ignore[method-assign]
             return source
 
-    found = audit(BackToBack(lambda _s: 0.3, NOISE, 0), lambda _s: 0.3).run(200.0)
-    assert {d.verdict for d in found} == {Verdict.REFUSED}
-    assert all("back to back" in d.reason for d in found)
+    found = audit(ByOtherConventions(lambda _s: 0.3, NOISE, 0), lambda _s: 0.3).run(200.0)
+    if reason is None:
+        assert Verdict.REFUSED not in {d.verdict for d in found}
+    else:
+        assert {d.verdict for d in found} == {Verdict.REFUSED}
+        assert all(reason in d.reason for d in found)
 
 
 def of_other_jobs(gain: Gain, launches: int, sd: float, shape: tuple[int, int] = (8, 2)) -> Before:
@@ -216,7 +230,8 @@ def of_other_jobs(gain: Gain, launches: int, sd: float, shape: tuple[int, int] =
     for launch in range(launches):
         off = sd if launch % 2 else -sd
         for scenario in (one for one in GRID if one.nodes <= shape[0] and one.ppn <= shape[1]):
-            one = Comparison(scenario, decided(scenario), DEFAULT, shape, f"job{launch}", 0.0, gain(scenario) + off, ())
+            value, views = gain(scenario) + off, OtherViews()
+            one = Comparison(scenario, decided(scenario), DEFAULT, shape, f"job{launch}", 0.0, value, views)
             found.setdefault((scenario, one.choice), []).append(one)
     return found
 

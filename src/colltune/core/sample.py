@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
+from typing import NamedTuple
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
@@ -50,6 +52,18 @@ class Sample:
         if not self.times_s:
             raise ValueError(f"no time was measured: {self.status} {self.scenario} {self.choice}")
         return median(self.times_s)
+
+
+class OtherViews(NamedTuple):
+    """A comparison by other conventions than the common start: log(default / choice); None: not both were taken."""
+
+    back_to_back: float | None = None
+    mean_over_ranks: float | None = None
+
+    @classmethod
+    def of(cls, default: Sample, chosen: Sample) -> OtherViews:
+        pairs = ((default.back_to_back_s, chosen.back_to_back_s), (default.osu_mean_s, chosen.osu_mean_s))
+        return cls(*(math.log(one / other) if one and other else None for one, other in pairs))
 
 
 @dataclass(frozen=True, slots=True)

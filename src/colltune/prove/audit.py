@@ -18,7 +18,7 @@ from typing import Protocol
 
 from colltune.core.choice import Choice
 from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.core.switchback import Standing
@@ -66,7 +66,7 @@ class Compared(Protocol):
     def value(self) -> float: ...
 
     @property
-    def others(self) -> Sequence[float]: ...
+    def others(self) -> OtherViews: ...
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Audit:
             for date, value in standing.launches:
                 number = self._of_others.setdefault(f"application {date}", -1 - len(self._of_others))
                 case.applications.add(number)
-                case.take(scenario, number, value, ())
+                case.take(scenario, number, value, OtherViews())
 
     def run(self, deadline_s: float) -> list[ProvenDecision]:
         """The verdicts, after as many launches as are of use before ``deadline_s``."""
@@ -298,7 +298,7 @@ class Audit:
         for case in ours:
             if case.claim.choice == chosen.choice:
                 value = math.log(default.time_s / chosen.time_s)
-                case.take(scenario, self.launches, value, _other_views(default, chosen))
+                case.take(scenario, self.launches, value, OtherViews.of(default, chosen))
 
     def _note_cost(self, scenario: Scenario, took_s: float) -> None:
         self._expected_s += self.cost_s(scenario)
@@ -381,9 +381,3 @@ class Audit:
         if scenario in case.impossible:
             return Verdict.REFUSED, "its region is faster, and here it could not be compared"
         return Verdict.NOT_TRIED, _NOT_LOOKED_AT
-
-
-def _other_views(default: Sample, chosen: Sample) -> list[float]:
-    """Log ratios of the same comparison by calls back to back, and by the mean over ranks, where both were taken."""
-    pairs = [(default.back_to_back_s, chosen.back_to_back_s), (default.osu_mean_s, chosen.osu_mean_s)]
-    return [math.log(one / other) for one, other in pairs if one and other]

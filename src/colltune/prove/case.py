@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 
 import numpy as np
 
 from colltune.core.proven import Verdict
+from colltune.core.sample import OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
 from colltune.prove.claims import Claim, cut_in_two
@@ -33,6 +35,8 @@ _UNSEEN = 1e-3
 _SEEN_SLOWER = 0.5
 # Each part of a claim that is cut is so much of its weight at least.
 _PART = 0.15
+# In the order of OtherViews.
+_VIEWS = ("back to back", "by the mean over ranks")
 _WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
@@ -42,7 +46,7 @@ class Case:
     """``floor``: the log speed-up that is to be beaten. ``costs_s``: what a comparison takes at each scenario, about.
 
     ``seen``: the comparisons from a common start, of which those of the launches ``applications`` are of runs of the
-    application. ``others``: log ratios of the same ones by other conventions (calls back to back; the mean over ranks).
+    application. ``others``: the same comparisons by other conventions.
     """
 
     claim: Claim
@@ -53,7 +57,7 @@ class Case:
     reason: str = ""
     proven_low: float = 0.0  # the bound by which it was proven
     seen: list[Seen] = field(default_factory=list)
-    others: list[float] = field(default_factory=list)
+    others: list[OtherViews] = field(default_factory=list)
     applications: set[int] = field(default_factory=set)
     impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
     replaced: set[Scenario] = field(default_factory=set)  # judged by a claim that was cut out of this one
@@ -115,10 +119,10 @@ class Case:
         # What held when the claim was proven holds on: all bounds hold together.
         return max(low, self.proven_low), max(high, self.proven_low)
 
-    def take(self, scenario: Scenario, launch: int, value: float, others: Collection[float]) -> None:
+    def take(self, scenario: Scenario, launch: int, value: float, others: OtherViews) -> None:
         value = min(max(value, -GREATEST), GREATEST)
         self.seen.append(Seen(scenario, launch, value, self.claim.gains[self.claim.rows[scenario]]))
-        self.others += others
+        self.others.append(others)
 
     def judge(self, yardstick: Yardstick) -> Verdict:
         """Sets the verdict of an open case where there is enough to tell, a fresh launch of its own among it.
@@ -132,9 +136,11 @@ class Case:
         if is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
             if self.ends_unseen:
                 return self.verdict
-            other = math.exp(float(np.mean(self.others))) if self.others else middle
-            if other <= min(1.0, math.exp(self.floor)):
-                return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times back to back")
+            for view, how in zip(zip(*self.others, strict=True), _VIEWS, strict=True):
+                found = [value for value in view if value is not None]
+                if found and fmean(found) <= min(0.0, self.floor):
+                    other = math.exp(fmean(found))
+                    return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times {how}")
             self.verdict = Verdict.KEPT
             self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
             self.reason = f"at least {self.proven_low:.2f} times as fast in its region, by {self._launches_text}"

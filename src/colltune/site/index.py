@@ -19,14 +19,14 @@ from math import isnan, log, nan
 
 from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.machine.files import write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError
 from colltune.site.pairs import Comparison, comparisons_of
 from colltune.site.store import SiteStore
 
-_VERSION = 3
+_VERSION = 4
 # Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
 _LOOKS, _PACES = 40, 12
 # So many new entries make it worth to replace the cache; fewer are read again.
@@ -153,7 +153,7 @@ class Index:
                     f"{entry}/{launch}",
                     date_s,
                     value,
-                    tuple(json.loads(others)),
+                    OtherViews(*json.loads(others)),
                 )
 
     def coverage(self) -> list[tuple[str, int, int, int, float, float]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 
 
@@ -17,7 +17,7 @@ class Comparison:
     """``value``: log(time of ``baseline`` / time of ``choice``), from a common start.
 
     ``shape``: nodes and ranks per node of the job that compared them.
-    ``others``: the same by calls back to back, and by the mean over ranks. ``launch``: its name within the site.
+    ``others``: the same by other conventions. ``launch``: its name within the site.
     ``date_s``: since the epoch.
     """
 
@@ -28,7 +28,7 @@ class Comparison:
     launch: str
     date_s: float
     value: float
-    others: tuple[float, ...]
+    others: OtherViews
 
 
 def comparisons_of(
@@ -45,12 +45,5 @@ def comparisons_of(
             default, chosen = (other, one) if other.choice == DEFAULT else (one, other)
             if default.status is Status.OK and chosen.status is Status.OK and default.choice != chosen.choice:
                 value = math.log(default.time_s / chosen.time_s)
-                others = tuple(other_views(default, chosen))
-                of = f"{name}/{launch}"
-                yield Comparison(scenario, chosen.choice, default.choice, shape, of, ended_s, value, others)
-
-
-def other_views(default: Sample, chosen: Sample) -> list[float]:
-    """Log ratios of the same comparison by calls back to back, and by the mean over ranks, where both were taken."""
-    pairs = [(default.back_to_back_s, chosen.back_to_back_s), (default.osu_mean_s, chosen.osu_mean_s)]
-    return [math.log(one / other) for one, other in pairs if one and other]
+                of, views = f"{name}/{launch}", OtherViews.of(default, chosen)
+                yield Comparison(scenario, chosen.choice, default.choice, shape, of, ended_s, value, views)
