@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from colltune.alltoallv.recorded import load_recorded, write_matrices
+from colltune.alltoallv.setting import Shape, candidates, choice_of
 from colltune.alltoallv.source import AlltoallvSource, Blocks
 from colltune.alltoallv.table import FIRST_CALL
 from colltune.alltoallv.tune import first_call
@@ -21,6 +26,7 @@ from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 
 _RANKS = 4
+Counts = NDArray[np.int64]
 _SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 
 
@@ -49,6 +55,47 @@ def test_every_pattern_is_exchanged_rightly_by_every_way(mpi: Installation, prog
     finally:
         measuring.close()
     assert [sample.status for sample in found] == [Status.OK] * len(points) * len(ways)
+
+
+def sparse_products(ranks: int) -> Counts:
+    """Of a product of sparse matrices: neighbours along a band get much, a few others a little."""
+    distance = np.abs(np.subtract.outer(np.arange(ranks), np.arange(ranks)))
+    random = np.random.default_rng(1).random((ranks, ranks)) < 0.15
+    return np.where(distance <= 1, 400, np.where(random, 16, 0))
+
+
+def graph_exchange(ranks: int) -> Counts:
+    """Of a graph with a power law of degrees: a few pairs exchange most, half of them nothing."""
+    draw = np.random.default_rng(2).random((ranks, ranks))
+    return np.where(draw < 0.5, 0, (8 / np.sqrt(1.0001 - draw)).astype(np.int64))
+
+
+def sorted_keys(ranks: int) -> Counts:
+    """Of a sample sort whose input is nearly sorted: each rank keeps most, sends to the next, and to one far away."""
+    found = np.diag(np.full(ranks, 3000))
+    for rank in range(ranks):
+        found[rank, (rank + 1) % ranks] += 200
+        found[rank, (rank * 3) % ranks] += 24
+    return found
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("made", [sparse_products, graph_exchange, sorted_keys])
+def test_patterns_of_applications_are_exchanged_rightly_by_every_way(
+    mpi: Installation, program: Path, tmp_path: Path, made: Callable[[int], Counts]
+) -> None:
+    np.save(tmp_path / "counts.npy", made(6))
+    recorded = load_recorded([tmp_path / "counts.npy"], Shape(3, 2), [1 << power for power in range(2, 12)])
+    ways = tuple(map(choice_of, candidates(Shape(3, 2))))
+    measuring = source(
+        mpi, program, *map(str, write_matrices(recorded, tmp_path)), ranks=6, COLLTUNE_ALLTOALLV_NODE="2"
+    )
+    measuring.environment = replace(measuring.environment, nodes=3, ppn=2)
+    try:
+        ((_, found),) = measuring.measure([Point(recorded[0].scenario, ways)], _SHORT)
+    finally:
+        measuring.close()
+    assert [sample.status for sample in found] == [Status.OK] * len(ways)
 
 
 @pytest.mark.mpi

@@ -285,6 +285,11 @@ def test_printed_commands_are_quoted_and_start_what_is_meant(tmp_path: Path, mon
     assert " -- /opt/mpi/bin/mpiexec -n 4 " in run_command("tuned", "/opt/mpi/bin/mpiexec", 4)
 
 
+def test_counts_are_for_alltoallv_alone(tmp_path: Path) -> None:
+    done = colltune("tune", "bcast", "--counts", "counts.npy", "--out", str(tmp_path))
+    fails_with_one_line(done, "--counts is for alltoallv")
+
+
 def test_run_looks_for_the_table_of_alltoallv_in_a_directory(tmp_path: Path) -> None:
     done = colltune("run", "--alltoallv", str(tmp_path), "--", "true")
     fails_with_one_line(done, str(tmp_path / "alltoallv.rules"))

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from colltune.alltoallv.recorded import load_recorded
 from colltune.alltoallv.setting import Shape, parts_of, setting_of
 from colltune.alltoallv.source import Blocks
 from colltune.alltoallv.table import find, load_table, places
@@ -73,6 +75,7 @@ class Patterns:
 
     pays: int = 64
     pays_from: int = 1
+    pays_recorded: tuple[str, int] = ("linear", 0)
     launch_s: float = 0.5
     stop_after: int = 0
     stop: StopRequest = field(default_factory=StopRequest)
@@ -92,12 +95,14 @@ class Patterns:
 
     def time_s(self, point: Point, choice: Choice) -> float:
         size = point.scenario.size_bytes
-        Blocks.of(point.scenario)  # a pattern, or ValueError
+        recorded = Blocks.of(point.scenario).is_recorded
         library_s = 1e-3 + 1e-7 * size
         if choice == DEFAULT:
             return library_s
         setting = setting_of(choice)
         pays = size <= self.pays and point.scenario.nodes >= self.pays_from
+        if recorded:
+            return library_s * (0.5 if (setting.algorithm, setting.radix) == self.pays_recorded else 1.2)
         faster = setting.algorithm == "parata" and setting.radix == 2 and pays
         return library_s / 2 if faster else 1.2 * library_s
 
@@ -133,6 +138,18 @@ def test_a_communicator_gets_the_rules_of_the_part_of_the_job_that_is_nearest(tm
     assert {algorithm(nodes, ppn) for nodes in (3, 4) for ppn in (1, 2, 3, 4)} == {"parata"}
     assert {algorithm(nodes, ppn) for nodes in (1, 2) for ppn in (2, 3, 4)} == {"library"}
     assert algorithm(5, 4) == algorithm(4, 5) == "library"  # beyond the job
+
+
+@pytest.mark.parametrize(("pays", "expected"), [(("pairwise", 0), "pairwise"), (("", 0), "library")])
+def test_a_recorded_matrix_decides_its_cell_alone(tmp_path: Path, pays: tuple[str, int], expected: str) -> None:
+    matrix = 32 * (np.ones((8, 8), dtype=np.int64) - np.eye(8, dtype=np.int64))
+    np.save(tmp_path / "counts.npy", matrix)
+    recorded = load_recorded([tmp_path / "counts.npy"], Shape(8, 1), sizes_up_to(256))
+    options = AlltoallvOptions(sizes_up_to(256), 120.0, recorded=recorded)
+    entries = load_table(tune(Patterns(pays_recorded=pays), tmp_path, options).table)
+    assert find(entries, 8, 1, 32).algorithm == expected
+    assert find(entries, 8, 1, 16).algorithm == find(entries, 8, 1, 64).algorithm == "parata"
+    assert find(entries, 6, 1, 32).algorithm == "parata"
 
 
 def test_every_number_of_nodes_is_nearest_to_one_part() -> None:

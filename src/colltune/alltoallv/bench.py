@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -49,12 +50,14 @@ class JobPatterns:
 
     workbench: Workbench
     program: Path
+    matrices: Sequence[Path] = ()  # as recorded.write_matrices wrote them
 
     @classmethod
-    def on(cls, workbench: Workbench) -> JobPatterns:
+    def on(cls, workbench: Workbench, matrices: Sequence[Path] = ()) -> JobPatterns:
         """Compiles the program. Raises InputError where that cannot be done."""
         cache = cache_directory(workbench.process_environment)
-        return cls(workbench, build_parts(workbench.installation.mpicc, ("alltoallv_measure", COLLECTIVE), cache))
+        program = build_parts(workbench.installation.mpicc, ("alltoallv_measure", COLLECTIVE), cache)
+        return cls(workbench, program, matrices)
 
     @property
     def environment(self) -> Environment:
@@ -72,6 +75,6 @@ class JobPatterns:
         return self.workbench.now_s()
 
     def launch(self, seed: int, number: int) -> AlltoallvSource:
-        command = self.workbench.command([str(self.program)])
+        command = self.workbench.command([str(self.program), *map(str, self.matrices)])
         variables = {**self.workbench.process_environment, **command.environment}
         return AlltoallvSource(self.environment, command.argv, variables, seed, launch=number)

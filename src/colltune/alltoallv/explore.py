@@ -27,8 +27,8 @@ _PROMISING = 1.05  # default over best, as the model has it, from which a proof 
 class Exploration:
     """Measures what ``settings`` says of each of ``parts`` at average blocks of ``sizes`` bytes, within ``budget_s``.
 
-    All of it where there is time; where there is not, what is expected to change most for its time. ``known``: samples
-    of an earlier run, which are not measured again.
+    The same of matrices that were ``recorded``, by their names. All of it where there is time; where there is not, what
+    is expected to change most for its time. ``known``: samples of an earlier run, which are not measured again.
     """
 
     source: Source
@@ -38,18 +38,19 @@ class Exploration:
     sizes: Sequence[int]
     budget_s: float
     seed: int
+    recorded: Sequence[Scenario] = ()
     known: Sequence[Sample] = ()
     clock: Callable[[], float] = time.monotonic
     stop: StopRequest = field(default_factory=StopRequest)
 
     def run(self) -> tuple[Outcome, Decided]:
         """How it went, and what looks faster where; nothing is decided where nothing was measured."""
-        space = self._space()
-        learner = DecisionLearner(space, self.seed)
+        spaces = self._spaces()
+        learners = {name: DecisionLearner(space, self.seed) for name, space in spaces.items()}
         outcome = Campaign(
             source=self.source,
-            spaces={COLLECTIVE: space},
-            learners={COLLECTIVE: learner},
+            spaces=spaces,
+            learners=learners,
             record=self.record,
             budget_s=self.budget_s,
             effort=EFFORT,
@@ -60,10 +61,16 @@ class Exploration:
         medians = medians_of(outcome.samples)
         if outcome.interrupted or not medians:
             return outcome, Decided({}, {}, {})
-        model = models_of({COLLECTIVE: learner}, outcome, medians, grid_alone=True)[COLLECTIVE]
-        return outcome, decide(model, space, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
+        models = models_of(learners, outcome, medians, grid_alone=True)
+        whole = Decided({}, {}, {})
+        for name, space in spaces.items():
+            one = decide(models[name], space, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
+            whole.choices.update(one.choices)
+            whole.gains.update(one.gains)
+            whole.default_s.update(one.default_s)
+        return outcome, whole
 
-    def _space(self) -> Space:
+    def _spaces(self) -> dict[str, Space]:
         legal: dict[Shape, tuple[Choice, ...]] = {}
 
         def choices(scenario: Scenario) -> tuple[Choice, ...]:
@@ -73,7 +80,8 @@ class Exploration:
             return legal[shape]
 
         grid = (Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for shape in self.parts for size in self.sizes)
-        return Space(COLLECTIVE, tuple(grid), choices)
+        found = {COLLECTIVE: Space(COLLECTIVE, tuple(grid), choices)}
+        return found | {one.collective: Space(one.collective, (one,), choices) for one in self.recorded}
 
 
 def overhead_of(samples: Sequence[Sample]) -> float:

@@ -39,7 +39,8 @@ _LEAST_GAIN = 0.03
 # A claim takes about so many comparisons; launches take this share of the time; there are no more claims than this.
 _COMPARISONS, _LAUNCH_SHARE, _MOST_CLAIMS = 8, 0.4, 240
 
-Kept = dict[int, dict[Scenario, Choice]]  # by class of fill, for plain scenarios of alltoallv
+Cell = tuple[Scenario, int]  # a plain scenario of alltoallv, and a class of FILLS
+Kept = dict[int, dict[Scenario, Choice]]  # by class of fill
 
 
 @dataclass
@@ -47,7 +48,9 @@ class PatternProof:
     """Judges what is decided for the parts of the job ``whole`` until ``deadline_s`` (of ``clock``).
 
     ``launch_s``: what a launch takes. ``overhead``: what measuring takes over the calls that are timed. ``results``:
-    all that was judged; the collective of a scenario names its pattern. ``stop`` cuts it off.
+    all that was judged; the collective of a scenario names its pattern. ``recorded``: cells of which matrices of the
+    application are known: they are proven on these alone, faster with the first and not slower with the others.
+    ``stop`` cuts it off.
     """
 
     whole: Shape
@@ -57,18 +60,27 @@ class PatternProof:
     launch_s: float = 0.0
     overhead: float = 1.0
     seed: int = 1
+    recorded: Mapping[Cell, Sequence[Scenario]] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
     stop: StopRequest = field(default_factory=StopRequest)
     results: list[ProvenDecision] = field(default_factory=list)
     launches: int = field(default=0, init=False)
+    _choices: dict[Cell, Choice] = field(default_factory=dict, init=False)
 
     def run(self, decided: Decided) -> Kept:
         """What was proven of the choices of ``decided``, for plain scenarios. Nothing where it is cut off."""
-        departing = {scenario: choice for scenario, choice in decided.choices.items() if choice != DEFAULT}
-        places = {(scenario, fill): choice for scenario, choice in departing.items() for fill in range(len(FILLS))}
+        self._choices = {
+            (scenario, fill): choice
+            for scenario, choice in decided.choices.items()
+            for fill in range(len(FILLS))
+            if not Blocks.of(scenario).is_recorded
+        } | {cell: decided.choices.get(some[0], DEFAULT) for cell, some in self.recorded.items()}
+        self._choices = {cell: choice for cell, choice in self._choices.items() if choice != DEFAULT}
         gains = {
-            (scenario, fill): _expected(choice, decided.gains[scenario], fill)
-            for (scenario, fill), choice in places.items()
+            (scenario, fill): decided.gains[self.recorded[scenario, fill][0]]
+            if (scenario, fill) in self.recorded
+            else _expected(choice, decided.gains[scenario], fill)
+            for (scenario, fill), choice in self._choices.items()
         }
         try:
             with self.stop.cuts():
@@ -83,28 +95,32 @@ class PatternProof:
         if self.stop.made:
             return kept
         for scenario, fill in gains:
-            kept.setdefault(fill, {})[scenario] = departing[scenario]
+            kept.setdefault(fill, {})[scenario] = self._choices[scenario, fill]
         return kept
 
     def _keep(
         self,
         patterns: Iterable[tuple[tuple[str, str], int]],
-        gains: Mapping[tuple[Scenario, int], float],
+        gains: Mapping[Cell, float],
         decided: Decided,
         threshold: float,
         deadline_s: float,
-    ) -> dict[tuple[Scenario, int], float]:
+    ) -> dict[Cell, float]:
         """Those of ``gains`` that pass with every one of ``patterns`` of their class, with what they gained there.
 
         A class that a part's ranks cannot have is not kept, for nothing was compared in it.
         """
-        asked: dict[Scenario, tuple[Scenario, int]] = {}
+        asked: dict[Scenario, Cell] = {}
+        drawn = gains.keys() - self.recorded.keys()
         for pattern, fill in patterns:
             name = Blocks(*pattern).collective
-            for plain, of in gains:
+            for plain, of in drawn:
                 if of == fill and exists(pattern, fill, plain.ranks):
                     asked[replace(plain, collective=name)] = (plain, fill)
-        possible = {place for place in gains if exists(usual(place[1]), place[1], place[0].ranks)}
+        for cell in gains.keys() & self.recorded.keys():
+            known = self.recorded[cell]
+            asked |= dict.fromkeys(known[:1] if threshold > 1.0 else known[1:], cell)
+        possible = {cell for cell in drawn if exists(usual(cell[1]), cell[1], cell[0].ranks)} | self.recorded.keys()
         found = self._audited(asked, gains, decided, threshold, deadline_s)
         refused = {asked[result.scenario] for result in found if result.verdict is not Verdict.KEPT}
         passed = {asked[result.scenario]: math.log(result.speedup) for result in found}
@@ -112,20 +128,20 @@ class PatternProof:
 
     def _audited(
         self,
-        asked: Mapping[Scenario, tuple[Scenario, int]],
-        gains: Mapping[tuple[Scenario, int], float],
+        asked: Mapping[Scenario, Cell],
+        gains: Mapping[Cell, float],
         decided: Decided,
         threshold: float,
         deadline_s: float,
     ) -> Sequence[ProvenDecision]:
-        choices = {scenario: decided.choices[plain] for scenario, (plain, _) in asked.items()}
+        choices = {scenario: self._choices[cell] for scenario, cell in asked.items()}
         expected = {scenario: max(gains[place], _LEAST_GAIN) for scenario, place in asked.items()}
         weights = {
             scenario: weight_of(plain, self.whole.nodes, self.whole.ppn) * _SPARSER ** (len(FILLS) - 1 - fill)
             for scenario, (plain, fill) in asked.items()
         }
         costs_s = {
-            scenario: self._comparison_s(decided.default_s[plain], expected[scenario])
+            scenario: self._comparison_s(decided.default_s.get(scenario, decided.default_s[plain]), expected[scenario])
             for scenario, (plain, _) in asked.items()
         }
         claims = claims_of(choices, expected, weights, self._most_claims(costs_s, deadline_s))

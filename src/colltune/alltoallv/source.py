@@ -59,6 +59,11 @@ class Blocks:
             raise ValueError(f"not a pattern of alltoallv: {scenario.collective}")
         return cls(distribution, peers)
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it is a matrix, which is exchanged as it is."""
+        return self.distribution.startswith("counts")
+
     def peers_among(self, ranks: int) -> int:
         """Of each of ``ranks``; 0: all. Raises ValueError where they cannot have this pattern."""
         found = peers_among(self.peers, ranks)
@@ -146,7 +151,8 @@ class AlltoallvSource:
         self._asked += 1
         settings = " ".join(_setting(choice, point.scenario) for choice in point.choices)
         blocks, at = Blocks.of(point.scenario), point.scenario
-        pattern = f"{blocks.distribution} {blocks.peers_among(at.ranks)} {at.size_bytes}"
+        size_bytes = 0 if blocks.is_recorded else at.size_bytes
+        pattern = f"{blocks.distribution} {blocks.peers_among(at.ranks)} {size_bytes}"
         process.send(f"measure {self._asked} {at.nodes} {at.ppn} {pattern} {repetitions} {self.seed} {settings}")
         found: dict[int, tuple[float, ...]] = {}
         while (line := self._heard(process)) is not None and (words := line.split())[0] != "done":

@@ -12,14 +12,16 @@ from pathlib import Path
 from colltune.alltoallv.bench import PatternBench, PatternLaunch
 from colltune.alltoallv.cells import runs
 from colltune.alltoallv.explore import Exploration, overhead_of
-from colltune.alltoallv.prove import Kept, PatternProof
+from colltune.alltoallv.prove import Cell, Kept, PatternProof
+from colltune.alltoallv.recorded import Recorded
 from colltune.alltoallv.setting import FORWARDING, Setting, Shape, candidates, parts_of, setting_of
-from colltune.alltoallv.source import direct_above_bytes
+from colltune.alltoallv.source import Blocks, direct_above_bytes
 from colltune.alltoallv.table import FIRST_CALL, Entry, Rule, around, places, save_table
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision
-from colltune.core.sample import Environment
+from colltune.core.sample import Environment, Sample
+from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
@@ -55,7 +57,7 @@ class AlltoallvOptions:
     """``sizes``: average blocks in bytes. ``resume``: nothing that a run explored which was cut off is again.
 
     ``parts``: of the job, as parts_of gives them or some of them. ``settings``: what is tried on a part, the library's
-    own first.
+    own first. ``recorded``: matrices of the application, which decide their cells alone.
     """
 
     sizes: Sequence[int]
@@ -64,6 +66,7 @@ class AlltoallvOptions:
     resume: bool = False
     parts: Sequence[Shape] = ()
     settings: Callable[[Shape], Sequence[Setting]] = candidates
+    recorded: Sequence[Recorded] = ()
 
 
 def sizes_up_to(largest_bytes: int) -> list[int]:
@@ -111,9 +114,10 @@ def tune_alltoallv(
                 parts=parts,
                 settings=options.settings,
                 sizes=options.sizes,
+                recorded=[one.scenario for one in options.recorded],
                 budget_s=plan.measured_by_s - bench.now_s(),
                 seed=options.seed,
-                known=[sample for sample in journal.samples if sample.launch == _EXPLORING],
+                known=[sample for sample in journal.samples if _is_explored(sample)],
                 clock=bench.now_s,
                 stop=stop,
             ).run()
@@ -126,6 +130,7 @@ def tune_alltoallv(
             launch_s=launch_s,
             overhead=overhead_of(outcome.samples),
             seed=options.seed,
+            recorded=_by_cell(options.recorded),
             clock=bench.now_s,
             stop=stop,
         )
@@ -138,6 +143,18 @@ def tune_alltoallv(
     return AlltoallvResult(
         out / TABLE, rules, replace(outcome, interrupted=stop.made), proof.results, bench.environment
     )
+
+
+def _is_explored(sample: Sample) -> bool:
+    """Whether it was explored by a run before; matrices are measured anew, for they may be others."""
+    return sample.launch == _EXPLORING and not Blocks.of(sample.scenario).is_recorded
+
+
+def _by_cell(recorded: Iterable[Recorded]) -> dict[Cell, list[Scenario]]:
+    found: dict[Cell, list[Scenario]] = {}
+    for one in recorded:
+        found.setdefault((one.plain, one.fill), []).append(one.scenario)
+    return found
 
 
 def _rules(kept: Kept) -> dict[Shape, list[Rule]]:
@@ -165,7 +182,7 @@ def _as_run(choice: Choice, size_bytes: int) -> Setting:
 def _entries(rules: Mapping[Shape, Sequence[Rule]], decided: Decided, set_up_s: float) -> list[Entry]:
     """Of each part that has rules, for all communicators that it is the nearest one to of all that were looked at."""
     library_s: dict[Shape, list[float]] = {}
-    for scenario, time_s in decided.default_s.items():
+    for scenario, time_s in decided.default_s.items():  # a recorded matrix is of the whole job
         library_s.setdefault(Shape(scenario.nodes, scenario.ppn), []).append(time_s)
     nearest = places(library_s)
     return [

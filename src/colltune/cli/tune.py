@@ -11,6 +11,7 @@ import typer
 
 from colltune.cli.options import offers
 from colltune.cli.stopping import go_on_command, heed_scheduler
+from colltune.core.errors import InputError
 from colltune.session.arguments import TuneArguments
 
 
@@ -21,6 +22,14 @@ def tune(
         list[str] | None, typer.Argument(help="Collectives to tune: bcast allreduce ..., or all.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="Directory for the tuning.")] = Path("tuned"),
+    counts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="With alltoallv: a matrix of the bytes that each rank of your application (row) sends to each"
+            " (column), as text or .npy. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     **arguments: Unpack[TuneArguments],
 ) -> None:
     """Measure collectives on the nodes of this job, and write the file that makes MPI choose best."""
@@ -31,8 +40,10 @@ def tune(
         from colltune.cli.tune_alltoallv import refuse_other_options, tune_alltoallv
 
         refuse_other_options(context)
-        tune_alltoallv(arguments, out)
+        tune_alltoallv(arguments, out, counts or [])
         return
+    if counts:
+        raise InputError("--counts is for alltoallv, whose blocks differ in size", "Use `colltune tune alltoallv`")
     from colltune.session.options import TuneOptions
 
     options = TuneOptions.of(collectives or [], arguments)

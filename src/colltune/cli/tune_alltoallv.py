@@ -40,7 +40,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def tune_alltoallv(arguments: TuneArguments, out: Path) -> None:
+def tune_alltoallv(arguments: TuneArguments, out: Path, counts: Sequence[Path]) -> None:
     """Measures, proves, writes out/alltoallv.rules, and prints what was found."""
     from colltune.core.stop import StopRequest
     from colltune.session.options import Listener
@@ -58,7 +58,7 @@ def tune_alltoallv(arguments: TuneArguments, out: Path) -> None:
         echo(f"note: {text}")
 
     listener = Listener(stage=lambda text: echo(f"{text} ..."), note=note, opened=opened)
-    _show(tune_alltoallv_here(arguments, out, listener, stop))
+    _show(tune_alltoallv_here(arguments, out, listener, stop, counts))
 
 
 _MOST_LINES = 8  # parts of the job that are shown, the largest

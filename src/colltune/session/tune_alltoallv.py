@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from colltune.alltoallv.bench import JobPatterns
+from colltune.alltoallv.recorded import load_recorded, write_matrices
+from colltune.alltoallv.setting import Shape
 from colltune.alltoallv.tune import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.bench.workbench import open_workbench
 from colltune.core.stop import StopRequest
@@ -22,8 +25,12 @@ def tune_alltoallv_here(
     out: Path,
     listener: Listener | None = None,
     stop: StopRequest | None = None,
+    counts: Sequence[Path] = (),
 ) -> AlltoallvResult:
-    """Measures, proves, and writes out/alltoallv.rules. Raises ColltuneError."""
+    """Measures, proves, and writes out/alltoallv.rules. Raises ColltuneError.
+
+    ``counts``: files with matrices that the application exchanges (see colltune.alltoallv.recorded).
+    """
     listener = listener or Listener()
     said = complete(TuneArguments, arguments)
     budget_s, largest = parse_duration(said["budget"]), parse_size(said["max_size"])
@@ -32,5 +39,8 @@ def tune_alltoallv_here(
     with locked(out):
         bench = open_workbench(machine, os.environ)
         listener.opened(bench)
-        options = AlltoallvOptions(sizes_up_to(min(largest, _LARGEST)), budget_s, said["seed"], said["resume"])
-        return tune_alltoallv(JobPatterns.on(bench), options, out, listener.stage, listener.note, stop)
+        sizes = sizes_up_to(min(largest, _LARGEST))
+        recorded = load_recorded(counts, Shape(bench.nodes, bench.ppn), sizes)
+        options = AlltoallvOptions(sizes, budget_s, said["seed"], said["resume"], recorded=recorded)
+        patterns = JobPatterns.on(bench, write_matrices(recorded, out))
+        return tune_alltoallv(patterns, options, out, listener.stage, listener.note, stop)
