@@ -27,8 +27,6 @@ from pathlib import Path
 from statistics import median
 from time import monotonic
 
-from namespaces import NamespaceCluster, namespace_cluster, why_not
-
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import medians_of
@@ -44,7 +42,11 @@ from colltune.profile.benefit import benefit_of
 from colltune.profile.files import load_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
-from fft_on_cluster import ROOT
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "mpi"))
+
+from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
 
 NODES = 8
 MPICH = Path(sys.executable).parent / "mpiexec"
