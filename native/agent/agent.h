@@ -48,6 +48,7 @@ typedef struct {
     int warm_up, fewest, most;
     double box_s;          /* for each choice */
     double relative_width; /* of the median's confidence interval */
+    double skew_s;         /* up to which ranks arrive apart in further calls; 0: there are none */
     int limit_s;           /* for the trial of one choice, or for all repetitions, before a rank ends itself; 0: none */
     uint64_t seed;
     bool osu; /* MPI_Barrier between calls, as OSU's benchmarks do, in place of the sparse synchronisation */

@@ -112,6 +112,8 @@ static void ct__answer(const ct_point *point, const double *mean_s, ct_text *ans
             ct_text_add(answer, " osu_us=%.4f", mean_s[i] * 1e6);
             if (state->back_to_back_s >= 0.0)
                 ct_text_add(answer, " b2b_us=%.4f", state->back_to_back_s * 1e6);
+            if (state->skewed_s >= 0.0)
+                ct_text_add(answer, " skewed_us=%.4f", state->skewed_s * 1e6);
             ct_text_add(answer, " times_ns=");
             for (int r = 0; r < state->count; r++)
                 ct_text_add(answer, r == 0 ? "%.0f" : ",%.0f", state->times[r] * 1e9);
@@ -140,6 +142,8 @@ static int ct__measure_all(ct_point *point, double *scratch)
         if (state->status == CT_OK && !state->dominated && !state->hopeless && !ct_point_long(point, state->estimate_s)) {
             ct_point_alive(point);
             code = ct__back_to_back(point, i);
+            if (code == MPI_SUCCESS && request->skew_s > 0.0)
+                code = ct_point_late(point, i);
         }
     }
     alarm(0);
@@ -158,7 +162,7 @@ static bool ct__reserve(ct_point *point, double **times, double **sums)
         return false;
     for (size_t i = 0; i < choices; i++) {
         point->states[i].times = *times + i * most;
-        point->states[i].back_to_back_s = -1.0;
+        point->states[i].back_to_back_s = point->states[i].skewed_s = -1.0;
     }
     return true;
 }

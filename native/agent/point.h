@@ -19,7 +19,7 @@ typedef struct {
     double middle_s, low_s, high_s; /* median and its interval */
     double estimate_s;
     double own_sum_s; /* over this rank's repetitions */
-    double back_to_back_s; /* < 0: not taken */
+    double back_to_back_s, skewed_s; /* < 0: not taken */
     double cost_s;
 } ct_choice_state;
 
@@ -51,6 +51,9 @@ int ct_point_attend(ct_point *point);
 void ct_point_alive(ct_point *point);
 /* Whether a call takes so long that even its fewest repetitions are cut down: no other call than these is made then. */
 bool ct_point_long(const ct_point *point, double time_s);
+/* Times calls of a choice to which the ranks come late, each by its own share of the request's skew, from the arrival of
+ * the last one. Returns an MPI error code. */
+int ct_point_late(ct_point *point, int index);
 /* Marks the choices whose trial says that they cannot be the best. */
 void ct_point_give_up(ct_point *point);
 /* Repeats every choice until it is known well enough. `scratch`: room for all times. Returns an MPI error code. */

@@ -180,6 +180,8 @@ static bool ct__read_number(const char *key, const char *value, ct_request *requ
         request->size_bytes = (size_t)number;
     else if (strcmp(key, "box_us") == 0 && (read = ct__read_long(value, 0, 3600L * 1000000, &number)))
         request->box_s = (double)number * 1e-6;
+    else if (strcmp(key, "skew_us") == 0 && (read = ct__read_long(value, 0, 3600L * 1000000, &number)))
+        request->skew_s = (double)number * 1e-6;
     else if (strcmp(key, "width_ppm") == 0 && (read = ct__read_long(value, 0, 10000000, &number)))
         request->relative_width = (double)number * 1e-6;
     else if (strcmp(key, "seed") == 0 && (read = ct__read_long(value, 0, LONG_MAX, &number)))

@@ -138,6 +138,7 @@ BROKEN = [
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 choice=\0",
     "\0",
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 unknown=1 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 skew_us=-1 choice=",
 ]
 
 
@@ -151,6 +152,7 @@ def test_a_session_of_good_and_broken_requests_is_clean_under_sanitizers(talk: T
     good.append(request(len(good) + 1, "allgatherv", 2**40, 2))
     good.append(request(len(good) + 1, "nonsense", 8, 2))
     good.append(request(len(good) + 1, "reduce", 64, 2, "0", "root=1", "osu=1", "choice="))
+    good.append(request(len(good) + 1, "alltoall", 64, 2, "0", "skew_us=20", "choice="))
     flat = "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE=0,MPIR_CVAR_BCAST_INTRA_ALGORITHM=1"
     choices = ["choice=", f"choice={flat}", "choice=NO_SUCH=1", *["choice="] * 297]
     good.append(request(len(good) + 1, "bcast", 64, 2, "0", *choices))
@@ -179,6 +181,24 @@ def test_garbage_is_refused_line_by_line(talk: Talk, sanitized_agent: Path, data
     answers = talk(sanitized_agent, 2, [*garbage, request(5, "bcast", 8, 2)])
     assert sum(line.startswith("error ") for line in answers) == len(garbage)
     assert done(answers) == [5]
+
+
+def figure(line: str, key: str) -> float | None:
+    words = dict(word.split("=", 1) for word in line.split()[1:])
+    return float(words[key]) if key in words else None
+
+
+@pytest.mark.parametrize("name", ["barrier", "allreduce"])
+def test_late_arrivals_are_timed_from_the_last_rank_on(talk: Talk, sanitized_agent: Path, name: str) -> None:
+    """Nobody leaves these calls before the last rank came, after 0.3 s; what they take from then on is far less."""
+    lines = [request(1, name, 8, 4, "0", "skew_us=300000", "choice="), request(2, name, 8, 4)]
+    late, together = [line for line in talk(sanitized_agent, 4, lines) if line.startswith("result ")]
+    skewed_us, cost_us = figure(late, "skewed_us"), figure(late, "cost_us")
+    assert skewed_us is not None
+    assert cost_us is not None
+    assert cost_us >= 300_000
+    assert 0.0 < skewed_us < 150_000
+    assert figure(together, "skewed_us") is None
 
 
 def test_an_agent_hears_what_follows_a_zero_byte_or_a_long_line(talk: Talk, sanitized_agent: Path) -> None:

@@ -193,13 +193,18 @@ def test_what_fails_when_it_is_measured_again_is_refused_everywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("back_to_back", "mean_over_ranks", "reason"),
-    [(1.1, 0.8, "times back to back"), (0.8, 1.1, "times by the mean over ranks"), (0.9, 0.9, None)],
+    ("back_to_back", "mean_over_ranks", "late", "reason"),
+    [
+        (1.1, 0.8, 0.8, "times back to back"),
+        (0.8, 1.1, 0.8, "times by the mean over ranks"),
+        (0.8, 0.8, 1.1, "times where ranks come late"),
+        (0.9, 0.9, 0.9, None),
+    ],
 )
 def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refused(
-    back_to_back: float, mean_over_ranks: float, reason: str | None
+    back_to_back: float, mean_over_ranks: float, late: float, reason: str | None
 ) -> None:
-    """Also where the other one would make up for it."""
+    """Also where the others would make up for it."""
 
     class ByOtherConventions(Launches):
         def open(self) -> SimulatedSource:
@@ -208,10 +213,11 @@ def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refuse
 
             def seen(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
                 for point, samples in measure(points, effort):
-                    times = {DEFAULT: (1.0, 1.0)}
-                    views = [times.get(s.choice, (back_to_back, mean_over_ranks)) for s in samples]
-                    both = zip(samples, views, strict=True)
-                    yield point, [replace(s, back_to_back_s=one, osu_mean_s=two) for s, (one, two) in both]
+                    for place, one in enumerate(samples):
+                        times = (1.0,) * 3 if one.choice == DEFAULT else (back_to_back, mean_over_ranks, late)
+                        views = dict(zip(("back_to_back_s", "osu_mean_s", "skewed_s"), times, strict=True))
+                        samples[place] = replace(one, **views)
+                    yield point, samples
 
             source.measure = seen  # type: ignore[method-assign]
             return source

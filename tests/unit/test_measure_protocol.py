@@ -26,7 +26,7 @@ POINT = Point(Scenario("bcast", 1, 2, 64), (DEFAULT, TREE))
 SAID = [
     "trying id=1 choice=0",
     "trying id=1 choice=1",
-    "result id=1 choice=0 status=ok cost_us=7.5 osu_us=1.2500 b2b_us=1.5000 times_ns=1000,2000,3000",
+    "result id=1 choice=0 status=ok cost_us=7.5 osu_us=1.2500 b2b_us=1.5000 skewed_us=1.7500 times_ns=1000,2000,3000",
     "result id=1 choice=1 status=inapplicable cost_us=1.0 detail=refused-by-the-library",
     "done id=1 wall_us=100.0 inside_us=50.0",
 ]
@@ -70,6 +70,7 @@ def test_a_plain_answer_is_read() -> None:
     assert (default.choice, default.status) == (DEFAULT, Status.OK)
     assert default.times_s == pytest.approx((1e-6, 2e-6, 3e-6))
     assert (default.osu_mean_s, default.back_to_back_s) == (pytest.approx(1.25e-6), pytest.approx(1.5e-6))
+    assert default.skewed_s == pytest.approx(1.75e-6)
     assert (tree.status, tree.times_s, tree.detail) == (Status.INAPPLICABLE, (), "refused-by-the-library")
     assert source.inside_s == pytest.approx(50e-6)
 
@@ -156,7 +157,17 @@ WORDS = [
     "status=ok",
     "status=wrong",
 ]
-WORDS += ["status=crashed", "cost_us=1.5", "inside_us=2", "osu_us=1", "b2b_us=3", "times_ns=10,20", "times_ns=,", "="]
+WORDS += [
+    "status=crashed",
+    "cost_us=1.5",
+    "inside_us=2",
+    "osu_us=1",
+    "b2b_us=3",
+    "skewed_us=4",
+    "times_ns=10,20",
+    "times_ns=,",
+    "=",
+]
 WORD = st.sampled_from(WORDS) | st.text(max_size=8)
 LINE = st.sampled_from(SAID) | st.lists(WORD, max_size=8).map(" ".join)
 

@@ -35,6 +35,7 @@ samples = st.builds(
     whole,
     finite,
     st.text(),
+    st.none() | finite,
 )
 environments = st.builds(
     Environment,

@@ -28,8 +28,10 @@ class Sample:
     """One (scenario, choice) pair, measured.
 
     ``times_s`` holds, per repetition, the time of the slowest rank after a synchronised start;
-    ``back_to_back_s`` the mean time of calls issued one after another without synchronisation (None where
-    not taken); ``cost_s`` the wall time that the measurement took, set-up and repetitions included.
+    ``back_to_back_s`` the mean time of calls issued one after another without synchronisation, ``osu_mean_s`` the mean
+    over ranks and repetitions, ``skewed_s`` the mean time from the arrival of the last rank where ranks arrive up to
+    ``Point.skew_s`` apart (None where not taken); ``cost_s`` the wall time that the measurement took, set-up and
+    repetitions included.
     ``group`` numbers the interleaved block of measurements that the sample belongs to: only samples of one
     group were taken side by side.
     """
@@ -45,6 +47,7 @@ class Sample:
     group: int = 0
     started_s: float = 0.0
     detail: str = ""
+    skewed_s: float | None = None
 
     @property
     def time_s(self) -> float:
@@ -59,10 +62,15 @@ class OtherViews(NamedTuple):
 
     back_to_back: float | None = None
     mean_over_ranks: float | None = None
+    late_arrivals: float | None = None
 
     @classmethod
     def of(cls, default: Sample, chosen: Sample) -> OtherViews:
-        pairs = ((default.back_to_back_s, chosen.back_to_back_s), (default.osu_mean_s, chosen.osu_mean_s))
+        pairs = (
+            (default.back_to_back_s, chosen.back_to_back_s),
+            (default.osu_mean_s, chosen.osu_mean_s),
+            (default.skewed_s, chosen.skewed_s),
+        )
         return cls(*(math.log(one / other) if one and other else None for one, other in pairs))
 
 

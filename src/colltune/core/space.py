@@ -14,12 +14,14 @@ from colltune.core.scenario import REDUCTIONS, Scenario
 class Point:
     """What is measured together: choices of one scenario, interleaved so that drift hits all alike.
 
-    ``repetitions``: how often each is timed at most; 0: as often as the source takes for enough.
+    ``repetitions``: how often each is timed at most; 0: as often as the source takes for enough. ``skew_s``: calls are
+    timed too to which the ranks come up to so many seconds apart; 0: none.
     """
 
     scenario: Scenario
     choices: tuple[Choice, ...]
     repetitions: int = 0
+    skew_s: float = 0.0
 
 
 @dataclass(frozen=True)

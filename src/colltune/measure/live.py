@@ -308,6 +308,7 @@ class LiveSource:
             times_s=times_s,
             back_to_back_s=read_seconds(fields["b2b_us"]) if "b2b_us" in fields else None,
             osu_mean_s=read_seconds(fields["osu_us"]) if "osu_us" in fields else None,
+            skewed_s=read_seconds(fields["skewed_us"]) if "skewed_us" in fields else None,
             cost_s=read_seconds(fields["cost_us"]),
             launch=self.launches,
             group=request.id,

@@ -45,6 +45,7 @@ class Request:
             f"ppn={scenario.ppn} nodes={_format_nodes(self.nodes)}",
             f"warm_up={effort.warm_up} fewest={effort.fewest} most={effort.most}",
             f"box_us={round(effort.box_s * 1e6)} width_ppm={round(effort.relative_width * 1e6)}",
+            *([f"skew_us={max(round(self.point.skew_s * 1e6), 1)}"] if self.point.skew_s > 0.0 else []),
             f"seed={seed} limit_s={int(self.deadline_s) + _LIMIT_MARGIN_S}",
         ]
         chosen = [settings(scenario.collective, choice) for choice in self.point.choices]

@@ -181,6 +181,20 @@ def stakes(profile: Profile) -> dict[Scenario, float]:
     return found
 
 
+def arrival_skew(profile: Profile) -> dict[Scenario, float]:
+    """How far apart the ranks come to each call that can be tuned, in seconds, where the profile sampled it.
+
+    Ranks that come evenly over this time wait half of it for the last one, on average.
+    """
+    waited: dict[Scenario, float] = {}
+    calls: dict[Scenario, int] = {}
+    for one, scenarios in profile.tunable():
+        for scenario in scenarios if one.waiting_s is not None and one.rank_calls else ():
+            waited[scenario] = waited.get(scenario, 0.0) + (one.waiting_s or 0.0)
+            calls[scenario] = calls.get(scenario, 0) + one.rank_calls
+    return {scenario: 2.0 * waited_s / calls[scenario] for scenario, waited_s in waited.items()}
+
+
 def calls_per_second(profile: Profile) -> dict[Scenario, float]:
     """How often the application makes each call that can be tuned, in calls of a communicator per second."""
     found: dict[Scenario, float] = {}

@@ -77,6 +77,7 @@ class Audit:
     ``baseline`` gives what a choice is compared with: the default, or the choice that is the same and set in the
     candidates' way. ``cost_s``: what a comparison is expected to take. ``total_weight``: of all scenarios that the
     job can form. ``repetitions``: how often each call is timed at most in a comparison; 0: as the effort says.
+    ``skew_s``: how far apart ranks come to the calls, where late arrivals are timed too.
     ``before``: comparisons of other jobs, which are launches like those to come.
     ``applications``: what the application itself says of choices; each of its runs counts as a launch.
     """
@@ -92,6 +93,7 @@ class Audit:
     seed: int = 0
     effort: Effort = EFFORT
     repetitions: Callable[[Scenario], int] = lambda _scenario: 0
+    skew_s: Callable[[Scenario], float] = lambda _scenario: 0.0
     progress: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
     before: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
@@ -274,7 +276,8 @@ class Audit:
             limit_s = min(dearest_s, left_s) / self._off
             scenario = case.next_scenario([cost <= limit_s for cost in case.costs_s])
             if scenario is not None:
-                yield Point(scenario, (self.baseline(scenario), case.claim.choice), self.repetitions(scenario))
+                choices = (self.baseline(scenario), case.claim.choice)
+                yield Point(scenario, choices, self.repetitions(scenario), self.skew_s(scenario))
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         # A source does not know how many there were before it.

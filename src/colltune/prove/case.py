@@ -36,7 +36,7 @@ _SEEN_SLOWER = 0.5
 # Each part of a claim that is cut is so much of its weight at least.
 _PART = 0.15
 # In the order of OtherViews.
-_VIEWS = ("back to back", "by the mean over ranks")
+_VIEWS = ("back to back", "by the mean over ranks", "where ranks come late")
 _WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 

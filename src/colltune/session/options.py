@@ -28,6 +28,7 @@ from colltune.session.arguments import (
 if TYPE_CHECKING:
     from colltune.bench.contract import Bench
     from colltune.bench.workbench import MachineOptions
+    from colltune.core.scenario import Scenario
     from colltune.learn.stakes import Stakes
     from colltune.profile.application import Profile
     from colltune.prove.time_plan import TimePlan
@@ -43,6 +44,7 @@ class TuneOptions:
     ``gate`` False keeps every decision unproven: for research only. ``reproducible`` restricts reductions to one
     algorithm per shape, whose order of operations depends on neither message size nor timing. With ``stakes`` only
     their scenarios are measured, as far as the job can form them, and the bounds of sizes do not matter.
+    ``skew_s``: how far apart the ranks of the application come to a call, in seconds, where that is known.
     ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
     Slurm says, or serial. With ``application`` it is tuned for what that calls in the ``runtime_s`` to come, and
     ``check`` runs it at the end. ``machine`` is where; ``thread_level`` is "" where nobody said one. ``simulate``: a
@@ -60,6 +62,7 @@ class TuneOptions:
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=Effort)
     stakes: Stakes | None = None
+    skew_s: Mapping[Scenario, float] = field(default_factory=dict)
     topology: str | None = None
     prior: PriorSources | None = None
     application: Profile | None = None

@@ -16,7 +16,7 @@ from colltune.core.summary import ApplicationRuns
 from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Scheduler
-from colltune.profile.application import Profile, stakes
+from colltune.profile.application import Profile, arrival_skew, stakes
 from colltune.prove.application import Checked
 from colltune.session.options import TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
@@ -142,7 +142,9 @@ def for_application(
             f"It does in {', '.join(called)}",
         )
     at_stake = replace(at_stake, share={one: part for one, part in at_stake.share.items() if one.collective in wanted})
-    return replace(options, collectives=wanted, budget_s=min(options.budget_s, at_stake.budget_s()), stakes=at_stake)
+    budget_s = min(options.budget_s, at_stake.budget_s())
+    skew_s = arrival_skew(profile)
+    return replace(options, collectives=wanted, budget_s=budget_s, stakes=at_stake, skew_s=skew_s)
 
 
 def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: float) -> TuneResult:

@@ -195,6 +195,7 @@ def _proof(
         grid=[scenario for space in decisions.spaces.values() for scenario in space.scenarios],
         listener=listener,
         stop=stop,
+        skew_s=options.skew_s.get,
     )
 
 

@@ -139,6 +139,8 @@ def _sample_to_json(sample: Sample) -> dict[str, Any]:
     }
     for name in ("back_to_back_s", "osu_mean_s", "cost_s", "launch", "group", "started_s", "detail"):
         document[name] = getattr(sample, name)
+    if sample.skewed_s is not None:
+        document["skewed_s"] = sample.skewed_s
     return document
 
 
@@ -182,6 +184,7 @@ def _sample_from_json(document: Mapping[str, Any]) -> Sample:
         group=_whole(document["group"]),
         started_s=_number(document["started_s"]),
         detail=_text(document["detail"]),
+        skewed_s=_optional_number(document.get("skewed_s")),
     )
 
 
