@@ -196,14 +196,20 @@ def relative_columns(pairs: Sequence[Pair]) -> Floats:
     return np.array([_relative(*pair) for pair in pairs], dtype=float).reshape(len(pairs), RELATIVE_COLUMNS)
 
 
+def textbook_seconds(scenarios: Sequence[Scenario], values: Floats) -> Floats:
+    """(n,): the model's time of the best textbook algorithm in each scenario; NaN where there is none."""
+    found = []
+    for scenario in scenarios:
+        others = [(scenario, other) for other in _references(scenario)]
+        found.append(float(np.min(terms(others) @ values, initial=np.inf)) if others else np.nan)
+    return np.array(found, dtype=float)
+
+
 def relative_seconds(pairs: Sequence[Pair], values: Floats) -> Floats:
     """(n,): the logarithm of the model's time over the best textbook algorithm's, cut off at 5; -1 where unknown."""
     own = terms(pairs) @ values
     scenarios = list(dict.fromkeys(scenario for scenario, _ in pairs))
-    best = {}
-    for scenario in scenarios:
-        others = [(scenario, other) for other in _references(scenario)]
-        best[scenario] = float(np.min(terms(others) @ values, initial=np.inf)) if others else np.nan
+    best = dict(zip(scenarios, textbook_seconds(scenarios, values), strict=True))
     ratio = own / np.array([best[scenario] for scenario, _ in pairs])
     known = np.isfinite(ratio) & (ratio > 0)
     return np.where(known, np.clip(np.log(np.where(known, ratio, 1.0)), -_FARTHEST, _FARTHEST), -1.0)

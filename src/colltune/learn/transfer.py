@@ -10,7 +10,7 @@ residuals, and grows with the distance from the measurements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class TransferPrior:
         seen = sorted({choice for _, choice in pairs})
         self._number = {choice: place for place, choice in enumerate(seen)}
         self._wanted = frozenset(choices)
-        self._bearable = bearable(sources)
+        self.bearable = bearable(sources)
         self.constants = self._constants(sources, own)
         self._trees: Any = None
         self._theta = PRIOR_MEAN
@@ -80,6 +80,16 @@ class TransferPrior:
         mean = pooled(found)
         fitted = fit_constants(own, mean) if own else None
         return fitted or Constants(mean, np.std(np.log([one.values + 1e-16 for one in found]), axis=0))
+
+    @property
+    def trees(self) -> Any:
+        """The fitted forest of scikit-learn; None where there is nothing to learn from."""
+        return self._trees
+
+    @property
+    def number(self) -> Mapping[Choice, int]:
+        """The column of each choice that some source measured, behind those of what it sends."""
+        return self._number
 
     @property
     def choices(self) -> frozenset[Choice]:
@@ -104,23 +114,11 @@ class TransferPrior:
         self._processes = {c: ChoiceProcess(self._theta, z, y, _noise(y), _FREEDOM) for c, (z, y) in some.items()}
 
     def _rows(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
-        """(n, 8 + t + 1 + m): nodes, ppn and size, ranks, bytes times and over ranks, messages in flight, as
-        logarithms; whether the ranks are no power of two; what the choice sends; the cost model's time; the choice.
-        """
-        nodes, ppn, size = scenario_columns([scenario for scenario, _ in pairs]).T
-        ranks = nodes + ppn
-        flying = np.log2([in_flight(*pair) for pair in pairs])
-        odd = np.array([float(scenario.ranks & (scenario.ranks - 1) != 0) for scenario, _ in pairs])
-        nothing = len(self._number)
-        chosen = np.eye(nothing + 1)[[self._number.get(choice, nothing) for _, choice in pairs], :nothing]
-        columns = np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks, flying, odd], axis=1)
-        values = np.zeros(0) if self.constants is None else self.constants.values
-        modelled = relative_seconds(pairs, values)[:, None] if len(values) else np.zeros((len(pairs), 0))
-        return np.hstack([columns, relative_columns(pairs), modelled, chosen])
+        return prior_rows(pairs, self._number, None if self.constants is None else self.constants.values)
 
     def _unborne(self, pair: tuple[Scenario, Choice]) -> float:
         """1 for a choice that posts more messages at once than worked on other machines, else 0."""
-        return float(posts_at_once(pair[1]) and in_flight(*pair) > self._bearable)
+        return float(posts_at_once(pair[1]) and in_flight(*pair) > self.bearable)
 
     def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
         """Logarithm of each time over the best; NaN, with infinite std, for what nobody measured or described."""
@@ -141,6 +139,22 @@ class TransferPrior:
             # A choice that was marked down by caution may still be fast.
             variance[known] += (_UNBORNE * risk) ** 2
         return Prediction(log_time, np.sqrt(variance))
+
+
+def prior_rows(pairs: Sequence[tuple[Scenario, Choice]], number: Mapping[Choice, int], values: Floats | None) -> Floats:
+    """(n, 8 + t + 1 + m): nodes, ppn and size, ranks, bytes times and over ranks, messages in flight, as logarithms;
+    whether the ranks are no power of two; what the choice sends; the cost model's time, by the constants ``values`` if
+    there are any; the choice, of m in ``number``.
+    """
+    nodes, ppn, size = scenario_columns([scenario for scenario, _ in pairs]).T
+    ranks = nodes + ppn
+    flying = np.log2([in_flight(*pair) for pair in pairs])
+    odd = np.array([float(scenario.ranks & (scenario.ranks - 1) != 0) for scenario, _ in pairs])
+    nothing = len(number)
+    chosen = np.eye(nothing + 1)[[number.get(choice, nothing) for _, choice in pairs], :nothing]
+    columns = np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks, flying, odd], axis=1)
+    modelled = np.zeros((len(pairs), 0)) if values is None else relative_seconds(pairs, values)[:, None]
+    return np.hstack([columns, relative_columns(pairs), modelled, chosen])
 
 
 def _ratios(times: Times) -> Iterable[tuple[tuple[Scenario, Choice], float]]:
