@@ -3,7 +3,8 @@
     python benchmarks/bench_delivery.py [--tables NAME ...] [--seeds N] [--budgets 60 300]
 
 Writes bench/delivery.json and prints it. Each campaign is `session.tune` on a machine that replays a table: a launch
-takes 5 s, and in each one every time is off by a factor of its own (5%); the noise of repetitions is as recorded.
+takes 5 s, in each one every time is off by a factor of its own (5%), and all follow a drift (5%); the noise of
+repetitions is as recorded.
 ``captured_5m``: the median over tables of the median over seeds of log(default / tuned) over log(default / best),
 summed over every scenario of the table by its weight; ``harmed_share`` and ``harm_worst`` are the greatest of all
 campaigns, ``overrun_worst`` too. ``false_region_share``: of the regions of truly equal algorithms, what was kept;

@@ -11,7 +11,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.replay import Cost, ReplaySource
+from colltune.measure.replay import Cost, Drift, ReplaySource
 from colltune.store.grid import Grid
 
 RING, TREE = Choice("ring"), Choice("tree")
@@ -102,6 +102,20 @@ def test_a_launch_makes_a_choice_slower_or_faster_throughout() -> None:
     one = source(launch=7, launch_sd=0.2)
     assert look(one, SMALL, RING).launch == 7
     assert look(source(launch=7, launch_sd=0.2), SMALL, RING) == look(source(launch=7, launch_sd=0.2), SMALL, RING)
+
+
+def test_drift_makes_all_times_longer_or_shorter_alike_as_time_goes_by() -> None:
+    factors = [Drift(0.1, seed=3).factor(float(now_s)) for now_s in range(0, 6000, 5)]
+    assert np.std(np.log(factors)) == pytest.approx(0.1, rel=0.1)
+    assert np.mean(np.log(factors)) == pytest.approx(0.0, abs=0.01)
+    steps = np.diff(np.log([Drift(0.1, seed=3).factor(0.1 * step) for step in range(6000)]))
+    assert max(abs(steps)) < 0.005  # from one call to the next it is about the same
+    assert Drift(0.1, seed=4).factor(100.0) != Drift(0.1, seed=3).factor(100.0)
+    now_s = 42.0
+    drifting = ReplaySource(GRID, GRID.environment, 1, COST, clock=lambda: now_s, drift=Drift(0.1, seed=3))
+    for choice in (RING, TREE):
+        times_s, plain_s = (look(one, SMALL, choice).times_s for one in (drifting, source()))
+        np.testing.assert_allclose(np.divide(times_s, plain_s), Drift(0.1, seed=3).factor(now_s))
 
 
 def test_a_closed_source_says_so() -> None:

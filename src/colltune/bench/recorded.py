@@ -16,7 +16,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.topology import Topology
-from colltune.measure.replay import Cost, Pair, ReplaySource
+from colltune.measure.replay import Cost, Drift, Pair, ReplaySource
 from colltune.schedule.topology_files import load_topology
 from colltune.store.grid import Floats, Grid
 from colltune.store.tuning import Tuning
@@ -29,14 +29,16 @@ class RecordedBench:
     """A Bench over ``grids``, one for each collective; all its time is on the clock of its launches.
 
     A launch takes ``launch_s`` to start. In each one, a choice at a scenario is slower or faster throughout by a
-    lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm. ``cost``: of a measurement,
-    where the table does not say it. A candidate is compared with the library's default as it was recorded, or with
-    what ``default`` says; scenarios of which that was not recorded cannot be tuned. Raises InputError where none can.
+    lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm, and all times follow
+    ``drift``. ``cost``: of a measurement, where the table does not say it. A candidate is compared with the library's
+    default as it was recorded, or with what ``default`` says; scenarios of which that was not recorded cannot be tuned.
+    Raises InputError where none can.
     """
 
     grids: Sequence[Grid]
     launch_s: float = 5.0
     launch_sd: float = 0.0
+    drift: Drift = field(default_factory=Drift)
     cost: Cost = field(default_factory=Cost)
     default: Callable[[Scenario], Choice] | None = None
     _launches: list[ReplaySource] = field(default_factory=list)
@@ -127,7 +129,7 @@ class RecordedBench:
         number = len(self._launches)
         tables = _Tables(self._tables)
         launch = ReplaySource(
-            tables, self.environment, seed, self.cost, number, self.launch_sd, self.launch_s, self.now_s
+            tables, self.environment, seed, self.cost, number, self.launch_sd, self.launch_s, self.now_s, self.drift
         )
         on_event("launch", {"number": number})
         self._launches.append(launch)

@@ -5,6 +5,7 @@ What it takes is what the table says that it took, or a model of it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,12 +78,33 @@ class Cost:
         return sum(self.on(table, *pair) for pair in table.recorded)
 
 
+# Seconds of the waves of a drift: other jobs come and go, and clocks follow the temperature.
+_PERIODS_S = (20.0, 110.0, 600.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What makes all times longer or shorter as time goes by; ``sd``: of the logarithm of the factor, over time."""
+
+    sd: float = 0.0
+    seed: int = 0
+
+    def factor(self, now_s: float) -> float:
+        """At ``now_s`` on the clock of the machine. Waves of three periods, whose phases follow from the seed."""
+        if not self.sd:
+            return 1.0
+        phases = np.random.default_rng((self.seed, 2)).uniform(0.0, 1.0, len(_PERIODS_S))
+        waves = np.sin(2.0 * np.pi * (now_s / np.array(_PERIODS_S) + phases))
+        return math.exp(self.sd * math.sqrt(2.0 / len(_PERIODS_S)) * float(waves.sum()))
+
+
 class ReplaySource(AnsweringSource):
     """Draws repetitions about the recorded medians; each look at a pair draws anew.
 
     There are as many as the point asks for, and no more than ``cost.repetitions`` and the effort's most. ``seed`` and
     ``launch`` fix them all, whatever was measured before. In each launch a choice at a scenario is slower or faster
     throughout, by a lognormal factor of its own: ``launch_sd`` is the standard deviation of its logarithm.
+    ``drift``: what befalls all of them alike as time goes by.
     A pair that the table does not hold is ``inapplicable``: nothing is known of it, and no time is invented.
     ``start_s``, ``clock``: see AnsweringSource.
     """
@@ -97,8 +119,10 @@ class ReplaySource(AnsweringSource):
         launch_sd: float = 0.0,
         start_s: float = 0.0,
         clock: Callable[[], float] | None = None,
+        drift: Drift = Drift(),
     ) -> None:
         super().__init__(environment, launch, start_s, clock)
+        self._drift = drift
         self._table, self._seed, self._cost, self._launch_sd = table, seed, cost or Cost(), launch_sd
         self._looks: Counter[Pair] = Counter()
 
@@ -110,7 +134,8 @@ class ReplaySource(AnsweringSource):
         count = min(repetitions or self._cost.repetitions, self._cost.repetitions, effort.most)
         key = (self._seed, *place, self._looks[scenario, choice], *((self._launch,) if self._launch else ()))
         self._looks[scenario, choice] += 1
-        times_s = self._table.repetitions(scenario, choice, count, key) * self._factor(place)
+        factor = self._factor(place) * self._drift.factor(self._clock())
+        times_s = self._table.repetitions(scenario, choice, count, key) * factor
         cost_s = self._cost.on(self._table, scenario, choice, count)
         return Answered(Status.OK, tuple(times_s.tolist()), cost_s)
 

@@ -20,6 +20,7 @@ from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
+from colltune.measure.replay import Drift
 from colltune.prove.harm import SLOWER
 from colltune.session.options import TuneOptions
 from colltune.session.tune import tune
@@ -27,6 +28,8 @@ from colltune.store.grid import Grid
 
 # A launch of the replay, in seconds, and the standard deviation of the logarithm of what a launch does to a time.
 LAUNCH_S, LAUNCH_SD = 5.0, 0.05
+# The standard deviation of the logarithm of what all times of the replay share as time goes by.
+DRIFT_SD = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def deliver(
 
     ``store``: that of its site, if it has one.
     """
-    bench = RecordedBench(grids, launch_s, launch_sd)
+    bench = RecordedBench(grids, launch_s, launch_sd, Drift(DRIFT_SD, seed))
     sizes = [scenario.size_bytes for grid in grids for scenario in grid.scenarios]
     options = TuneOptions(
         collectives=tuple(grid.collective for grid in grids),
