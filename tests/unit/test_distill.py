@@ -248,6 +248,22 @@ def test_the_model_fills_the_gaps_on_the_scale_of_what_was_measured():
     assert Selection(TableModel(predicted), space, measured).best(scenario) == DEFAULT
 
 
+def test_no_model_is_asked_for_what_is_legal_only_beyond_the_grid():
+    """As where a profile has few sizes: rules are asked for at all sizes between and above them."""
+
+    class Learned(TableModel):
+        def predict(self, pairs: Sequence[Pair]) -> Prediction:
+            assert {choice for _, choice in pairs} <= set(space.all_choices)
+            return super().predict(pairs)
+
+    space = grid("bcast", [(3, 1)], [8])
+    beyond = Scenario("bcast", 4, 1, 1 << 20)
+    assert {POW2, LARGE} <= set(space.choices(beyond)) - set(space.all_choices)
+    measured = {pair: 1e-6 if pair[1] == A else 2e-6 for pair in space.pairs()}
+    assert set(Selection(Learned(), space, measured).log_times(beyond)) == set(space.all_choices)
+    assert distill(Learned(), space, measured, SizeBasis.MESSAGE).evaluate(space.scenarios[0]) == A
+
+
 def test_a_margin_keeps_the_default():
     space = grid("bcast", [(2, 1)], [8])
     scenario = space.scenarios[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -21,8 +22,9 @@ class Selection:
 
     Measured medians decide where all legal choices were measured. Where some were not, the model fills the gaps: its
     predictions are shifted so that they agree on average with the scenario's measured times. A choice that is not
-    legal, or that the model holds to be infinitely slow because it failed, is never selected. Equal times go to the
-    default, then to the first in the space's order.
+    legal, or that the model holds to be infinitely slow because it failed, is never selected; nor is one that is legal
+    only beyond the grid, of which no model knows anything. Equal times go to the default, then to the first in the
+    space's order.
 
     ``measured``: median seconds per pair. ``margin``: the default stays unless another choice is faster by more than
     this share of its time; 0 lets the times alone decide.
@@ -34,6 +36,10 @@ class Selection:
     margin: float = 0.0
     _log_times: dict[Scenario, dict[Choice, float]] = field(default_factory=dict, init=False, repr=False)
 
+    @cached_property
+    def _known(self) -> frozenset[Choice]:
+        return frozenset(self.space.all_choices)
+
     def log_times(self, scenario: Scenario) -> dict[Choice, float]:
         """Natural logarithm of the time per legal choice, up to a constant; infinite where the choice failed."""
         if scenario not in self._log_times:
@@ -43,7 +49,7 @@ class Selection:
     def prepare(self, scenarios: Sequence[Scenario]) -> None:
         """Asks the model about many scenarios at once, which is much faster than one at a time."""
         new = [scenario for scenario in dict.fromkeys(scenarios) if scenario not in self._log_times]
-        pairs = [(scenario, choice) for scenario in new for choice in self.space.choices(scenario)]
+        pairs = [(s, choice) for s in new for choice in self.space.choices(s) if choice in self._known]
         self._log_times |= {scenario: {} for scenario in new}
         for (scenario, choice), value in zip(pairs, self.model.predict(pairs).log_time, strict=True):
             self._log_times[scenario][choice] = float(value)
