@@ -29,7 +29,10 @@ _SMALLER = {"--budget 5m": "--budget 1m --max-size 4KiB", "-n 512 -ppn 32": "-n 
 def blocks(page: Path) -> list[str]:
     """The commands of ``page``. Raises AssertionError for a fence that is neither a command nor known to be none."""
     found = []
-    for match in _BLOCK.finditer(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    fences = re.findall(r"^```.*$", text, re.MULTILINE)
+    assert all(re.fullmatch(r"```\w+", fence) for fence in fences[::2]), f"{page}: a fence does not say its language"
+    for match in _BLOCK.finditer(text):
         if match["language"] == "sh":
             found.append(match["text"])
         else:
