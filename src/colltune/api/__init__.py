@@ -124,12 +124,14 @@ def predict(
     model: PathLike | None = None,
     max_size: str | int = "1MiB",
     triad: bool = False,
+    calibrate: bool = False,
     thread_level: str = "single",
     **where: Unpack[MachineArguments],
 ) -> Tuned:
     """A tuning without measuring, from what other clusters found, as `colltune predict` does. Nothing of it is proven.
 
     ``machine``: a record of the nodes by `colltune gather`; None is this node. What was measured in ``out`` stays.
+    With ``calibrate`` up to 40 calls are measured in this job first, for ten seconds at most.
     """
     from colltune.session.predict_here import predict_here
 
@@ -141,6 +143,7 @@ def predict(
         model=None if model is None else Path(model),
         largest_bytes=parse_size(max_size),
         triad=triad,
+        calibrated=calibrate,
     )
     return load(out)
 

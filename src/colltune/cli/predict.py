@@ -27,6 +27,9 @@ def predict(
     model: Annotated[Path | None, typer.Option(help="A model by `colltune train`. Default: the shipped one.")] = None,
     max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
     triad: Annotated[bool, typer.Option("--triad/--no-triad", help="Measure this node's memory bandwidth.")] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure up to 40 calls in this job first, for 10 s at most.")
+    ] = False,
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
     nodes: Nodes = None,
@@ -35,8 +38,8 @@ def predict(
 ) -> None:
     """Write the file that makes MPI choose well, without measuring; where the model is not sure, nothing changes.
 
-    For a machine that cannot be tuned now. What `colltune tune` finds is proven, and this is not. --nodes and --ppn may
-    be those of the whole machine.
+    For a machine that cannot be tuned now; with --calibrate, for one that can be measured for ten seconds. What
+    `colltune tune` finds is proven, and this is not. --nodes and --ppn may be those of the whole machine.
     """
     from colltune.core.units import parse_size
     from colltune.session.arguments import machine_options
@@ -50,6 +53,8 @@ def predict(
         model=model,
         largest_bytes=parse_size(max_size),
         triad=triad,
+        calibrated=calibrate,
+        note=echo,
     )
     if done.result is None:
         echo(f"{out} was tuned on this machine, which is better than any prediction: it stays as it is.")
@@ -76,9 +81,19 @@ def _show(result: PredictResult, out: Path) -> None:
         f"{len(made)} of {len(result.guesses)} scenarios depart from the library's default, in {result.took_s:.2f} s;"
         f" {abstained} keep it."
     )
-    why = Counter(guess.reason for guess in result.guesses if guess.choice == DEFAULT and guess.sureness == 0.0)
-    for reason, count in why.most_common(3):
-        echo(f"  {count}: {reason}")
-    echo("Nothing was measured or proven. `colltune verify` compares it with the default; `colltune tune` proves.")
+    if result.measured:
+        from colltune.session.calibrate import gain_texts
+
+        for text in gain_texts(result.guesses):
+            echo(text)
+        echo(
+            f"{result.measured} calls were measured in {result.measuring_s:.1f} s; nothing is proven."
+            " `colltune verify` compares it with the default; `colltune tune` proves."
+        )
+    else:
+        why = Counter(guess.reason for guess in result.guesses if guess.choice == DEFAULT and guess.sureness == 0.0)
+        for reason, count in why.most_common(3):
+            echo(f"  {count}: {reason}")
+        echo("Nothing was measured or proven. `colltune verify` compares it with the default; `colltune tune` proves.")
     mpiexec = result.tuning.environment.facts.get("mpiexec", "")
     typer.echo(f"Run your application with: {run_command(out, mpiexec)}")

@@ -49,12 +49,16 @@ class ApplicationRuns:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What is chosen in one scenario, the default where the model is not sure; how sure it is, and why."""
+    """What is chosen in one scenario, the default where the model is not sure; how sure it is, and why.
+
+    ``gain``: the default's expected time over the choice's; NaN where it is not known.
+    """
 
     scenario: Scenario
     choice: Choice
     sureness: float
     reason: str
+    gain: float = float("nan")
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,15 @@ _LIKE = {"reduce_scatter_block": "reduce_scatter"}
 
 @dataclass(frozen=True)
 class PredictResult:
-    """``took_s``: for all collectives, from features to the bytes of the files."""
+    """``took_s``: for all collectives, from features to the bytes of the files. ``measured``: pairs, within
+    ``measuring_s``; 0 without a calibration.
+    """
 
     tuning: Tuning
     guesses: Sequence[Guess]
     took_s: float
+    measured: int = 0
+    measuring_s: float = 0.0
 
 
 def existing_tuning(out: Path, here: Environment) -> Tuning | None:
@@ -71,12 +75,12 @@ def predict(
         space = _space(bench, name, largest_bytes)
         own = _guesses(bench, model, hardware, space)
         guesses += own
-        decided = {guess.scenario: guess.choice for guess in own}
-        rules = distill_proven(decided, space, bench.catalogue.collective(name).basis)
+        chosen = {guess.scenario: guess.choice for guess in own}
+        rules = distill_proven(chosen, space, bench.catalogue.collective(name).basis)
         rule_sets[name] = bench.expressible(rules)
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
-    return PredictResult(replace(tuning, summary=_summary(guesses, hardware, took_s)), guesses, took_s)
+    return PredictResult(replace(tuning, summary=summary_of(guesses, hardware, took_s)), guesses, took_s)
 
 
 def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
@@ -121,13 +125,16 @@ def _guesses(bench: Workbench, model: PretrainedModel, hardware: Hardware, space
     return found
 
 
-def _summary(guesses: Sequence[Guess], hardware: Hardware, took_s: float) -> Summary:
+def summary_of(
+    guesses: Sequence[Guess], hardware: Hardware, took_s: float, reason: str = "predicted, not measured"
+) -> Summary:
+    """Of a prediction that was made in ``took_s``; ``reason`` is the same for every collective."""
     names = dict.fromkeys(guess.scenario.collective for guess in guesses)
     made = tuple(guess for guess in guesses if guess.choice != DEFAULT)
     sizes = {n: sorted({g.scenario.size_bytes for g in guesses if g.scenario.collective == n}) for n in names}
     return Summary(
         gated=False,
-        reasons=dict.fromkeys(names, "predicted, not measured"),
+        reasons=dict.fromkeys(names, reason),
         total_s=took_s,
         prediction=Prediction({name: tuple(some) for name, some in sizes.items()}, hardware, made),
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.collective_names import parse_collectives
+from colltune.core.errors import InputError
 from colltune.deploy.application import put_in_force
 from colltune.pretrained.features import read_features
 from colltune.pretrained.model import load_model
@@ -36,25 +37,41 @@ def predict_here(
     model: Path | None = None,
     largest_bytes: int = 1 << 20,
     triad: bool = False,
+    calibrated: bool = False,
+    note: Callable[[str], None] = lambda _text: None,
 ) -> Predicted:
-    """Predicts for ``collectives``, or all that the model knows, and writes the tuning ``out``. Measures nothing.
+    """Predicts for ``collectives``, or all that the model knows, and writes the tuning ``out``.
 
-    ``recorded``: a record of other nodes than this one. ``triad`` measures this node's memory bandwidth.
+    ``recorded``: a record of other nodes than this one. ``triad`` measures this node's memory bandwidth. With
+    ``calibrated`` a few pairs are measured on the job first, for ten seconds at most; else none.
     Raises ColltuneError, also where the library would not read the files.
     """
     parse_collectives(collectives)
-    known = load_model(model)
+    if calibrated and (recorded is not None or model is not None):
+        option = "--machine" if recorded is not None else "--model"
+        raise InputError(
+            f"--calibrate measures on this machine, and {option} is about another prediction", "Leave one of them out"
+        )
+    known = None if calibrated else load_model(model)
     if recorded is not None:
         hardware = read_features(RecordedMachine.load(recorded))
     else:
         hardware = read_features(RunningMachine(), measure_triad if triad else None)
     # A workbench of two ranks opens anywhere; the prediction is for the job, or for the shape in the options.
-    opened = open_workbench(replace(machine, nodes=None, ppn=max(machine.ppn or 2, 2)), os.environ)
+    where = machine if calibrated else replace(machine, nodes=None, ppn=max(machine.ppn or 2, 2))
+    opened = open_workbench(where, os.environ)
     bench = widened(opened, machine.nodes, machine.ppn)
     mpiexec = str(bench.installation.mpiexec)
     if existing_tuning(out, bench.environment) is not None:
         return Predicted(None, mpiexec)
-    result = predict(bench, known, hardware, largest_bytes, collectives)
+    if known is not None:
+        result = predict(bench, known, hardware, largest_bytes, collectives)
+    else:
+        # Imported late: a prediction without measuring needs none of what fits and measures.
+        from colltune.search.times_model import load_times
+        from colltune.session.calibrate import predict_calibrated
+
+        result = predict_calibrated(bench, opened, load_times(), hardware, largest_bytes, collectives, note)
     # No job has loaded these files yet, so the library is asked before anybody gets them.
     with TemporaryDirectory(prefix="colltune-") as place:
         save_tuning(Path(place), result.tuning)

@@ -1,0 +1,163 @@
+"""What other clusters' times say of a machine before and after a few measurements: the shipped model of times.
+
+The file is a NumPy archive of plain arrays and one JSON text; reading it runs no code and needs no scikit-learn.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colltune.core.choice import Choice, format_choice, parse_choice
+from colltune.core.errors import InputError
+from colltune.core.model import Prediction
+from colltune.core.scenario import Scenario
+from colltune.learn.bursts import Times, in_flight, posts_at_once
+from colltune.learn.calibration import Calibration
+from colltune.learn.cost import TERMS, Constants, Pair, described, pooled
+from colltune.learn.features import Floats
+from colltune.learn.pair_kernel import HYPERPARAMETERS, PairKernel
+from colltune.learn.pair_kernel_fit import fit_pair_theta, studies_of
+from colltune.learn.transfer import TransferPrior, prior_rows
+from colltune.pretrained.trees import Forest, forest_of
+
+SCHEMA = 1
+FILE = "times.npz"
+# Added to the log time of what posts more messages at once than worked on other machines.
+_UNBORNE = 1.5
+# A collective without tables uses those of the one that moves the same data in the same way.
+_LIKE = {"reduce_scatter_block": "reduce_scatter"}
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveTimes:
+    """A Model of the log of each time over the best of its scenario, from trees as arrays; of one collective."""
+
+    forest: Forest
+    number: Mapping[Choice, int]
+    constants: Constants
+    bearable: float
+
+    def predict(self, pairs: Sequence[Pair]) -> Prediction:
+        """NaN for what nobody measured or described."""
+        log_time = np.full(len(pairs), np.nan)
+        known = [row for row, pair in enumerate(pairs) if pair[1] in self.number or described(*pair) is not None]
+        if known:
+            some = [pairs[row] for row in known]
+            risk = [float(posts_at_once(c) and in_flight(s, c) > self.bearable) for s, c in some]
+            rows = prior_rows(some, self.number, self.constants.values)
+            log_time[known] = self.forest.predict(rows).mean(axis=0)[:, 0] + _UNBORNE * np.array(risk)
+        return Prediction(log_time, np.where(np.isfinite(log_time), 0.5, np.inf))
+
+
+class _Nothing:
+    """A Model that knows nothing."""
+
+    def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
+        return Prediction(np.full(len(pairs), np.nan), np.full(len(pairs), np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class TimesModel:
+    """``theta`` (h,): hyperparameters of ``learn/pair_kernel.py``, fitted to what is left of left-out clusters."""
+
+    collectives: Mapping[str, CollectiveTimes]
+    theta: Floats
+
+    def knows(self, collective: str) -> bool:
+        """Whether other clusters measured it, or one that moves the same data in the same way."""
+        return _LIKE.get(collective, collective) in self.collectives
+
+    def calibration(self, collective: str, pairs: Sequence[Pair], seed: int = 0) -> Calibration:
+        """What is known of ``pairs`` of one collective before any measurement.
+
+        Of a collective without tables no choice is known to be better; the constants are the mean of the others'.
+        """
+        own = self.collectives.get(_LIKE.get(collective, collective))
+        constants, bearable = self._mean() if own is None else (own.constants, own.bearable)
+        kernel = PairKernel(self.theta, constants.values, bearable)
+        return Calibration(pairs, own or _Nothing(), constants, kernel, seed)
+
+    def _mean(self) -> tuple[Constants, float]:
+        some = [one.constants for one in self.collectives.values()]
+        return Constants(pooled(some), some[0].uncertainty), min(one.bearable for one in self.collectives.values())
+
+
+def train_times(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> TimesModel:
+    """``tables``: times by collective and cluster. Raises InputError where no two clusters measured one collective."""
+    found = {}
+    for collective, by_cluster in sorted(tables.items()):
+        sources = list(by_cluster.values())
+        choices = sorted({choice for times in sources for _, choice in times})
+        prior = TransferPrior(sources, choices, seed)
+        if len(sources) > 1 and prior.trees is not None and prior.constants is not None:
+            found[collective] = CollectiveTimes(
+                forest_of(prior.trees), dict(prior.number), prior.constants, prior.bearable
+            )
+    if not found:
+        raise InputError("no collective has times of two clusters", "Give tables of more clusters")
+    return TimesModel(found, fit_pair_theta(studies_of(tables, seed)))
+
+
+def save_times(model: TimesModel, path: Path) -> None:
+    """Raises InputError where it cannot be written."""
+    arrays: dict[str, Any] = {}
+    collectives = {}
+    for collective, one in sorted(model.collectives.items()):
+        collectives[collective] = {
+            "choices": [format_choice(choice) for choice in sorted(one.number, key=lambda c: one.number[c])],
+            "constants": one.constants.values.tolist(),
+            "uncertainty": one.constants.uncertainty.tolist(),
+            "bearable": one.bearable if np.isfinite(one.bearable) else None,
+        }
+        arrays |= {f"{collective}.{name}": array for name, array in one.forest.arrays().items()}
+    names = [name for name, _ in HYPERPARAMETERS]
+    head = {"schema": SCHEMA, "terms": TERMS, "hyperparameters": names, "theta": model.theta.tolist()}
+    text = json.dumps({**head, "collectives": collectives})
+    arrays["head"] = np.frombuffer(text.encode(), dtype=np.uint8)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    try:
+        path.write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}", "Give another place") from error
+
+
+def load_times(path: Path | None = None) -> TimesModel:
+    """The model of a file, or the one that colltune ships. Raises InputError for a file that is no model."""
+    try:
+        shipped = resources.files("colltune.pretrained").joinpath(FILE)
+        data = shipped.read_bytes() if path is None else path.read_bytes()
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return _read({name: arrays[name] for name in arrays.files})
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        where = path or "the shipped model of times"
+        raise InputError(f"{where} is not a model of times: {error!r}", "Make one by `make model`") from error
+
+
+def _read(arrays: Mapping[str, Any]) -> TimesModel:
+    head = json.loads(bytes(arrays["head"]).decode())
+    if head["schema"] != SCHEMA or head["terms"] != list(TERMS):
+        raise ValueError(f"it has schema {head['schema']}, and this colltune reads {SCHEMA}")
+    if head["hyperparameters"] != [name for name, _ in HYPERPARAMETERS]:
+        raise ValueError("its hyperparameters are of another colltune")
+    found = {}
+    for collective, one in head["collectives"].items():
+        number = {parse_choice(text): place for place, text in enumerate(one["choices"])}
+        values = np.array(one["constants"], dtype=float)
+        bearable = np.inf if one["bearable"] is None else float(one["bearable"])
+        prefix = f"{collective}."
+        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        width = prior_rows([(Scenario(collective, 2, 1, 64), choice) for choice in list(number)[:1]], number, values)
+        forest = Forest.from_arrays(own, width.shape[1])
+        constants = Constants(values, np.array(one["uncertainty"], dtype=float))
+        found[collective] = CollectiveTimes(forest, number, constants, bearable)
+    return TimesModel(found, np.array(head["theta"], dtype=float))

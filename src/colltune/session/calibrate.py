@@ -1,0 +1,255 @@
+"""Calibrates a prediction: a few dozen pairs, measured on the real job within seconds, correct what other clusters say.
+
+What `colltune predict --calibrate` does before it decides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import geometric_mean
+
+import numpy as np
+
+from colltune.bench.contract import Bench
+from colltune.bench.workbench import Workbench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.collective_names import parse_collectives
+from colltune.core.hardware import Hardware
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.space import Point, Space
+from colltune.core.summary import Guess
+from colltune.distill.rules import distill_proven
+from colltune.learn.calibration import LOSS, MOST_PROBABLE, Calibration, Proposal, probability_of_loss
+from colltune.learn.cost import Pair
+from colltune.learn.features import Floats
+from colltune.learn.noise import log_variances
+from colltune.measure.contract import Effort, Launch, TimeIsUpError
+from colltune.search.times_model import TimesModel
+from colltune.session.predict import PredictResult, summary_of
+
+# What a calibration may take: pairs of all collectives together, and seconds from the start of the launch.
+MOST_PAIRS = 40
+MOST_S = 10.0
+_EFFORT = Effort(relative_width=0.05, box_s=0.02, fewest=10, most=100)
+_ROUND_TRIP_S = 2e-3
+# A time that is this many standard deviations longer than expected is taken again.
+_ODD = 2.0
+# The log of the median over the fastest call on a quiet machine, at most.
+_USUAL = 0.3
+# Sizes and shapes of the grid on which the loss is expected: more only make the computation slow.
+_SIZES, _SHAPES = 7, 8
+# Beyond this many times the measured nodes nothing is handed over.
+_FURTHEST = 2.0
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """``known``: by collective. ``samples``: what was measured. ``took_s``: from the start of the launch to its end."""
+
+    known: Mapping[str, Calibration]
+    samples: Sequence[Sample]
+    took_s: float
+
+
+def calibrate(
+    bench: Bench,
+    model: TimesModel,
+    spaces: Mapping[str, Space],
+    *,
+    seed: int = 0,
+    pairs: int = MOST_PAIRS,
+    budget_s: float = MOST_S,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Calibrated:
+    """Measures up to ``pairs`` pairs of ``spaces`` on the bench's job, within ``budget_s``. Raises LaunchError."""
+    known = {
+        name: model.calibration(name, _grid(bench, space), seed) for name, space in spaces.items() if space.scenarios
+    }
+    source = bench.launch(seed)
+    began_s = time.monotonic()
+    samples: list[Sample] = []
+    asked: dict[str, Proposal | None] = {}
+    try:
+        source.until_s = began_s + 3.0 * budget_s
+        source.start()
+        while len(samples) < pairs:
+            left_s = began_s + budget_s - time.monotonic()
+            name, proposal = _best(known, asked, left_s, pairs - len(samples))
+            if proposal is None or left_s <= 0.0:
+                break
+            del asked[name]
+            found = _measured(source, proposal.pairs)
+            odd = [one for one in found if _is_odd(known[name], one)]
+            if odd:
+                # What disturbs a call only ever adds time, so of two looks the shorter one counts.
+                again = _measured(source, [(one.scenario, one.choice) for one in odd])
+                found = _shorter([*found, *again])
+            samples += found
+            _tell(known[name], proposal, found)
+    except TimeIsUpError:
+        note("a measurement took far longer than was expected; the calibration ends early")
+        source.kill()
+    finally:
+        source.close()
+    return Calibrated(known, samples, time.monotonic() - began_s)
+
+
+def _best(
+    known: Mapping[str, Calibration], asked: dict[str, Proposal | None], left_s: float, most: int
+) -> tuple[str, Proposal | None]:
+    """The collective of which a measurement is worth most, and the measurement.
+
+    ``asked``: proposals of before, of the collectives of which nothing was told since.
+    """
+    for name, own in known.items():
+        if name not in asked or most < 2:
+            asked[name] = own.ask(_cost_s, left_s, most)
+    worth = {name: proposal for name, proposal in asked.items() if proposal is not None}
+    name = max(worth, key=lambda one: worth[one].value, default="")
+    return name, worth.get(name)
+
+
+def _cost_s(time_s: Floats) -> Floats:
+    return np.array([_ROUND_TRIP_S + _EFFORT.expected_cost_s(float(value)) for value in time_s])
+
+
+def _measured(source: Launch, pairs: Sequence[Pair]) -> list[Sample]:
+    """Pairs of one scenario, side by side."""
+    point = Point(pairs[0][0], tuple(choice for _, choice in pairs))
+    return [sample for _, samples in source.measure([point], _EFFORT) for sample in samples]
+
+
+def _is_odd(known: Calibration, sample: Sample) -> bool:
+    good = sample.status is Status.OK and sample.times_s
+    return bool(good) and known.surprise((sample.scenario, sample.choice), sample.time_s) > _ODD
+
+
+def _shorter(samples: Sequence[Sample]) -> list[Sample]:
+    """The fastest sample of each choice; a failed one where there is no other."""
+    found: dict[Choice, Sample] = {}
+    for sample in sorted(samples, key=lambda one: one.time_s if one.times_s else np.inf):
+        found.setdefault(sample.choice, sample)
+    return list(found.values())
+
+
+def _tell(known: Calibration, proposal: Proposal, samples: Sequence[Sample]) -> None:
+    """A pair that could not be measured is never asked for again."""
+    good = [sample for sample in samples if sample.status is Status.OK and sample.times_s]
+    for sample, variance in zip(good, log_variances([[sample] for sample in good]), strict=True):
+        noise_sd = float(np.sqrt(variance)) + _disturbance(sample)
+        known.tell((sample.scenario, sample.choice), sample.time_s, noise_sd)
+    told = {(sample.scenario, sample.choice) for sample in good}
+    known.leave_out([pair for pair in proposal.pairs if pair not in told])
+
+
+def _disturbance(sample: Sample) -> float:
+    """What a median may owe to other programs, as log time: how far it is above the fastest call, beyond what is usual.
+
+    Where most calls are disturbed the median says little, however many there are.
+    """
+    return max(0.0, float(np.log(sample.time_s / max(min(sample.times_s), 1e-9))) - _USUAL)
+
+
+def _grid(bench: Bench, space: Space) -> list[Pair]:
+    """Pairs at some sizes and shapes, from the least to the greatest; the default in the form of its algorithm."""
+    scenarios = space.scenarios
+    sizes = _spread(sorted({scenario.size_bytes for scenario in scenarios}), _SIZES)
+    shapes = _spread(sorted({(s.ranks, s.nodes, s.ppn) for s in scenarios}), _SHAPES)
+    return [
+        (scenario, choice)
+        for scenario in scenarios
+        if scenario.size_bytes in sizes and (scenario.ranks, scenario.nodes, scenario.ppn) in shapes
+        for choice in _arms(bench, scenario)
+    ]
+
+
+def _arms(bench: Bench, scenario: Scenario) -> list[Choice]:
+    baseline = bench.baseline(scenario)
+    return [baseline, *(choice for choice in bench.legal(scenario) if choice not in (baseline, DEFAULT))]
+
+
+def _spread(values: Sequence[object], most: int) -> set[object]:
+    places = np.unique(np.linspace(0, len(values) - 1, min(most, len(values))).round().astype(int))
+    return {values[place] for place in places}
+
+
+def decided(bench: Bench, calibrated: Calibrated, space: Space) -> list[Guess]:
+    """Of each scenario the choice that is expected to be fastest, or the default.
+
+    The default stays where a loss of more than LOSS is not improbable enough, where nothing is expected to be gained,
+    and on more than twice the nodes that were measured.
+    """
+    known = calibrated.known[space.collective]
+    reached = _FURTHEST * max((scenario.nodes for scenario, _ in known.told), default=0)
+    groups = []
+    for scenario in space.scenarios:
+        baseline, *others = _arms(bench, scenario)
+        groups.append((scenario, baseline, others if scenario.nodes <= reached else []))
+    compared = known.against(groups)
+    return [_guess(*group, *gap) for group, gap in zip(groups, compared, strict=True)]
+
+
+def _guess(scenario: Scenario, baseline: Choice, others: Sequence[Choice], mean: Floats, std: Floats) -> Guess:
+    if not others:
+        return Guess(scenario, DEFAULT, 0.0, "nothing near it was measured, or there is no other choice")
+    loss = probability_of_loss(mean, std)
+    expected = mean + 0.5 * std**2
+    safe = np.flatnonzero((loss <= MOST_PROBABLE) & (expected < 0.0))
+    place = int(safe[np.argmin(expected[safe])]) if len(safe) else int(np.argmin(loss))
+    speedup = float(np.exp(-mean[place]))
+    if len(safe):
+        text = f"expected to be {speedup:.2f} times as fast as {baseline}"
+        return Guess(scenario, others[place], 1.0 - float(loss[place]), text, speedup)
+    text = f"{others[place]} may be {speedup:.2f} times as fast, and may lose {LOSS:.0%} as well"
+    return Guess(scenario, DEFAULT, 1.0 - float(loss[place]), text)
+
+
+def predict_calibrated(
+    bench: Workbench,
+    job: Workbench,
+    model: TimesModel,
+    hardware: Hardware,
+    largest_bytes: int,
+    collectives: Sequence[str] = (),
+    note: Callable[[str], None] = lambda _text: None,
+) -> PredictResult:
+    """Rules for the workbench ``bench``, after a few measurements on ``job``. Raises InputError and LaunchError."""
+    wanted = parse_collectives(collectives) or [name for name in COLLECTIVES if model.knows(name)]
+    names = [name for name in wanted if bench.catalogue.collective(name).nothing_to_tune is None]
+    calibrated = calibrate(job, model, {name: job.space(name, 1, largest_bytes) for name in names}, note=note)
+    started_s = time.monotonic()
+    guesses: list[Guess] = []
+    rule_sets: dict[str, RuleSet] = {}
+    for name in calibrated.known:
+        space = bench.space(name, 1, largest_bytes)
+        own = decided(bench, calibrated, space)
+        guesses += own
+        chosen = {guess.scenario: guess.choice for guess in own}
+        rules = distill_proven(chosen, space, bench.catalogue.collective(name).basis)
+        rule_sets[name] = bench.expressible(rules)
+    tuning = bench.tuning(rule_sets)
+    took_s = time.monotonic() - started_s
+    reason = f"predicted, from {len(calibrated.samples)} measured pairs"
+    summary = replace(summary_of(guesses, hardware, took_s, reason), samples=len(calibrated.samples))
+    return PredictResult(replace(tuning, summary=summary), guesses, took_s, len(calibrated.samples), calibrated.took_s)
+
+
+def gain_texts(guesses: Sequence[Guess]) -> list[str]:
+    """One line for each collective: in how much of it the default is left, what is expected of that, how sure it is."""
+    texts = []
+    for name in dict.fromkeys(guess.scenario.collective for guess in guesses):
+        own = [guess for guess in guesses if guess.scenario.collective == name]
+        made = [guess for guess in own if guess.choice != DEFAULT]
+        if made:
+            gain, worst = geometric_mean([guess.gain for guess in made]), min(guess.sureness for guess in made)
+            texts.append(
+                f"{name}: {gain:.2f} times as fast in {len(made)} of {len(own)} scenarios, by the prediction;"
+                f" no loss beyond {LOSS:.0%} in any with {100.0 * worst:.1f}% probability or more"
+            )
+        else:
+            texts.append(f"{name}: the default stays in all {len(own)} scenarios; nothing else is sure enough")
+    return texts

@@ -1,0 +1,65 @@
+"""`colltune predict --calibrate` on a real MPI: what it measures, and what it hands over."""
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.cli.app import app
+from colltune.core.choice import DEFAULT
+from colltune.core.errors import InputError
+from colltune.learn.calibration import MOST_PROBABLE
+from colltune.mpi.installation import Installation
+from colltune.search.times_model import load_times
+from colltune.session.calibrate import MOST_PAIRS, calibrate, decided, gain_texts
+from colltune.store.tuning import load_tuning
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def bench(mpi: Installation) -> Workbench:
+    return open_workbench(MachineOptions(str(mpi.mpiexec), ppn=2), os.environ)
+
+
+def test_a_few_pairs_are_measured_and_rules_are_sure_enough(bench: Workbench):
+    spaces = {name: bench.space(name, 64, 65536) for name in ("allreduce", "alltoall")}
+    done = calibrate(bench, load_times(), spaces, pairs=12, budget_s=60.0)
+    told = {name: known.told for name, known in done.known.items()}
+    assert 2 <= sum(len(own) for own in told.values()) <= 12
+    for own in told.values():
+        for (scenario, choice), time_s in own.items():
+            assert choice in bench.legal(scenario)
+            assert 0.0 < time_s < 10.0
+    for space in spaces.values():
+        guesses = decided(bench, done, space)
+        assert [guess.scenario for guess in guesses] == list(space.scenarios)
+        for guess in guesses:
+            if guess.choice != DEFAULT:
+                assert guess.sureness >= 1.0 - MOST_PROBABLE
+                assert guess.gain > 1.0
+                assert guess.choice in bench.legal(guess.scenario)
+        assert len(gain_texts(guesses)) == 1
+
+
+def test_the_command_writes_a_tuning_that_the_library_reads(mpi: Installation, tmp_path: Path):
+    out = tmp_path / "tuned"
+    command = ["predict", "allreduce", "--calibrate", "--ppn", "2", "--mpiexec", str(mpi.mpiexec), "--out", str(out)]
+    done = CliRunner().invoke(app, [*command, "--max-size", "16KiB"])
+    assert done.exit_code == 0, done.output
+    assert "calls were measured in" in done.output
+    summary = load_tuning(out).summary
+    assert 2 <= summary.samples <= MOST_PAIRS
+    assert summary.prediction is not None
+    assert not summary.gated
+
+
+def test_a_record_of_another_machine_cannot_be_calibrated(mpi: Installation, tmp_path: Path):
+    record = tmp_path / "record"
+    record.mkdir()
+    command = ["predict", "--calibrate", "--machine", str(record), "--mpiexec", str(mpi.mpiexec)]
+    done = CliRunner().invoke(app, command)
+    assert isinstance(done.exception, InputError)
+    assert "--machine" in str(done.exception)
