@@ -43,7 +43,8 @@ class InForce:
 
     ``emit`` makes the tuning of rules, ``rules_of`` the rules of results. ``workplace``: a directory that all nodes
     see. ``grid``: every scenario that was looked at. ``launch_s``: what a launch takes; ``time_s``: what a call takes
-    by default, as far as known. ``deadline_s`` is on the bench's clock; what outlasts it by ``grace_s`` is cut off.
+    by default, as far as known; ``overhead``: what measuring takes over the calls. ``deadline_s`` is on the bench's
+    clock; what outlasts it by ``grace_s`` is cut off.
     """
 
     bench: LibraryBench
@@ -56,6 +57,7 @@ class InForce:
     time_s: Callable[[Scenario], float]
     deadline_s: float
     grace_s: float = math.inf
+    overhead: float = 1.0
 
     def keep_what_pays(self, gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
         """``gate`` with the decisions refused that are not faster with the files; one round for each tried file.
@@ -168,7 +170,7 @@ class InForce:
         }
 
     def _round_s(self, scenarios: Sequence[Scenario], launches: int) -> float:
-        measuring_s = sum(_EFFORT.expected_cost_s(self.time_s(scenario)) for scenario in scenarios)
+        measuring_s = self.overhead * sum(_EFFORT.expected_cost_s(self.time_s(scenario)) for scenario in scenarios)
         return 2 * launches * (self.launch_s + measuring_s)
 
     def _without_longer_files(
