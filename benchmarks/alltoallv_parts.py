@@ -1,7 +1,7 @@
 """Tunes MPI_Alltoallv for a job of 64 x 16 and its parts on the simulated cluster: what of the headroom it captures.
 
 `bench_alltoallv.py` runs it. The whole command runs, exploration and proof, on the clock of the cluster: the times of
-the simulator (make_alltoallv_table.py --shapes), with noise. What the table lacks is simulated.
+the simulator (make_alltoallv_table.py --shapes), with noise. What the table lacks is simulated and added to it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, weight_of
 from colltune.measure.contract import Effort
-from make_alltoallv_table import PARTS, SHAPES_TABLE, SIZES, TABLE, load_table
+from make_alltoallv_table import PARTS, SHAPES_TABLE, SIZES, TABLE, append, load_table
 
 WHOLE = Shape(64, 16)
 LAUNCH_S, LAUNCH_SD, CALL_SD = 5.0, 0.05, 0.05  # of a launch in seconds; of the logarithm of a time
@@ -48,7 +48,6 @@ class SimulatedPatterns:
         default_factory=lambda: Environment("mpich", "5.0.2", "0" * 64, "fat tree", WHOLE.nodes, WHOLE.ppn, "single")
     )
     spent_s: float = 0.0
-    simulated: int = 0
 
     def now_s(self) -> float:
         return self.spent_s
@@ -63,20 +62,21 @@ class SimulatedPatterns:
         found = [setting for where, setting, pattern in self.known if (where, pattern) == (shape, patterns[0])]
         return [setting for setting in found if all((shape, setting, pattern) in self.known for pattern in patterns)]
 
-    def time_s(self, scenario: Scenario, choice: Choice) -> float:
-        """Of a call without noise, in seconds."""
-        shape, setting, blocks = Shape(scenario.nodes, scenario.ppn), setting_of(choice), Blocks.of(scenario)
+    def times_s(self, scenario: Scenario, choices: Sequence[Choice]) -> list[float]:
+        """Of calls without noise, in seconds."""
+        shape, blocks = Shape(scenario.nodes, scenario.ppn), Blocks.of(scenario)
         if blocks == Blocks():
             pattern = Pattern("uniform", 2 * scenario.size_bytes)
         else:
             peers = blocks.peers_among(scenario.ranks)
             pattern = Pattern(f"{blocks.distribution}/{peers}", scenario.size_bytes)
-        key = (shape, setting, pattern)
-        if key not in self.known:
-            (timing,) = simulate_own(self.program, shape, [(self._run(setting, scenario), pattern)])
-            self.known[key] = timing.time_s
-            self.simulated += 1
-        return self.known[key]
+        settings = [setting_of(choice) for choice in choices]
+        missing = [setting for setting in settings if (shape, setting, pattern) not in self.known]
+        asked = [(self._run(setting, scenario), pattern) for setting in missing]
+        for setting, timing in zip(missing, simulate_own(self.program, shape, asked) if asked else (), strict=True):
+            self.known[shape, setting, pattern] = timing.time_s
+            append(SHAPES_TABLE, replace(timing, setting=setting))
+        return [self.known[shape, setting, pattern] for setting in settings]
 
     @staticmethod
     def _run(setting: Setting, scenario: Scenario) -> Setting:
@@ -103,33 +103,44 @@ class SimulatedLaunch:
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         for point in points:
             self.asked += 1
-            yield point, [self._sample(point, choice, effort) for choice in point.choices]
+            times_s = self.bench.times_s(point.scenario, point.choices)
+            both = zip(point.choices, times_s, strict=True)
+            yield point, [self._sample(point, choice, time_s, effort) for choice, time_s in both]
 
-    def _sample(self, point: Point, choice: Choice, effort: Effort) -> Sample:
-        time_s = self.bench.time_s(point.scenario, choice)
+    def _sample(self, point: Point, choice: Choice, time_s: float, effort: Effort) -> Sample:
         limited = effort.limited(point.repetitions)
         count = max(limited.fewest, min(limited.most, int(effort.box_s / time_s)))
-        mode = np.random.default_rng([self.seed, self.number, zlib.crc32(repr((point.scenario, choice)).encode())])
-        noise = np.random.default_rng([self.seed, self.number, self.asked])
+        pair = zlib.crc32(repr((point.scenario, choice)).encode())
+        mode = np.random.default_rng([self.seed, self.number, pair])
+        noise = np.random.default_rng([self.seed, self.number, pair, self.asked])
         times = time_s * np.exp(LAUNCH_SD * mode.standard_normal() + CALL_SD * noise.standard_normal(count))
         cost_s = _REQUEST_S + 2.0 * float(times.sum())  # ranks meet before each call
         self.bench.spent_s += cost_s
-        return Sample(point.scenario, choice, Status.OK, tuple(times.tolist()), cost_s, self.number, group=self.asked)
+        return Sample(
+            point.scenario,
+            choice,
+            Status.OK,
+            tuple(times.tolist()),
+            cost_s=cost_s,
+            launch=self.number,
+            group=self.asked,
+        )
 
     def close(self) -> None:
         return
 
 
-def captured_shapes(budget_s: float = 1200.0, seed: int = 1) -> dict[str, float]:
-    """Tunes with ``budget_s`` of the cluster's clock. The share of the headroom of uniform blocks that the rules bring.
+def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 1024) -> dict[str, float]:
+    """Tunes parts of up to ``most_ranks`` in ``budget_s`` of the cluster's clock: the share of the headroom it brings.
 
-    The headroom is log(library / fastest setting), summed over parts and sizes by the weight that `tune` gives a part.
+    The headroom is log(library / fastest setting) of uniform blocks, summed over parts and sizes by the weight that
+    `tune` gives a part.
     """
     known = {(t.shape, t.setting, t.pattern): t.time_s for path in (TABLE, SHAPES_TABLE) for t in load_table(path)}
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         bench = SimulatedPatterns(compile_cluster(place), known)
-        parts = [shape for shape in PARTS if bench.settings(shape)]
+        parts = [shape for shape in PARTS if shape.ranks <= most_ranks]
         options = AlltoallvOptions(_AVERAGES, budget_s, seed, parts=parts, settings=bench.settings)
         result = tune_alltoallv(bench, options, place)
         entries = load_rules(result.table)
@@ -149,6 +160,7 @@ def captured_shapes(budget_s: float = 1200.0, seed: int = 1) -> dict[str, float]
     return {
         "captured_shapes": round(gained / possible, 3),
         "captured_shapes_parts": float(len(parts)),
+        "captured_shapes_most_ranks": float(most_ranks),
         "captured_shapes_rules": float(sum(map(len, result.rules.values()))),
         "captured_shapes_harmed": round(slower / weights, 4),
         "captured_shapes_clock_s": round(bench.now_s(), 1),

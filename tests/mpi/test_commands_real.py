@@ -146,3 +146,6 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
         expected = found.nothing_to_tune.get(collective) or format_choices(found.choices[collective])
         assert f"{collective:<22} {expected}\n" in said
     assert f"2 ranks on {found.hosts}" in said
+    assert found.nonblocking["ibcast"]
+    assert found.nonblocking["ialltoallv"]  # MPICH has a variable for each of them
+    assert "cannot be steered" not in said

@@ -244,7 +244,6 @@ def test_the_version_is_the_projects() -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        ["--profile", "app.json"],
         ["--runtime", "1h"],
         ["--check"],
         ["--min-size", "8"],

@@ -169,6 +169,15 @@ def test_every_number_of_nodes_is_nearest_to_one_part() -> None:
     assert found[Shape(64, 16)][-1] == ((55 * 16 + 1, 1024), (16, 16))
 
 
+def test_what_is_far_from_every_part_has_none() -> None:
+    found = places([Shape(2, 4), Shape(16, 4), Shape(4, 16)])
+    assert found == {
+        Shape(2, 4): [((4 + 1, 12), (4, 4)), ((5 + 1, 15), (5, 5)), ((6 + 1, 18), (6, 6))],
+        Shape(16, 4): [((10 * ppn + 1, 16 * ppn), (ppn, ppn)) for ppn in (4, 5, 6)],
+        Shape(4, 16): [((3 * ppn + 1, 4 * ppn), (ppn, ppn)) for ppn in (11, 12, 13, 14, 15, 16)],
+    }
+
+
 def test_where_nothing_pays_the_table_is_empty(tmp_path: Path) -> None:
     result = tune(Patterns(pays=0), tmp_path)
     assert (result.rules, load_table(result.table)) == ({}, [])

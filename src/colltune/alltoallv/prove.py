@@ -50,7 +50,7 @@ class PatternProof:
     ``launch_s``: what a launch takes. ``overhead``: what measuring takes over the calls that are timed. ``results``:
     all that was judged; the collective of a scenario names its pattern. ``recorded``: cells of which matrices of the
     application are known: they are proven on these alone, faster with the first and not slower with the others.
-    ``stop`` cuts it off.
+    ``fills``: the classes of FILLS that are of use. ``stop`` cuts it off.
     """
 
     whole: Shape
@@ -61,6 +61,7 @@ class PatternProof:
     overhead: float = 1.0
     seed: int = 1
     recorded: Mapping[Cell, Sequence[Scenario]] = field(default_factory=dict)
+    fills: Sequence[int] = tuple(range(len(FILLS)))
     clock: Callable[[], float] = time.monotonic
     stop: StopRequest = field(default_factory=StopRequest)
     results: list[ProvenDecision] = field(default_factory=list)
@@ -72,7 +73,7 @@ class PatternProof:
         self._choices = {
             (scenario, fill): choice
             for scenario, choice in decided.choices.items()
-            for fill in range(len(FILLS))
+            for fill in self.fills
             if not Blocks.of(scenario).is_recorded
         } | {cell: decided.choices.get(some[0], DEFAULT) for cell, some in self.recorded.items()}
         self._choices = {cell: choice for cell, choice in self._choices.items() if choice != DEFAULT}
@@ -85,9 +86,9 @@ class PatternProof:
         try:
             with self.stop.cuts():
                 middle_s = self.clock() + _SHARE * max(self.deadline_s - self.clock(), 0.0)
-                first = [(usual(fill), fill) for fill in range(len(FILLS))]
+                first = [(usual(fill), fill) for fill in self.fills]
                 gains = self._keep(first, gains, decided, THRESHOLD, middle_s)
-                likes = [(pattern, fill) for fill in range(len(FILLS)) for pattern in alike(fill)]
+                likes = [(pattern, fill) for fill in self.fills for pattern in alike(fill)]
                 gains = self._keep(likes, gains, decided, HOLDS, self.deadline_s)
         except INTERRUPTIONS:
             return {}
@@ -122,9 +123,11 @@ class PatternProof:
             asked |= dict.fromkeys(known[:1] if threshold > 1.0 else known[1:], cell)
         possible = {cell for cell in drawn if exists(usual(cell[1]), cell[1], cell[0].ranks)} | self.recorded.keys()
         found = self._audited(asked, gains, decided, threshold, deadline_s)
-        refused = {asked[result.scenario] for result in found if result.verdict is not Verdict.KEPT}
-        passed = {asked[result.scenario]: math.log(result.speedup) for result in found}
-        return {place: passed.get(place, gains[place]) for place in gains if place in possible - refused}
+        # A scenario that was cut out of a region is judged with what is left of it too: it counts if it was kept once.
+        kept = {result.scenario: math.log(result.speedup) for result in found if result.verdict is Verdict.KEPT}
+        passed = {cell: kept[scenario] for scenario, cell in asked.items() if scenario in kept}
+        refused = {cell for scenario, cell in asked.items() if scenario not in kept}
+        return {cell: passed.get(cell, gains[cell]) for cell in gains if cell in possible - refused}
 
     def _audited(
         self,
@@ -135,7 +138,7 @@ class PatternProof:
         deadline_s: float,
     ) -> Sequence[ProvenDecision]:
         choices = {scenario: self._choices[cell] for scenario, cell in asked.items()}
-        expected = {scenario: max(gains[place], _LEAST_GAIN) for scenario, place in asked.items()}
+        expected = {scenario: max(gains[cell], _LEAST_GAIN) for scenario, cell in asked.items()}
         weights = {
             scenario: weight_of(plain, self.whole.nodes, self.whole.ppn) * _SPARSER ** (len(FILLS) - 1 - fill)
             for scenario, (plain, fill) in asked.items()
@@ -165,12 +168,9 @@ class PatternProof:
             clock=self.clock,
         )
         try:
-            found = audit.run(deadline_s)
+            return audit.run(deadline_s)
         finally:
             self.results += audit.results()
-        judged = {result.scenario for result in found if result.verdict is Verdict.KEPT}
-        # What was cut out of a region and what is left of it are judged apart: the scenario counts once.
-        return [result for result in found if result.verdict is Verdict.KEPT or result.scenario not in judged]
 
     def _opened(self) -> Source:
         self.launches += 1

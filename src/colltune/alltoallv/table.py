@@ -59,7 +59,8 @@ def around(size_bytes: int) -> tuple[int, int]:
 def places(shapes: Iterable[Shape]) -> dict[Shape, list[tuple[Bounds, Bounds]]]:
     """Where each of ``shapes`` is the nearest one: bounds of ranks and of ranks on the fullest node.
 
-    The ranks per node decide first, then the nodes, both by their ratio; there is nothing beyond the largest of either.
+    The ranks per node decide first, then the nodes, both by their ratio. There is nothing beyond the largest of either,
+    and nothing that is far from all.
     Ranks that are not alike on all nodes count as if every node were as full as the fullest.
     """
     nodes_of: dict[int, list[int]] = {}
@@ -75,9 +76,16 @@ def places(shapes: Iterable[Shape]) -> dict[Shape, list[tuple[Bounds, Bounds]]]:
 
 
 def _nearest(values: Sequence[int]) -> dict[int, Bounds]:
-    """Of ascending ``values``, for each the numbers that are nearer to it than to the others, from the first on."""
-    ends = [isqrt(low * high) for low, high in pairwise(values)] + [values[-1]]
-    starts = [values[0], *(end + 1 for end in ends[:-1])]
+    """Of ascending ``values``, for each the numbers that are nearer to it than to the others, from the first on.
+
+    None that is over half as many again, or less than two thirds: that is too far to say anything of it.
+    """
+    middles = [isqrt(low * high) for low, high in pairwise(values)]
+    ends = [*(min(middle, low * 3 // 2) for middle, low in zip(middles, values, strict=False)), values[-1]]
+    starts = [
+        values[0],
+        *(max(middle + 1, -(-2 * high // 3)) for middle, high in zip(middles, values[1:], strict=True)),
+    ]
     return dict(zip(values, zip(starts, ends, strict=True), strict=True))
 
 

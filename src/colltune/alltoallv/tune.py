@@ -16,7 +16,7 @@ from colltune.alltoallv.prove import Cell, Kept, PatternProof
 from colltune.alltoallv.recorded import Recorded
 from colltune.alltoallv.setting import FORWARDING, Setting, Shape, candidates, parts_of, setting_of
 from colltune.alltoallv.source import Blocks, direct_above_bytes
-from colltune.alltoallv.table import FIRST_CALL, Entry, Rule, around, places, save_table
+from colltune.alltoallv.table import FILLS, FIRST_CALL, Entry, Rule, around, places, save_table
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision
@@ -58,6 +58,7 @@ class AlltoallvOptions:
 
     ``parts``: of the job, as parts_of gives them or some of them. ``settings``: what is tried on a part, the library's
     own first. ``recorded``: matrices of the application, which decide their cells alone.
+    ``fills``: the classes of FILLS that are of use.
     """
 
     sizes: Sequence[int]
@@ -67,6 +68,7 @@ class AlltoallvOptions:
     parts: Sequence[Shape] = ()
     settings: Callable[[Shape], Sequence[Setting]] = candidates
     recorded: Sequence[Recorded] = ()
+    fills: Sequence[int] = tuple(range(len(FILLS)))
 
 
 def sizes_up_to(largest_bytes: int) -> list[int]:
@@ -131,6 +133,7 @@ def tune_alltoallv(
             overhead=overhead_of(outcome.samples),
             seed=options.seed,
             recorded=_by_cell(options.recorded),
+            fills=options.fills,
             clock=bench.now_s,
             stop=stop,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from colltune.alltoallv.called import alltoallv_share
 from colltune.cli.console import make_console
 from colltune.cli.hints import colltune_command
 from colltune.core.text_table import TextTable
@@ -40,6 +41,12 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     if benefit.tunable >= 0.01:
         console.print(
             f"Tune for it with: {colltune_command('tune', '--profile', path, '--runtime', '2h')}", markup=False
+        )
+    if (share := alltoallv_share(profile)) >= 0.01:
+        console.print(
+            f"Its MPI_Alltoallv ({share:.1%} of the time) is tuned by itself:"
+            f" {colltune_command('tune', 'alltoallv', '--profile', path)}",
+            markup=False,
         )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from colltune.session.arguments import TuneArguments
 
 # Options of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
-_OTHERS = ("profile", "runtime", "check", "min_size", "gate", "reproducible", "topology", "prior")
+_OTHERS = ("runtime", "check", "min_size", "gate", "reproducible", "topology", "prior")
 
 
 def refuse_other_options(context: typer.Context) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from colltune.bench.untuned import NONBLOCKING, algorithm_variable
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.choice import Choice, format_choices
+from colltune.core.choice import DEFAULT, Choice, format_choices
+from colltune.core.collective_names import ALLTOALLV
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.measure.resolve import resolve_settings
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
 
@@ -22,7 +25,8 @@ class Diagnosis:
     ``environment``: what a tuning made here holds for: MPI, machine, nodes x ranks per node, thread level.
     ``in_force``: which part of the library takes which collective, where there are several. ``warnings``: what may
     keep a tuning from deciding. ``ranks`` and ``hosts``: of a test launch. ``choices``: the algorithms that may be
-    measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why.
+    measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why. ``nonblocking``: of the
+    non-blocking collectives, which colltune leaves to the library, whether the library has a setting that chooses.
     """
 
     installation: Installation
@@ -34,6 +38,7 @@ class Diagnosis:
     hosts: str
     choices: Mapping[str, tuple[Choice, ...]] = field(default_factory=dict)
     nothing_to_tune: Mapping[str, str] = field(default_factory=dict)
+    nonblocking: Mapping[str, bool] = field(default_factory=dict)
 
 
 def diagnose(
@@ -70,6 +75,9 @@ def diagnose(
             size = 0 if collective == "barrier" else _SIZE
             choices[collective] = bench.legal(Scenario(collective, bench.nodes, bench.ppn, size))
         say(f"{collective:<22} {nothing.get(collective) or format_choices(choices[collective])}")
+    say(f"{ALLTOALLV:<22} algorithms of colltune's own, by: colltune tune {ALLTOALLV}")
+    nonblocking = _nonblocking(bench)
+    say(f"{'non-blocking':<22} {_left_to_library(nonblocking)}")
     return Diagnosis(
         bench.installation,
         bench.job,
@@ -80,7 +88,24 @@ def diagnose(
         str(started["nodes"]),
         choices,
         nothing,
+        nonblocking,
     )
+
+
+def _nonblocking(bench: Workbench) -> dict[str, bool]:
+    """Whether the library knows a setting that chooses the algorithm, by collective."""
+    named = {(name, DEFAULT): [algorithm_variable(bench.installation.library, name)] for name in NONBLOCKING}
+    found = resolve_settings(bench.agent, named, bench.process_environment)
+    return {name: found[name, DEFAULT] is not None for name in NONBLOCKING}
+
+
+def _left_to_library(steered: Mapping[str, bool]) -> str:
+    able = [name for name, known in steered.items() if known]
+    unable = [name for name, known in steered.items() if not known]
+    if not unable:
+        return "left to the library, which has a setting for each of them"
+    settings = f", which has a setting for {', '.join(able)}" if able else ""
+    return f"left to the library{settings}; it cannot be steered in {', '.join(unable)}"
 
 
 def _found(bench: Workbench) -> list[tuple[str, str]]:

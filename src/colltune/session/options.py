@@ -89,7 +89,7 @@ class TuneOptions:
             said["gate"] == "on",
             said["reproducible"],
             topology=said["topology"],
-            application=_load_profile(said["profile"]),
+            application=load_said_profile(said["profile"]),
             runtime_s=parse_duration(said["runtime"]),
             check=said["check"],
             machine=machine_of(said),
@@ -135,7 +135,8 @@ def _require_together(collectives: Sequence[str], said: TuneArguments) -> None:
         raise InputError("--check runs the application of a profile, and none is given", "Give one by --profile")
 
 
-def _load_profile(path: PathLike | None) -> Profile | None:
+def load_said_profile(path: PathLike | None) -> Profile | None:
+    """The profile in a file, or the latest of a tuning; None for None. Raises InputError."""
     if path is None:
         return None
     from colltune.profile.files import load_profile

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from colltune.alltoallv.called import alltoallv_share
 from colltune.bench.simulated import open_simulation
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.stop import StopRequest
@@ -25,6 +26,8 @@ from colltune.session.payoff import Payoff, for_application, machine_like, payof
 from colltune.session.tune import tune
 from colltune.site.identity import FABRIC, describe_fabric
 from colltune.store.lock import locked
+
+_WORTH_A_NOTE = 0.01  # of the time of a run
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
     bench = replace(bench, environment=replace(bench.environment, facts=facts))
     if application is not None:
         shape = (bench.nodes, bench.ppn)
+        if (share := alltoallv_share(application)) >= _WORTH_A_NOTE:
+            listener.note(
+                f"MPI_Alltoallv takes {share:.1%} of the profiled run and is tuned by itself:"
+                " colltune tune alltoallv --profile"
+            )
         options = for_application(options, application, options.runtime_s, bench.catalogue, shape, listener.note)
         if options.check:
             require_command(application.command, bench.environment.facts, bench.process_environment)
