@@ -120,23 +120,38 @@ def test_without_a_compiler_there_is_one_line_that_names_it(installed: Path, tmp
     mpiexec = Path(sys.executable).with_name("mpiexec")
     if not mpiexec.exists():
         pytest.skip("no MPI is installed beside this Python")
-    tools = tmp_path / "tools"
+    tells_of_the_compiler([str(installed / "bin" / "colltune"), "tune", "bcast", "--mpiexec", str(mpiexec)], tmp_path)
+
+
+def tells_of_the_compiler(command: list[str], place: Path) -> None:
+    """``command``, in an empty directory and with a PATH on which there is no compiler, says so in one line."""
+    tools, empty = place / "tools", place / "empty"
     tools.mkdir()
+    empty.mkdir()
     for name in ("sh", "bash", "sed", "env", "basename", "dirname", "expr", "uname", "ldd", "cat"):
         if (found := shutil.which(name)) is not None:
             (tools / name).symlink_to(found)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    done = run(
-        [str(installed / "bin" / "colltune"), "tune", "bcast", "--mpiexec", str(mpiexec)],
-        empty,
-        PATH=str(tools),
-        COLLTUNE_CACHE=str(tmp_path / "cache"),
-    )
-    assert done.returncode == 2
+    done = run(command, empty, PATH=str(tools), COLLTUNE_CACHE=str(place / "cache"))
+    assert done.returncode == 2, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "calls the C compiler" in done.stderr
     assert [path.name for path in empty.iterdir()] in ([], ["tuned"])
+
+
+@pytest.mark.slow
+def test_a_fresh_environment_with_an_mpich_of_its_own_needs_only_a_compiler(
+    release: dict[str, Path], tmp_path: Path
+) -> None:
+    """`pip install 'WHEEL[mpich]'` into a new environment, as a user does, with all requirements from the index."""
+    place = tmp_path / "fresh"
+    must([sys.executable, "-m", "venv", str(place)], tmp_path)
+    settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    must([str(place / "bin" / "pip"), "install", "--quiet", f"{release['wheel']}[mpich]"], tmp_path, **settings)
+    command = str(place / "bin" / "colltune")
+    assert must([command, "--version"], tmp_path, PATH="/nowhere") == "colltune 7.8.9\n"
+    tells_of_the_compiler([command, "doctor"], tmp_path)
+    said = must([command, "doctor", "--ppn", "2"], tmp_path, COLLTUNE_CACHE=str(tmp_path / "with-a-compiler"))
+    assert "test launch    2 ranks" in said
 
 
 @pytest.mark.slow
