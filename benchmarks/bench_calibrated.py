@@ -25,10 +25,13 @@ from time import monotonic
 import numpy as np
 
 from bench_prior import FEWEST_SCENARIOS, MPI_ADVANCE, PICO, grids_of, times_of
-from colltune.core.choice import DEFAULT
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.model import Model
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
 from colltune.learn.bursts import Times
 from colltune.learn.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
+from colltune.learn.noise import cautious_sd
 from colltune.learn.pair_kernel import PairKernel
 from colltune.learn.pair_kernel_fit import fit_pair_theta, studies_of
 from colltune.learn.transfer import TransferPrior
@@ -104,9 +107,12 @@ def cost_of(time_s: np.ndarray) -> np.ndarray:
     return _SET_UP_S + time_s * (1 + repetitions_of(time_s))
 
 
-def calibration_of(case: Case, prior: TransferPrior, theta: np.ndarray, seed: int) -> Calibration:
+def calibration_of(
+    case: Case, prior: TransferPrior, theta: np.ndarray, seed: int, defaults: Mapping[Scenario, Choice] | None = None
+) -> Calibration:
     kernel = PairKernel(theta, prior.constants.values, prior.bearable)
-    return Calibration(case.grid.recorded, prior, prior.constants, kernel, seed)
+    pairs = [pair for pair in case.grid.recorded if defaults is None or pair[0] in defaults]
+    return Calibration(pairs, prior, prior.constants, kernel, seed, defaults=defaults)
 
 
 def measure(case: Case, known: Calibration, seed: int, pairs: int, budget_s: float) -> Iterator[tuple[int, float]]:
@@ -120,7 +126,7 @@ def measure(case: Case, known: Calibration, seed: int, pairs: int, budget_s: flo
             count = int(repetitions_of(known.expected_s([pair]))[0])
             times_s = case.grid.repetitions(*pair, count, (seed, len(known.told)))
             spent_s += _SET_UP_S + float(times_s.mean()) * (1 + count)
-            known.tell(pair, float(np.median(times_s)))
+            known.tell(pair, float(np.median(times_s)), cautious_sd(Sample(*pair, Status.OK, tuple(times_s))))
             yield len(known.told), spent_s
 
 
@@ -141,10 +147,10 @@ def run_with_default(
     grid = case.grid.with_default()
     wide = Case(case.cluster, grid, case.others)
     prior = TransferPrior(case.others, case.grid.choices, seed)
-    known = calibration_of(wide, prior, theta, seed)
+    rows = np.flatnonzero(np.isfinite(grid.time_s[:, 0]))
+    known = calibration_of(wide, prior, theta, seed, {grid.scenarios[row]: DEFAULT for row in rows})
     for _ in measure(wide, known, seed, pairs, budget_s):
         pass
-    rows = np.flatnonzero(np.isfinite(grid.time_s[:, 0]))
     columns = [np.flatnonzero(np.isfinite(grid.time_s[row, 1:])) + 1 for row in rows]
     asked = [
         (grid.scenarios[row], DEFAULT, [grid.choices[column] for column in own])

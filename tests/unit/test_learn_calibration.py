@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.learn.calibration import LOSS, Calibration, probability_of_loss
+from colltune.learn.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
 from colltune.learn.cost import TERMS, terms
+from colltune.learn.noise import cautious_sd
 from colltune.learn.pair_kernel import PRIOR_THETA, PairKernel
 from colltune.learn.pair_kernel_fit import fit_pair_theta, studies_of, study
 from colltune.learn.transfer import TransferPrior
@@ -126,6 +128,31 @@ def test_a_choice_against_the_default_is_known_once_both_were_measured() -> None
     assert sd[0] < 0.06 < 0.3 < unknown_sd[0]
 
 
+def test_with_a_default_what_makes_a_gain_over_it_sure_is_measured() -> None:
+    times = table(8e-6, 5e-11, 5)
+    default = CHOICES[0]
+    prior = TransferPrior(SOURCES, CHOICES)
+    assert prior.constants is not None
+    kernel = PairKernel(PRIOR_THETA, prior.constants.values)
+    known = Calibration(PAIRS, prior, prior.constants, kernel, defaults=dict.fromkeys(SCENARIOS, default))
+    first = known.ask(cost, 10.0)
+    assert first is not None
+    assert first.pairs[0] == (first.pairs[1][0], default)
+    while len(known.told) < 16:
+        proposal = known.ask(cost, 10.0)
+        assert proposal is not None
+        for pair in proposal.pairs:
+            known.tell(pair, times[pair])
+    sure = {}
+    groups = [(scenario, default, CHOICES[1:]) for scenario in SCENARIOS]
+    for (scenario, _, choices), (mean, std) in zip(groups, known.against(groups), strict=True):
+        for choice, loss in zip(choices, probability_of_loss(mean, std), strict=True):
+            if loss < MOST_PROBABLE:
+                sure[scenario, choice] = times[scenario, choice] / times[scenario, default]
+    assert len(sure) >= 8
+    assert max(sure.values()) < 1.0 + LOSS
+
+
 def test_a_pair_off_the_grid_cannot_be_told() -> None:
     with pytest.raises(KeyError):
         opened().tell((Scenario("allreduce", 2, 1, 8), CHOICES[0]), 1e-6)
@@ -188,3 +215,11 @@ def test_hyperparameters_are_fitted_to_what_priors_leave() -> None:
     assert not np.allclose(theta, PRIOR_THETA)
     assert fit_pair_theta([]) == pytest.approx(PRIOR_THETA)
     assert study(SOURCES[0], [], 0) is None
+
+
+def test_a_median_of_disturbed_calls_says_little() -> None:
+    scenario, choice = PAIRS[0]
+    quiet = Sample(scenario, choice, Status.OK, (1.0e-5, 1.02e-5, 1.03e-5, 1.05e-5, 1.1e-5))
+    disturbed = Sample(scenario, choice, Status.OK, (1.0e-5, 4e-3, 4.1e-3, 4.2e-3, 4.3e-3))
+    assert cautious_sd(quiet) < 0.06
+    assert cautious_sd(disturbed) > 3.0

@@ -9,7 +9,7 @@ one, measured together at the cost of two. Without differences this search never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +37,8 @@ _MOST_PAIRS = 1500
 _SHARE = 0.25
 # The mean of a lognormal time is above its median by half of the variance of the logarithm.
 _HALF = 0.5
+# A gain over the default is as sure as its mean less this many standard deviations, when measurements are chosen.
+_ASSURED = 2.0
 # Of the standard deviation of an expected time, so much is added when a cost is estimated, and at most this log time.
 _CAUTION, _MOST_CAUTION = 0.5, 1.0
 # A slowdown against the default that counts as a loss, and the tails of what is left: degrees of freedom, and a factor
@@ -70,7 +72,9 @@ class Calibration:
         kernel: PairKernel,
         seed: int = 0,
         noise_sd: float = 1.5 * MEASURED_SD,
+        defaults: Mapping[Scenario, Choice] | None = None,
     ) -> None:
+        """``defaults``: what stays in each scenario unless another choice is surely faster; it is in the grid."""
         self._prior, self._constants, self._kernel = prior, constants, kernel
         self._noise = noise_sd**2
         self._random = np.random.default_rng(seed)
@@ -80,6 +84,7 @@ class Calibration:
         self._scenario, self._table = _table(self._pairs)
         self._first = self._expected(self._pairs)
         self._mean = self._first
+        self._default = None if defaults is None else self._rows_of(defaults)
         self._covariance = kernel.covariance(self._columns, self._columns)
         self._told: dict[Pair, float] = {}
         self._noises: list[float] = []
@@ -99,6 +104,11 @@ class Calibration:
         kept = self._random.permutation(len(scenarios))[: max(1, int(share * len(scenarios)))]
         some = {scenarios[number] for number in kept}
         return [pair for pair in pairs if pair[0] in some]
+
+    def _rows_of(self, defaults: Mapping[Scenario, Choice]) -> Rows:
+        """(S,): the row of each scenario's default."""
+        scenarios = [self._pairs[row[0]][0] for row in self._table]
+        return np.array([self._row[scenario, defaults[scenario]] for scenario in scenarios], dtype=np.intp)
 
     def _expected(self, pairs: Sequence[Pair]) -> Floats:
         """(n,): log seconds before any measurement: the cost model's level of the scenario, and the prior's ratio."""
@@ -131,15 +141,18 @@ class Calibration:
         if len(rows) > _CONSIDERED:
             rows = self._random.choice(rows, _CONSIDERED, replace=False)
         risk = self._at_risk(self._mean)
-        best = self._table[np.arange(len(self._table)), risk.argmin(axis=1)]
-        against = best[self._scenario[rows]]
+        against = self._table[np.arange(len(self._table)), risk.argmin(axis=1)]
+        if self._default is not None:
+            against = np.where(free[self._default], self._default, against)
+        against = against[self._scenario[rows]]
         both = (rows != against) & free[against] & (cost[rows] + cost[against] <= _SHARE * left_s) & (most >= 2)
         first, second = rows[both], against[both]
         cov = self._covariance
         alone = cov[:, rows] / np.sqrt(cov[rows, rows] + self._noise)
         spread = cov[first, first] + cov[second, second] - 2.0 * cov[first, second] + 2.0 * self._noise
         together = (cov[:, first] - cov[:, second]) / np.sqrt(np.maximum(spread, self._noise))
-        value = self._saved(risk, np.hstack([alone, together]))
+        slope = np.hstack([alone, together])
+        value = self._saved(risk, slope) if self._default is None else self._assured(self._default, slope)
         value[len(rows) :] /= 2.0
         place = int(value.argmax())
         found = [rows[place]] if place < len(rows) else [second[place - len(rows)], first[place - len(rows)]]
@@ -163,6 +176,21 @@ class Calibration:
         for point, weight in zip(_POINTS, _WEIGHTS, strict=True):
             later += weight * (risk[..., None] + point * at).min(axis=1).sum(axis=0)
         return np.asarray(risk.min(axis=1).sum() - later)
+
+    def _assured(self, default: Rows, slope: Floats) -> Floats:
+        """(k,): as ``_saved``, of gains over the default that are sure: the mean and some deviations above it."""
+        known = self._table >= 0
+        diagonal = np.diag(self._covariance)
+        gap = np.where(known, self._mean[self._table] - self._mean[default][:, None], np.inf)
+        both = self._covariance[self._table, default[:, None]]
+        variance = np.maximum(diagonal[self._table] + diagonal[default][:, None] - 2.0 * both, 0.0)
+        at = np.where(known[..., None], slope[self._table] - slope[default][:, None], 0.0)
+        spread = _ASSURED * np.sqrt(np.maximum(variance[..., None] - at**2, 0.0))
+        later = np.zeros(slope.shape[1])
+        for point, weight in zip(_POINTS, _WEIGHTS, strict=True):
+            later += weight * np.minimum((gap[..., None] + point * at + spread).min(axis=1), 0.0).sum(axis=0)
+        now = np.minimum((gap + _ASSURED * np.sqrt(variance)).min(axis=1), 0.0).sum()
+        return np.asarray(now - later)
 
     def tell(self, pair: Pair, time_s: float, noise_sd: float | None = None) -> None:
         """A measured pair of the grid. Raises KeyError for another one, ValueError for one that was told before.

@@ -76,15 +76,21 @@ class TimesModel:
         """Whether other clusters measured it, or one that moves the same data in the same way."""
         return _LIKE.get(collective, collective) in self.collectives
 
-    def calibration(self, collective: str, pairs: Sequence[Pair], seed: int = 0) -> Calibration:
-        """What is known of ``pairs`` of one collective before any measurement.
+    def calibration(
+        self,
+        collective: str,
+        pairs: Sequence[Pair],
+        seed: int = 0,
+        defaults: Mapping[Scenario, Choice] | None = None,
+    ) -> Calibration:
+        """What is known of ``pairs`` of one collective before any measurement; ``defaults`` as of Calibration.
 
         Of a collective without tables no choice is known to be better; the constants are the mean of the others'.
         """
         own = self.collectives.get(_LIKE.get(collective, collective))
         constants, bearable = self._mean() if own is None else (own.constants, own.bearable)
         kernel = PairKernel(self.theta, constants.values, bearable)
-        return Calibration(pairs, own or _Nothing(), constants, kernel, seed)
+        return Calibration(pairs, own or _Nothing(), constants, kernel, seed, defaults=defaults)
 
     def _mean(self) -> tuple[Constants, float]:
         some = [one.constants for one in self.collectives.values()]

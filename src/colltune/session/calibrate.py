@@ -26,7 +26,7 @@ from colltune.distill.rules import distill_proven
 from colltune.learn.calibration import LOSS, MOST_PROBABLE, Calibration, Proposal, probability_of_loss
 from colltune.learn.cost import Pair
 from colltune.learn.features import Floats
-from colltune.learn.noise import log_variances
+from colltune.learn.noise import cautious_sd
 from colltune.measure.contract import Effort, Launch, TimeIsUpError
 from colltune.search.times_model import TimesModel
 from colltune.session.predict import PredictResult, summary_of
@@ -38,8 +38,6 @@ _EFFORT = Effort(relative_width=0.05, box_s=0.02, fewest=10, most=100)
 _ROUND_TRIP_S = 2e-3
 # A time that is this many standard deviations longer than expected is taken again.
 _ODD = 2.0
-# The log of the median over the fastest call on a quiet machine, at most.
-_USUAL = 0.3
 # Sizes and shapes of the grid on which the loss is expected: more only make the computation slow.
 _SIZES, _SHAPES = 7, 8
 # Beyond this many times the measured nodes nothing is handed over.
@@ -66,9 +64,7 @@ def calibrate(
     note: Callable[[str], None] = lambda _text: None,
 ) -> Calibrated:
     """Measures up to ``pairs`` pairs of ``spaces`` on the bench's job, within ``budget_s``. Raises LaunchError."""
-    known = {
-        name: model.calibration(name, _grid(bench, space), seed) for name, space in spaces.items() if space.scenarios
-    }
+    known = {name: _opened(bench, model, space, seed) for name, space in spaces.items() if space.scenarios}
     source = bench.launch(seed)
     began_s = time.monotonic()
     samples: list[Sample] = []
@@ -96,6 +92,12 @@ def calibrate(
     finally:
         source.close()
     return Calibrated(known, samples, time.monotonic() - began_s)
+
+
+def _opened(bench: Bench, model: TimesModel, space: Space, seed: int) -> Calibration:
+    pairs = _grid(bench, space)
+    defaults = {scenario: bench.baseline(scenario) for scenario in dict.fromkeys(scenario for scenario, _ in pairs)}
+    return model.calibration(space.collective, pairs, seed, defaults)
 
 
 def _best(
@@ -139,19 +141,10 @@ def _shorter(samples: Sequence[Sample]) -> list[Sample]:
 def _tell(known: Calibration, proposal: Proposal, samples: Sequence[Sample]) -> None:
     """A pair that could not be measured is never asked for again."""
     good = [sample for sample in samples if sample.status is Status.OK and sample.times_s]
-    for sample, variance in zip(good, log_variances([[sample] for sample in good]), strict=True):
-        noise_sd = float(np.sqrt(variance)) + _disturbance(sample)
-        known.tell((sample.scenario, sample.choice), sample.time_s, noise_sd)
+    for sample in good:
+        known.tell((sample.scenario, sample.choice), sample.time_s, cautious_sd(sample))
     told = {(sample.scenario, sample.choice) for sample in good}
     known.leave_out([pair for pair in proposal.pairs if pair not in told])
-
-
-def _disturbance(sample: Sample) -> float:
-    """What a median may owe to other programs, as log time: how far it is above the fastest call, beyond what is usual.
-
-    Where most calls are disturbed the median says little, however many there are.
-    """
-    return max(0.0, float(np.log(sample.time_s / max(min(sample.times_s), 1e-9))) - _USUAL)
 
 
 def _grid(bench: Bench, space: Space) -> list[Pair]:
