@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict
 from colltune.core.sample import Environment, OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, weight_of
@@ -90,6 +90,42 @@ def audit(launches: Launches, gain: Gain, most: int = 30, seed: int = 0, before:
         clock=lambda: launches.now_s,
         before=before or {},
     )
+
+
+def test_what_is_not_worth_its_time_is_left_and_what_is_worth_it_is_proven() -> None:
+    """Where much is captured, a second of the audit has to bring something."""
+
+    def gain(scenario: Scenario) -> float:
+        return 0.4 if scenario.size_bytes >= LARGE else 0.06
+
+    free = audit(Launches(gain, NOISE, 0), gain)
+    kept = {one.scenario for one in free.run(400.0) if one.verdict is Verdict.KEPT}
+    assert any(scenario.size_bytes < LARGE for scenario in kept)
+    launches = Launches(gain, NOISE, 0)
+    asked: list[float] = []
+
+    def least_gain(captured: float) -> float:
+        asked.append(captured)
+        return 0.1
+
+    paid = replace(audit(launches, gain), least_gain=least_gain, captured=30.0)
+    results = paid.run(400.0)
+    assert asked == [30.0]  # nothing was kept by comparisons of other jobs
+    found = {one.scenario: one.verdict for one in results}
+    large = [one for one in GRID if one.size_bytes >= LARGE]
+    assert sum(found[one] is Verdict.KEPT for one in large) > 0.8 * len(large)
+    left = [one for one in results if one.reason == NOT_WORTH]
+    assert {one.verdict for one in left} == {Verdict.NOT_TRIED}
+    assert sum(one.scenario.size_bytes >= LARGE for one in left) < 0.1 * len(left)
+    assert paid.unpaid > 0
+    assert launches.now_s < 0.25 * free.clock()
+
+
+def test_no_launch_begins_where_nothing_is_worth_one() -> None:
+    launches = Launches(lambda _scenario: 0.3, NOISE, 0)
+    paid = replace(audit(launches, lambda _scenario: 0.3), least_gain=lambda _captured: 1e6)
+    assert {one.reason for one in paid.run(400.0)} == {NOT_WORTH}
+    assert launches.count == 0
 
 
 def run(

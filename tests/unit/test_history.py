@@ -17,7 +17,7 @@ from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import QUIET, Noise, SimulatedSource
 from colltune.prove.drift import Finding, Recheck, Sentinel, recheck, sentinels, verdicts
-from colltune.search.reuse import begin_journal, fitting, reuse
+from colltune.search.reuse import begin_journal, cheap, fitting, reuse
 from colltune.store.history import Earlier, archive, entries, latest_profile, new_entry, read_history
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST
@@ -228,6 +228,32 @@ def test_what_was_proven_comes_first_and_must_not_be_slower_even_where_that_was_
     as_then = [Sentinel(one.scenario, one.choice, 1.0, 2.0, promised=one.promised) for one in wanted if one.promised]
     assert {one.finding for one in recheck(as_then, [now])} == {Finding.SLOWER}
     assert verdicts(recheck(as_then, [now]))["bcast"]
+
+
+def test_the_fastest_of_many_that_is_a_little_slower_when_it_is_measured_again_has_not_changed() -> None:
+    """It was picked for one lucky time, and nobody proved anything of it."""
+    wanted = [Sentinel(one, RING, 1.0, 1.0 / 1.06) for one in scenarios("bcast")[:6]]
+    unproven = [one.scenario for one in wanted]
+
+    def now(ring_s: float) -> list[Recheck]:
+        times = {DEFAULT: 1.0, RING: ring_s}
+        return recheck(wanted, [[Sample(one.scenario, c, Status.OK, (times[c],)) for one in wanted for c in times]])
+
+    assert {one.finding for one in now(1.05)} == {Finding.SLOWER}
+    assert verdicts(now(1.05), unproven)["bcast"] == ""
+    assert verdicts(now(1.05))["bcast"]
+    assert verdicts(now(1.3), unproven)["bcast"] == "6 of 6 sentinels changed"
+
+
+def test_the_look_leaves_expensive_calls_out_where_there_are_cheap_ones() -> None:
+    many = [Scenario("bcast", 2, 2, 1 << size) for size in range(20)]
+    samples = [
+        Sample(one, choice, Status.OK, (1e-6,), cost_s=0.01 if one.size_bytes < 1 << 14 else 5.0)
+        for one in many
+        for choice in (DEFAULT, RING)
+    ]
+    assert max(one.scenario.size_bytes for one in cheap(samples, 0.1)) == 1 << 13
+    assert len({one.scenario for one in cheap(samples[28:], 0.1)}) == 6  # all are expensive
 
 
 def test_the_latest_profile_is_found(tmp_path: Path) -> None:

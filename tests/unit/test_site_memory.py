@@ -11,7 +11,7 @@ import pytest
 from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
+from colltune.core.proven import CUT_APART, NOT_WORTH, ProvenDecision, Verdict
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
@@ -205,3 +205,19 @@ def test_what_was_measured_is_in_the_store_before_the_proof_begins(
     (entry,) = index_of(store, bench).entries
     assert entry.samples > 50
     assert entry.tuned == ()
+
+
+def test_a_job_whose_site_knows_much_leaves_what_gains_little(store: SiteStore, tmp_path: Path) -> None:
+    """Two jobs of one shape, and the second has the time of the first, and something that is open."""
+
+    def little(scenario: Scenario, choice: Choice) -> float:
+        time_s = truth(scenario, choice)
+        return time_s if scenario.size_bytes >= 1 << 16 or choice != RING else 0.93 * truth(scenario, DEFAULT)
+
+    benches = [replace(small(MemoryBench, launch_s=2.0), truth=little) for _ in range(3)]
+    results = [job(bench, store, tmp_path / f"job{number}", budget_s=14.0) for number, bench in enumerate(benches)]
+    left = [one for one in results[-1].gate if one.verdict is Verdict.NOT_TRIED]
+    assert left
+    assert {one.reason for one in left} == {NOT_WORTH}
+    assert kept(results[-1]) >= kept(results[0]) != set()
+    assert benches[-1].now_s() < 0.4 * benches[0].now_s()

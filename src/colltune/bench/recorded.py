@@ -32,7 +32,7 @@ class RecordedBench:
     lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm, and all times follow
     ``drift``. ``cost``: of a measurement, where the table does not say it. A candidate is compared with the library's
     default as it was recorded, or with what ``default`` says; scenarios of which that was not recorded cannot be tuned.
-    Raises InputError where none can.
+    ``machine``: its name; else the names of its tables. Raises InputError where nothing can be tuned.
     """
 
     grids: Sequence[Grid]
@@ -41,6 +41,7 @@ class RecordedBench:
     drift: Drift = field(default_factory=Drift)
     cost: Cost = field(default_factory=Cost)
     default: Callable[[Scenario], Choice] | None = None
+    machine: str = ""
     _launches: list[ReplaySource] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -56,7 +57,7 @@ class RecordedBench:
 
     @cached_property
     def environment(self) -> Environment:
-        name = " ".join(sorted(grid.name for grid in self.grids))
+        name = self.machine or " ".join(sorted(grid.name for grid in self.grids))
         nodes, ppn = (max(getattr(grid.environment, of) for grid in self.grids) for of in ("nodes", "ppn"))
         return replace(self.grids[0].environment, machine=name, nodes=nodes, ppn=ppn)
 

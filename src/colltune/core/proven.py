@@ -18,6 +18,8 @@ from colltune.core.scenario import Scenario
 CONFIDENCE = 0.995  # of one look
 # Why what is left of a region is refused that was cut: that was not judged by itself.
 CUT_APART = "faster in one part of its region only, which is judged by itself"
+# Why what is open was left to later jobs, in one whose site has proven much.
+NOT_WORTH = "it is not expected to gain enough for the time that it takes, beside what the site has proven"
 
 
 class Verdict(StrEnum):

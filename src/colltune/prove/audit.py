@@ -14,20 +14,20 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from colltune.core.choice import Choice
-from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
+from colltune.core.proven import CUT_APART, NOT_WORTH, ProvenDecision, Verdict
 from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.core.switchback import Standing
 from colltune.measure.contract import Effort, Source
-from colltune.prove.case import MOST_LAUNCHES, Case
+from colltune.prove.case import MOST_LAUNCHES, Case, Compared
 from colltune.prove.claims import Claim
 from colltune.prove.effects import Deviations, Effect, Group, Seen, deviations_of
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
 from colltune.prove.harm import spared
+from colltune.prove.worth import Outlay, gain_of
 
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.
@@ -50,25 +50,6 @@ _SURER_LAUNCHES = 10
 _NOT_LOOKED_AT = "the budget ended before it was compared"
 
 
-class Compared(Protocol):
-    """A comparison of another job, of ``shape``. ``launch`` names it; ``value`` and ``others`` as in ``Case.take``."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    @property
-    def launch(self) -> str: ...
-
-    @property
-    def baseline(self) -> Choice: ...
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def others(self) -> OtherViews: ...
-
-
 @dataclass
 class Audit:
     """Puts ``claims`` to the proof; times in seconds on ``clock``.
@@ -80,6 +61,8 @@ class Audit:
     ``skew_s``: how far apart ranks come to the calls, where late arrivals are timed too.
     ``before``: comparisons of other jobs, which are launches like those to come.
     ``applications``: what the application itself says of choices; each of its runs counts as a launch.
+    ``least_gain``: what a second has to bring where so much is captured (``colltune.prove.worth``); ``captured``: by
+    what other jobs proved, and ``after_s``: what else it takes once anything is proven.
     """
 
     claims: Sequence[Claim]
@@ -98,6 +81,9 @@ class Audit:
     clock: Callable[[], float] = time.monotonic
     before: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
     applications: Sequence[Standing] = ()
+    least_gain: Callable[[float], float] = lambda _captured: 0.0
+    captured: float = 0.0
+    after_s: float = 0.0
     launches: int = field(default=0, init=False)
     _yardstick: Yardstick = field(default_factory=Yardstick, init=False)
     _deviations: Deviations = field(default_factory=Deviations, init=False)
@@ -107,6 +93,9 @@ class Audit:
     _expected_s: float = field(default=0.0, init=False)
     _took_s: float = field(default=0.0, init=False)
     _known: Mapping[tuple[str, Choice], Effect] = field(default_factory=dict, init=False)
+    _least: float = field(default=0.0, init=False)  # gain per second
+    _paid_launches: int = field(default=0, init=False)  # that are worth their time
+    _unpaid: set[int] = field(default_factory=set, init=False)  # open cases that are not worth their time
 
     def __post_init__(self) -> None:
         self._cases: list[Case] = []
@@ -119,6 +108,7 @@ class Audit:
             self._conclude()
         for case in list(self._cases):
             self._hear_application(case)  # last: by itself it proves nothing
+        self._least = self.least_gain(self.captured + sum(gain_of(case) for case in self._kept()))
 
     def _remember(self, case: Case) -> None:
         """Gives ``case`` what other jobs compared in its scenarios, those that could form all of them.
@@ -189,14 +179,35 @@ class Audit:
 
     def _is_worth_a_launch(self, deadline_s: float) -> bool:
         left_s = deadline_s - self.clock() - self.launch_s
+        self._leave_unpaid(left_s)
         cheapest_s = min((min(case.costs_s) for case in self._active()), default=math.inf)
         return left_s > self._off * cheapest_s
 
+    def _leave_unpaid(self, left_s: float) -> None:
+        """Finds what of the open claims is worth the time; what is proven already may take its time to be surer."""
+        if self._least <= 0.0:
+            return
+        still_open = [case for case in self._cases if case.verdict is Verdict.OPEN]
+        after_s = 0.0 if self._kept() else self.after_s
+        outlay = Outlay(self._least, self.launch_s, after_s, self._looks, self._cost_s, _MOST_LOOKS)
+        most = int(left_s / max(self.launch_s, 1e-3)) + 1
+        yardstick = self._yardstick if any(len(one.launches) >= FEWEST_LAUNCHES for one in self._cases) else Yardstick()
+        self._paid_launches, paying = outlay.paying(still_open, yardstick, most)
+        self._unpaid = {id(case) for case in still_open} - {id(case) for case in paying}
+
+    @property
+    def unpaid(self) -> int:
+        """How many open claims were left since they are not expected to gain enough for the time."""
+        return sum(id(case) in self._unpaid and case.verdict is Verdict.OPEN for case in self._cases)
+
+    def _kept(self) -> list[Case]:
+        return [case for case in self._cases if case.verdict is Verdict.KEPT]
+
     def _active(self) -> list[Case]:
-        """Those that a further comparison could change."""
-        found = [case for case in self._cases if case.verdict is Verdict.OPEN]
+        """Those that a further comparison could change, and that are worth it."""
+        found = [case for case in self._cases if case.verdict is Verdict.OPEN and id(case) not in self._unpaid]
         if found or self.launches < self._last_open + _SURER_LAUNCHES:
-            found += [case for case in self._cases if case.verdict is Verdict.KEPT and case.doubts]
+            found += [case for case in self._kept() if case.doubts]
         return found
 
     def _looks(self, case: Case, launches: int) -> int:
@@ -220,6 +231,8 @@ class Audit:
 
     def _launches_to_come(self, left_s: float) -> int:
         """After the one at hand: as many as leave most of the time to comparisons, and at first as many as it takes."""
+        if self._paid_launches:
+            return self._paid_launches - 1
         planned = int(_LAUNCH_SHARE * left_s / max(self.launch_s, 1e-3))
         return max(min(planned, _MOST_PLANNED - self.launches), _FIRST_LAUNCHES - self.launches, 0)
 
@@ -322,7 +335,7 @@ class Audit:
             if case.verdict is Verdict.OPEN and case.judge(self._yardstick) is not Verdict.KEPT:
                 self._cut(case)
         self._known = effects
-        if any(case.verdict is Verdict.OPEN for case in self._cases):
+        if any(case.verdict is Verdict.OPEN and id(case) not in self._unpaid for case in self._cases):
             self._last_open = self.launches
 
     def _measured_yardstick(self) -> Yardstick:
@@ -366,7 +379,8 @@ class Audit:
         verdict, reason = case.verdict, case.reason
         if verdict is Verdict.OPEN:
             verdict = Verdict.NOT_TRIED
-            reason = f"the budget ended after {len(case.launches)} launches" if case.seen else _NOT_LOOKED_AT
+            ended = f"the budget ended after {len(case.launches)} launches" if case.seen else _NOT_LOOKED_AT
+            reason = NOT_WORTH if id(case) in self._unpaid else ended
         region = (case.speedup, *case.interval(self._yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
         of_region = ProvenDecision(case.claim.scenarios[0], case.claim.choice, verdict, (), reason)
         for scenario in (s for s in case.claim.scenarios if s not in case.replaced):

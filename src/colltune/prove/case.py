@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
+from typing import Protocol
 
 import numpy as np
 
+from colltune.core.choice import Choice
 from colltune.core.proven import Verdict
 from colltune.core.sample import OtherViews
 from colltune.core.scenario import Scenario
@@ -39,6 +41,25 @@ _PART = 0.15
 _VIEWS = ("back to back", "by the mean over ranks", "where ranks come late")
 _WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+class Compared(Protocol):
+    """A comparison of another job, of ``shape``. ``launch`` names it; ``value`` and ``others`` as in ``Case.take``."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def launch(self) -> str: ...
+
+    @property
+    def baseline(self) -> Choice: ...
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def others(self) -> OtherViews: ...
 
 
 @dataclass

@@ -78,8 +78,12 @@ class Recheck:
         # What was proven must not be slower now, whatever it was when it was measured last.
         if (self.sentinel.promised or self.sentinel.gain > _GAIN) and self.gain < 1.0 / _GAIN:
             return Finding.SLOWER
-        shift = self.gain / self.sentinel.gain
-        return Finding.HOLDS if 1.0 / TOLERANCE <= shift <= TOLERANCE else Finding.CHANGED
+        return Finding.HOLDS if self.is_alike else Finding.CHANGED
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether the gain is the earlier one, as far as launches differ."""
+        return 1.0 / TOLERANCE <= self.gain / self.sentinel.gain <= TOLERANCE
 
 
 def sentinels(
@@ -146,7 +150,8 @@ def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = froze
     """By collective, why its measurements are no longer valid; "" where they are.
 
     ``unproven``: scenarios in which the choice was the fastest that was measured, and nobody promised that it is
-    faster: where it now is slower that is a change like others.
+    faster. The fastest of many noisy ones looks better than it is, so where it now is a little slower than the default
+    nothing has changed; by more than launches differ, that is a change like others.
     """
     found: defaultdict[str, list[Recheck]] = defaultdict(list)
     for one in rechecks:
@@ -155,7 +160,12 @@ def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = froze
 
 
 def _verdict(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str:
-    off = [one for one in mine if one.finding is not Finding.HOLDS]
+    off = [
+        one
+        for one in mine
+        if one.finding is not Finding.HOLDS
+        and not (one.finding is Finding.SLOWER and one.sentinel.scenario in unproven and one.is_alike)
+    ]
     if len(off) > _STRAY * len(mine):
         return f"{len(off)} of {len(mine)} sentinels changed"
     slower = [one for one in off if one.finding is Finding.SLOWER and one.sentinel.scenario not in unproven]

@@ -16,7 +16,7 @@ from typing import Protocol
 from colltune.bench.contract import Bench, LibraryBench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
@@ -26,11 +26,13 @@ from colltune.core.switchback import Standing
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort, Source
-from colltune.prove.audit import EFFORT, Audit, Compared
+from colltune.prove.audit import EFFORT, Audit
 from colltune.prove.candidates import provisional
+from colltune.prove.case import Compared
 from colltune.prove.claims import claims_of
 from colltune.prove.in_force import InForce
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
+from colltune.prove.worth import captured_by
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
 
@@ -65,12 +67,14 @@ class Before:
     """What other jobs of this machine proved.
 
     ``settled``: verdicts, by scenario. ``compared``: comparisons, by scenario and choice. ``is_in_force``: whether the
-    files of rules are those that another job compared and replayed.
+    files of rules are those that another job compared and replayed. ``least_gain``: what a second of this job has to
+    bring where so much is captured (``colltune.prove.worth``).
     """
 
     settled: Mapping[Scenario, ProvenDecision] = field(default_factory=dict)
     compared: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
     is_in_force: Callable[[Mapping[str, RuleSet]], bool] = lambda _rules: False
+    least_gain: Callable[[float], float] = lambda _captured: 0.0
 
 
 @contextmanager
@@ -208,6 +212,9 @@ class Proof:
                 clock=self.bench.now_s,
                 before=self.before.compared,
                 applications=self.applications,
+                least_gain=self.before.least_gain,
+                captured=captured_by(self.before.settled.values(), self.bench.nodes, self.bench.ppn),
+                after_s=0.0 if self.bench.library is None else _FILES_LAUNCHES * self.launch_s,
             )
             try:
                 with self.stop.cuts():
@@ -216,6 +223,8 @@ class Proof:
                 self.listener.note(
                     f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
                 )
+            if audit.unpaid:
+                self.listener.note(f"{format_count(audit.unpaid, 'region')} left to later jobs: {NOT_WORTH}")
             taken = journal.samples[count_before:]
             looked = [one for one in taken if audit.told_where_to_cut(one)]
             compared = [one for one in taken if not audit.told_where_to_cut(one)]

@@ -11,7 +11,7 @@ PROOF_LAUNCHES, FEWEST_PROOF_LAUNCHES = 5, 3
 # The files are compared with none over so many launches of each kind at least.
 FEWEST_FILE_LAUNCHES = 3
 # Of the time that no fixed cost takes, the share of the first measuring; the rest is for proving what it found.
-_MEASURING_SHARE = 0.33
+MEASURING_SHARE = 0.33
 # Of the time for the proof, what is kept for the comparison of the files.
 _FILES_SHARE = 0.3
 # Seconds: with less measuring, or a shorter acceptance test beside its launches, nothing can be proven.
@@ -63,7 +63,7 @@ class TimePlan:
     @property
     def measured_by_s(self) -> float:
         """When the first measuring ends, on the clock."""
-        share = _MEASURING_SHARE if self.proven else 1.0
+        share = MEASURING_SHARE if self.proven else 1.0
         free_s = self.total_s - self.fixed_cost_s
         return self.began_s + self.set_up_s + _LEAST_MEASURING_S + share * free_s
 
@@ -74,7 +74,7 @@ class TimePlan:
 
     def budget_for(self, rest_s: float) -> float:
         """About the budget, in seconds, that allows ``rest_s`` more of comparisons."""
-        return self.total_s + rest_s / (1.0 - _MEASURING_SHARE) / (1.0 - (_FILES_SHARE if self.files else 0.0))
+        return self.total_s + rest_s / (1.0 - MEASURING_SHARE) / (1.0 - (_FILES_SHARE if self.files else 0.0))
 
     @property
     def extension(self) -> str | None:

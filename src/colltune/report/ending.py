@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import Verdict
+from colltune.core.proven import NOT_WORTH, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.core.units import format_budget, format_count, format_duration
@@ -53,15 +53,17 @@ def _parts(findings: Findings, named: int, collectives: int, *, brief: bool) -> 
     if refused := findings.regions(Verdict.REFUSED):
         yield "refused", f"{format_extent(refused)}: looked faster, and not proven to be"
     if untried := findings.regions(Verdict.NOT_TRIED):
-        yield "not tried", f"{format_extent(untried)}: {_missing(summary)}"
+        yield "not tried", f"{format_extent(untried)}: {_missing(summary, untried)}"
     if summary.reproducible:
         yield "equal bits", f"{', '.join(summary.reproducible)}: one algorithm for all sizes of a shape"
     yield "took", _cost(findings, brief=brief)
 
 
-def _missing(summary: Summary) -> str:
+def _missing(summary: Summary, untried: Sequence[JudgedRegion]) -> str:
     if summary.interrupted:
         return "the job was ended first"
+    if all(region.reason == NOT_WORTH for region in untried):
+        return "left to later jobs, not enough gain for the time"
     if summary.budget_for_all_s is None:
         return "the budget ended first"
     return f"--budget {format_budget(summary.budget_for_all_s)} would be enough for all"

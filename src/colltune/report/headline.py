@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_budget, format_count, format_duration, format_size
 from colltune.report.findings import Findings, ranked_gains
@@ -53,7 +53,7 @@ def next_steps(findings: Findings, directory: Path | None = None) -> list[str]:
         steps.append(f"Use it: colltune run {place} -- mpiexec -n {nodes * ppn} ./app")
     if summary.interrupted:
         steps.append("The job was ended first: the same command with --resume goes on and proves the rest")
-    elif untried := sum(len(region.decisions) for region in findings.regions(Verdict.NOT_TRIED)):
+    elif untried := sum(len(one.decisions) for one in findings.regions(Verdict.NOT_TRIED) if one.reason != NOT_WORTH):
         enough = summary.budget_for_all_s
         more = "a larger --budget" if enough is None else f"--budget {format_budget(enough)}"
         steps.append(f"{format_count(untried, 'scenario')} not tried: tune again with {more}")

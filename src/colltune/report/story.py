@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import Verdict
+from colltune.core.proven import NOT_WORTH, Verdict
 from colltune.core.summary import SpeedUp
 from colltune.core.units import format_budget, format_count, format_duration
 from colltune.report.findings import Findings, spreads
@@ -120,6 +120,8 @@ def untried_text(regions: Sequence[JudgedRegion], budget_s: float | None, *, int
     what = f"{format_extent(regions)} looked faster and {'was' if _is_single(regions) else 'were'}"
     if interrupted:
         return f"{what} not tried, because the job was ended first."
+    if all(region.reason == NOT_WORTH for region in regions):
+        return f"{what} left to later jobs: {NOT_WORTH}."
     rest = "" if budget_s is None else f"; --budget {format_budget(budget_s)} would be enough for all"
     return f"{what} not tried, because the budget ended first{rest}."
 

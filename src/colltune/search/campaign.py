@@ -36,6 +36,7 @@ _FAIR_PART = 0.35
 # Points that a learner is asked for beyond those needed: the most useful one may be dear.
 _LOOK_AHEAD = 3
 WHOLE = "the whole grid was measured"
+NOT_WORTH = "more measuring is not expected to gain enough for its time, beside what the site has proven"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Campaign:
     promises most for its time goes first, whichever the collective. Without a bound (an infinite budget) the learners
     alone say what is measured, each in its own order, until they have nothing more to ask. With ``lanes``, which are of
     that source, points are measured on disjoint parts of the job at once. With ``stakes`` what pays most for one
-    application goes first, and nothing that costs more than it is expected to save there. ``stop`` cuts the measuring
+    application goes first, and nothing that costs more than it is expected to save there. Of a collective in
+    ``least_gain`` nothing is measured any more that is expected to gain less per second. ``stop`` cuts the measuring
     off.
     """
 
@@ -87,6 +89,7 @@ class Campaign:
     clock: Callable[[], float] = time.monotonic
     lanes: Lanes | None = None
     stakes: Stakes | None = None
+    least_gain: Mapping[str, float] = field(default_factory=dict)
     stop: StopRequest = field(default_factory=StopRequest)
 
     def run(self) -> Outcome:
@@ -169,6 +172,8 @@ class Campaign:
             done = rest_s[agenda.collective] == 0.0 and not agenda.in_order(1)
             if done and not self._awaits(agenda.collective):
                 agenda.reason = WHOLE
+            elif not self._is_worth_its_time(agenda):
+                agenda.reason = NOT_WORTH
         active = [agenda for agenda in active if agenda.reason is None]
         if left_s <= 0.0 or not active:
             return []
@@ -176,7 +181,8 @@ class Campaign:
             return self._at_stake(self.stakes, active)[:count]
         total_s = sum(rest_s.values())
         # Before it is known what large messages cost, all of them may be too much.
-        self._fits = total_s <= left_s and (self._fits or sum(one.rest_s(feared=True) for one in active) <= left_s)
+        fits = total_s <= left_s and not self.least_gain
+        self._fits = fits and (self._fits or sum(one.rest_s(feared=True) for one in active) <= left_s)
         if self._fits:
             # Cheaper to measure than to be clever about.
             points = [(agenda, point) for agenda in active for point in agenda.in_order(count)][:count]
@@ -184,6 +190,13 @@ class Campaign:
             points = self._by_worth(active, count, min(left_s, _DEAREST_SHARE * self.budget_s))
             points = points or self._by_worth(active, count, left_s)
         return [Task(point, agenda.expect_s(point)) for agenda, point in points]
+
+    def _is_worth_its_time(self, agenda: Agenda) -> bool:
+        least = self.least_gain.get(agenda.collective, 0.0)
+        if least <= 0.0:
+            return True
+        asked = agenda.from_learner(1 + _LOOK_AHEAD)
+        return agenda.reason is not None or not asked or max(agenda.worth(asked).tolist()) >= least
 
     def _starved(self, active: Sequence[Agenda]) -> list[Agenda]:
         """Those that had the least of the time, where that is less than a part of what each would have in equal shares.

@@ -31,6 +31,8 @@ from colltune.store.tuning import Tuning
 _FEW, _MANY = 6, 12
 # Points of each collective without a rule that are looked at beside these.
 _OTHERS = 4
+# Of the budget, what the look at earlier measurements should take at most.
+LOOK_SHARE = 0.04
 _EFFORT = Effort(relative_width=0.02, box_s=0.01, fewest=40, most=200)
 _LAUNCHES = 3
 # Of the time for a check, what its first launches may measure for.
@@ -69,11 +71,12 @@ def reused(
     effort: Effort,
     note: Callable[[str], None],
     of_others: Earlier | None = None,
+    look_s: float = math.inf,
 ) -> Reused:
     """What earlier campaigns here measured in the same environment, as far as it still holds, and the look at it.
 
     ``of_others``: what other jobs of this machine measured, of which those scenarios count that are not known here. Of
-    a campaign that is resumed, what ``journal`` has comes first.
+    a campaign that is resumed, what ``journal`` has comes first. ``look_s``: what the look should take at most.
     """
     earlier, remarks = (None, []) if journal.samples else read_history(journal.path.parent, bench.environment)
     for text in remarks:
@@ -83,15 +86,39 @@ def reused(
     samples = [] if earlier is None else fitting(earlier.samples, spaces, bench.legal)
     samples = [sample for sample in samples if sample.scenario not in known]
 
-    def default_of(scenario: Scenario) -> Choice:
-        return DEFAULT if DEFAULT in spaces[scenario.collective].choices(scenario) else bench.baseline(scenario)
-
     if earlier is None or not samples:
         return Reused()
     beside = samples
     if earlier.side_by_side is not None:
         beside = fitting(earlier.side_by_side, spaces, bench.legal)
-    return reuse(samples, earlier.date, source, effort, journal.append, note, default_of, beside, earlier.proven)
+    beside = cheap(beside, look_s / (_FEW * len({one.scenario.collective for one in beside} or {""})))
+    return reuse(
+        samples, earlier.date, source, effort, journal.append, note, defaults_of(bench, spaces), beside, earlier.proven
+    )
+
+
+def defaults_of(bench: Bench, spaces: Mapping[str, Space]) -> Callable[[Scenario], Choice]:
+    """What the default is measured as."""
+
+    def default_of(scenario: Scenario) -> Choice:
+        return DEFAULT if DEFAULT in spaces[scenario.collective].choices(scenario) else bench.baseline(scenario)
+
+    return default_of
+
+
+def cheap(samples: Sequence[Sample], most_s: float) -> list[Sample]:
+    """Of the scenarios where two measurements took ``most_s`` at most; of the cheapest where there are too few."""
+    found: list[Sample] = []
+    for name in sorted({one.scenario.collective for one in samples}):
+        costs_s: defaultdict[Scenario, list[float]] = defaultdict(list)
+        for one in samples:
+            if one.scenario.collective == name:
+                costs_s[one.scenario].append(one.cost_s)
+        pairs_s = {scenario: 2.0 * median(some) for scenario, some in costs_s.items()}
+        cheapest = sorted(pairs_s, key=lambda scenario: (pairs_s[scenario], scenario))[: 2 * _FEW]
+        cheap = {scenario for scenario, pair_s in pairs_s.items() if pair_s <= most_s} | set(cheapest)
+        found += [one for one in samples if one.scenario in cheap]
+    return found
 
 
 def _together(own: Earlier | None, of_others: Earlier | None) -> Earlier | None:

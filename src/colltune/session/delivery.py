@@ -78,7 +78,7 @@ def deliver(
 
     ``store``: that of its site, if it has one.
     """
-    bench = RecordedBench(grids, launch_s, launch_sd, Drift(DRIFT_SD, seed))
+    bench = RecordedBench(grids, launch_s, launch_sd, Drift(DRIFT_SD, seed), machine=table)
     sizes = [scenario.size_bytes for grid in grids for scenario in grid.scenarios]
     options = TuneOptions(
         collectives=tuple(grid.collective for grid in grids),

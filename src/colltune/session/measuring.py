@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Campaign, Outcome
 from colltune.search.models import models_of
 from colltune.search.parallel import lanes_of
-from colltune.search.reuse import Reused, reused
+from colltune.search.reuse import LOOK_SHARE, Reused, reused
 from colltune.session.options import Listener, TuneOptions
 from colltune.store.history import Earlier
 from colltune.store.journal import Journal
@@ -50,7 +50,8 @@ class Measured:
 class Measuring:
     """Measures ``spaces`` within ``options.budget_s`` from ``began_s`` on, by the bench's clock.
 
-    ``of_others``: what other jobs of this machine measured.
+    ``of_others``: what other jobs of this machine measured. ``least_gain``: of collectives that it was found to hold
+    of, what a second of measuring has to bring (see Campaign).
     """
 
     bench: Bench
@@ -61,6 +62,7 @@ class Measuring:
     stop: StopRequest
     began_s: float
     of_others: Earlier | None = None
+    least_gain: Callable[[Collection[str]], Mapping[str, float]] = lambda _holding: {}
 
     def run(self) -> Measured:
         """Runs the campaign. Raises LaunchError where the job does not start."""
@@ -86,9 +88,17 @@ class Measuring:
             if not resumed or self.of_others is not None:
                 with suppress(*INTERRUPTIONS), self.stop.cuts():
                     before = reused(
-                        bench, source, self.spaces, self.journal, options.effort, listener.note, self.of_others
+                        bench,
+                        source,
+                        self.spaces,
+                        self.journal,
+                        options.effort,
+                        listener.note,
+                        self.of_others,
+                        LOOK_SHARE * plan.total_s,
                     )
                     campaign.known = (*resumed, *before.samples)
+                    campaign.least_gain = self.least_gain(before.holding)
             listener.stage("measuring")
             campaign.lanes = lanes_of(bench, source, topology, next(iter(self.spaces)), listener.note)
             campaign.budget_s = plan.measured_by_s - now_s()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import os
 import shlex
 import sys
@@ -22,6 +23,9 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.distill.decide import Decided
 from colltune.prove.proof import Before, Judged
+from colltune.prove.time_plan import MEASURING_SHARE
+from colltune.prove.worth import captured_by, least_gain_per_s
+from colltune.search.reuse import defaults_of
 from colltune.session.merging import Held
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance, name_of, pack, unpack
 from colltune.site.index import Index
@@ -41,6 +45,7 @@ class SiteMemory:
     """The store from within the tuning on ``bench`` into ``out``; without a ``store`` nothing is known, or kept.
 
     ``known``: what there is to begin with, and ``index`` has the rest; ``began_s``: seconds since the epoch.
+    ``budget_s``: what the user gives the tuning.
     """
 
     store: SiteStore | None
@@ -50,12 +55,19 @@ class SiteMemory:
     known: Knowledge = field(default_factory=Knowledge)
     began_s: float = field(default_factory=time.time)
     index: Index | None = None
+    budget_s: float = math.inf
     _narrower: bool = False  # whether this job tunes fewer collectives than the tuning that is there
     _given: set[_Key] = field(default_factory=set)
 
     @classmethod
     def of(
-        cls, place: Path | None, bench: Bench, spaces: Mapping[str, Space], out: Path, note: Callable[[str], None]
+        cls,
+        place: Path | None,
+        bench: Bench,
+        spaces: Mapping[str, Space],
+        out: Path,
+        note: Callable[[str], None],
+        budget_s: float = math.inf,
     ) -> SiteMemory:
         """The memory of ``spaces`` in the store at ``place``. Raises InputError where that is none, or unreadable."""
         if place is None:
@@ -63,16 +75,15 @@ class SiteMemory:
         store = SiteStore.opened(place)
         add_pending(store, out, note)
         shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
-        known, index = recall(store, bench.environment, spaces, shapes)
+        known, index = recall(store, bench.environment, spaces, shapes, defaults_of(bench, spaces))
         for text in slow_nodes(index, bench.topology(None, note).hosts[: bench.nodes]):
             note(text)
         jobs = len(index.entries)
         note(f"the store of this site has {jobs} entries of this machine and MPI" if jobs else "the store is new here")
         there = {} if known.tuning is None else known.tuning.rule_sets
         narrower = any(rules.departs and name not in spaces for name, rules in there.items())
-        return cls(
-            store, bench, out, note, known, index=index, _narrower=narrower, _given={_key(one) for one in known.samples}
-        )
+        given = {_key(one) for one in known.samples}
+        return cls(store, bench, out, note, known, index=index, budget_s=budget_s, _narrower=narrower, _given=given)
 
     @property
     def of_others(self) -> Earlier | None:
@@ -128,7 +139,19 @@ class SiteMemory:
         if self.index is not None:
             for seen in self.index.compared(claimed, self.began_s - STALE_S):
                 compared[seen.scenario, seen.choice].append(seen)
-        return Before(settled, compared, lambda rules: self.is_in_force(emit(rules)))
+        return Before(settled, compared, lambda rules: self.is_in_force(emit(rules)), self._least_gain)
+
+    def least_gains(self, holding: Collection[str]) -> Mapping[str, float]:
+        """What a second of measuring has to bring, of those of the collectives ``holding`` that were tuned before.
+
+        What it finds has to be proven, so it takes only a part of the time that a gain takes.
+        """
+        settled = [one for one in self.known.settled.values() if one.scenario.collective in holding]
+        least = self._least_gain(captured_by(settled, self.bench.nodes, self.bench.ppn)) / MEASURING_SHARE
+        return {one.scenario.collective: least for one in settled} if least > 0.0 else {}
+
+    def _least_gain(self, captured: float) -> float:
+        return 0.0 if self.store is None else least_gain_per_s(captured, self.budget_s)
 
     @staticmethod
     def _stands(proven: ProvenDecision, decided: Decided, space: Space) -> bool:

@@ -68,10 +68,11 @@ def tune(
     for text in _said_texts(said, spaces):
         listener.note(text)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
-    memory = SiteMemory.of(options.store, bench, spaces, out, listener.note)
+    memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
-        measured = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others).run()
+        measuring = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others)
+        measured = replace(measuring, least_gain=memory.least_gains).run()
         memory.add_measured(journal.samples, measured.changed)
     memory.keep(measured.holding, proven=options.gate)
     held = memory.held(held)

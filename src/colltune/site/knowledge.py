@@ -6,10 +6,11 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
 from colltune.core.sample import Environment, Sample
@@ -29,9 +30,9 @@ _SETTLED = frozenset({Verdict.KEPT, Verdict.REFUSED})
 class Knowledge:
     """``samples``: the newest of each pair. ``date``: of the newest entry.
 
-    ``side_by_side``: of each scenario those of ``samples`` that one job took, the one which took most of them.
-
-    ``tuning``: the last that was handed over in a job of this shape, None where there is none; ``entry``: which one.
+    ``side_by_side``: of each scenario those of ``samples`` that one job took, the default among them; of several jobs
+    the one that took most. ``tuning``: the last that was handed over in a job of this shape, None where there is none;
+    ``entry``: which one.
     """
 
     samples: tuple[Sample, ...] = ()
@@ -63,11 +64,16 @@ class Knowledge:
 
 
 def recall(
-    store: SiteStore, here: Environment, collectives: Collection[str], shapes: Collection[tuple[int, int]]
+    store: SiteStore,
+    here: Environment,
+    collectives: Collection[str],
+    shapes: Collection[tuple[int, int]],
+    default_of: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT,
 ) -> tuple[Knowledge, Index]:
     """What a job of ``here`` has to begin with that tunes ``collectives`` on communicators of ``shapes``.
 
-    With the index that says so. Raises InputError where the store is unreadable.
+    With the index that says so. ``default_of``: what the default was measured as. Raises InputError where the store is
+    unreadable.
     """
     key = Identity.of(here).key
     index = open_index(store, key)
@@ -79,15 +85,24 @@ def recall(
     tuning = None if listed is None else tuning_of(store, key, listed.name)
     name = listed.name if listed is not None and tuning is not None else ""
     samples = tuple(one.sample for one in dated)
-    return Knowledge(samples, date, tuning, name, _side_by_side(dated)), index
+    return Knowledge(samples, date, tuning, name, _side_by_side(dated, default_of)), index
 
 
-def _side_by_side(dated: Sequence[Dated]) -> tuple[Sample, ...]:
+def _side_by_side(dated: Sequence[Dated], default_of: Callable[[Scenario], Choice]) -> tuple[Sample, ...]:
+    """Of each scenario what one job took, if it took the default: without it there is no gain to tell."""
     jobs: defaultdict[Scenario, defaultdict[str, list[Dated]]] = defaultdict(lambda: defaultdict(list))
     for one in dated:
         jobs[one.sample.scenario][one.entry].append(one)
-    chosen = (max(found.values(), key=lambda some: (len(some), some[0].date_s)) for found in jobs.values())
-    return tuple(one.sample for some in chosen if len(some) > 1 for one in some)
+    found = (
+        max(with_default, key=lambda some: (len(some), some[0].date_s))
+        for scenario, of_jobs in jobs.items()
+        if (with_default := [some for some in of_jobs.values() if default_of(scenario) in _choices(some)])
+    )
+    return tuple(one.sample for some in found if len(some) > 1 for one in some)
+
+
+def _choices(dated: Sequence[Dated]) -> set[Choice]:
+    return {one.sample.choice for one in dated}
 
 
 def newest_tuning(entries: Collection[Listed], shape: tuple[int, int], fresh_s: float) -> Listed | None:
