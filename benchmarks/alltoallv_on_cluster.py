@@ -105,8 +105,10 @@ def tune(here: Place, budget: str) -> None:
 
 def patterns(ranks: int) -> list[Blocks]:
     few, half = max(1, (ranks - 1) // 4), max(2, (ranks - 1) // 2)
-    found = [Blocks(), Blocks("constant"), Blocks("skewed"), Blocks("power"), Blocks("uniform", half)]
-    return list(dict.fromkeys([*found, Blocks("skewed", half), Blocks("uniform", few), Blocks("uniform", 1)]))
+    found = [Blocks(), Blocks("constant"), Blocks("skewed"), Blocks("power"), Blocks("uniform", str(half))]
+    return list(
+        dict.fromkeys([*found, Blocks("skewed", str(half)), Blocks("uniform", str(few)), Blocks("uniform", "1")])
+    )
 
 
 def gate(here: Place, launches: int) -> dict[Scenario, list[float]]:

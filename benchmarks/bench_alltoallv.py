@@ -19,7 +19,7 @@ from statistics import geometric_mean, median
 import numpy as np
 
 from alltoallv_figures import draw
-from alltoallv_parts import captured_shapes
+from alltoallv_parts import captured_shapes, explored_shapes
 from alltoallv_simulators import Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.model import (
     COMPARED,
@@ -69,7 +69,7 @@ def main() -> None:
     known = {(timing.shape, timing.setting, timing.pattern): timing for timing in load_table()}
     figures = evaluate(known)
     figures |= compare_models(list(known.values()))
-    figures |= captured_shapes()
+    figures |= captured_shapes() | explored_shapes()
     figures |= checks(known)
     Path("bench").mkdir(exist_ok=True)
     text = json.dumps(figures, indent=2)
