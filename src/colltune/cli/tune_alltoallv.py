@@ -67,22 +67,24 @@ _MOST_LINES = 8  # parts of the job that are shown, the largest
 def _show(result: AlltoallvResult) -> None:
     from colltune.core.proven import Verdict
 
+    shapes = {(shape.nodes, shape.ppn) for shape in result.rules}
     for shape in sorted(result.rules, key=lambda shape: -shape.ranks)[:_MOST_LINES]:
         echo(f"  {shape.nodes} x {shape.ppn}: {_described(result.rules[shape])}")
     left = len(result.rules) - _MOST_LINES
     if left > 0:
         echo(f"  and {format_count(left, 'smaller part')} of the job")
-    kept = [one for one in result.gate if one.verdict is Verdict.KEPT and one.scenario.collective == ALLTOALLV]
-    if kept:
+    gained = [one for one in result.gate if one.verdict is Verdict.KEPT and one.scenario.collective == ALLTOALLV]
+    if kept := [one for one in gained if (one.scenario.nodes, one.scenario.ppn) in shapes]:
         best = max(kept, key=lambda one: one.speedup)
         at = best.scenario
         echo(
             f"  most gained: {at.nodes} x {at.ppn}, {format_size(at.size_bytes)}: {best.choice} {best.speedup:.2f} x,"
             f" at least {best.low:.2f}"
         )
+    rules = format_count(sum(map(len, result.rules.values())), "rule")
+    where = f"{rules} for {format_count(len(shapes), 'part')} of the job; everywhere else" if shapes else "Everywhere"
     echo(
-        f"{format_count(sum(map(len, result.rules.values())), 'rule')} for"
-        f" {format_count(len(result.rules), 'part')} of the job; everywhere else the library's own stands."
+        f"{where} the library's own stands."
         f" {format_count(len(result.gate), 'comparison')} with it, "
         f"{format_count(len(result.outcome.samples), 'measurement')} in {format_duration(result.outcome.elapsed_s)}"
     )
