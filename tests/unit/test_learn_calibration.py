@@ -162,6 +162,29 @@ def test_a_pair_off_the_grid_cannot_be_told() -> None:
         known.tell(PAIRS[0], 1e-6)
 
 
+def test_a_corrected_time_is_in_what_is_predicted() -> None:
+    group = (SCENARIOS[0], CHOICES[1], CHOICES[:1])
+    known = opened()
+    for choice, time_s in zip(CHOICES[:2], (1e-5, 1.0), strict=True):
+        known.tell((SCENARIOS[0], choice), time_s)
+    ((disturbed, _),) = known.against([group])
+    known.correct((SCENARIOS[0], CHOICES[1]), 1.1e-5, 0.03)
+    ((ratio, sd),) = known.against([group])
+    assert disturbed[0] < -5.0
+    assert ratio[0] == pytest.approx(np.log(1.0 / 1.1), abs=0.05)
+    assert sd[0] < 0.1
+    known.correct((SCENARIOS[0], CHOICES[1]), 1.1e-5, 10.0)
+    ((_, unknown),) = known.against([group])
+    assert unknown[0] > 0.2
+
+
+def test_what_was_not_to_be_expected_is_told_apart() -> None:
+    known = opened()
+    (usual,) = known.expected_s(PAIRS[:1])
+    assert known.excess(PAIRS[0], float(usual)) == 0.0
+    assert known.excess(PAIRS[0], 1000.0 * float(usual)) > 2.0
+
+
 def test_what_cannot_be_measured_is_not_asked_for_again() -> None:
     known = opened(PAIRS[:8])
     first = known.ask(cost, 10.0)

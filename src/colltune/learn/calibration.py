@@ -37,6 +37,8 @@ _MOST_PAIRS = 1500
 _SHARE = 0.25
 # The mean of a lognormal time is above its median by half of the variance of the logarithm.
 _HALF = 0.5
+# What is more standard deviations than this above its mean was not to be expected.
+_ODD = 2.0
 # A gain over the default is as sure as its mean less this many standard deviations, when measurements are chosen.
 _ASSURED = 2.0
 # Of the standard deviation of an expected time, so much is added when a cost is estimated, and at most this log time.
@@ -208,10 +210,16 @@ class Calibration:
         self._told[pair] = time_s
         self._noises.append(noise)
 
-    def surprise(self, pair: Pair, time_s: float) -> float:
-        """How many standard deviations a time of a pair of the grid is above what is expected of it."""
+    def excess(self, pair: Pair, time_s: float) -> float:
+        """By how much a log time of a pair of the grid is above all that was to be expected of it; 0 if it is not."""
         row = self._row[pair]
-        return float((np.log(time_s) - self._mean[row]) / np.sqrt(self._covariance[row, row] + self._noise))
+        most = self._mean[row] + _ODD * np.sqrt(self._covariance[row, row] + self._noise)
+        return max(0.0, float(np.log(time_s) - most))
+
+    def correct(self, pair: Pair, time_s: float, noise_sd: float) -> None:
+        """Another time of a pair that was told. It is in all that is predicted, but not in what ``ask`` proposes."""
+        place = list(self._told).index(pair)
+        self._told[pair], self._noises[place] = time_s, noise_sd**2
 
     def leave_out(self, pairs: Sequence[Pair]) -> None:
         """Pairs of the grid that cannot be measured: they are not asked for again."""
