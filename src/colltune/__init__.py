@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         run,
         train,
         tune,
+        tune_alltoallv,
     )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "run",
     "train",
     "tune",
+    "tune_alltoallv",
     "tuned_alltoallv",
 ]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import colltune
+from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
@@ -128,6 +129,15 @@ def test_arguments_are_checked_before_anything_starts(tuned: colltune.Tuned, tmp
         colltune.tune(out=tmp_path, profile="/nowhere")
 
 
+def test_what_says_nothing_for_alltoallv_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--min-size, --gate cannot be used"):
+        colltune.tune_alltoallv(tmp_path, gate="off", min_size=4)
+    with pytest.raises(InputError, match="no argument 'bugdet'"):
+        colltune.tune_alltoallv(tmp_path, **{"bugdet": "1m"})
+    with pytest.raises(InputError, match="/nowhere/mpiexec"):
+        colltune.tune_alltoallv(tmp_path, budget=30, mpiexec="/nowhere/mpiexec")
+
+
 def test_collect_and_predict_say_what_is_wrong_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean bcast"):
         colltune.collect("bcats", tmp_path / "data.csv")
@@ -151,7 +161,8 @@ def test_the_command_and_the_function_take_the_same() -> None:
         for one in inspect.signature(colltune.tune).parameters.values()
         if one.kind is inspect.Parameter.KEYWORD_ONLY
     }
-    assert shown - {"help", "out"} == taken - {"listener"} == set(offered(TuneArguments))
+    # Matrices are for MPI_Alltoallv, which has a function of its own.
+    assert shown - {"help", "out", "counts"} == taken - {"listener"} == set(offered(TuneArguments))
 
 
 @pytest.fixture
@@ -268,3 +279,11 @@ def test_what_is_missing_for_a_diagnosis_is_said() -> None:
 def test_importing_colltune_imports_nothing_heavy() -> None:
     check = "import colltune, sys; sys.exit(any(m in sys.modules for m in ('numpy', 'sklearn', 'rich', 'typer')))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_every_command_is_a_function_or_a_method_of_a_tuning() -> None:
+    names = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    other = {"env": "variables", "export": "to", "watch": "gains"}
+    for name in names:
+        assert name in colltune.__all__ or hasattr(colltune.Tuned, other.get(name, name)), name
+    assert {group.name for group in app.registered_groups} == {"site"}  # which the reference says has none

@@ -20,10 +20,18 @@ from typing import TYPE_CHECKING, Unpack
 
 from colltune.api.tuned import Tuned, load
 from colltune.core.units import parse_duration, parse_size
-from colltune.session.arguments import MachineArguments, PathLike, TuneArguments, machine_options, signature_of
+from colltune.session.arguments import (
+    MachineArguments,
+    PathLike,
+    TuneArguments,
+    machine_options,
+    refuse_with_alltoallv,
+    signature_of,
+)
 from colltune.session.options import Listener, TuneOptions
 
 if TYPE_CHECKING:
+    from colltune.alltoallv.tune import AlltoallvResult
     from colltune.core.hardware import Hardware
     from colltune.pretrained.model import PretrainedModel
     from colltune.pretrained.record import RecordedMachine
@@ -50,6 +58,7 @@ __all__ = [
     "run",
     "train",
     "tune",
+    "tune_alltoallv",
 ]
 
 
@@ -74,6 +83,24 @@ def tune(
 
 
 setattr(tune, "__signature__", signature_of(tune, TuneArguments))  # noqa: B010 - what help() and notebooks show
+
+
+def tune_alltoallv(
+    out: PathLike = "tuned",
+    *,
+    counts: PathLike | Sequence[PathLike] = (),
+    listener: Listener | None = None,
+    **arguments: Unpack[TuneArguments],
+) -> AlltoallvResult:
+    """Chooses among our own algorithms for MPI_Alltoallv, as `colltune tune alltoallv` does; the table is in ``out``.
+
+    ``counts``: matrices of the bytes that each rank sends to each, as files. `run` takes ``out`` as ``alltoallv``, and
+    `tuned_alltoallv` uses it by name. Raises ColltuneError, also for arguments that say nothing for MPI_Alltoallv.
+    """
+    from colltune.session.tune_alltoallv import tune_alltoallv_here
+
+    refuse_with_alltoallv(arguments.keys())
+    return tune_alltoallv_here(arguments, Path(out), listener, counts=_paths(counts))
 
 
 def collect(

@@ -12,7 +12,6 @@ from colltune.cli.console import echo
 from colltune.cli.hints import run_alltoallv_command
 from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.collective_names import ALLTOALLV
-from colltune.core.errors import InputError
 from colltune.core.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
@@ -23,16 +22,12 @@ if TYPE_CHECKING:
     from colltune.bench.contract import Bench
     from colltune.session.arguments import TuneArguments
 
-# Options of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
-_OTHERS = ("runtime", "check", "min_size", "gate", "reproducible", "topology", "prior")
-
 
 def refuse_other_options(context: typer.Context) -> None:
     """Raises InputError for options of `tune` that would be without effect here."""
-    given = [name for name in _OTHERS if _is_given(context, name)]
-    if given:
-        names = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise InputError(f"{names} cannot be used with `tune alltoallv`", "Leave it out; --help says what there is")
+    from colltune.session.arguments import TuneArguments, offered, refuse_with_alltoallv
+
+    refuse_with_alltoallv([name for name in offered(TuneArguments) if _is_given(context, name)])
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, cast, get_type_hints
@@ -165,6 +165,18 @@ def machine_options(given: MachineArguments, thread_level: str = "single") -> Ma
     return MachineOptions(
         said["mpiexec"], None if hostfile is None else Path(hostfile), said["nodes"], said["ppn"], thread_level
     )
+
+
+# Arguments of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
+_NOT_FOR_ALLTOALLV = ("runtime", "check", "min_size", "gate", "reproducible", "topology", "prior")
+
+
+def refuse_with_alltoallv(given: Collection[str]) -> None:
+    """Raises InputError for arguments, by their names, that would be without effect for MPI_Alltoallv."""
+    refused = [name for name in _NOT_FOR_ALLTOALLV if name in given]
+    if refused:
+        names = ", ".join("--" + name.replace("_", "-") for name in refused)
+        raise InputError(f"{names} cannot be used with `tune alltoallv`", "Leave it out; --help says what there is")
 
 
 def refuse_with_simulate(machine: MachineOptions) -> None:
