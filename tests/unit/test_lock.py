@@ -101,3 +101,12 @@ def test_tune_says_it_in_one_line_before_it_looks_for_an_mpi(tmp_path: Path) -> 
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     assert f"process {first.pid}" in done.stderr
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object, **_named: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match="No space left on device"), locked(tmp_path):
+        pytest.fail("the lock was not taken")

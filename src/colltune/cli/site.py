@@ -158,3 +158,90 @@ def expire(
 
     found = remove(store_of(store), older * 86400.0)
     typer.echo(f"removed {found.entries} entries, {found.releases} releases, {found.leftovers} leftovers of writers")
+
+
+@site.command()
+def canary(
+    release: Annotated[str | None, typer.Argument(help="A release, by its name.", show_default=False)] = None,
+    share: Annotated[str, typer.Option(help="Of the jobs: 1% to 99%.")] = "10%",
+    end: Annotated[bool, typer.Option("--stop", help="No further job gets the candidate.")] = False,
+    store: Store = None,
+) -> None:
+    """Give a release to a share of the jobs first, or say how it does there. Jobs get it by `colltune site run`."""
+    from colltune.core.errors import InputError
+    from colltune.session.site import store_of
+    from colltune.session.site_canary import outlook
+    from colltune.site.canary import begin, stop
+
+    found = store_of(store)
+    if end:
+        stop(found)
+        typer.echo("no further job gets a candidate")
+        return
+    if release is not None:
+        number = share.strip().removesuffix("%")
+        if not number.isdecimal():
+            raise InputError(f"the share {share!r} is no whole percentage", "Write for example --share 10%")
+        begun = begin(found, release, int(number))
+        typer.echo(f"{begun.release} goes to {begun.share}% of the jobs that start by colltune site run")
+        return
+    said = outlook(found)
+    typer.echo(f"{said.canary.release}: {said.canary.share}% of the jobs; {said.jobs} have reported measurements")
+    for why in said.obstacles or ["its evidence is enough: colltune site promote"]:
+        typer.echo(f"  {why}")
+
+
+@site.command()
+def promote(store: Store = None) -> None:
+    """Make the candidate the active release, if what jobs measured in it is enough; else say why not."""
+    from colltune.session.site import store_of
+    from colltune.session.site_canary import promote as make_active
+
+    typer.echo(f"{make_active(store_of(store)).name} is active")
+
+
+@site.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure in the application what it is worth, and report it to the store.")
+    ] = False,
+    share: Annotated[str, typer.Option(help="With --measure: of the calls that run by default, 1% to 50%.")] = "5%",
+    out: Annotated[Path, typer.Option(help="Where the tuning of the release is copied to.")] = Path("colltune-release"),
+    store: Store = None,
+) -> None:
+    """Run a command with the release that this job gets: colltune site run -- mpiexec -n 4 ./app."""
+    import subprocess
+    import sys
+    import time
+
+    from colltune.core.errors import InputError
+    from colltune.session.site import store_of
+    from colltune.session.site_canary import given_here, report_runs
+
+    if not context.args:
+        raise InputError("there is no command to run", "Write: colltune site run -- mpiexec -n 4 ./app")
+    found = store_of(store)
+    given = given_here(found, out)
+    if given.tuning is None:
+        typer.echo(f"colltune: {given.release.name} has no tuning for this job; it runs by default", err=True)
+        raise typer.Exit(subprocess.run(context.args, check=False).returncode)
+    options = ["--measure", "--share", share] if measure else []
+    began = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
+    command = [sys.executable, "-m", "colltune", "run", *options, str(given.tuning), "--", *context.args]
+    code = subprocess.run(command, check=False).returncode
+    if measure:
+        report_runs(found, given, began, lambda text: typer.echo(f"colltune: {text}", err=True))
+    raise typer.Exit(code)
+
+
+@site.command()
+def report(
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("site.html"),
+    store: Store = None,
+) -> None:
+    """Write a page for the administrator: coverage, age, releases, the candidate, slow nodes, what is in quarantine."""
+    from colltune.session.site import store_of
+    from colltune.session.site_page import write_site_page
+
+    typer.echo(f"wrote {write_site_page(store_of(store), out)}")

@@ -1,8 +1,9 @@
 """An entry: what one job adds to the store, as compressed lines of a journal. Its name is the checksum of its bytes.
 
 The lines are a header with the environment, a note ``entry`` with the provenance, the samples, a note ``compared``
-followed by the samples of comparisons with the default in fresh launches, and a note ``file`` for each file of the
-tuning that the job handed over. Each line has a checksum of its own; `zcat` shows it.
+followed by the samples of comparisons with the default in fresh launches, a note ``file`` for each file of the
+tuning that the job handed over, and a note ``run`` for each file of a measured run of an application. Each line has
+a checksum of its own; `zcat` shows it.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Entry:
     ``files``: the tuning that was handed over by their path in its directory; none where the job
     handed over none of its own. ``confirms``: the entry whose tuning it handed over instead, since it still holds.
     ``changed``: collectives of which it found that what was known before does not hold any more.
+    ``run``: the files of a run of an application that was measured under the ``release``, "" for none.
     """
 
     environment: Environment
@@ -67,6 +69,8 @@ class Entry:
     confirms: str = ""
     colltune: str = __version__
     changed: tuple[str, ...] = ()
+    release: str = ""
+    run: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def identity(self) -> Identity:
@@ -120,13 +124,15 @@ def _records(entry: Entry) -> Iterator[Header | Sample | Note]:
         "ended_s": said.ended_s,
         "confirms": entry.confirms,
         "changed": json.dumps(entry.changed),
+        **({"release": entry.release} if entry.release else {}),
     }
     yield Note("entry", facts)
     yield from entry.samples
     yield Note("compared")
     yield from entry.compared
-    for name, data in sorted(entry.files.items()):
-        yield Note("file", {"name": name, "base64": base64.b64encode(data).decode("ascii")})
+    for kind, files in (("file", entry.files), ("run", entry.run)):
+        for name, data in sorted(files.items()):
+            yield Note(kind, {"name": name, "base64": base64.b64encode(data).decode("ascii")})
 
 
 def _assembled(records: Sequence[Header | Sample | Note], name: str) -> Entry:
@@ -136,15 +142,16 @@ def _assembled(records: Sequence[Header | Sample | Note], name: str) -> Entry:
     if header.format != FORMAT or (said["schema"] != SCHEMA and records[1].kind == "entry"):
         raise LaterEntryError(f"{name} was written by colltune {header.colltune_version}, and this is {__version__}")
     samples: tuple[list[Sample], list[Sample]] = ([], [])
-    files: dict[str, bytes] = {}
+    files: dict[str, dict[str, bytes]] = {"file": {}, "run": {}}
     place = 0
     for record in records[2:]:
         if isinstance(record, Sample):
             samples[place].append(record)
         elif isinstance(record, Note) and record.kind == "compared":
             place = 1
-        elif isinstance(record, Note) and record.kind == "file":
-            files[_file_name(record.facts["name"])] = base64.b64decode(str(record.facts["base64"]), validate=True)
+        elif isinstance(record, Note) and record.kind in files:
+            data = base64.b64decode(str(record.facts["base64"]), validate=True)
+            files[record.kind][_file_name(record.facts["name"])] = data
     for choice in {one.choice for some in samples for one in some}:
         if parse_choice(format_choice(choice)) != choice:
             raise BadEntryError(f"it names a choice {choice}")
@@ -158,7 +165,10 @@ def _assembled(records: Sequence[Header | Sample | Note], name: str) -> Entry:
     )
     confirms = str(said["confirms"])
     changed = tuple(str(name) for name in json.loads(str(said.get("changed", "[]"))))
-    return Entry(header.environment, provenance, *samples, files, confirms, header.colltune_version, changed)
+    release, version = str(said.get("release", "")), header.colltune_version
+    return Entry(
+        header.environment, provenance, *samples, files["file"], confirms, version, changed, release, files["run"]
+    )
 
 
 def _file_name(value: Fact) -> str:

@@ -43,9 +43,17 @@ class Owner:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Holds the lock of ``directory``, which must exist. Raises InputError where another process is tuning into it."""
+    """Holds the lock of ``directory``, which must exist. Raises InputError where another process is tuning into it.
+
+    And where it cannot be written.
+    """
     path, owner = directory / LOCK, Owner.here()
-    _take(path, owner, directory)
+    try:
+        _take(path, owner, directory)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror}", "Make room, or give another directory by --out"
+        ) from error
     done = threading.Event()
     toucher = threading.Thread(target=_touch, args=(path, done), daemon=True)
     toucher.start()

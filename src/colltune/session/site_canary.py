@@ -1,0 +1,153 @@
+"""Jobs under the releases of a site: which one a job gets, what it reports of it, and whether a candidate may go on."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.core.errors import ColltuneError, InputError
+from colltune.core.switchback import Finding, Interval, Standing
+from colltune.core.units import format_count
+from colltune.mpi.detect import ask_flux, find_mpi
+from colltune.mpi.job import find_job
+from colltune.prove.effects import GREATEST
+from colltune.prove.evidence import ALPHA, FEWEST_LAUNCHES, pooled_scale
+from colltune.prove.harm import SLOWER
+from colltune.prove.in_application import alike, in_calls, interval_of, log_ratios, standings
+from colltune.session.site_memory import add_or_put_by, user_name
+from colltune.site.canary import Canary, Report, current, files_of_run, jobs_of, release_of, reports_of, stop
+from colltune.site.entry import Entry, Provenance
+from colltune.site.knowledge import job_name
+from colltune.site.release import RELEASES, Published, Release, activate, read_release
+from colltune.site.store import SiteStore
+from colltune.store.applications import ApplicationRun, application_runs
+
+
+@dataclass(frozen=True)
+class Given:
+    """A release that a job gets. ``tuning``: its directory, None where the release has none for the job's shape."""
+
+    release: Release
+    tuning: Path | None
+
+
+def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.environ) -> Given:
+    """What this job gets, the tuning copied into ``out``: it stays, whatever the administrator does.
+
+    Raises InputError where no release is active, and ColltuneError where ``out`` cannot be written.
+    """
+    name = release_of(store, job_name(environ))
+    if not name:
+        raise InputError("no release of this site is active", "colltune site activate RELEASE")
+    release = read_release(store.outbox / RELEASES / name)
+    job = find_job(environ, flux_resources=ask_flux(environ))
+    chosen = _fitting(release, find_mpi(None, environ).build, len(job.nodes), job.ppn)
+    if chosen is None:
+        return Given(release, None)
+    place = out / name / Path(chosen.directory).name
+    try:
+        if not place.exists():
+            shutil.copytree(release.place / chosen.directory, place)
+            for path in (place, *place.rglob("*")):
+                path.chmod(0o755 if path.is_dir() else 0o644)  # a release is read-only, and runs add to its history
+    except OSError as error:
+        raise ColltuneError(f"cannot write {place}: {error.strerror}", "Give another directory by --out") from error
+    return Given(release, place)
+
+
+def _fitting(release: Release, build: str, nodes: int, ppn: int) -> Published | None:
+    """Of this MPI, the smallest that holds the job."""
+    mine = [one for one in release.tunings if one.identity.mpi_build == build]
+    holding = [one for one in mine if one.nodes >= nodes and one.ppn >= ppn]
+    return min(holding, key=lambda one: (one.nodes * one.ppn, one.nodes), default=None)
+
+
+def report_runs(store: SiteStore, given: Given, since: str, note: Callable[[str], None]) -> int:
+    """Adds what runs in ``given.tuning`` measured since a date (as folders are named); how many that were."""
+    if given.tuning is None:
+        return 0
+    runs = [run for run in application_runs(given.tuning, note, since=since) if run.jobs]
+    return sum(_report(store, given, run, note) for run in runs)
+
+
+def _report(store: SiteStore, given: Given, run: ApplicationRun, note: Callable[[str], None]) -> bool:
+    began_s = (run.place / "application-run.json").stat().st_mtime
+    ended_s = max(path.stat().st_mtime for path in run.place.iterdir())
+    command = " ".join(run.record.command)
+    said = Provenance(command, user_name(), job_name(), (), began_s, ended_s)
+    entry = Entry(run.record.environment, said, release=given.release.name, run=files_of_run(run))
+    assert given.tuning is not None, "without a tuning nothing runs in it"
+    return add_or_put_by(store, entry, given.tuning, note)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What speaks for a candidate. ``faster``: time of the calls by default over tuned, the mean over runs.
+
+    ``obstacles``: why it may not be promoted, a sentence each; none where it may.
+    """
+
+    canary: Canary
+    jobs: int
+    faster: Interval
+    standings: Sequence[Standing]
+    obstacles: Sequence[str]
+
+
+def outlook(store: SiteStore) -> Outlook:
+    """Of the candidate that is tried now. Raises InputError where none is."""
+    canary = current(store)
+    if canary is None:
+        raise InputError("no candidate is tried", "Begin: colltune site canary RELEASE --share 10%")
+    return judged(canary, reports_of(store, canary.release, canary.since_s))
+
+
+def judged(canary: Canary, reports: Sequence[Report]) -> Outlook:
+    """What ``reports`` say of the candidate."""
+    runs = [one.run for one in reversed(reports)]
+    found = standings(runs)
+    # One run with a delay that has other reasons is not to count for many.
+    values = [min(max(value, -GREATEST), GREATEST) for run in runs if (value := _value_of(run)) is not None]
+    jobs = jobs_of([one for one in reports if _value_of(one.run) is not None])
+    faster = Interval(1.0, None, None)
+    if values:
+        faster = interval_of(values, pooled_scale([values]), ALPHA).scaled(math.exp)
+    return Outlook(canary, jobs, faster, found, _obstacles(jobs, faster, found))
+
+
+def _value_of(run: ApplicationRun) -> float | None:
+    """The mean log(default / tuned) of the calls of a run; None where it has too few pairs."""
+    logs = [one for job in run.jobs for cell in job.cells for one in log_ratios(alike(cell.pairs), in_calls)]
+    return sum(logs) / len(logs) if len(logs) >= FEWEST_LAUNCHES else None
+
+
+def _obstacles(jobs: int, faster: Interval, found: Sequence[Standing]) -> list[str]:
+    if jobs < FEWEST_LAUNCHES:
+        reported = "no job has" if jobs == 0 else f"{format_count(jobs, 'job')} {'has' if jobs == 1 else 'have'}"
+        return [f"{reported} reported measurements of it, and it takes {FEWEST_LAUNCHES} at least"]
+    slower = [one for one in found if one.finding is Finding.SLOWER]
+    told = [f"{one.place}: {one.choice} is slower in applications ({one.faster.estimate:.2f} times)" for one in slower]
+    if faster.low is None or faster.low < 1.0 / SLOWER:
+        low = "no bound" if faster.low is None else f"at least {faster.low:.2f}"
+        told.append(
+            f"its calls are {faster.estimate:.2f} times as fast as by default ({low}) in {format_count(jobs, 'job')}:"
+            " not enough to exclude that it is slower"
+        )
+    return told
+
+
+def promote(store: SiteStore) -> Release:
+    """Makes the candidate the active release. Raises InputError with each reason why its evidence is not enough."""
+    found = outlook(store)
+    if found.obstacles:
+        raise InputError(
+            f"{found.canary.release} is not promoted: {'; '.join(found.obstacles)}",
+            "Let more jobs run it: colltune site run --measure -- mpiexec ...; or end it: colltune site canary --stop",
+        )
+    release = activate(store, found.canary.release)
+    stop(store)
+    return release

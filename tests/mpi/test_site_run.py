@@ -1,0 +1,82 @@
+"""A real program under the release of its site: what its job measured decides about the candidate."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from slow_default import colltune
+from test_live_selector import ON_EITHER
+from test_run_measure import loop_in
+
+from colltune.core.choice import DEFAULT
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.rules import Rule
+from colltune.core.scenario import Scenario
+from colltune.core.summary import Summary
+from colltune.mpi.installation import Installation
+from colltune.site.canary import Canary, is_drawn
+from colltune.site.entry import Entry, Provenance
+from colltune.site.release import activate, active, publish
+from colltune.site.store import SiteStore
+from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
+
+pytestmark = pytest.mark.mpi
+
+
+def test_jobs_of_a_candidate_report_and_it_is_promoted(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = loop_in(mpi, tmp_path)
+    tuned = made.out.parent
+    store = SiteStore.made(tmp_path / "store")
+    nodes, ppn = made.mpi.bench.nodes, made.mpi.bench.ppn
+
+    def released(number: int) -> str:
+        """A release whose rules leave small calls, of ``number`` bytes at most, to the default."""
+        tuning = load_tuning(tuned)
+        assert tuning.live is not None
+        whole = tuning.live["bcast"]
+        rules = replace(whole, rules=(Rule(None, None, number, DEFAULT), *whole.rules))
+        kept = ProvenDecision(
+            Scenario("bcast", nodes, ppn, 64), whole.rules[-1].choice, Verdict.KEPT, (2.0,) * 9, "faster"
+        )
+        tuning = replace(tuning, rule_sets={"bcast": rules}, summary=Summary(decisions=(kept,)))
+        save_tuning(tmp_path / f"made{number}", tuning)
+        files = {**tuning.files, MANIFEST: (tmp_path / f"made{number}" / MANIFEST).read_bytes()}
+        began_s = time.time() + number
+        said = Provenance("colltune tune", "root", "", (), began_s, began_s)
+        store.add(Entry(tuning.environment, said, files=files))
+        return publish(store, "root", "1", lambda _tuning: []).name
+
+    activate(store, released(1))
+    candidate = released(2)
+    monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
+    assert "50%" in colltune("site", "canary", candidate, "--share", "50%").stdout
+    drawn = [str(job) for job in range(50) if is_drawn(str(job), Canary(candidate, 50, 0.0))][:3]
+    other = next(
+        str(job) for job in range(50) if str(job) not in drawn and not is_drawn(str(job), Canary(candidate, 50, 0.0))
+    )
+    slow = {**ON_EITHER, "LD_PRELOAD": str(made.spy), "CT_SLOW": "default", "CT_SLOW_US": "1000"}
+    mpiexec = mpi.mpiexec
+    program = [str(mpiexec), "-n", "2", str(made.program), "2000", "64", "0"]
+    monkeypatch.setenv("PATH", f"{mpiexec.parent}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    for number, job in enumerate([*drawn, other]):
+        with monkeypatch.context() as context:
+            for name, value in {**slow, "PBS_JOBID": job}.items():
+                context.setenv(name, value)
+            done = colltune("site", "run", "--measure", "--share", "50%", "--", *program)
+        assert done.stdout.splitlines()[0] == "done"
+        assert "this run took" in done.stderr
+        name = candidate if job in drawn else active(store)
+        assert list((tmp_path / "colltune-release" / name).glob("*/history/*/application-run.json"))
+        if number == 1:
+            refused = colltune("site", "promote", code=2)
+            assert "2 jobs have reported" in refused.stderr
+    assert "3 have reported" in colltune("site", "canary").stdout
+    assert colltune("site", "promote").stdout.strip() == f"{candidate} is active"
+    assert active(store) == candidate

@@ -1,0 +1,155 @@
+"""A candidate release: which jobs get it, what they report of it, and when it may go to all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from application_history import leave_run
+from test_site_release import NOW, lint, tuned
+from typer.testing import CliRunner
+
+from colltune.cli.app import app
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.session.site_canary import Given, outlook, promote, report_runs
+from colltune.session.site_page import write_site_page
+from colltune.site.canary import Canary, begin, current, is_drawn, release_of, reports_of, stop
+from colltune.site.entry import BadEntryError, pack, unpack
+from colltune.site.release import activate, active, publish, read_release
+from colltune.site.store import SiteStore
+from colltune.store.applications import application_runs
+from colltune.store.tuning import load_tuning
+
+TREE, RING = Choice("tree"), Choice("ring")
+JOBS = [str(number) for number in range(4000)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SiteStore:
+    """With two releases, of which the first is active."""
+    made = SiteStore.made(tmp_path / "store")
+    made.add(tuned(tmp_path, 2))
+    activate(made, publish(made, "root", "1", lint, NOW).name)
+    made.add(tuned(tmp_path, 2, choice=RING))
+    publish(made, "root", "1", lint, NOW + 1.0)
+    return made
+
+
+def candidate(store: SiteStore) -> str:
+    (name,) = {one.name for one in (store.outbox / "releases").iterdir()} - {active(store)}
+    return name
+
+
+def reported(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ratios: list[float], first: int = 0
+) -> None:
+    """A job for each of ``ratios``, in whose application calls by default took so many times as long."""
+    for number, ratio in enumerate(ratios, first):
+        monkeypatch.setenv("SLURM_JOB_ID", f"{number}")
+        release = read_release(store.outbox / "releases" / candidate(store))
+        out = tmp_path / f"job{number}"
+        environment = load_tuning(release.place / release.tunings[0].directory).environment
+        leave_run(out, environment, RING, ratio, when_s=2e9 + 60 * number)
+        given = Given(release, out)
+        assert report_runs(store, given, "", pytest.fail) == 1
+
+
+def test_all_steps_of_a_job_agree_and_the_share_is_that_of_the_jobs() -> None:
+    canary = Canary("2026-11-22-abcdef01", 10, 0.0)
+    drawn = [one for one in JOBS if is_drawn(one, canary)]
+    assert 0.07 * len(JOBS) < len(drawn) < 0.13 * len(JOBS)
+    assert drawn == [one for one in JOBS if is_drawn(one, canary)]
+    larger = {one for one in JOBS if is_drawn(one, Canary(canary.release, 30, 0.0))}
+    assert set(drawn) < larger  # a larger share takes it from nobody
+    other = [one for one in JOBS if is_drawn(one, Canary("2026-11-23-abcdef01", 10, 0.0))]
+    assert len(set(drawn) & set(other)) < 0.5 * len(drawn)
+    assert not is_drawn("", Canary(canary.release, 99, 0.0))  # its steps would have nothing to agree by
+
+
+def test_jobs_get_the_candidate_or_the_active_release(store: SiteStore) -> None:
+    began = begin(store, candidate(store), 50)
+    assert current(store) == began
+    assert {release_of(store, job) for job in JOBS[:50]} == {active(store), began.release}
+    stop(store)
+    assert current(store) is None
+    assert {release_of(store, job) for job in JOBS[:50]} == {active(store)}
+    with pytest.raises(InputError, match="active already"):
+        begin(store, active(store), 10)
+    with pytest.raises(InputError, match="100%"):
+        begin(store, candidate(store), 100)
+
+
+def test_a_measured_run_comes_back_as_it_was(store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(store, candidate(store), 50)
+    reported(store, tmp_path, monkeypatch, [1.2])
+    (found,) = reports_of(store, candidate(store), 0.0)
+    (run,) = application_runs(tmp_path / "job0")
+    assert (found.run.record, found.run.jobs) == (run.record, run.jobs)
+    assert found.provenance.job == "0"
+    assert reports_of(store, active(store), 0.0) == []
+    assert reports_of(store, candidate(store), 1e11) == []  # before the candidate was tried
+
+
+def test_a_candidate_is_promoted_on_evidence_alone(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = active(store)
+    with pytest.raises(InputError, match="no candidate is tried"):
+        promote(store)
+    begun = begin(store, candidate(store), 50)
+    with pytest.raises(InputError, match="no job has reported measurements of it"):
+        promote(store)
+    reported(store, tmp_path, monkeypatch, [1.2, 1.21])
+    with pytest.raises(InputError, match="2 jobs have reported"):
+        promote(store)
+    assert active(store) == before
+    reported(store, tmp_path, monkeypatch, [1.19, 1.2], first=2)
+    assert outlook(store).jobs == 4
+    assert promote(store).name == begun.release == active(store)
+    assert current(store) is None
+
+
+def test_a_candidate_that_is_slower_in_applications_is_refused_by_name(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(store, candidate(store), 50)
+    reported(store, tmp_path, monkeypatch, [0.85, 0.86, 0.85, 0.84])
+    with pytest.raises(InputError, match="bcast 2 x 4, 64 B: ring is slower in applications") as refused:
+        promote(store)
+    assert "not enough to exclude that it is slower" in refused.value.what
+
+
+def test_the_page_names_what_an_administrator_decides_by(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(store, candidate(store), 50)
+    reported(store, tmp_path, monkeypatch, [1.2, 1.21, 1.19])
+    (store.directory / "inbox" / f"{'a' * 16}-{'0' * 64}.jsonl.gz").write_bytes(b"<script>alert(1)</script>")
+    page = write_site_page(store, tmp_path / "site.html").read_text()
+    for text in (active(store), candidate(store), "2 x 2", "3 have reported", "ring", "colltune site promote"):
+        assert text in page
+    assert "<script" not in page
+    assert "its bytes are not those that its name says" in page
+
+
+def test_the_commands_say_what_they_did(store: SiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
+    run = CliRunner()
+    name = candidate(store)
+    assert f"{name} goes to 20%" in run.invoke(app, ["site", "canary", name, "--share", "20%"]).output
+    assert "0 have reported" in run.invoke(app, ["site", "canary"]).output
+    assert "no further job" in run.invoke(app, ["site", "canary", "--stop"]).output
+
+
+def test_a_file_of_a_run_stays_inside_of_its_directory(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from colltune.site.entry import name_of
+
+    bad = replace(tuned(tmp_path, 2), release="r", run={"../../x": b""})
+    data = pack(bad)
+    with pytest.raises(BadEntryError, match="names a file"):
+        unpack(data, name_of(data))
