@@ -136,6 +136,9 @@ def test_every_call_of_a_c_program_is_counted(kit: Kit, tmp_path: Path) -> None:
         ("allreduce", "nonblocking", 4): (4, 4 * 4 * 20),
         ("neighbor_allgather", "blocking", 4): (1, 4 * 12),
         ("neighbor_alltoall", "blocking", 4): (1, 4 * 24),
+        ("alltoallv", "nonblocking", 4): (1, 4 * 8),
+        ("neighbor_alltoallv", "blocking", 4): (1, 4 * 16),
+        ("neighbor_alltoallv", "nonblocking", 4): (1, 4 * 16),
     }
     if persistent:
         expected |= {
@@ -161,6 +164,11 @@ def test_how_calls_were_made_is_noted(kit: Kit, tmp_path: Path) -> None:
     assert alltoallv.blocks.sparsity == pytest.approx(0.25)
     assert alltoallv.blocks.self_share == pytest.approx(0.5)
     assert alltoallv.blocks.spread == pytest.approx(0.5**0.5)
+    others = [
+        only(profile, name, form=form)
+        for name, form in (("alltoallv", "nonblocking"), ("neighbor_alltoallv", "blocking"))
+    ]
+    assert [one.blocks.sparsity for one in others if one.blocks is not None] == [pytest.approx(0.5), 0.0]
     # Every call of the world and of the halves, made anew with the same members, found its like on the other ranks.
     assert all(one.samples == one.rank_calls for one in profile.calls if one.form == "blocking")
     assert all(one.waiting_s is not None and one.waiting_s <= one.time_s for one in profile.calls if one.samples)

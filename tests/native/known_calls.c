@@ -54,6 +54,12 @@ static void other_forms(void)
         MPI_Iallreduce(in + 8, out, 5, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     }
+    int *counts = calloc(2 * (size_t)size, sizeof *counts), *displs = counts + size;
+    for (int i = 0; i < size; i++)
+        counts[i] = (i + rank) % 2, displs[i] = i; /* symmetric */
+    MPI_Ialltoallv(in, counts, displs, MPI_INT, out, counts, displs, MPI_INT, MPI_COMM_WORLD, &requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    free(counts);
 #ifdef PERSISTENT
     MPI_Allreduce_init(in, out, 6, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
     MPI_Bcast_init(in + 32, 7, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
@@ -73,6 +79,10 @@ static void other_forms(void)
     MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periods, 0, &ring);
     MPI_Neighbor_allgather(in, 3, MPI_INT, out, 3, MPI_INT, ring);
     MPI_Neighbor_alltoall(in, 3, MPI_INT, out, 3, MPI_INT, ring);
+    int beside[2] = {2, 2}, at[2] = {0, 8};
+    MPI_Neighbor_alltoallv(in, beside, at, MPI_INT, out, beside, at, MPI_INT, ring);
+    MPI_Ineighbor_alltoallv(in, beside, at, MPI_INT, out, beside, at, MPI_INT, ring, &requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
     MPI_Comm_free(&ring);
 }
 
