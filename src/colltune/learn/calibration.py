@@ -43,9 +43,9 @@ _ODD = 2.0
 _ASSURED = 2.0
 # Of the standard deviation of an expected time, so much is added when a cost is estimated, and at most this log time.
 _CAUTION, _MOST_CAUTION = 0.5, 1.0
-# A slowdown against the default that counts as a loss, and the tails of what is left: degrees of freedom, and a factor
-# of the standard deviation under which probabilities hold on left-out clusters (benchmarks/bench_calibrated.py).
-LOSS, FREEDOM, WIDER = 0.03, 3.0, 1.0
+# A slowdown against the default that counts as a loss, and the degrees of freedom of what is left: with these,
+# probabilities hold on left-out clusters (benchmarks/bench_calibrated.py).
+LOSS, FREEDOM = 0.03, 3.0
 # With no more than this probability may a choice that replaces the default lose more than LOSS.
 MOST_PROBABLE = 0.01
 # Times that a collective can take, and one of which nothing is known.
@@ -290,7 +290,7 @@ def probability_of_loss(mean: Floats, std: Floats) -> Floats:
     """
     from scipy.stats import t
 
-    return np.asarray(t.sf((np.log1p(LOSS) - mean) / np.maximum(WIDER * std, 1e-9), FREEDOM), dtype=float)
+    return np.asarray(t.sf((np.log1p(LOSS) - mean) / np.maximum(std, 1e-9), FREEDOM), dtype=float)
 
 
 def _contrasts(covariance: Floats) -> Floats:
