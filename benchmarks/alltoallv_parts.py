@@ -170,7 +170,7 @@ def score(bench: SimulatedPatterns, parts: Sequence[Shape], tuned: Callable[[Sha
     return Score(gained, possible, slower / weights)
 
 
-def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 64) -> dict[str, float]:
+def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 128) -> dict[str, float]:
     """Tunes parts of up to ``most_ranks`` in ``budget_s`` of the cluster's clock: the share of the headroom it brings.
 
     The patterns of the proof are simulated for each part: of 1,024 ranks one takes seconds.

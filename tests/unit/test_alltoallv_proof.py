@@ -10,6 +10,7 @@ from colltune.alltoallv.prove import PatternProof
 from colltune.alltoallv.setting import Setting, Shape, choice_of, setting_of
 from colltune.alltoallv.source import Blocks
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import LaunchError
 from colltune.core.proven import Verdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
@@ -30,7 +31,8 @@ class Machine:
 
     environment = Environment("mpich", "5.0.2", "0" * 64, "in memory", 8, 1, "single")
 
-    def __init__(self, slow_s: dict[Blocks, float], launch_s: float = 1.0, stop_after: int = 0) -> None:
+    def __init__(self, slow_s: dict[Blocks, float], launch_s: float = 1.0, stop_after: int = 0, fails: int = 0) -> None:
+        self.fails = fails  # the launch that does not start
         self.slow_s, self.seen, self.launches = slow_s, set[Blocks](), 0
         self.clock_s, self.launch_s, self.stop, self.stop_after = 0.0, launch_s, StopRequest(), stop_after
 
@@ -39,6 +41,8 @@ class Machine:
         self.clock_s += self.launch_s
         if self.launches == self.stop_after:
             self.stop.make()
+        if self.launches == self.fails:
+            raise LaunchError("the job does not start", "Try again")
         return self
 
     def measure(self, points: Iterable[Point], _effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
@@ -122,6 +126,12 @@ def test_what_is_cut_off_keeps_nothing() -> None:
     proof, kept = prove(Machine({}, stop_after=2))
     assert kept == {}
     assert proof.results
+
+
+def test_a_launch_that_fails_proves_nothing_and_ends_no_tuning() -> None:
+    proof, kept = prove(Machine({}, fails=1))
+    assert kept == {}
+    assert {result.verdict for result in proof.results} == {Verdict.NOT_TRIED}
 
 
 def test_a_pattern_and_a_setting_come_back_from_their_names() -> None:

@@ -18,6 +18,7 @@ from colltune.alltoallv.setting import FORWARDING, Shape
 from colltune.alltoallv.source import Blocks
 from colltune.alltoallv.table import FILLS
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import LaunchError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
@@ -169,6 +170,8 @@ class PatternProof:
         )
         try:
             return audit.run(deadline_s)
+        except LaunchError:
+            return audit.results()  # the launch that ended is known by its choice, and what was proven by then stays so
         finally:
             self.results += audit.results()
 
