@@ -120,8 +120,8 @@ class PairKernel:
             choice=np.array([self._choices.setdefault(c, len(self._choices)) for _, c in pairs], dtype=np.intp),
         )
 
-    def covariance(self, one: Columns, other: Columns, *, level: bool = True) -> Floats:
-        """(n, m): of the log times of two sets of pairs; without the level, of their times over the scenario's."""
+    def covariance(self, one: Columns, other: Columns) -> Floats:
+        """(n, m): of the log times of two sets of pairs."""
         h = dict(zip(_PLACE, np.exp(self.theta), strict=True))
         lengths = np.array([h["nodes_length"], h["ppn_length"], h["size_length"]])
         near = _matern(one.z, other.z, lengths)
@@ -140,9 +140,8 @@ class PairKernel:
         found += _UNDESCRIBED**2 * same * (1.0 - one.described[:, None]) * (1.0 + near)
         doublings = np.abs(one.flying[:, None] - other.flying[None])
         found += _UNBORNE**2 * np.outer(one.unborne, other.unborne) * np.exp(-doublings / _UNBORNE_LENGTH)
-        if level:
-            found += _LEVEL[0] * (1.0 + line) + _LEVEL[1] * _matern(one.z, other.z, np.full(3, _LEVEL_LENGTH))
-            found += _LEVEL[2] * here
+        found += _LEVEL[0] * (1.0 + line) + _LEVEL[1] * _matern(one.z, other.z, np.full(3, _LEVEL_LENGTH))
+        found += _LEVEL[2] * here
         return np.asarray(found)
 
 

@@ -40,7 +40,7 @@ _TREES = 60
 # Log of a time over the best: a choice twenty times as slow is never chosen, so larger ratios are cut to this one.
 _WORST = 3.0
 # Added to the log time of a choice that has more messages in flight than worked on other machines.
-_UNBORNE = 1.5
+UNBORNE = 1.5
 # The share of the variance that is left of a choice of which nothing is known but what it sends.
 _DESCRIBED = 0.5
 
@@ -127,7 +127,7 @@ class TransferPrior:
         if len(known):
             some = [pairs[row] for row in known]
             risk = np.array([self._unborne(pair) for pair in some])
-            log_time[known] = self._trees.predict(self._rows(some)) + _UNBORNE * risk
+            log_time[known] = self._trees.predict(self._rows(some)) + UNBORNE * risk
         z = scenario_columns([scenario for scenario, _ in pairs])
         variance[known] = _DESCRIBED * (kernel_diagonal(self._theta, z[known]) + rough_variance(self._theta))
         for choice, process in self._processes.items():
@@ -137,7 +137,7 @@ class TransferPrior:
             variance[rows] = np.maximum(process.scale * (prior - (root * root).sum(axis=0)), 0.0)
         if len(known):
             # A choice that was marked down by caution may still be fast.
-            variance[known] += (_UNBORNE * risk) ** 2
+            variance[known] += (UNBORNE * risk) ** 2
         return Prediction(log_time, np.sqrt(variance))
 
 

@@ -60,6 +60,8 @@ _PATTERNS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "gather": ((r"bine", None), (r"binomial", "binomial"), (r"linear", "linear")),
     "scatter": ((r"bine", None), (r"binomial", "binomial"), (r"linear", "linear")),
 }
+# A collective without tables uses those of the one that moves the same data in the same way.
+LIKE = {"reduce_scatter_block": "reduce_scatter"}
 _PATTERNS["reduce_scatter_block"] = _PATTERNS["reduce_scatter"]
 _PATTERNS["allgatherv"] = _PATTERNS["allgather"]
 

@@ -26,15 +26,12 @@ from colltune.learn.cost import TERMS, Constants, Pair, described, pooled
 from colltune.learn.features import Floats
 from colltune.learn.pair_kernel import HYPERPARAMETERS, PairKernel
 from colltune.learn.pair_kernel_fit import fit_pair_theta, studies_of
-from colltune.learn.transfer import TransferPrior, prior_rows
+from colltune.learn.transfer import UNBORNE, TransferPrior, prior_rows
+from colltune.pretrained.families import LIKE
 from colltune.pretrained.trees import Forest, forest_of
 
 SCHEMA = 1
 FILE = "times.npz"
-# Added to the log time of what posts more messages at once than worked on other machines.
-_UNBORNE = 1.5
-# A collective without tables uses those of the one that moves the same data in the same way.
-_LIKE = {"reduce_scatter_block": "reduce_scatter"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +51,7 @@ class CollectiveTimes:
             some = [pairs[row] for row in known]
             risk = [float(posts_at_once(c) and in_flight(s, c) > self.bearable) for s, c in some]
             rows = prior_rows(some, self.number, self.constants.values)
-            log_time[known] = self.forest.predict(rows).mean(axis=0)[:, 0] + _UNBORNE * np.array(risk)
+            log_time[known] = self.forest.predict(rows).mean(axis=0)[:, 0] + UNBORNE * np.array(risk)
         return Prediction(log_time, np.where(np.isfinite(log_time), 0.5, np.inf))
 
 
@@ -74,7 +71,7 @@ class TimesModel:
 
     def knows(self, collective: str) -> bool:
         """Whether other clusters measured it, or one that moves the same data in the same way."""
-        return _LIKE.get(collective, collective) in self.collectives
+        return LIKE.get(collective, collective) in self.collectives
 
     def calibration(
         self,
@@ -87,7 +84,7 @@ class TimesModel:
 
         Of a collective without tables no choice is known to be better; the constants are the mean of the others'.
         """
-        own = self.collectives.get(_LIKE.get(collective, collective))
+        own = self.collectives.get(LIKE.get(collective, collective))
         constants, bearable = self._mean() if own is None else (own.constants, own.bearable)
         kernel = PairKernel(self.theta, constants.values, bearable)
         return Calibration(pairs, own or _Nothing(), constants, kernel, seed, defaults=defaults)

@@ -13,9 +13,8 @@ from statistics import geometric_mean
 import numpy as np
 
 from colltune.bench.contract import Bench
-from colltune.bench.workbench import Workbench
+from colltune.bench.workbench import Workbench, check_collectives
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.collective_names import parse_collectives
 from colltune.core.hardware import Hardware
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
@@ -245,8 +244,10 @@ def predict_calibrated(
     note: Callable[[str], None] = lambda _text: None,
 ) -> PredictResult:
     """Rules for the workbench ``bench``, after a few measurements on ``job``. Raises InputError and LaunchError."""
-    wanted = parse_collectives(collectives) or [name for name in COLLECTIVES if model.knows(name)]
-    names = [name for name in wanted if bench.catalogue.collective(name).nothing_to_tune is None]
+    known = [name for name in COLLECTIVES if model.knows(name) and name in bench.catalogue.entries]
+    names, nothing = check_collectives(collectives or known, bench.catalogue)
+    for name, reason in nothing.items():
+        note(f"{name}: {reason}")
     calibrated = calibrate(job, model, {name: job.space(name, 1, largest_bytes) for name in names}, note=note)
     started_s = time.monotonic()
     guesses: list[Guess] = []

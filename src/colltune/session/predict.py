@@ -21,12 +21,9 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.summary import Guess, Prediction, Summary
 from colltune.distill.rules import distill_proven
-from colltune.pretrained.families import family_of_choice
+from colltune.pretrained.families import LIKE, family_of_choice
 from colltune.pretrained.model import PretrainedModel
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
-
-# A collective without tables uses those of the one that moves the same data in the same way.
-_LIKE = {"reduce_scatter_block": "reduce_scatter"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def _known(collectives: Sequence[str], model: PretrainedModel, bench: Workbench)
         name
         for name in COLLECTIVES
         if name in wanted
-        and _LIKE.get(name, name) in model.forests
+        and LIKE.get(name, name) in model.forests
         and bench.catalogue.collective(name).nothing_to_tune is None
     ]
 
@@ -110,8 +107,8 @@ def _guesses(bench: Workbench, model: PretrainedModel, hardware: Hardware, space
     name = space.collective
     twins = [bench.backend.twin(scenario, bench.thread_level) for scenario in space.scenarios]
     now = [family_of_choice(name, twin) if twin is not None else None for twin in twins]
-    asked = [replace(s, collective=_LIKE.get(name, name)) for s in space.scenarios]
-    opinions = model.opinions(_LIKE.get(name, name), asked, hardware, now)
+    asked = [replace(s, collective=LIKE.get(name, name)) for s in space.scenarios]
+    opinions = model.opinions(LIKE.get(name, name), asked, hardware, now)
     found = []
     for scenario, opinion, current in zip(space.scenarios, opinions, now, strict=True):
         choice, reason = DEFAULT, opinion.reason
