@@ -1,0 +1,82 @@
+"""The ReFrame check in examples/: it passes where the tuning is faster, and fails where it has become slower."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import QUIET
+from test_run_measure import loop_in
+
+from colltune.core.choice import DEFAULT
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.mpi.installation import Installation
+from colltune.store.journal import Journal
+from colltune.store.tuning import JOURNAL, load_tuning, save_tuning
+
+REFRAME = shutil.which("reframe")
+CHECK = Path(__file__).parents[2] / "examples/reframe/colltune_check.py"
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        REFRAME is None, reason="no reframe on PATH (pip install reframe-hpc, in an environment of its own)"
+    ),
+]
+
+
+# Broadcasts are delayed in launches with a selection file, or in those without one.
+SLOW = """
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    if ((getenv("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE") != NULL) == SLOW_WITH_FILE)
+        usleep(40000);
+    return PMPI_Bcast(buffer, count, type, root, comm);
+}
+"""
+
+
+def slow_mpi(mpi: Installation, place: Path, with_file: bool) -> Path:
+    """The launcher of an MPI whose broadcasts are slow with a file, or without."""
+    (place / "slow.c").write_text(SLOW)
+    build = [str(mpi.mpicc), f"-DSLOW_WITH_FILE={int(with_file)}", "-shared", "-fPIC", "slow.c", "-o", "slow.so"]
+    subprocess.run(build, cwd=place, check=True)
+    for name, command in {
+        "mpiexec": f'exec {mpi.mpiexec} -genv LD_PRELOAD {place}/slow.so "$@"',
+        "mpicc": f'exec {mpi.mpicc} "$@"',
+    }.items():
+        (place / name).write_text(f"#!/bin/sh\n{command}\n")
+        (place / name).chmod(0o755)
+    return place / "mpiexec"
+
+
+@pytest.mark.parametrize(("tuned_is_slow", "code"), [(False, 0), (True, 1)])
+def test_the_check_fails_on_a_regression(mpi: Installation, tmp_path: Path, tuned_is_slow: bool, code: int) -> None:
+    made = loop_in(mpi, tmp_path)
+    assert REFRAME is not None
+    bench = made.mpi.bench
+    rules = load_tuning(made.out.parent).live
+    assert rules is not None
+    save_tuning(tmp_path / "tuned", bench.tuning(rules))
+    at = [Scenario("bcast", 1, 2, size) for size in (64, 1024)]
+    with Journal.begin(tmp_path / "tuned" / JOURNAL, bench.environment, resume=False) as journal:
+        journal.append([Sample(one, DEFAULT, Status.OK, (1e-6,)) for one in at])  # what was tuned is verified
+    mpiexec = slow_mpi(mpi, tmp_path, tuned_is_slow)
+    settings = {"tuned": tmp_path / "tuned", "launches": 8, "mpiexec": mpiexec, "ppn": 2}
+    command = [REFRAME, "-c", str(CHECK), "-r", "--prefix", str(tmp_path / "reframe")]
+    command += [word for name, value in settings.items() for word in ("-S", f"{name}={value}")]
+    environment = {**os.environ, **QUIET, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    (answer,) = (tmp_path / "reframe").rglob("rfm_job.out")
+    assert "0 faster, 0 same, 0 slower" not in answer.read_text()
+    assert done.returncode == code, said
+    assert ("a size is slower with the tuning" in said) == tuned_is_slow, said
