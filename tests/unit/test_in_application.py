@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import Verdict
+from colltune.core.sample import OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.core.switchback import Finding
@@ -129,9 +130,9 @@ def test_the_application_alone_decides_no_claim() -> None:
     case = Case(Claim(RING, (there,), (0.4,), (1.0,)), math.log(1.03), 1, [1e-3])
     for number in (-1, -2, -3, -4):
         case.applications.add(number)
-        case.take(there, number, 0.4, ())
+        case.take(there, number, 0.4, OtherViews())
     assert case.judge(Yardstick()) is Verdict.OPEN
-    case.take(there, 1, 0.4, (0.3,))
+    case.take(there, 1, 0.4, OtherViews(0.3))
     assert case.judge(Yardstick()) is Verdict.KEPT
 
 
