@@ -17,7 +17,7 @@ from scipy.special import ndtr
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.prove.claims import Claim, places_of
+from colltune.prove.claims import Claim
 from colltune.prove.effects import Effect, Seen
 
 Floats = NDArray[np.float64]
@@ -58,9 +58,8 @@ def spared(
     """For each claim, the scenarios that are better left to the default; ``total_weight`` is of the whole file.
 
     First those that were never compared (the default may change its ways just there, and no model knows), those that
-    are likely to be slower, those that were seen to be, whatever is thought of their neighbours, and those that were
-    seen to be much slower with what lies nearest to them; then, the likeliest first, as many as it takes until the file
-    keeps its promise.
+    are likely to be slower, and those that were seen to be, whatever is thought of their neighbours; then, the
+    likeliest first, as many as it takes until the file keeps its promise.
     """
     left_out: list[set[Scenario]] = []
     chances: list[tuple[float, int, Scenario]] = []
@@ -76,7 +75,7 @@ def spared(
             for scenario, chance in zip(claim.scenarios, harmed, strict=True)
             if scenario not in found or chance > _LIKELY or found[scenario] < -math.log(SLOWER)
         }
-        out |= _near_harm(claim, ours)
+        out |= _much_slower(ours) & claim.rows.keys()
         left_out.append(out)
         rows = [row for row, scenario in enumerate(claim.scenarios) if scenario not in out]
         if len(rows) > _JOINT:
@@ -120,23 +119,16 @@ def _over_the_share(chances: Sequence[tuple[float, int, Scenario]], draws: Float
     return [chances[place][1:] for place in order[:fewest]]
 
 
-def _near_harm(claim: Claim, seen: Sequence[Seen]) -> set[Scenario]:
-    """The scenarios nearer to one that was seen to be slower than may be than to any other one that was seen."""
+def _much_slower(seen: Sequence[Seen]) -> set[Scenario]:
+    """The scenarios that were seen to be slower than any may be, in more than one launch.
+
+    One launch may have had a mode of its own; the audit looks again where that is all there is.
+    """
     values: defaultdict[Scenario, dict[int, float]] = defaultdict(dict)
     for one in seen:
-        if one.scenario.collective == claim.collective:
-            values[one.scenario][one.launch] = one.value
-    # One launch may have had a mode of its own; the audit looks again where that is all there is.
-    harmed = {
+        values[one.scenario][one.launch] = one.value
+    return {
         scenario
         for scenario, some in values.items()
         if len(some) > 1 and sum(some.values()) / len(some) < -math.log(MOST_SLOWER)
     }
-    if not harmed:
-        return set()
-    compared = sorted(values)
-    is_harmed = np.array([scenario in harmed for scenario in compared])
-    apart = np.linalg.norm(claim.places[:, None, :] - places_of(compared)[None, :, :], axis=2)
-    # A tie goes to the harmed one.
-    nearest = np.argmin(apart - 1e-9 * is_harmed, axis=1)
-    return {scenario for scenario, row in zip(claim.scenarios, nearest, strict=True) if is_harmed[row]}
