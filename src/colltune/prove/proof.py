@@ -104,8 +104,8 @@ class Proof:
     What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``.
     ``launch_s``: what a launch takes. ``grid``: every scenario that was looked at. ``listener`` hears of what goes on;
     ``stop`` cuts it off. ``before``: what need not be proven again. ``applications``: what runs of the application
-    say, which is evidence too. ``skew_s``: how far apart ranks of the application come to a call; None: not known, and
-    taken to be as long as the call by default.
+    say, which is evidence too. ``skew_s``: how far apart ranks of the application come to a call; where that is not
+    known, it is taken to be as long as the call by default.
     """
 
     bench: Bench
@@ -122,7 +122,7 @@ class Proof:
     stop: StopRequest
     before: Before = field(default_factory=Before)
     applications: Sequence[Standing] = ()
-    skew_s: Callable[[Scenario], float | None] = lambda _scenario: None
+    skew_s: Mapping[Scenario, float] = field(default_factory=dict)
 
     def judge(self, decided: Mapping[str, Decided], rules_of: Rules, emit: Emit) -> Judged:
         """The verdicts on what departs from the default, and what it would have taken to reach one on all of it."""
@@ -203,7 +203,7 @@ class Proof:
                 baseline=self.bench.baseline,
                 cost_s=costs_s.__getitem__,
                 repetitions=lambda scenario: _repetitions(decided.default_s[scenario]),
-                skew_s=lambda scenario: _known(self.skew_s(scenario), decided.default_s[scenario]),
+                skew_s=lambda scenario: self.skew_s.get(scenario, decided.default_s[scenario]),
                 total_weight=sum(weights.values()),
                 threshold=self.threshold,
                 launch_s=self.launch_s,
@@ -268,10 +268,6 @@ def _repetitions(time_s: float) -> int:
     """As many as the time box holds, of calls that take long; the others stop when they know enough."""
     fitting = int(EFFORT.box_s / max(time_s, 1e-9))
     return 0 if fitting >= EFFORT.most else max(fitting, EFFORT.fewest)
-
-
-def _known(value: float | None, usual: float) -> float:
-    return usual if value is None else value
 
 
 def _together(decided: Iterable[Decided]) -> Decided:

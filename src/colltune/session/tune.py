@@ -196,7 +196,7 @@ def _proof(
         grid=[scenario for space in decisions.spaces.values() for scenario in space.scenarios],
         listener=listener,
         stop=stop,
-        skew_s=options.skew_s.get,
+        skew_s=options.skew_s,
     )
 
 
