@@ -21,14 +21,13 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Point, Space
 from colltune.core.summary import Guess
-from colltune.distill.rules import distill_proven
 from colltune.learn.calibration import LOSS, MOST_PROBABLE, Calibration, Proposal, probability_of_loss
 from colltune.learn.cost import Pair
 from colltune.learn.features import Floats
 from colltune.learn.noise import cautious_sd
 from colltune.measure.contract import Effort, Launch, TimeIsUpError
 from colltune.search.times_model import TimesModel
-from colltune.session.predict import PredictResult, summary_of
+from colltune.session.predict import PredictResult, rules_of, summary_of
 
 # What a calibration may take: pairs of all collectives together, and seconds from the start of the launch.
 MOST_PAIRS = 40
@@ -256,9 +255,7 @@ def predict_calibrated(
         space = bench.space(name, 1, largest_bytes)
         own = decided(bench, calibrated, space)
         guesses += own
-        chosen = {guess.scenario: guess.choice for guess in own}
-        rules = distill_proven(chosen, space, bench.catalogue.collective(name).basis)
-        rule_sets[name] = bench.expressible(rules)
+        rule_sets[name] = rules_of(bench, space, own)
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
     reason = f"predicted, from {len(calibrated.samples)} measured pairs"

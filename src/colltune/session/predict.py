@@ -72,12 +72,16 @@ def predict(
         space = _space(bench, name, largest_bytes)
         own = _guesses(bench, model, hardware, space)
         guesses += own
-        chosen = {guess.scenario: guess.choice for guess in own}
-        rules = distill_proven(chosen, space, bench.catalogue.collective(name).basis)
-        rule_sets[name] = bench.expressible(rules)
+        rule_sets[name] = rules_of(bench, space, own)
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
     return PredictResult(replace(tuning, summary=summary_of(guesses, hardware, took_s)), guesses, took_s)
+
+
+def rules_of(bench: Workbench, space: Space, guesses: Sequence[Guess]) -> RuleSet:
+    """What is chosen in ``space``, as far as the files of the bench's library can say it."""
+    chosen = {guess.scenario: guess.choice for guess in guesses}
+    return bench.expressible(distill_proven(chosen, space, bench.catalogue.collective(space.collective).basis))
 
 
 def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
