@@ -34,7 +34,8 @@ static bool ct__start(void)
     const char *path = getenv("COLLTUNE_COUNT_RULES");
     char *text = ct__live || path == NULL ? NULL : ct_select_read(path), why[CT_RULES_WHY];
     ct__rows = calloc(2 * CT__ROWS, sizeof *ct__rows);
-    int fine = ct__rows != NULL && (ct__live || (text != NULL && ct_select_parse(text, why, sizeof why))), all = 0;
+    int all = 0, fine = ct__live || (text != NULL && ct_select_parse(text, ct_select_table.proven, why, sizeof why));
+    fine = fine && ct__rows != NULL;
     free(text);
     if (PMPI_Allreduce(&fine, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS)
         all = 0;
@@ -72,10 +73,11 @@ static void ct__after(ct_call *call, int code)
                    .remote_size = (uint32_t)comm->remote_size, .nodes = (uint32_t)comm->nodes,
                    .ppn = (uint32_t)comm->ppn, .even = comm->even, .calls = 1};
     MPI_Count size = 0, count;
-    if (!ct_select_measure(call, ct_select_table[call->function].basis, &size, &count) || size < 0)
+    if (!ct_select_measure(call, ct_select_table.proven[call->function].basis, &size, &count) || size < 0)
         size = 0;
     row.least = row.most = (uint64_t)size;
-    row.met = ct__live ? call->note[CT_MODULE_SELECT] != NULL : ct_select_choose(call) != NULL;
+    const ct_select_choice *met = ct__live ? call->note[CT_MODULE_SELECT] : ct_select_choose(call);
+    row.met = met != NULL && !ct_select_is_candidate(met);
     pthread_mutex_lock(&ct__lock);
     ct__count(&row, &ct__row_count);
     pthread_mutex_unlock(&ct__lock);

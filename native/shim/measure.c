@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CT__CELLS = 64, CT__SAMPLES = 8, CT__PERCENT = 5 };
+enum { CT__CELLS = 64, CT__SAMPLES = 8, CT__PERCENT = 5, CT__MOST_RISK = 100000 };
 
 /* On this rank. */
 typedef struct {
@@ -40,7 +40,8 @@ typedef struct ct__state {
 static ct__state *ct__states;
 static struct {
     bool on;
-    uint32_t percent;
+    uint32_t percent; /* 0: proven choices are not measured */
+    double risk;
     uint64_t job, seeds, started_ns;
     char path[1024];
 } ct__experiment;
@@ -48,15 +49,18 @@ static struct {
 static bool ct__start(void)
 {
     const char *path = getenv(ct_measure_module.variable), *share = getenv("COLLTUNE_MEASURE_SHARE");
+    const char *risk = getenv("COLLTUNE_EXPLORE_RISK"); /* in millionths */
     /* What the first rank was told holds for all. */
-    uint64_t said[2] = {share == NULL ? CT__PERCENT : strtoull(share, NULL, 10), ct_now_ns()};
+    uint64_t said[3] = {share == NULL ? CT__PERCENT : strtoull(share, NULL, 10), ct_now_ns(),
+                        risk == NULL ? 0 : strtoull(risk, NULL, 10)};
     int fits = strlen(path) < sizeof ct__experiment.path, all = 0;
-    if (PMPI_Bcast(said, 2, MPI_UINT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
+    if (PMPI_Bcast(said, 3, MPI_UINT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
         PMPI_Allreduce(&fits, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all)
         return false;
     strcpy(ct__experiment.path, path);
-    ct__experiment.percent = (uint32_t)(said[0] < 1 ? 1 : said[0] > 50 ? 50 : said[0]);
+    ct__experiment.percent = (uint32_t)(said[0] > 50 ? 50 : said[0]);
     ct__experiment.job = said[1];
+    ct__experiment.risk = 1e-6 * (double)(said[2] > CT__MOST_RISK ? CT__MOST_RISK : said[2]);
     ct__experiment.started_ns = ct_now_ns();
     ct_measure_open(ct__experiment.path, ct__experiment.job, ct__experiment.percent, ct__experiment.started_ns);
     return ct__experiment.on = true;
@@ -96,7 +100,7 @@ static int ct__bin(MPI_Count size)
 }
 
 /* NULL: there are as many already as are measured. */
-static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Count size)
+static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Count size, bool candidate)
 {
     int bin = ct__bin(size);
     for (int i = 0; i < state->count; i++) {
@@ -112,17 +116,19 @@ static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Cou
     }
     ct__cell *cell = &state->cells[state->count++];
     *cell = (ct__cell){.function = function, .choice = choice, .bin = bin, .least = UINT64_MAX, .record = -1};
-    ct_switch_begin(&cell->at);
+    ct_switch_begin(&cell->at, candidate);
     return cell;
 }
 
-bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size)
+double ct_measure_risk(void) { return ct__experiment.on ? ct__experiment.risk : 0.0; }
+
+bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size, bool candidate)
 {
-    if (!ct__experiment.on)
-        return false;
-    ct__cell *cell = ct__cell_of(ct__state_of(call->known), (int)call->function, choice, size);
+    if (!ct__experiment.on || (candidate ? ct__experiment.risk <= 0.0 : ct__experiment.percent == 0))
+        return candidate;
+    ct__cell *cell = ct__cell_of(ct__state_of(call->known), (int)call->function, choice, size, candidate);
     if (cell == NULL)
-        return false;
+        return candidate;
     call->note[CT_MODULE_MEASURE] = cell;
     cell->least = (uint64_t)size < cell->least ? (uint64_t)size : cell->least;
     cell->most = (uint64_t)size > cell->most ? (uint64_t)size : cell->most;
@@ -193,6 +199,21 @@ static ct_measure_record *ct__note(const ct_comm *comm, ct__cell *cell)
     return record;
 }
 
+/* On the first rank of the communicator: what comes after the round in which `pair` was measured. */
+static ct_switch_decision ct__plan(ct__cell *cell, const ct_measure_pair *pair, double agree_ns, uint64_t seed)
+{
+    double tuned_ns = (double)pair->wall_ns[0], default_ns = (double)pair->wall_ns[1];
+    if (cell->at.candidate) {
+        ct_switch_trial trial = {pair->calls, {(double)pair->call_ns[0], (double)pair->call_ns[1]}, {tuned_ns, default_ns},
+                                 agree_ns};
+        return ct_switch_try(&cell->at, &cell->evidence, ct__experiment.risk, &trial, seed);
+    }
+    if (cell->at.round > 0)
+        ct_switch_learn(&cell->evidence, default_ns, tuned_ns);
+    double cycle_ns = (tuned_ns + default_ns) / 2.0 / (pair->calls > 0 ? pair->calls : 1);
+    return ct_switch_plan(&cell->at, &cell->evidence, ct__experiment.percent, cycle_ns, agree_ns, seed);
+}
+
 /* On the first rank of the communicator: writes the pair down, and says what comes next. */
 static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const ct__sums *sums,
                                      const uint64_t least_ns[2][CT__SAMPLES])
@@ -208,15 +229,11 @@ static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const 
         for (uint32_t at = 0; at < pair.sampled; at++)
             pair.least_ns[i] += least_ns[i][at];
     }
-    double cycle_ns = (double)(pair.wall_ns[0] + pair.wall_ns[1]) / 2.0 / (timed > 0 ? timed : 1);
     double agree_ns = (double)(cell->agree_ns - cell->agreed_ns);
     cell->agreed_ns = cell->agree_ns;
-    bool is_pair = cell->at.round > 0; /* in the first round both blocks were tuned */
+    bool is_pair = cell->at.round > 0; /* in the first round both blocks were alike */
     uint64_t seed = is_pair ? cell->at.seed : ++ct__experiment.seeds * 0x9e3779b97f4a7c15ULL ^ ct__experiment.job;
-    if (is_pair)
-        ct_switch_learn(&cell->evidence, (double)pair.wall_ns[1], (double)pair.wall_ns[0]);
-    ct_switch_decision said =
-        ct_switch_plan(&cell->at, &cell->evidence, ct__experiment.percent, cycle_ns, agree_ns, seed);
+    ct_switch_decision said = ct__plan(cell, &pair, agree_ns, seed);
     if (!is_pair)
         return said;
     ct_measure_record *record = ct__note(comm, cell);

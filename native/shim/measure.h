@@ -9,7 +9,10 @@
 #include "shim.h"
 
 /* Whether this call, which a rule would have run by `choice`, is to run by default. `size`: in bytes, as the rules
- * count. The same on all ranks; to be asked once for a call, right before it. False where nothing is measured. */
-bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size);
+ * count. `candidate`: the choice is not proven. The same on all ranks; to be asked once for a call, right before it. Where
+ * nothing is measured proven choices run, and candidates do not. */
+bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size, bool candidate);
+/* What trying a candidate may cost, as a part of the time in its calls; 0: none is tried. The same on all ranks. */
+double ct_measure_risk(void);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* Of a communicator: where the rules of its shape begin, by function; -1: it has none. */
 typedef struct {
-    int first[CT_FUNCTIONS];
+    int proven[CT_FUNCTIONS], candidates[CT_FUNCTIONS];
 #ifdef OPEN_MPI
     MPI_Comm variants[CT_SELECT_CHOICES]; /* by choice; MPI_COMM_NULL until it is needed */
 #endif
@@ -43,6 +43,20 @@ static char *ct__read_rules(const char *path)
     return text;
 }
 
+/* The choices that may be tried where the rules say nothing; none where rank 0 is not told of any. False: not read. */
+static bool ct__read_candidates(char *why, size_t why_size)
+{
+    const char *path = getenv("COLLTUNE_CANDIDATES");
+    int wanted = path != NULL && ct_measure_risk() > 0.0;
+    ct_select_first_candidate = ct_select_choice_count;
+    if (PMPI_Bcast(&wanted, 1, MPI_INT, 0, ct_job.comm) != MPI_SUCCESS || !wanted)
+        return true;
+    char *text = ct__read_rules(path);
+    bool fine = text != NULL && ct_select_parse(text, ct_select_table.candidates, why, why_size);
+    free(text);
+    return fine;
+}
+
 static bool ct__start(void)
 {
     if (ct_job.threads_multiple) {
@@ -52,8 +66,10 @@ static bool ct__start(void)
     char *text = ct__read_rules(getenv("COLLTUNE_SELECT")), why[CT_RULES_WHY] = "the rules cannot be read";
     int provided, fine = text != NULL && MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS, all = 0;
     bool opened = fine;
-    fine = fine && ct_select_parse(text, why, sizeof why);
+    fine = fine && ct_select_parse(text, ct_select_table.proven, why, sizeof why);
     free(text);
+    bool tried = ct__read_candidates(why, sizeof why); /* on all ranks, whatever this one could read */
+    fine = fine && tried;
     if (PMPI_Allreduce(&fine, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS)
         all = 0;
     if (!all) {
@@ -64,6 +80,17 @@ static bool ct__start(void)
     return all != 0;
 }
 
+/* Where the rules of this communicator's shape begin. */
+static int ct__first(const ct_comm *comm, const ct_select_rules *table)
+{
+    int i = 0;
+    while (i < table->count && (comm->ppn > table->rules[i].max_ppn || comm->size > table->rules[i].max_ranks))
+        i++;
+    /* Rules hold for the shapes that were measured: all nodes alike, all in the job. */
+    bool usable = comm->remote_size == 0 && comm->nodes > 0 && comm->even && i < table->count;
+    return usable ? i : -1;
+}
+
 /* What holds for a communicator as long as it lives. */
 static ct__shape *ct__look(ct_comm *comm)
 {
@@ -71,13 +98,8 @@ static ct__shape *ct__look(ct_comm *comm)
     if (shape == NULL)
         return NULL;
     for (int f = 0; f < CT_FUNCTIONS; f++) {
-        const ct_select_rules *table = &ct_select_table[f];
-        int i = 0;
-        while (i < table->count && (comm->ppn > table->rules[i].max_ppn || comm->size > table->rules[i].max_ranks))
-            i++;
-        /* Rules hold for the shapes that were measured: all nodes alike, all in the job. */
-        bool usable = comm->remote_size == 0 && comm->nodes > 0 && comm->even && i < table->count;
-        shape->first[f] = usable ? i : -1;
+        shape->proven[f] = ct__first(comm, &ct_select_table.proven[f]);
+        shape->candidates[f] = ct__first(comm, &ct_select_table.candidates[f]);
     }
 #ifdef OPEN_MPI
     for (int i = 0; i < CT_SELECT_CHOICES; i++)
@@ -87,16 +109,10 @@ static ct__shape *ct__look(ct_comm *comm)
     return shape;
 }
 
-/* The choice for a call, and the size by which it was found; NULL: the library's own. */
-static const ct_select_choice *ct__choose(const ct_call *call, MPI_Count *size)
+/* What `table`, whose rules for this communicator begin at `at`, says of a call, and the size by which it was found; NULL:
+ * the library's own. */
+static const ct_select_choice *ct__find(const ct_call *call, const ct_select_rules *table, int at, MPI_Count *size)
 {
-    const ct_select_rules *table = &ct_select_table[call->function];
-    if (table->count == 0 || call->form != CT_BLOCKING || call->known == NULL)
-        return NULL;
-    ct__shape *shape = call->known->data[CT_MODULE_SELECT];
-    if (shape == NULL && (shape = ct__look(call->known)) == NULL)
-        return NULL;
-    int at = shape->first[call->function];
     MPI_Count count;
     if (at < 0 || !ct_select_measure(call, table->basis, size, &count))
         return NULL;
@@ -110,19 +126,35 @@ static const ct_select_choice *ct__choose(const ct_call *call, MPI_Count *size)
     return &ct_select_choices[rule->choice];
 }
 
+/* The choice for a call: the proven one, or with `candidates` one that may be tried where there is none. */
+static const ct_select_choice *ct__choose(const ct_call *call, bool candidates, MPI_Count *size)
+{
+    const ct_select_rules *proven = &ct_select_table.proven[call->function];
+    const ct_select_rules *open = &ct_select_table.candidates[call->function];
+    if ((proven->count == 0 && open->count == 0) || call->form != CT_BLOCKING || call->known == NULL)
+        return NULL;
+    ct__shape *shape = call->known->data[CT_MODULE_SELECT];
+    if (shape == NULL && (shape = ct__look(call->known)) == NULL)
+        return NULL;
+    const ct_select_choice *found = ct__find(call, proven, shape->proven[call->function], size);
+    if (found == NULL && candidates)
+        found = ct__find(call, open, shape->candidates[call->function], size);
+    return found;
+}
+
 char *ct_select_read(const char *path) { return ct__read_rules(path); }
 const ct_select_choice *ct_select_choose(const ct_call *call)
 {
     MPI_Count size;
-    return ct__choose(call, &size);
+    return ct__choose(call, false, &size);
 }
 
 /* What is done with this call: the experiment may have the library's own in place of the choice. */
 static const ct_select_choice *ct__decide(ct_call *call)
 {
     MPI_Count size = 0;
-    const ct_select_choice *choice = ct__choose(call, &size);
-    if (choice != NULL && ct_measure_by_default(call, (int)(choice - ct_select_choices), size))
+    const ct_select_choice *choice = ct__choose(call, true, &size);
+    if (choice != NULL && ct_measure_by_default(call, (int)(choice - ct_select_choices), size, ct_select_is_candidate(choice)))
         return NULL;
     return choice;
 }

@@ -48,11 +48,21 @@ typedef struct {
 } ct_select_rules;
 
 extern ct_select_choice ct_select_choices[CT_SELECT_CHOICES];
-extern int ct_select_choice_count;
-extern ct_select_rules ct_select_table[CT_FUNCTIONS];
+extern int ct_select_choice_count, ct_select_first_candidate;
+static inline bool ct_select_is_candidate(const ct_select_choice *choice)
+{
+    return choice - ct_select_choices >= ct_select_first_candidate;
+}
+/* By function: the rules, and where those leave a call to the library, choices that are not proven (candidates). */
+typedef struct {
+    ct_select_rules proven[CT_FUNCTIONS], candidates[CT_FUNCTIONS];
+} ct_select_tables;
 
-/* Reads the rules; false, with a reason in `why`, for text that cannot be read. */
-bool ct_select_parse(char *text, char *why, size_t why_size);
+extern ct_select_tables ct_select_table;
+
+/* Reads rules into one of the tables; false, with a reason in `why`, for text that cannot be read. Choices are numbered on
+ * from those of a text that was read before. */
+bool ct_select_parse(char *text, ct_select_rules table[CT_FUNCTIONS], char *why, size_t why_size);
 
 /* For the module that counts: the text of rules, on all ranks, and the choice for a call; NULL: the library's own. */
 char *ct_select_read(const char *path);

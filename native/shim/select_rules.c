@@ -10,8 +10,8 @@
 #include <string.h>
 
 ct_select_choice ct_select_choices[CT_SELECT_CHOICES];
-int ct_select_choice_count;
-ct_select_rules ct_select_table[CT_FUNCTIONS];
+int ct_select_choice_count, ct_select_first_candidate = CT_SELECT_CHOICES;
+ct_select_tables ct_select_table;
 
 /* What follows the beginning of `word`, or NULL if that is another. */
 static const char *ct__after(const char *word, const char *beginning)
@@ -59,6 +59,8 @@ static bool ct__parse_settings(char *settings, ct_select_choice *choice, char *w
 
 static bool ct__parse_choice(const ct_rules_text *text, char *why, size_t why_size)
 {
+    if (ct_select_choice_count == CT_SELECT_CHOICES)
+        return snprintf(why, why_size, "there are more than %d choices", CT_SELECT_CHOICES), false;
     ct_select_choice *choice = &ct_select_choices[ct_select_choice_count];
     if (!ct__parse_needs(text->needs, &choice->needs))
         return snprintf(why, why_size, "choice %d has a need that is not known", ct_select_choice_count), false;
@@ -68,13 +70,13 @@ static bool ct__parse_choice(const ct_rules_text *text, char *why, size_t why_si
     return true;
 }
 
-static bool ct__parse_collective(const ct_rules_text *text, ct_select_rules **rules)
+static bool ct__parse_collective(const ct_rules_text *text, ct_select_rules table[CT_FUNCTIONS], ct_select_rules **rules)
 {
     static const char *const BASES[] = {"none", "message", "total"};
     *rules = NULL;
     for (int f = 0; f < CT_FUNCTIONS; f++)
         if (strcmp(text->collective, ct_function_name((ct_function)f)) == 0)
-            *rules = &ct_select_table[f];
+            *rules = &table[f];
     for (int b = 0; b < 3 && *rules != NULL; b++)
         if (strcmp(text->basis, BASES[b]) == 0)
             return (*rules)->basis = (ct_basis)b, true;
@@ -82,7 +84,7 @@ static bool ct__parse_collective(const ct_rules_text *text, ct_select_rules **ru
 }
 
 /* A rule of the selector has upper bounds alone: those before it have decided what lies below. */
-static bool ct__add_rule(const ct_rules_text *text, ct_select_rules *rules)
+static bool ct__add_rule(const ct_rules_text *text, int first_choice, ct_select_rules *rules)
 {
     if (text->ppn.low > 0 || text->ranks.low > 0 || text->size.low > 0 || text->fill != 0)
         return false;
@@ -91,12 +93,14 @@ static bool ct__add_rule(const ct_rules_text *text, ct_select_rules *rules)
         return false;
     rules->rules = larger;
     rules->rules[rules->count++] = (ct_select_rule){(long)text->ppn.high, (long)text->ranks.high,
-                                                    (MPI_Count)text->size.high, text->choice};
+                                                    (MPI_Count)text->size.high,
+                                                    text->choice < 0 ? -1 : first_choice + text->choice};
     return true;
 }
 
-bool ct_select_parse(char *content, char *why, size_t why_size)
+bool ct_select_parse(char *content, ct_select_rules table[CT_FUNCTIONS], char *why, size_t why_size)
 {
+    int first_choice = ct_select_choice_count;
     ct_rules_text text;
     ct_select_rules *rules = NULL;
     bool fine = true;
@@ -106,8 +110,8 @@ bool ct_select_parse(char *content, char *why, size_t why_size)
         if (kind == CT_RULES_FAULT)
             return snprintf(why, why_size, "%s", text.why), false;
         fine = kind == CT_RULES_CHOICE       ? ct__parse_choice(&text, why, why_size)
-               : kind == CT_RULES_COLLECTIVE ? ct__parse_collective(&text, &rules)
-                                             : ct__add_rule(&text, rules);
+               : kind == CT_RULES_COLLECTIVE ? ct__parse_collective(&text, table, &rules)
+                                             : ct__add_rule(&text, first_choice, rules);
     }
     return fine;
 }

@@ -14,8 +14,11 @@ static const double CT__KNOWN_ERROR = 0.01;
 /* The first rounds are the least there can be while tuned blocks are slower more often than chance has it: harm is to be
  * found within 200 calls. */
 enum { CT__QUICK_ROUNDS = 24, CT__LOOK_PAIRS = 4, CT__ODDS = 3 };
-/* The chance that a rule which is not slower is ever switched off is at most one in so many. */
-static const double CT__SURE = 1000.0;
+/* The chance that a rule which is not slower is ever switched off is at most one in so many; of a candidate, which nothing
+ * is lost without. */
+static const double CT__SURE = 1000.0, CT__SURE_OF_CANDIDATE = 20.0;
+/* Of the blocks of a candidate's round, one in so many at most is tuned; and there are no more than this. */
+static const double CT__FEWEST_BLOCKS = 20.0, CT__MOST_BLOCKS = 4294967296.0;
 static const double CT__STAKES[CT_SWITCH_BETS] = {0.2, 0.5, 0.8};
 
 static uint64_t ct__hash(uint64_t seed, uint64_t value)
@@ -37,9 +40,9 @@ static void ct__start_round(ct_switch *at)
     at->default_first = ((ct__hash(at->seed, 2 * drawn + 1) >> 32 ^ (drawn != at->round)) & 1) != 0;
 }
 
-void ct_switch_begin(ct_switch *at)
+void ct_switch_begin(ct_switch *at, bool candidate)
 {
-    *at = (ct_switch){.blocks = 2, .length = CT_SWITCH_FEWEST};
+    *at = (ct_switch){.blocks = 2, .length = CT_SWITCH_FEWEST, .candidate = candidate};
     ct__start_round(at);
 }
 
@@ -48,12 +51,12 @@ ct_switch_call ct_switch_look(const ct_switch *at)
     if (at->off)
         return (ct_switch_call){.by_default = true};
     uint64_t block = at->call / at->length, within = at->call % at->length;
-    ct_switch_call found = {.ends_round = at->call + 1 == at->blocks * at->length};
+    ct_switch_call found = {.by_default = at->candidate, .ends_round = at->call + 1 == at->blocks * at->length};
     if (block != at->pair_at && block != at->pair_at + 1)
         return found;
     uint32_t warm = at->length - ct_switch_timed(at->length);
     found.timed_default = (block == at->pair_at) == at->default_first;
-    found.by_default = found.timed_default && at->round > 0;
+    found.by_default = at->round > 0 ? found.timed_default : at->candidate;
     found.part = within + 1 < warm          ? CT_SWITCH_WARM
                  : within + 1 == warm       ? CT_SWITCH_LAST_WARM
                  : within + 1 == at->length ? CT_SWITCH_LAST
@@ -103,13 +106,13 @@ void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tun
     evidence->squares += off * (ratio - evidence->mean);
 }
 
-static bool ct__is_harmful(const ct_switch_evidence *evidence)
+static bool ct__is_harmful(const ct_switch_evidence *evidence, double sure)
 {
     double wealth = 0.0;
     for (int i = 0; i < CT_SWITCH_BETS; i++)
         wealth += evidence->wealth[i] / CT_SWITCH_BETS;
     /* The orders of two rounds belong together, so one looks after two. */
-    return evidence->pairs > 0 && evidence->pairs % 2 == 0 && wealth >= CT__SURE;
+    return evidence->pairs > 0 && evidence->pairs % 2 == 0 && wealth >= sure;
 }
 
 /* Whether the next round is as short as can be. Ends for good when tuned blocks are not slower often enough. */
@@ -138,7 +141,7 @@ static int ct__doublings(uint64_t round, const ct_switch_evidence *evidence)
 ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evidence, unsigned percent, double cycle_ns,
                                   double agree_ns, uint64_t seed)
 {
-    ct_switch_decision said = {.seed = seed, .length = CT_SWITCH_FEWEST, .blocks = 2, .off = ct__is_harmful(evidence)};
+    ct_switch_decision said = {.seed = seed, .length = CT_SWITCH_FEWEST, .blocks = 2, .off = ct__is_harmful(evidence, CT__SURE)};
     int doublings = ct__doublings(at->round + 1, evidence);
     evidence->doublings = doublings > evidence->doublings ? doublings : evidence->doublings;
     if (ct__is_quick(at, evidence))
@@ -146,5 +149,44 @@ ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evide
     percent = percent < 1 ? 1 : percent > 50 ? 50 : percent;
     said.blocks = (uint64_t)((100 + percent / 2) / percent) << evidence->doublings;
     said.length = ct__length(at->length, cycle_ns, agree_ns);
+    return said;
+}
+
+/* How much longer tuned calls may take than those by default, as a share: what the pairs say and one standard error more. */
+static double ct__excess(const ct_switch_evidence *evidence)
+{
+    if (evidence->pairs < 2)
+        return 1.0; /* nothing is known: twice as long */
+    double pairs = (double)evidence->pairs, error = sqrt(evidence->squares / (pairs - 1.0) / pairs);
+    double excess = exp(error - evidence->mean) - 1.0;
+    return excess > 0.0 ? excess : 0.0;
+}
+
+ct_switch_decision ct_switch_try(const ct_switch *at, ct_switch_evidence *evidence, double risk,
+                                 const ct_switch_trial *trial, uint64_t seed)
+{
+    double timed = trial->timed > 0 ? trial->timed : 1;
+    /* In the first round both blocks ran by default. */
+    double call_ns = (at->round > 0 ? trial->call_ns[1] : (trial->call_ns[0] + trial->call_ns[1]) / 2.0) / timed;
+    double cycle_ns = (trial->wall_ns[0] + trial->wall_ns[1]) / 2.0 / timed;
+    call_ns = call_ns < 1.0 ? 1.0 : call_ns;
+    if (at->round > 0) {
+        ct_switch_learn(evidence, trial->wall_ns[1], trial->wall_ns[0]);
+        evidence->lost_call_ns += (trial->call_ns[0] - trial->call_ns[1]) / timed * at->length;
+        evidence->lost_wall_ns += (trial->wall_ns[0] - trial->wall_ns[1]) / timed * at->length;
+    }
+    evidence->agreed_ns += trial->agree_ns;
+    evidence->by_default_ns += (double)at->blocks * at->length * call_ns;
+    double lost_ns = evidence->lost_call_ns > evidence->lost_wall_ns ? evidence->lost_call_ns : evidence->lost_wall_ns;
+    lost_ns = evidence->agreed_ns + (lost_ns > 0.0 ? lost_ns : 0.0);
+    ct_switch_decision said = {.seed = seed, .length = ct__length(at->length, cycle_ns, 0.0),
+                               .off = ct__is_harmful(evidence, CT__SURE_OF_CANDIDATE)};
+    /* What agreeing takes needs no longer blocks here, since it is in the cost. The next round is to earn what is lost by then, the calls of a rank being one after the other: so all candidates
+     * together lose no more than this share of the run. */
+    double block_ns = (double)said.length * call_ns;
+    double next_ns = ct__excess(evidence) * block_ns + trial->agree_ns;
+    double blocks = ceil(((lost_ns + next_ns) / risk - evidence->by_default_ns) / block_ns);
+    blocks = blocks > CT__FEWEST_BLOCKS ? blocks : CT__FEWEST_BLOCKS;
+    said.blocks = (uint64_t)(blocks < CT__MOST_BLOCKS ? blocks : CT__MOST_BLOCKS);
     return said;
 }

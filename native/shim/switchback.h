@@ -2,7 +2,9 @@
  *
  * The calls of a cell (one rule and one class of sizes on one communicator) are cut into blocks of equally many calls, and
  * blocks into rounds. A round holds one pair: a block by default and a tuned one, neighbours, in random order. All other
- * blocks are tuned. The first calls of either block warm up and are not timed.
+ * blocks are tuned. The first calls of either block warm up and are not timed. A candidate is a choice that is not proven:
+ * its calls run by default but for the tuned block of each pair, and rounds are so long that what it may cost stays a
+ * small part of the time in its calls.
  *
  * Everything follows from the count of the cell's calls and from what the first rank of the communicator decided at the
  * end of a round, in a call that all ranks make. No rank looks at a clock or a table of its own to find out where it is
@@ -17,12 +19,13 @@ enum { CT_SWITCH_FEWEST = 4, CT_SWITCH_MOST = 1 << 16, CT_SWITCH_BETS = 3 };
 
 typedef struct {
     uint64_t seed;
-    uint64_t round;     /* 0: all tuned, to learn how long calls take */
+    uint64_t round;     /* 0: all tuned, and of a candidate all by default, to learn how long calls take */
     uint64_t call;      /* of this round */
     uint64_t blocks;    /* of this round */
     uint64_t pair_at;   /* the block with which the pair of this round begins */
     uint32_t length;    /* calls of a block */
     bool default_first; /* the order of the pair */
+    bool candidate;
     bool off;           /* the rule is slower here: every call by default from now on */
 } ct_switch;
 
@@ -49,9 +52,18 @@ typedef struct {
     double mean, squares; /* of log(default / tuned) over the pairs: the mean, and the sum of squared deviations */
     bool settled;         /* the quick look for harm is over */
     int doublings;        /* of the blocks of a round, since all the more is known */
+    double lost_call_ns, lost_wall_ns; /* by blocks of a candidate, in the calls and with all between: less than 0 is a gain */
+    double agreed_ns, by_default_ns;   /* of a candidate: meeting and agreeing; its calls, if all ran by default */
 } ct_switch_evidence;
 
-void ct_switch_begin(ct_switch *at);
+/* What the first rank of a communicator heard of a round of a candidate: times of `timed` calls, tuned and by default. */
+typedef struct {
+    uint32_t timed;
+    double call_ns[2], wall_ns[2];
+    double agree_ns; /* what meeting and agreeing took */
+} ct_switch_trial;
+
+void ct_switch_begin(ct_switch *at, bool candidate);
 ct_switch_call ct_switch_look(const ct_switch *at);
 /* The call was made. At the end of a round ct_switch_obey must follow. */
 void ct_switch_advance(ct_switch *at);
@@ -64,5 +76,8 @@ void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tun
  * what lies between two; `agree_ns`: what meeting and agreeing took in the round; `seed`: for the places of pairs. */
 ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evidence, unsigned percent, double cycle_ns,
                                   double agree_ns, uint64_t seed);
+/* The same after a round of a candidate. `risk`: of the time in its calls, what trying it may cost, as far as is known. */
+ct_switch_decision ct_switch_try(const ct_switch *at, ct_switch_evidence *evidence, double risk,
+                                 const ct_switch_trial *trial, uint64_t seed);
 
 #endif

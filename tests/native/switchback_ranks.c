@@ -1,11 +1,13 @@
-/* switchback_ranks SEED CASES [own | periodic]: many ranks, each with a clock of its own, follow the sequence of an experiment.
+/* switchback_ranks SEED CASES [own | periodic | try PERCENT]: many ranks, each with a clock of its own, follow the sequence of an experiment.
  *
  * A case is a communicator of 1 to 64 ranks, a few cells on it, and a random order of their calls, which all ranks share.
  * Each rank's calls take times of its own, which the first rank hears as sums. Prints, over all cases: calls, calls in
  * which two ranks differed, calls by default, rounds, pairs with the default first, cells that were switched off, calls in which the
  * parts of a block were not as they must be. With "own" each rank decides by its own times, which must end in calls that differ. With
  * "periodic" a case is one cell of one rank whose tuned and default calls are alike, and in whose program eight calls that take
- * longer follow on eight that do not, over and over. */
+ * longer follow on eight that do not, over and over. With "try" a case is one candidate on one rank, whose tuned calls take
+ * PERCENT of the time of those by default; tuned calls, and what trying cost as millionths of the time in all calls by
+ * default, on average over the cases, are printed too. */
 #include "switchback.h"
 
 #include <stdio.h>
@@ -30,7 +32,8 @@ typedef struct {
 } cell_of_rank;
 
 static cell_of_rank cells[RANKS][CELLS];
-static unsigned long long calls, differing, by_default, rounds, default_first, off, misplaced;
+static unsigned long long calls, differing, by_default, rounds, default_first, off, misplaced, tuned, cost;
+static const double RISK = 0.001, AGREE_NS = 2e4;
 
 static void decide(int cell, int ranks, unsigned percent, int own)
 {
@@ -44,11 +47,14 @@ static void decide(int cell, int ranks, unsigned percent, int own)
         const double *heard = own ? here->pair_ns : sum;
         if (rank == 0 || own) {
             bool is_pair = here->at.round > 0;
-            if (is_pair)
-                ct_switch_learn(&here->evidence, heard[1], heard[0]);
             double cycle_ns = (heard[0] + heard[1]) / 2.0 / ct_switch_timed(here->at.length);
             uint64_t seed = is_pair ? here->at.seed : own ? 7u + (unsigned)rank : state;
-            said = ct_switch_plan(&here->at, &here->evidence, percent, cycle_ns, (double)draw(1u << draw(24)), seed);
+            double agree_ns = (double)draw(1u << draw(24));
+            if (is_pair && !here->at.candidate)
+                ct_switch_learn(&here->evidence, heard[1], heard[0]);
+            ct_switch_trial trial = {ct_switch_timed(here->at.length), {heard[0], heard[1]}, {heard[0], heard[1]}, agree_ns};
+            said = here->at.candidate ? ct_switch_try(&here->at, &here->evidence, RISK, &trial, seed)
+                                      : ct_switch_plan(&here->at, &here->evidence, percent, cycle_ns, agree_ns, seed);
         }
         default_first += rank == 0 && here->at.round > 0 && here->at.default_first;
         ct_switch_obey(&here->at, &said);
@@ -78,9 +84,10 @@ static void run(int own)
     for (int cell = 0; cell < count; cell++) {
         base_ns[cell] = 1e3 * (double)(1 + draw(1u << draw(14)));
         harm[cell] = draw(3) == 0 ? 1.5 : 0.9;
+        bool candidate = draw(4) == 0;
         for (int rank = 0; rank < ranks; rank++) {
             memset(&cells[rank][cell], 0, sizeof cells[rank][cell]);
-            ct_switch_begin(&cells[rank][cell].at);
+            ct_switch_begin(&cells[rank][cell].at, candidate);
         }
     }
     for (int i = 0; i < CALLS; i++, calls++) {
@@ -112,7 +119,7 @@ static void repeat(void)
 {
     cell_of_rank *here = &cells[0][0];
     memset(here, 0, sizeof *here);
-    ct_switch_begin(&here->at);
+    ct_switch_begin(&here->at, false);
     for (int i = 0; i < CALLS; i++, calls++) {
         ct_switch_call now = ct_switch_look(&here->at);
         if (now.part >= CT_SWITCH_TIMED)
@@ -126,6 +133,39 @@ static void repeat(void)
     }
 }
 
+/* What a candidate costs: its calls, and the time to meet and agree at the end of each round. */
+static void try(double ratio)
+{
+    enum { TRIES = 2000000 };
+    cell_of_rank *here = &cells[0][0];
+    memset(here, 0, sizeof *here);
+    ct_switch_begin(&here->at, true);
+    double base_ns = 1e3 * (double)(1 + draw(1000)), lost_ns = 0.0;
+    for (int i = 0; i < TRIES; i++, calls++) {
+        ct_switch_call now = ct_switch_look(&here->at);
+        double noise = 0.8 + (double)draw(400) / 1000.0;
+        if (now.part >= CT_SWITCH_TIMED)
+            here->pair_ns[now.timed_default] += base_ns * noise * (now.by_default ? 1.0 : ratio);
+        lost_ns += now.by_default ? 0.0 : base_ns * (ratio - 1.0);
+        tuned += !now.by_default;
+        check(here, now);
+        ct_switch_advance(&here->at);
+        if (!now.ends_round)
+            continue;
+        ct_switch_trial trial = {ct_switch_timed(here->at.length), {here->pair_ns[0], here->pair_ns[1]},
+                                 {here->pair_ns[0], here->pair_ns[1]}, AGREE_NS};
+        ct_switch_decision said = ct_switch_try(&here->at, &here->evidence, RISK, &trial, here->at.round > 0 ? here->at.seed : state);
+        ct_switch_obey(&here->at, &said);
+        memset(here->pair_ns, 0, sizeof here->pair_ns);
+        memset(here->timed, 0, sizeof here->timed);
+        lost_ns += AGREE_NS;
+        rounds++;
+        off += said.off != 0;
+    }
+    double share = 1e6 * lost_ns / (base_ns * TRIES);
+    cost += share > 0.0 ? (unsigned long long)share : 0;
+}
+
 int main(int argc, char **argv)
 {
     state = argc > 1 ? strtoull(argv[1], NULL, 10) | 1 : 1;
@@ -134,10 +174,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < cases; i++) {
         if (strcmp(kind, "periodic") == 0)
             draw(2), repeat();
+        else if (strcmp(kind, "try") == 0)
+            try(argc > 4 ? 0.01 * atof(argv[4]) : 1.0);
         else
             run(strcmp(kind, "own") == 0);
     }
-    printf("calls=%llu differing=%llu by_default=%llu rounds=%llu default_first=%llu off=%llu misplaced=%llu\n", calls,
-           differing, by_default, rounds, default_first, off, misplaced);
+    printf("calls=%llu differing=%llu by_default=%llu rounds=%llu default_first=%llu off=%llu misplaced=%llu tuned=%llu cost=%llu\n",
+           calls, differing, by_default, rounds, default_first, off, misplaced, tuned, cost / (cases > 0 ? (unsigned)cases : 1));
     return 0;
 }

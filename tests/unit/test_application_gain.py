@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
 from colltune.session.application_gain import gain_of
-from colltune.session.gain_text import gain_line, gain_page
-from colltune.session.measure_run import parse_share
+from colltune.session.gain_text import explored_text, gain_line, gain_page
+from colltune.session.measure_run import parse_risk, parse_share
 from colltune.store.applications import read_experiments
 
 CHOICES = [Choice("ring"), Choice("tree", (("k", 4),))]
@@ -203,3 +204,33 @@ def test_blocks_that_spread_widely_still_have_bounds() -> None:
     gain = gain_of(experiment(pairs(5, 60, 0.01, 1.0)), CHOICES)
     assert gain.saved_s.high is not None
     assert gain.saved_s.high < 0.0
+
+
+def test_what_was_tried_is_told_apart_from_what_is_proven() -> None:
+    both = experiment(pairs(1, 40, 1.5, 0.02), pairs(2, 40, 3.0, 0.02))
+    gain = gain_of(both, CHOICES, candidates=1)
+    assert [cell.candidate for cell in sorted(gain.cells, key=lambda one: str(one.choice))] == [False, True]
+    said = explored_text(gain)
+    assert "1 kind of calls had candidates tried, which saved" in said
+    assert "bcast 64 B by tree(k=4) is 1.0" in said  # with all between the calls
+    assert "not proven: tried" in "\n".join(gain_page(gain))
+    assert explored_text(gain_of(both, CHOICES)) == ""
+
+
+def test_a_run_that_only_tries_says_nothing_of_the_tuning() -> None:
+    tried = replace(experiment(pairs(1, 40, 0.5, 0.02)), share=0)
+    said = gain_line(gain_of(tried, CHOICES[:1], candidates=1))
+    assert "without the tuning" not in said
+    few = gain_of(replace(experiment(pairs(1, 2, 0.5, 0.02)), share=0), CHOICES[:1], candidates=1)
+    assert "too few to compare candidates" in explored_text(few)
+
+
+@pytest.mark.parametrize(("text", "risk"), [("0.1%", 0.001), ("10", 0.1), ("0.0001 %", 1e-6)])
+def test_a_risk_is_a_percentage(text: str, risk: float) -> None:
+    assert parse_risk(text) == pytest.approx(risk)
+
+
+@pytest.mark.parametrize("text", ["0", "11%", "-1", "a", "", "0.00001%"])
+def test_what_is_no_risk_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is no percentage from"):
+        parse_risk(text)

@@ -59,3 +59,17 @@ def test_a_program_that_repeats_itself_does_not_switch_a_rule_off(ranks: Path) -
 def test_ranks_that_go_by_their_own_times_would_differ(ranks: Path) -> None:
     """So the test above can fail: lengths and verdicts by own times differ between ranks."""
     assert figures(ranks, "11", "100", "own")["differing"] > 50
+
+
+@pytest.mark.parametrize("percent", ["50", "100", "102", "150", "400"])
+def test_trying_a_candidate_costs_no_more_than_it_may(ranks: Path, percent: str) -> None:
+    """With a risk of 1 in 1,000; what is slower is given up, and what is faster is tried in one of twenty calls."""
+    found = figures(ranks, "5", "4", "try", percent)
+    assert (found["misplaced"], found["calls"]) == (0, 8_000_000)
+    assert found["cost"] <= 1000
+    assert found["off"] == (4 if float(percent) > 101 else 0)
+    assert 0 < found["tuned"] <= 0.05 * found["calls"]
+
+
+def test_most_of_a_run_tries_nothing_that_is_twice_as_slow(ranks: Path) -> None:
+    assert figures(ranks, "3", "4", "try", "200")["tuned"] < 2000

@@ -225,6 +225,8 @@ def run(
     profile: bool = False,
     measure: bool = False,
     share: str | int = "5%",
+    explore: bool = False,
+    risk: str | float = "0.1%",
     provisional: bool = False,
     via: str = "file",
     alltoallv: PathLike | None = None,
@@ -232,11 +234,12 @@ def run(
 ) -> ApplicationRun:
     """Runs an MPI program with a tuning in force, as `colltune run` does, and waits for its end.
 
-    ``share``: with ``measure``, the share of its calls that run by default, in percent, 1 to 50. ``via``: file or live.
+    ``share``: with ``measure``, the share of its calls that run by default, in percent, 1 to 50. ``risk``: with
+    ``explore``, what trying choices that are not proven may cost of the run's time, in percent. ``via``: file or live.
     ``listener`` hears, a sentence each, what is unsure before the start, and what was found at the end. Raises
     InputError where the command would use another build of the MPI than the one that was tuned.
     """
-    from colltune.session.measure_run import parse_share
+    from colltune.session.measure_run import parse_risk, parse_share
     from colltune.session.run_application import RunOptions, ready_run
 
     options = RunOptions(
@@ -244,6 +247,8 @@ def run(
         profile=profile,
         measure=measure,
         share=parse_share(str(share)),
+        explore=explore,
+        risk=parse_risk(str(risk)),
         provisional=provisional,
         via=via,
         alltoallv=None if alltoallv is None else Path(alltoallv),

@@ -18,12 +18,14 @@ _PROVE = "--prove"
 _PROFILE = "--profile"
 _MEASURE = "--measure"
 _SHARE = "--share"
+_EXPLORE = "--explore"
+_RISK = "--risk"
 _VIA = "--via"
 _PROVISIONAL = "--provisional"
 _ALLTOALLV = "--alltoallv"
-_FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE)
-_VALUES = (_VIA, _SHARE)
-_USUAL_SHARE = "5%"
+_FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE, _EXPLORE)
+_VALUES = (_VIA, _SHARE, _RISK)
+_USUAL_SHARE, _USUAL_RISK = "5%", "0.1%"
 # The exit code where the application succeeded and nothing proves that the tuning was in force.
 _UNPROVEN = 3
 
@@ -69,6 +71,17 @@ def run(
         ),
     ] = False,
     share: Annotated[str, typer.Option(_SHARE, help="With --measure: that share, 1% to 50%.")] = _USUAL_SHARE,
+    explore: Annotated[
+        bool,
+        typer.Option(
+            _EXPLORE,
+            help="Also try what the proof left open, in few calls (first: colltune check --candidates), and switch off"
+            " what is slower. Implies --via live.",
+        ),
+    ] = False,
+    risk: Annotated[
+        str, typer.Option(_RISK, help="With --explore: what that may cost of the run's time, as far as is known.")
+    ] = _USUAL_RISK,
     via: Via = "file",
     alltoallv: Annotated[
         Path | None,
@@ -83,7 +96,7 @@ def run(
     Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
-    from colltune.session.measure_run import parse_share
+    from colltune.session.measure_run import parse_risk, parse_share
     from colltune.session.run_application import RunOptions, alltoallv_alone, ready_run
 
     if alltoallv is not None and not tuned.is_dir():
@@ -96,6 +109,8 @@ def run(
         profile=profile or _PROFILE in flags,
         measure=measure,
         share=parse_share(values.get(_SHARE, share)) if measure else 0,
+        explore=explore or _EXPLORE in flags,
+        risk=parse_risk(values.get(_RISK, risk)),
         provisional=provisional or _PROVISIONAL in flags,
         via=values.get(_VIA, via),
         alltoallv=alltoallv,

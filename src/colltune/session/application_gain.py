@@ -34,7 +34,8 @@ class Times:
 class CellGain:
     """``faster``: time by default over time tuned, with all between the calls; ``faster_in_calls``: in them alone.
 
-    ``saved_s`` and ``saved_in_calls_s``: by the calls that ran tuned, of the time of the whole run.
+    ``saved_s`` and ``saved_in_calls_s``: by the calls that ran tuned, of the time of the whole run. ``candidate``: the
+    choice is not proven, and was tried in few calls.
     """
 
     collective: str
@@ -54,6 +55,7 @@ class CellGain:
     faster_in_calls: Interval
     saved_s: Interval
     saved_in_calls_s: Interval
+    candidate: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,9 @@ class ApplicationGain:
         return (low is not None and low > 0.0) or (high is not None and high < 0.0)
 
 
-def gain_of(experiment: Experiment, choices: Sequence[Choice]) -> ApplicationGain:
-    """What ``experiment`` says. ``choices``: those of the selector's rules, by their numbers.
+def gain_of(experiment: Experiment, choices: Sequence[Choice], candidates: int = 0) -> ApplicationGain:
+    """What ``experiment`` says. ``choices``: those of the selector's rules, by their numbers; not proven are the last
+    ``candidates`` of them.
 
     All intervals of a run hold together with 95% (each side of each cell's interval misses with 2.5% over the number of
     cells); so the sums of their ends are an interval of the sum.
@@ -104,7 +107,7 @@ def gain_of(experiment: Experiment, choices: Sequence[Choice]) -> ApplicationGai
         share = cell.ranks / max(experiment.ranks, 1)
         gains.append(
             _gain(cell, choices[cell.choice], interval_of(wall, scales[0], alpha), interval_of(call, scales[1], alpha),
-                  share, experiment.elapsed_s)
+                  share, experiment.elapsed_s, cell.choice >= len(choices) - candidates)
         )  # fmt: skip
     agree_s = sum(cell.agree_s * cell.ranks for cell in experiment.cells) / max(experiment.ranks, 1)
     lost_s = sum(one.saved_s.estimate * one.default_calls / max(one.tuned_calls, 1) for one in gains)
@@ -122,7 +125,9 @@ def gain_of(experiment: Experiment, choices: Sequence[Choice]) -> ApplicationGai
     )
 
 
-def _gain(cell: Cell, choice: Choice, wall: Interval, call: Interval, share: float, elapsed_s: float) -> CellGain:
+def _gain(
+    cell: Cell, choice: Choice, wall: Interval, call: Interval, share: float, elapsed_s: float, candidate: bool
+) -> CellGain:
     """``wall`` and ``call``: of the logarithms of the ratios. ``share``: of the job's ranks that make each call."""
     calls = cell.tuned_calls * share
     return CellGain(
@@ -143,6 +148,7 @@ def _gain(cell: Cell, choice: Choice, wall: Interval, call: Interval, share: flo
         faster_in_calls=call.scaled(math.exp),
         saved_s=_saved(wall, calls, cell, in_blocks, elapsed_s),
         saved_in_calls_s=_saved(call, calls, cell, in_calls, elapsed_s),
+        candidate=candidate,
     )
 
 

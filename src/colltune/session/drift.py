@@ -58,7 +58,8 @@ def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAns
 def runs_since(directory: Path, booted_s: float) -> list[ApplicationRun]:
     """The runs since the tuning was made and since ``booted_s`` (seconds since the epoch)."""
     since_s = max((directory / MANIFEST).stat().st_mtime, booted_s)
-    return application_runs(directory, since=time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(since_s)))
+    runs = application_runs(directory, since=time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(since_s)))
+    return [run.proven_alone for run in runs]
 
 
 def answer_of(runs: Sequence[ApplicationRun], departing: Collection[str]) -> ApplicationAnswer | None:

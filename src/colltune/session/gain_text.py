@@ -16,6 +16,8 @@ def gain_line(gain: ApplicationGain) -> str:
     """What the run took, what it would have taken without the tuning, and what the experiment cost."""
     if not gain.complete:
         return f"after {format_duration(gain.elapsed_s)}, not ended by MPI_Finalize: {_so_far(gain)}"
+    if gain.share == 0:
+        return f"this run took {format_duration(gain.elapsed_s)}; proven choices were not compared with the default"
     if not gain.cells:
         few = f"; {format_count(gain.too_few, 'call')} met a rule" if gain.too_few else "; no call met a rule"
         return f"this run took {format_duration(gain.elapsed_s)}{few}: too few to compare tuned and default blocks"
@@ -29,6 +31,24 @@ def gain_line(gain: ApplicationGain) -> str:
     calls = gain.saved_in_calls_s
     text += f". In the calls alone the tuning saved {format_duration(calls.estimate)}"
     return text + (f" ({_between(calls, format_duration)})" if calls.low is not None else "")
+
+
+def explored_text(gain: ApplicationGain) -> str:
+    """What a run says of the candidates that it tried; empty where that is nothing, and it was not all it was for."""
+    tried = [cell for cell in gain.cells if cell.candidate]
+    if not tried:
+        few = f"{format_count(gain.too_few, 'call')} met one" if gain.too_few else "no call met one"
+        return "" if gain.share else f"{few}: too few to compare candidates with the default"
+    cost_s = -sum(cell.saved_s.estimate for cell in tried)
+    text = f"{format_count(len(tried), 'kind')} of calls had candidates tried, which "
+    text += f"cost {format_duration(cost_s)}" if cost_s > 0.0 else f"saved {format_duration(-cost_s)}"
+    faster = [cell for cell in tried if cell.faster.low is not None and cell.faster.low > 1.0]
+    for cell in sorted(faster, key=lambda one: -one.faster.estimate):
+        what = f"{cell.collective} {_sizes(cell)} by {cell.choice}"
+        text += f"; {what} is {_ratio(cell.faster)} times as fast as the default"
+    if any(cell.off for cell in tried):
+        text += f"; {format_count(sum(cell.off > 0 for cell in tried), 'candidate')} switched off, for it was slower"
+    return text + ("" if faster else "; none is surely faster") + ". `colltune tune --resume` counts it as evidence"
 
 
 def _so_far(gain: ApplicationGain) -> str:
@@ -65,16 +85,25 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
             _both(cell, lambda times: times.waiting_s),
             _both(cell, lambda times: times.between_s),
             format_duration(cell.saved_s.estimate),
-            f"switched off on {cell.off} of {cell.communicators} communicators: slower here" if cell.off else "",
+            _note(cell),
         )
+    by_default = f"{gain.share}% of the blocks ran by default at first. " if gain.share else ""
     notes = [
-        f"{gain.share}% of the blocks ran by default at first. Times: default -> tuned, of one call, means over ranks.",
+        f"{by_default}Times: default -> tuned, of one call, means over ranks.",
         "Speed-up: time by default over time tuned, with an interval; all intervals of this page hold together (95%).",
         "Waiting: what a call takes longer than on the rank that was the shortest time in it.",
     ]
     if gain.too_few:
         notes.append(f"{format_count(gain.too_few, 'call')} met a rule in fewer than three pairs, and are not counted.")
-    return [gain_line(gain) + ".", "", *([*table.lines(width), ""] if gain.cells else []), *notes]
+    said = [f"{text}." for text in (gain_line(gain), explored_text(gain)) if text]
+    return [*said, "", *([*table.lines(width), ""] if gain.cells else []), *notes]
+
+
+def _note(cell: CellGain) -> str:
+    notes = ["not proven: tried"] if cell.candidate else []
+    if cell.off:
+        notes.append(f"switched off on {cell.off} of {cell.communicators} communicators: slower here")
+    return "; ".join(notes)
 
 
 def _sizes(cell: CellGain) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
+from colltune.deploy.candidates import Candidates
 from colltune.deploy.live import FOLDER
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, live_choices
 from colltune.session.application_gain import ApplicationGain, gain_of
@@ -19,7 +20,7 @@ from colltune.store.fields import encode
 from colltune.store.history import GAIN
 from colltune.store.tuning import Tuning
 
-_OUT, _SHARE = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE"
+_OUT, _SHARE, _RISK = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE", "COLLTUNE_EXPLORE_RISK"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class MeasuredRun:
             with contextlib.suppress(OSError):
                 (self.place / RUN).unlink()
                 self.place.rmdir()
-        return [gain_of(found, run.record.choices) for found in run.jobs]
+        return [gain_of(found, run.record.choices, run.record.candidates) for found in run.jobs]
 
     def keep(self, gains: Sequence[ApplicationGain]) -> Path:
         """Writes ``gains`` beside what they were made of; the file of the last one. Raises ColltuneError."""
@@ -56,11 +57,25 @@ class MeasuredRun:
         return target
 
 
-def begin_measuring(directory: Path, tuning: Tuning, percent: int, command: Sequence[str] = ()) -> MeasuredRun:
+@dataclass(frozen=True)
+class Exploration:
+    """``candidates`` that a run may try. ``risk``: of the time in their calls, what that may cost, 1e-6 to 0.1."""
+
+    candidates: Candidates
+    risk: float
+
+
+def begin_measuring(
+    directory: Path,
+    tuning: Tuning,
+    percent: int,
+    command: Sequence[str] = (),
+    exploration: Exploration | None = None,
+) -> MeasuredRun:
     """The experiment in a program that runs under ``tuning``, of ``directory``, by way of the live selector.
 
-    ``percent``: of the blocks of calls, which run by default at first. Raises ColltuneError for a tuning with which
-    nothing can be compared, and for a directory that cannot be written.
+    ``percent``: of the blocks of calls, which run by default at first; 0: proven choices are not compared. Raises
+    ColltuneError for a tuning with which nothing can be compared, and for a directory that cannot be written.
     """
     if tuning.summary.reproducible:
         raise InputError(
@@ -69,12 +84,16 @@ def begin_measuring(directory: Path, tuning: Tuning, percent: int, command: Sequ
         )
     name = next((name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}")), None)
     choices = live_choices(tuning.files[name].decode("ascii")) if name and LIVE_VARIABLE in tuning.variables else []
-    if not choices:
+    tried = exploration.candidates.choices if exploration is not None else ()
+    if not choices and not tried:
         raise InputError("this tuning has no rule that departs from the default", "Run it without --measure")
     bases = {name: rules.basis for name, rules in tuning.rule_sets.items()}
-    record = RunRecord(tuning.environment, tuple(choices), bases, percent, tuple(command))
+    record = RunRecord(tuning.environment, (*choices, *tried), bases, percent, tuple(command), len(tried))
     place = begin_run(directory, record, time.time())
-    return MeasuredRun({_OUT: str(place.resolve() / PARTS), _SHARE: str(percent)}, place)
+    variables = {_OUT: str(place.resolve() / PARTS), _SHARE: str(percent)}
+    if exploration is not None:
+        variables[_RISK] = str(round(1e6 * exploration.risk))
+    return MeasuredRun(variables, place)
 
 
 def latest_gains(directory: Path) -> tuple[list[ApplicationGain], bool]:
@@ -88,8 +107,17 @@ def latest_gains(directory: Path) -> tuple[list[ApplicationGain], bool]:
         raise InputError(
             f"{directory} holds no run with --measure", f"Start one: colltune run --measure {directory} -- mpiexec ..."
         )
-    gains = [gain_of(job, run.record.choices) for job in run.jobs]
+    gains = [gain_of(job, run.record.choices, run.record.candidates) for job in run.jobs]
     return gains, (run.place / GAIN).exists() or (bool(gains) and all(gain.complete for gain in gains))
+
+
+def parse_risk(text: str) -> float:
+    """``"0.1%"`` or ``"0.1"`` -> 0.001. Raises InputError for what is no percentage above 0 and up to 10."""
+    match = re.fullmatch(r"(\d{1,2}(?:\.\d+)?)\s*%?", text.strip())
+    percent = float(match.group(1)) if match is not None else 0.0
+    if not 1e-4 <= percent <= 10.0:
+        raise InputError(f"the risk {text!r} is no percentage from 0.0001% to 10%", "Write for example --risk 0.1%")
+    return percent / 100.0
 
 
 def parse_share(text: str) -> int:

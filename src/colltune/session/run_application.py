@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.application import InForce, put_in_force
-from colltune.session.measure_run import MeasuredRun, begin_measuring
+from colltune.deploy.candidates import load_candidates, with_candidates
+from colltune.session.measure_run import Exploration, MeasuredRun, begin_measuring
 from colltune.store.history import GAIN_PAGE
 from colltune.store.tuning import load_deployable
 
@@ -31,6 +32,7 @@ class RunOptions:
 
     ``prove``: find out whether the tuning was in force. ``profile``: note its collective calls. ``measure``: let
     ``share`` percent of its blocks of calls run by default at first, and compare; the way is then "live".
+    ``explore``: also try what the proof left open, at the cost of the part ``risk`` of the run's time at most.
     ``provisional``: use decisions that a job which was ended left unproven. ``via``: "file" or "live". ``alltoallv``:
     a directory of `tune alltoallv`, or its table, for MPI_Alltoallv.
     """
@@ -39,6 +41,8 @@ class RunOptions:
     profile: bool = False
     measure: bool = False
     share: int = 5
+    explore: bool = False
+    risk: float = 1e-3
     provisional: bool = False
     via: str = "file"
     alltoallv: Path | None = None
@@ -46,12 +50,17 @@ class RunOptions:
     @property
     def way(self) -> str:
         """How the tuning gets into the application."""
-        return "live" if self.measure else self.via
+        return "live" if self.measures else self.via
+
+    @property
+    def measures(self) -> bool:
+        """Whether blocks of calls are compared in the application."""
+        return self.measure or self.explore
 
     @property
     def watches(self) -> bool:
         """Whether there is something to do at the application's end."""
-        return self.prove or self.profile or self.measure
+        return self.prove or self.profile or self.measures
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,7 @@ class ReadyRun:
     given: Sequence[str]
     force: InForce
     obstacles: Sequence[str]
+    exploration: Exploration | None = None
 
     def started(self) -> tuple[Sequence[str], Mapping[str, str]]:
         """The command and the environment by which the application starts."""
@@ -94,9 +104,10 @@ class ReadyRun:
         if self.options.profile:
             record, force = force.profiled()
         measured = None
-        if self.options.measure:
+        if self.options.measures:
+            share = self.options.share if self.options.measure else 0
             try:
-                measured = begin_measuring(force.directory, force.tuning, self.options.share, self.given)
+                measured = begin_measuring(force.directory, force.tuning, share, self.given, self.exploration)
                 force = force.telling(measured.variables)
             except ColltuneError as error:
                 listener(f"warning: nothing is measured: {error}")
@@ -137,12 +148,15 @@ def ready_run(
     tuning = load_deployable(directory, provisional=options.provisional)
     if tuning.left_out:
         listener(left_out_text(tuning.left_out))
-    force = put_in_force(directory, tuning, environment, options.way)
+    force, exploration = put_in_force(directory, tuning, environment, options.way), None
+    if options.explore:
+        exploration = Exploration(load_candidates(directory), options.risk)
+        force = with_candidates(force, exploration.candidates)
     unsure = force.require_mpi(command)
     obstacles = [] if options.way == "live" else force.obstacles(command)
     for text in ([unsure] if unsure else []) + obstacles:
         listener(f"warning: {text}")
-    return ReadyRun(options, command, force, obstacles)
+    return ReadyRun(options, command, force, obstacles, exploration)
 
 
 def left_out_text(count: int) -> str:
@@ -188,7 +202,7 @@ def _gathered(record: Path, command: Sequence[str], force: InForce, listener: Li
 
 def _measured(run: MeasuredRun, listener: Listener) -> tuple[tuple[ApplicationGain, ...], Path | None]:
     """What the tuning was worth, which is then kept in its directory, and the page of it."""
-    from colltune.session.gain_text import gain_line, gain_page
+    from colltune.session.gain_text import explored_text, gain_line, gain_page
 
     gains: tuple[ApplicationGain, ...] = ()
     try:
@@ -196,7 +210,8 @@ def _measured(run: MeasuredRun, listener: Listener) -> tuple[tuple[ApplicationGa
         if not gains:
             listener("nothing was measured: no rank left anything. The program must call MPI_Init and MPI_Finalize")
         for gain in gains:
-            listener(gain_line(gain))
+            for text in filter(None, (gain_line(gain), explored_text(gain))):
+                listener(text)
         if any(gain.cells for gain in gains):
             page = run.keep(gains).with_name(GAIN_PAGE)
             page.write_text("\n".join(line for gain in gains for line in [*gain_page(gain), ""]), encoding="utf-8")

@@ -33,6 +33,7 @@ class RunRecord:
 
     ``environment``: the one that was tuned. ``choices``: those of the selector's rules, by their numbers. ``bases``: by
     collective, the sizes that the rules compare. ``share``: percent of the blocks that run by default at first.
+    ``candidates``: how many of ``choices``, the last ones, are not proven.
     """
 
     environment: Environment
@@ -40,6 +41,11 @@ class RunRecord:
     bases: Mapping[str, SizeBasis]
     share: int
     command: tuple[str, ...] = ()
+    candidates: int = 0
+
+    def is_candidate(self, cell: Cell) -> bool:
+        """Whether the choice of ``cell`` is not proven."""
+        return cell.choice >= len(self.choices) - self.candidates
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,15 @@ class ApplicationRun:
     @property
     def date(self) -> str:
         return self.place.name
+
+    @property
+    def proven_alone(self) -> ApplicationRun:
+        """The same without what it says of candidates."""
+        jobs = [
+            replace(job, cells=tuple(cell for cell in job.cells if not self.record.is_candidate(cell)))
+            for job in self.jobs
+        ]
+        return replace(self, jobs=tuple(jobs))
 
 
 def begin_run(directory: Path, record: RunRecord, when_s: float) -> Path:
@@ -229,7 +244,7 @@ def _job(word: str, row: _Row) -> _Job:
         raise ValueError("the job is not named first")
     return _Job(
         _number(row, "id"), _number(row, "rank"), _number(row, "ranks", 1), _number(row, "nodes", 1),
-        _number(row, "share", 1),
+        _number(row, "share"),
     )  # fmt: skip
 
 

@@ -1,0 +1,43 @@
+"""What of a tuning may be tried in an application: choices that were not decided, and may be faster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.sample import Environment
+from colltune.core.scenario import Scenario
+from colltune.core.summary import Summary
+from colltune.session.candidates import left_open
+from colltune.store.tuning import Tuning
+
+RING = Choice("ring")
+HERE = Environment("mpich", "5.0.2", "build", "machine", 2, 2, "single")
+
+
+def decision(size: int, verdict: Verdict, *ratios: float) -> ProvenDecision:
+    return ProvenDecision(Scenario("bcast", 2, 2, size), RING, verdict, ratios, "")
+
+
+def test_what_is_open_and_not_seen_to_be_slower_is_left() -> None:
+    decisions = (
+        decision(1, Verdict.NOT_TRIED),
+        decision(2, Verdict.NOT_TRIED, 1.1, 1.3),
+        decision(4, Verdict.NOT_TRIED, 0.8, 0.9),
+        decision(8, Verdict.REFUSED, 1.1),
+        decision(16, Verdict.KEPT, 1.5),
+        decision(32, Verdict.PROVISIONAL, 1.2),
+    )
+    found = left_open(Tuning(HERE, {}, {}, {}, Summary(decisions=decisions)))
+    chosen = {scenario.size_bytes for scenario, choice in found["bcast"].items() if choice == RING}
+    assert chosen == {1, 2, 32}
+    # The others are there with the default, so that no rule reaches over them.
+    assert {choice for scenario, choice in found["bcast"].items() if scenario.size_bytes in (4, 8, 16)} == {DEFAULT}
+
+
+def test_nothing_is_left_where_all_was_decided() -> None:
+    decisions = (decision(8, Verdict.REFUSED, 1.1), decision(16, Verdict.KEPT, 1.5))
+    tuning = Tuning(HERE, {}, {}, {}, Summary(decisions=decisions))
+    assert left_open(tuning) == {}
+    assert left_open(replace(tuning, summary=Summary())) == {}
