@@ -15,14 +15,25 @@ enum ct_case_shape { CT_SHAPE_EVEN, CT_SHAPE_RAMP, CT_SHAPE_HOLES, CT_SHAPE_SING
 enum ct_root { CT_ROOT_FIRST, CT_ROOT_MIDDLE, CT_ROOT_LAST, CT_ROOT_COUNT };
 
 struct ct_case;
+struct ct_flight;
 
-/* What a collective takes; `run` makes the call, and compares. */
+/* What a collective takes; `run` makes the call, and compares. A non-blocking one has `open`, which makes the buffers of
+ * one call, and `start`, which returns MPI's error code, in its place. */
 struct ct_collective {
     const char *name;
     bool has_root, reduces, has_shapes, has_in_place, has_data;
     bool count_is_block; /* the count is one block per rank, not the whole vector */
     bool size_is_block;  /* and so is the size that people and benchmarks name for it */
     void (*run)(const struct ct_case *c, struct ct_verdict *verdict);
+    void (*open)(const struct ct_case *c, unsigned salt, struct ct_flight *flight);
+    int (*start)(const struct ct_case *c, struct ct_flight *flight, MPI_Request *request);
+};
+
+/* The buffers of one call; one that a call does not have has no memory. `sent`, `got`: elements of `from` and `to`. */
+struct ct_flight {
+    struct ct_buffer send, recv;
+    int sent, got;
+    MPI_Datatype from, to;
 };
 
 /* count: elements of a block or of the whole vector, as the collective takes it. root_side: the side of an

@@ -4,7 +4,7 @@
 
 #include "case.h"
 
-#define CT_COLLECTIVES 12
+#define CT_COLLECTIVES 16
 
 extern const struct ct_collective ct_collectives[CT_COLLECTIVES];
 
@@ -23,5 +23,20 @@ void ct_reduce_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_reduce_scatter_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_reduce_scatter_block_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_scatter_run(const struct ct_case *c, struct ct_verdict *verdict);
+
+/* The buffers of one call, blocking or not. */
+void ct_allgather_open(const struct ct_case *c, unsigned salt, struct ct_flight *flight);
+void ct_allreduce_open(const struct ct_case *c, unsigned salt, struct ct_flight *flight);
+void ct_alltoall_open(const struct ct_case *c, unsigned salt, struct ct_flight *flight);
+void ct_bcast_open(const struct ct_case *c, unsigned salt, struct ct_flight *flight);
+/* Compares and frees them. */
+void ct_flight_close(struct ct_flight *flight, struct ct_verdict *verdict);
+
+/* Several calls of a non-blocking collective at once, completed in an order that differs from rank to rank. */
+void ct_nonblocking_run(const struct ct_case *c, struct ct_verdict *verdict);
+int ct_iallgather_start(const struct ct_case *c, struct ct_flight *flight, MPI_Request *request);
+int ct_iallreduce_start(const struct ct_case *c, struct ct_flight *flight, MPI_Request *request);
+int ct_ialltoall_start(const struct ct_case *c, struct ct_flight *flight, MPI_Request *request);
+int ct_ibcast_start(const struct ct_case *c, struct ct_flight *flight, MPI_Request *request);
 
 #endif

@@ -3,29 +3,36 @@
 
 #include "collectives.h"
 
-void ct_allgather_run(const struct ct_case *c, struct ct_verdict *verdict)
+void ct_allgather_open(const struct ct_case *c, unsigned salt, struct ct_flight *flight)
 {
     const struct ct_case_comm *comm = c->comm;
     const struct ct_view from = ct_case_view(c, CT_SIDE_SEND), to = ct_case_view(c, CT_SIDE_RECEIVE);
-    const struct ct_junk junk = ct_case_junk(c);
-    const int sent = c->count * from.per, got = c->count * to.per;
+    const size_t out = (size_t)(c->count * from.per), in = (size_t)(c->count * to.per);
     const unsigned me = ct_comm_identity(comm->side, comm->rank);
-    struct ct_buffer send, recv;
 
-    ct_buffer_open(&send, from.type, (size_t)sent, (unsigned)c->number);
-    ct_buffer_open(&recv, to.type, (size_t)got * (size_t)comm->peers, (unsigned)c->number);
-    ct_buffer_put(&send, 0, (size_t)sent, me, 0);
+    ct_buffer_open(&flight->send, from.type, out, salt);
+    ct_buffer_open(&flight->recv, to.type, in * (size_t)comm->peers, salt);
+    ct_buffer_put(&flight->send, 0, out, me, 0);
     for (int p = 0; p < comm->peers; p++)
-        ct_buffer_expect(&recv, (size_t)p * (size_t)got, (size_t)got, ct_comm_identity(comm->peer_side, p), 0);
+        ct_buffer_expect(&flight->recv, (size_t)p * in, in, ct_comm_identity(comm->peer_side, p), 0);
     if (c->in_place)
-        ct_buffer_put(&recv, (size_t)comm->rank * (size_t)got, (size_t)got, me, 0);
-    int rc = c->in_place ? MPI_Allgather(MPI_IN_PLACE, junk.count, junk.type, recv.data, got, to.type->handle,
-                                         comm->handle)
-                         : MPI_Allgather(send.data, sent, from.type->handle, recv.data, got, to.type->handle,
-                                         comm->handle);
+        ct_buffer_put(&flight->recv, (size_t)comm->rank * in, in, me, 0);
+    flight->sent = (int)out, flight->got = (int)in;
+    flight->from = from.type->handle, flight->to = to.type->handle;
+}
+
+void ct_allgather_run(const struct ct_case *c, struct ct_verdict *verdict)
+{
+    const struct ct_junk junk = ct_case_junk(c);
+    struct ct_flight flight = {0};
+
+    ct_allgather_open(c, (unsigned)c->number, &flight);
+    int rc = c->in_place ? MPI_Allgather(MPI_IN_PLACE, junk.count, junk.type, flight.recv.data, flight.got, flight.to,
+                                         c->comm->handle)
+                         : MPI_Allgather(flight.send.data, flight.sent, flight.from, flight.recv.data, flight.got,
+                                         flight.to, c->comm->handle);
     ct_verdict_check(verdict, rc, "MPI_Allgather");
-    ct_buffer_close(&send, "sendbuf", verdict);
-    ct_buffer_close(&recv, "recvbuf", verdict);
+    ct_flight_close(&flight, verdict);
 }
 
 /* counts and displacements of the call: (2, blocks), in elements of the case's type times `per`. */

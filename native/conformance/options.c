@@ -110,10 +110,15 @@ bool ct_options_parse(int argc, char **argv, struct ct_options *options)
 {
     *options = (struct ct_options){.case_limit_s = 60, .thread_level = MPI_THREAD_SINGLE};
     for (int i = 0; i < CT_COLLECTIVES; i++)
-        options->selected[i] = true;
+        options->selected[i] = ct_collectives[i].start == NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--short") == 0) {
             options->is_short = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--nonblocking") == 0) {
+            for (int k = 0; k < CT_COLLECTIVES; k++)
+                options->selected[k] = true;
             continue;
         }
         if (i + 1 == argc || !ct__parse_value(argv[i], argv[i + 1], options)) {

@@ -223,8 +223,11 @@ static void ct__cross(struct ct__plan *plan, struct ct__count count, struct ct__
         const bool both = full || (plan->depth == CT_DEPTH_SHORT && !k->reduces && !k->has_shapes);
         const struct ct__range places = ct__axis(plan, k->has_in_place && !inter, both, 2);
         for (int in_place = places.first; in_place <= places.last; in_place++) {
-            const struct ct__range roots =
-                ct__axis(plan, k->has_root, full && !count.at_bound && !k->reduces, CT_ROOT_COUNT);
+            struct ct__range roots = ct__axis(plan, k->has_root, full && !count.at_bound && !k->reduces, CT_ROOT_COUNT);
+            /* MPICH's ibcast between groups hands the data on in the other group from the root's number, not from rank 0
+             * that has them, whatever file it has loaded (ibcast_inter_sched_flat.c, 5.0.2): not a file's fault. */
+            if (inter && k->start != NULL)
+                roots = (struct ct__range){CT_ROOT_FIRST, CT_ROOT_FIRST};
             for (int root = roots.first; root <= roots.last; root++) {
                 c.shape = (enum ct_case_shape)shape;
                 c.in_place = in_place;

@@ -1,25 +1,32 @@
 /* allreduce and reduce: the whole vector, in the order of the ranks. */
 #include "collectives.h"
 
-void ct_allreduce_run(const struct ct_case *c, struct ct_verdict *verdict)
+void ct_allreduce_open(const struct ct_case *c, unsigned salt, struct ct_flight *flight)
 {
     const struct ct_case_comm *comm = c->comm;
     const struct ct_type *type = ct_type_get(c->type);
     const size_t count = (size_t)c->count;
     const unsigned me = ct_comm_identity(comm->side, comm->rank), first = ct_comm_identity(comm->peer_side, 0);
-    struct ct_buffer send, recv;
 
-    ct_buffer_open(&send, type, count, (unsigned)c->number);
-    ct_buffer_open(&recv, type, count, (unsigned)c->number);
-    ct_buffer_put_values(&send, c->op, 0, count, 0, me);
+    ct_buffer_open(&flight->send, type, count, salt);
+    ct_buffer_open(&flight->recv, type, count, salt);
+    ct_buffer_put_values(&flight->send, c->op, 0, count, 0, me);
     if (c->in_place)
-        ct_buffer_put_values(&recv, c->op, 0, count, 0, me);
-    ct_buffer_expect_result(&recv, c->op, 0, count, 0, first, (unsigned)comm->peers);
-    int rc = MPI_Allreduce(c->in_place ? MPI_IN_PLACE : send.data, recv.data, c->count, type->handle,
-                           ct_op_handle(c->op), comm->handle);
+        ct_buffer_put_values(&flight->recv, c->op, 0, count, 0, me);
+    ct_buffer_expect_result(&flight->recv, c->op, 0, count, 0, first, (unsigned)comm->peers);
+    flight->sent = flight->got = c->count;
+    flight->from = flight->to = type->handle;
+}
+
+void ct_allreduce_run(const struct ct_case *c, struct ct_verdict *verdict)
+{
+    struct ct_flight flight = {0};
+
+    ct_allreduce_open(c, (unsigned)c->number, &flight);
+    int rc = MPI_Allreduce(c->in_place ? MPI_IN_PLACE : flight.send.data, flight.recv.data, flight.sent, flight.from,
+                           ct_op_handle(c->op), c->comm->handle);
     ct_verdict_check(verdict, rc, "MPI_Allreduce");
-    ct_buffer_close(&send, "sendbuf", verdict);
-    ct_buffer_close(&recv, "recvbuf", verdict);
+    ct_flight_close(&flight, verdict);
 }
 
 void ct_reduce_run(const struct ct_case *c, struct ct_verdict *verdict)

@@ -1,23 +1,29 @@
 /* bcast and scatter: from one rank to all. */
 #include "collectives.h"
 
-void ct_bcast_run(const struct ct_case *c, struct ct_verdict *verdict)
+void ct_bcast_open(const struct ct_case *c, unsigned salt, struct ct_flight *flight)
 {
-    const struct ct_case_comm *comm = c->comm;
     const struct ct_role role = ct_case_role(c);
     const struct ct_view view = ct_case_view(c, role.is_root ? CT_SIDE_SEND : CT_SIDE_RECEIVE);
-    const int count = c->count * view.per;
     const unsigned root = ct_comm_identity(role.root_side, role.root_rank);
-    struct ct_buffer buffer;
 
-    ct_buffer_open(&buffer, view.type, (size_t)count, (unsigned)c->number);
+    flight->sent = c->count * view.per;
+    flight->from = view.type->handle;
+    ct_buffer_open(&flight->send, view.type, (size_t)flight->sent, salt);
     if (role.is_root)
-        ct_buffer_put(&buffer, 0, (size_t)count, root, 0);
+        ct_buffer_put(&flight->send, 0, (size_t)flight->sent, root, 0);
     else if (role.is_leaf)
-        ct_buffer_expect(&buffer, 0, (size_t)count, root, 0);
-    int rc = MPI_Bcast(buffer.data, count, view.type->handle, role.root, comm->handle);
+        ct_buffer_expect(&flight->send, 0, (size_t)flight->sent, root, 0);
+}
+
+void ct_bcast_run(const struct ct_case *c, struct ct_verdict *verdict)
+{
+    struct ct_flight flight = {0};
+
+    ct_bcast_open(c, (unsigned)c->number, &flight);
+    int rc = MPI_Bcast(flight.send.data, flight.sent, flight.from, ct_case_role(c).root, c->comm->handle);
     ct_verdict_check(verdict, rc, "MPI_Bcast");
-    ct_buffer_close(&buffer, "buffer", verdict);
+    ct_flight_close(&flight, verdict);
 }
 
 void ct_scatter_run(const struct ct_case *c, struct ct_verdict *verdict)

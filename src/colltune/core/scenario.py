@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-REDUCTIONS = frozenset({"allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"})
+REDUCTIONS = frozenset({"allreduce", "iallreduce", "reduce", "reduce_scatter", "reduce_scatter_block"})
 COLLECTIVES = (
     "allgather",
     "allgatherv",
@@ -19,8 +19,16 @@ COLLECTIVES = (
     "reduce_scatter_block",
     "scatter",
 )
+# Non-blocking ones, whose time is what a computation beside them does not hide (docs/design/nonblocking.md).
+NONBLOCKING = ("iallgather", "iallreduce", "ialltoall", "ibcast")
+TUNABLE = (*COLLECTIVES, *NONBLOCKING)
 # Collectives whose size is one block per peer; for the others it is the whole vector (OSU's convention).
-PER_BLOCK = frozenset({"allgather", "allgatherv", "alltoall", "gather", "scatter"})
+PER_BLOCK = frozenset({"allgather", "allgatherv", "alltoall", "gather", "iallgather", "ialltoall", "scatter"})
+
+
+def blocking_form(collective: str) -> str:
+    """``"ibcast"`` -> ``"bcast"``; a blocking collective is its own."""
+    return collective.removeprefix("i") if collective in NONBLOCKING else collective
 
 
 class SizeBasis(StrEnum):

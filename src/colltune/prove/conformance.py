@@ -18,7 +18,7 @@ from pathlib import Path
 
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.scenario import NONBLOCKING, SizeBasis
 from colltune.core.units import format_duration
 from colltune.machine.process import run_launch
 
@@ -132,11 +132,15 @@ def replay_arguments(
 ) -> list[str]:
     """Arguments of the program: rank counts (ascending), and what else is to be tried.
 
+    Non-blocking collectives are among it where ``rule_sets`` has one, or ``collectives`` names them.
     ``short``: one case of each kind, for the end of a campaign. ``collectives``: only these. ``max_bytes``: the
     largest buffer of a rank (None: 4 MiB, 256 KiB in the short form).
     """
     arguments = ["--ranks", ",".join(map(str, ranks)), "--thread-level", thread_level]
     arguments += ["--case-limit", str(case_limit_s)]
+    rule_sets = tuple(rule_sets)
+    if any(rule_set.collective in NONBLOCKING for rule_set in rule_sets) and not collectives:
+        arguments.append("--nonblocking")
     if short:
         arguments.append("--short")
     if collectives:
