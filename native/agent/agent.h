@@ -102,7 +102,14 @@ typedef struct ct_timed_call ct_timed_call;
 /* NULL where the collective is unknown or the buffers cannot be had; `why` says so, in one word. */
 ct_timed_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size);
 void ct_call_free(ct_timed_call *call);
-int ct_call_run(ct_timed_call *call, MPI_Comm comm); /* on one of the same ranks in the same order; MPI error code */
+/* On one of the same ranks in the same order; a non-blocking call with its wait. Returns an MPI error code. */
+int ct_call_run(ct_timed_call *call, MPI_Comm comm);
+bool ct_call_overlaps(const ct_timed_call *call); /* whether it is a non-blocking one */
+/* Starts a non-blocking call; `request` is to be completed where this returns MPI_SUCCESS. */
+int ct_call_start(ct_timed_call *call, MPI_Comm comm, MPI_Request *request);
+/* Sends what a non-blocking call sends at least, in rounds of one message to a rank at distance 1, 2, 4 ... The buffers
+ * hold anything after it but what is sent. Returns an MPI error code. */
+int ct_call_exchange(ct_timed_call *call, MPI_Comm comm);
 void ct_call_poison(ct_timed_call *call);  /* makes sure that an old result cannot pass for a new one */
 bool ct_call_correct(ct_timed_call *call); /* whether this rank's result is right, byte for byte */
 
@@ -115,7 +122,7 @@ typedef struct {
 
 void ct_text_add(ct_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- measure.c, repeat.c, point.c ---- */
+/* ---- measure.c, repeat.c, point.c, late.c, overlap.c ---- */
 
 /* Called on the group's first rank just before a choice runs for the first time, and then with choice -1 now and then
  * while all are repeated. */

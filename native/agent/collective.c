@@ -16,8 +16,13 @@ static const char *const CT__NAMES[CT__KINDS] = {
     "allgather", "allgatherv", "allreduce", "alltoall", "barrier", "bcast",
     "gather", "reduce", "reduce_scatter", "reduce_scatter_block", "scatter"};
 
+/* The kinds that are timed in their non-blocking form too: "ibcast" and so on. */
+static const bool CT__NONBLOCKING[CT__KINDS] = {
+    [CT__ALLGATHER] = true, [CT__ALLREDUCE] = true, [CT__ALLTOALL] = true, [CT__BCAST] = true};
+
 struct ct_timed_call {
     ct__kind kind;
+    bool nonblocking;
     int rank, size, root;
     int count;        /* elements of one block, or of the whole vector */
     int *counts;      /* [size] of the v-variants and reduce_scatter */
@@ -120,11 +125,21 @@ static bool ct__set_counts(ct_timed_call *call, size_t elements)
     return true;
 }
 
+/* CT__KINDS: there is no collective of this name. */
+static int ct__find(const char *name, bool *nonblocking)
+{
+    for (int kind = 0; kind < CT__KINDS; kind++) {
+        *nonblocking = CT__NONBLOCKING[kind] && name[0] == 'i' && strcmp(name + 1, CT__NAMES[kind]) == 0;
+        if (*nonblocking || strcmp(name, CT__NAMES[kind]) == 0)
+            return kind;
+    }
+    return CT__KINDS;
+}
+
 ct_timed_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why, size_t why_size)
 {
-    int kind = 0;
-    while (kind < CT__KINDS && strcmp(request->collective, CT__NAMES[kind]) != 0)
-        kind++;
+    bool nonblocking;
+    int kind = ct__find(request->collective, &nonblocking);
     ct_timed_call *call = calloc(1, sizeof *call);
     if (kind == CT__KINDS || call == NULL) {
         snprintf(why, why_size, "unknown-collective");
@@ -132,6 +147,7 @@ ct_timed_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why,
         return NULL;
     }
     call->kind = (ct__kind)kind;
+    call->nonblocking = nonblocking;
     MPI_Comm_rank(comm, &call->rank);
     MPI_Comm_size(comm, &call->size);
     call->root = request->root % call->size;
@@ -165,8 +181,52 @@ void ct_call_free(ct_timed_call *call)
     free(call);
 }
 
+bool ct_call_overlaps(const ct_timed_call *call) { return call->nonblocking; }
+
+int ct_call_start(ct_timed_call *c, MPI_Comm comm, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    switch (c->kind) {
+    case CT__ALLGATHER:
+        return MPI_Iallgather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, comm, request);
+    case CT__ALLREDUCE:
+        return MPI_Iallreduce(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, comm, request);
+    case CT__ALLTOALL:
+        return MPI_Ialltoall(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, comm, request);
+    case CT__BCAST:
+        return MPI_Ibcast(c->rank == c->root ? c->send : c->receive, c->count, MPI_BYTE, c->root, comm, request);
+    default:
+        return MPI_ERR_OTHER;
+    }
+}
+
+int ct_call_exchange(ct_timed_call *c, MPI_Comm comm)
+{
+    int code = MPI_SUCCESS;
+    for (int distance = 1; distance < c->size && code == MPI_SUCCESS; distance *= 2) {
+        int blocks = 1; /* that a rank passes on in this round, where there is one for each rank */
+        char *from = c->send, *to = c->receive;
+        if (c->kind == CT__ALLGATHER) {
+            blocks = distance < c->size - distance ? distance : c->size - distance;
+            from = c->receive, to = (char *)c->receive + (size_t)distance * (size_t)c->count;
+        } else if (c->kind == CT__ALLTOALL) {
+            for (int peer = blocks = 0; peer < c->size; peer++)
+                blocks += (peer & distance) != 0;
+        }
+        int bytes = blocks * c->count * (c->kind == CT__ALLREDUCE ? (int)sizeof(float) : 1);
+        code = MPI_Sendrecv(from, bytes, MPI_BYTE, (c->rank + distance) % c->size, CT_TAG_SYNC, to, bytes, MPI_BYTE,
+                            (c->rank - distance + c->size) % c->size, CT_TAG_SYNC, comm, MPI_STATUS_IGNORE);
+    }
+    return code;
+}
+
 int ct_call_run(ct_timed_call *c, MPI_Comm comm)
 {
+    if (c->nonblocking) {
+        MPI_Request request;
+        int code = ct_call_start(c, comm, &request);
+        return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+    }
     switch (c->kind) {
     case CT__ALLGATHER:
         return MPI_Allgather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, comm);

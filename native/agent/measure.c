@@ -114,6 +114,9 @@ static void ct__answer(const ct_point *point, const double *mean_s, ct_text *ans
                 ct_text_add(answer, " b2b_us=%.4f", state->back_to_back_s * 1e6);
             if (state->skewed_s >= 0.0)
                 ct_text_add(answer, " skewed_us=%.4f", state->skewed_s * 1e6);
+            if (state->pure_s >= 0.0)
+                ct_text_add(answer, " compute_us=%.4f pure_us=%.4f tested_us=%.4f", point->compute_s * 1e6,
+                            state->pure_s * 1e6, state->tested_s * 1e6);
             ct_text_add(answer, " times_ns=");
             for (int r = 0; r < state->count; r++)
                 ct_text_add(answer, r == 0 ? "%.0f" : ",%.0f", state->times[r] * 1e9);
@@ -142,6 +145,8 @@ static int ct__measure_all(ct_point *point, double *scratch)
         if (state->status == CT_OK && !state->dominated && !state->hopeless && !ct_point_long(point, state->estimate_s)) {
             ct_point_alive(point);
             code = ct__back_to_back(point, i);
+            if (code == MPI_SUCCESS && ct_call_overlaps(point->call))
+                code = ct_point_views(point, i);
             if (code == MPI_SUCCESS && request->skew_s > 0.0)
                 code = ct_point_late(point, i);
         }
@@ -163,6 +168,7 @@ static bool ct__reserve(ct_point *point, double **times, double **sums)
     for (size_t i = 0; i < choices; i++) {
         point->states[i].times = *times + i * most;
         point->states[i].back_to_back_s = point->states[i].skewed_s = -1.0;
+        point->states[i].pure_s = point->states[i].tested_s = -1.0;
     }
     return true;
 }
@@ -190,6 +196,9 @@ static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums
     const ct_request *request = point->request;
     int choices = request->choice_count, code = ct_group_reserve(point->group, request);
     double start = MPI_Wtime();
+    point->noticed_s = MPI_Wtime();
+    if (code == MPI_SUCCESS)
+        code = ct_point_calibrate(point);
     if (code == MPI_SUCCESS)
         code = ct__measure_all(point, scratch);
     point->group->fresh = false;

@@ -34,9 +34,13 @@ int ct_point_run(ct_point *point, int index, double *elapsed_s)
     if (code == MPI_SUCCESS)
         code = ct_point_steer(choice, true);
     double start = MPI_Wtime();
-    if (code == MPI_SUCCESS)
-        code = ct_call_run(point->call, point->states[index].comm);
-    *elapsed_s = MPI_Wtime() - start;
+    if (code == MPI_SUCCESS && ct_call_overlaps(point->call)) {
+        code = ct_point_overlapped(point, point->states[index].comm, 0, elapsed_s);
+    } else {
+        if (code == MPI_SUCCESS)
+            code = ct_call_run(point->call, point->states[index].comm);
+        *elapsed_s = MPI_Wtime() - start;
+    }
     point->inside_s += *elapsed_s;
     int restored = ct_point_steer(choice, false);
     return code == MPI_SUCCESS ? restored : code;

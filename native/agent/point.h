@@ -20,6 +20,7 @@ typedef struct {
     double estimate_s;
     double own_sum_s; /* over this rank's repetitions */
     double back_to_back_s, skewed_s; /* < 0: not taken */
+    double pure_s, tested_s;         /* of a non-blocking call: see ct_point_views; < 0: not taken */
     double cost_s;
 } ct_choice_state;
 
@@ -31,7 +32,8 @@ typedef struct {
     int *order; /* [choices] scratch */
     int rank, size;
     uint64_t random;
-    double inside_s; /* time of this rank in calls of the collective, all of them */
+    double compute_s; /* of the computation beside a non-blocking call */
+    double inside_s;  /* time of this rank in calls of the collective, all of them */
     ct_notice *notice;
     ct_attend *attend;
     void *context;
@@ -54,6 +56,15 @@ bool ct_point_long(const ct_point *point, double time_s);
 /* Times calls of a choice to which the ranks come late, each by its own share of the request's skew, from the arrival of
  * the last one. Returns an MPI error code. */
 int ct_point_late(ct_point *point, int index);
+/* Sets how long the computation beside a non-blocking call takes: as long as its data take to be exchanged by messages.
+ * The same for all choices, whatever they do and whatever files are in force. Returns an MPI error code. */
+int ct_point_calibrate(ct_point *point);
+/* A non-blocking call with a computation between its start and its wait, `tests` looks at the request among it.
+ * `seen_s`: what the application waits for, the time in MPI. Returns an MPI error code. */
+int ct_point_overlapped(ct_point *point, MPI_Comm comm, int tests, double *seen_s);
+/* Of a non-blocking choice, how long it takes with no computation, and what is seen of it where the computation looks at
+ * the request now and then. Returns an MPI error code. */
+int ct_point_views(ct_point *point, int index);
 /* Marks the choices whose trial says that they cannot be the best. */
 void ct_point_give_up(ct_point *point);
 /* Repeats every choice until it is known well enough. `scratch`: room for all times. Returns an MPI error code. */

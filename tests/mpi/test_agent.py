@@ -19,7 +19,7 @@ from jobs import QUIET
 from colltune.catalog import load
 from colltune.catalog.read import known_versions
 from colltune.core.choice import Choice
-from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
+from colltune.core.scenario import NONBLOCKING, REDUCTIONS, TUNABLE, Scenario
 from colltune.core.space import Point, message_sizes
 from colltune.machine.compile import COMMON, source_directory
 from colltune.measure.contract import Effort
@@ -144,7 +144,7 @@ BROKEN = [
 
 def test_a_session_of_good_and_broken_requests_is_clean_under_sanitizers(talk: Talk, sanitized_agent: Path) -> None:
     good = []
-    for name in COLLECTIVES:
+    for name in TUNABLE:
         for size in (0, 8, 1000, 65536):
             for ppn in (1, 2):
                 good.append(request(len(good) + 1, name, size - size % 4 if name in REDUCTIONS else size, ppn))
@@ -199,6 +199,27 @@ def test_late_arrivals_are_timed_from_the_last_rank_on(talk: Talk, sanitized_age
     assert cost_us >= 300_000
     assert 0.0 < skewed_us < 150_000
     assert figure(together, "skewed_us") is None
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("name", NONBLOCKING)
+def test_what_a_computation_hides_of_a_nonblocking_call_is_told(
+    talk: Talk, sanitized_agent: Path, name: str, ranks: int
+) -> None:
+    lines = [
+        request(1, name, 4096, ranks, "0", "skew_us=100", "choice="),
+        request(2, name.removeprefix("i"), 64, ranks),
+    ]
+    overlapped, blocking = [line for line in talk(sanitized_agent, ranks, lines) if line.startswith("result ")]
+    assert " status=ok " in overlapped
+    figures = {key: figure(overlapped, key) for key in ("compute_us", "pure_us", "tested_us", "b2b_us", "skewed_us")}
+    assert all(value is not None for value in figures.values()), figures
+    assert figures["pure_us"] > 0.0
+    assert figures["tested_us"] > 0.0
+    assert figures["compute_us"] > 0.0 or ranks == 1
+    # The call itself takes some time, however much of the rest is hidden.
+    assert all(int(time) > 0 for time in overlapped.split("times_ns=")[1].split(","))
+    assert "pure_us" not in blocking
 
 
 def test_an_agent_hears_what_follows_a_zero_byte_or_a_long_line(talk: Talk, sanitized_agent: Path) -> None:

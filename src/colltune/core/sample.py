@@ -23,6 +23,25 @@ class Status(StrEnum):
     UNMEASURED = "unmeasured"  # the agent refused the request; `Sample.detail` says why. Nothing is known of the choice
 
 
+class Overlap(NamedTuple):
+    """What a non-blocking call and a computation of ``compute_s`` do beside each other; medians, in seconds.
+
+    ``pure_s``: the call and its wait, with no computation between; ``tested_s``: the time in MPI where the computation
+    looks at the request now and then. The times of the sample are those in MPI where it never does.
+    """
+
+    compute_s: float
+    pure_s: float
+    tested_s: float
+
+    def hidden(self, seen_s: float) -> float:
+        """The share of the call that the computation hid, from 0 to 1, by the time in MPI that was left of it.
+
+        1 - (t_total - t_compute) / t_pure, as OSU's benchmarks of non-blocking collectives print it in percent.
+        """
+        return min(max(1.0 - seen_s / self.pure_s, 0.0), 1.0) if self.pure_s > 0.0 else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One (scenario, choice) pair, measured.
@@ -30,7 +49,8 @@ class Sample:
     ``times_s`` holds, per repetition, the time of the slowest rank after a synchronised start;
     ``back_to_back_s`` the mean time of calls issued one after another without synchronisation, ``osu_mean_s`` the mean
     over ranks and repetitions, ``skewed_s`` the mean time from the arrival of the last rank where ranks arrive up to
-    ``Point.skew_s`` apart (None where not taken); ``cost_s`` the wall time that the measurement took, set-up and
+    ``Point.skew_s`` apart (None where not taken); ``overlap``: of non-blocking calls, whose ``times_s`` are what a
+    computation beside them did not hide; ``cost_s`` the wall time that the measurement took, set-up and
     repetitions included.
     ``group`` numbers the interleaved block of measurements that the sample belongs to: only samples of one
     group were taken side by side.
@@ -48,6 +68,7 @@ class Sample:
     started_s: float = 0.0
     detail: str = ""
     skewed_s: float | None = None
+    overlap: Overlap | None = None
 
     @property
     def time_s(self) -> float:

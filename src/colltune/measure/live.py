@@ -15,7 +15,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
-from colltune.measure.request import Request, read_index, read_seconds
+from colltune.measure.request import Request, read_index, read_overlap, read_seconds
 from colltune.measure.resolve import Settings, resolve_settings
 
 __all__ = ["LivePlan", "LiveSource", "Settings", "resolve_settings"]
@@ -309,6 +309,7 @@ class LiveSource:
             back_to_back_s=read_seconds(fields["b2b_us"]) if "b2b_us" in fields else None,
             osu_mean_s=read_seconds(fields["osu_us"]) if "osu_us" in fields else None,
             skewed_s=read_seconds(fields["skewed_us"]) if "skewed_us" in fields else None,
+            overlap=read_overlap(fields),
             cost_s=read_seconds(fields["cost_us"]),
             launch=self.launches,
             group=request.id,

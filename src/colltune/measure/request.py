@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from colltune.core.choice import Choice
-from colltune.core.sample import Sample
+from colltune.core.sample import Overlap, Sample
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.resolve import Settings
@@ -81,3 +81,10 @@ def read_seconds(text: str, unit_s: float = 1e-6) -> float:
     if not 0.0 <= value < math.inf:
         raise ValueError(f"{text} is not a time")
     return value
+
+
+def read_overlap(fields: Mapping[str, str]) -> Overlap | None:
+    """Of a non-blocking call; None where the agent says nothing of it. Raises KeyError or ValueError as it reads."""
+    if "pure_us" not in fields:
+        return None
+    return Overlap(*(read_seconds(fields[name]) for name in ("compute_us", "pure_us", "tested_us")))

@@ -21,13 +21,13 @@ import math
 import re
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from colltune.core.choice import Choice
 from colltune.core.errors import MeasurementError
-from colltune.core.sample import Environment, Sample, Status
+from colltune.core.sample import Environment, Overlap, Sample, Status
 from colltune.core.scenario import Scenario
 
 FORMAT = 1
@@ -141,6 +141,8 @@ def _sample_to_json(sample: Sample) -> dict[str, Any]:
         document[name] = getattr(sample, name)
     if sample.skewed_s is not None:
         document["skewed_s"] = sample.skewed_s
+    if sample.overlap is not None:
+        document["overlap_s"] = list(sample.overlap)
     return document
 
 
@@ -185,7 +187,14 @@ def _sample_from_json(document: Mapping[str, Any]) -> Sample:
         started_s=_number(document["started_s"]),
         detail=_text(document["detail"]),
         skewed_s=_optional_number(document.get("skewed_s")),
+        overlap=_overlap(document["overlap_s"]) if "overlap_s" in document else None,
     )
+
+
+def _overlap(numbers: Sequence[object]) -> Overlap:
+    if len(numbers) != len(Overlap._fields):
+        raise RecordError(f"{numbers!r} are not the figures of an overlap")
+    return Overlap(*map(_number, numbers))
 
 
 def _text(value: object) -> str:
