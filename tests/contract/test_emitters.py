@@ -12,10 +12,11 @@ from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import COLLECTIVES, SizeBasis
+from colltune.core.scenario import COLLECTIVES, NONBLOCKING, TUNABLE, SizeBasis, blocking_form
 from colltune.core.space import shapes
 from colltune.emit.live import LiveEmitter, live_basis
 from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich_nonblocking import NB
 from colltune.emit.openmpi import OpenMpiEmitter
 from colltune.emit.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
@@ -32,8 +33,16 @@ class MpichContract(EmitterContract):
         return MpichEmitter(load("mpich", self.version), default_trees())
 
     def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
+        """Without ``nb`` where its non-blocking form has rules: there it means what these say."""
         catalogue = load("mpich", self.version)
-        return {name: (catalogue.collective(name).basis, catalogue.choices(name)) for name in COLLECTIVES}
+        both = {blocking_form(name) for name in NONBLOCKING}
+        return {
+            name: (
+                catalogue.collective(name).basis,
+                tuple(choice for choice in catalogue.choices(name) if choice != NB or name not in both),
+            )
+            for name in TUNABLE
+        }
 
     def expressible(self, rule_set: RuleSet) -> RuleSet:
         return self.emitter().agreeing(rule_set)

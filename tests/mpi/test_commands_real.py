@@ -13,7 +13,7 @@ from colltune import doctor
 from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
-from colltune.core.scenario import COLLECTIVES, SizeBasis
+from colltune.core.scenario import NONBLOCKING, TUNABLE, SizeBasis
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich import MpichEmitter
 from colltune.mpi.installation import Installation
@@ -139,13 +139,15 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
     found = doctor(mpiexec=str(mpi.mpiexec), ppn=2)
     assert (found.installation, found.ranks) == (mpi, 2)
     assert DEFAULT in found.choices["bcast"]
-    assert set(found.choices) | set(found.nothing_to_tune) == set(COLLECTIVES)
+    assert set(found.choices) | set(found.nothing_to_tune) == set(TUNABLE)
     command = [*COLLTUNE, "doctor", "--mpiexec", str(mpi.mpiexec), "--ppn", "2"]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    for collective in COLLECTIVES:
+    for collective in TUNABLE:
         expected = found.nothing_to_tune.get(collective) or format_choices(found.choices[collective])
         assert f"{collective:<22} {expected}\n" in said
     assert f"2 ranks on {found.hosts}" in said
-    assert found.nonblocking["ibcast"]
+    assert not found.nonblocking.keys() & set(NONBLOCKING)  # these can be tuned
     assert found.nonblocking["ialltoallv"]  # MPICH has a variable for each of them
+    assert found.neighbourhood["ineighbor_alltoallv"]
     assert "cannot be steered" not in said
+    assert f"{'persistent':<22} {found.persistent}\n" in said

@@ -9,12 +9,29 @@
 
 extern long ct_sends(void) __attribute__((weak));
 
-enum { ALLGATHER, ALLREDUCE, ALLTOALL, BARRIER, BCAST, REDUCE, N_COLLECTIVES };
-static const char *const names[] = { "allgather", "allreduce", "alltoall", "barrier", "bcast", "reduce" };
+enum {
+    ALLGATHER, ALLREDUCE, ALLTOALL, BARRIER, BCAST, REDUCE, IALLGATHER, IALLREDUCE, IALLTOALL, IBCAST, N_COLLECTIVES
+};
+static const char *const names[] = {
+    "allgather", "allreduce", "alltoall", "barrier", "bcast", "reduce", "iallgather", "iallreduce", "ialltoall", "ibcast"
+};
 
 static void call(int collective, const char *in, char *out, int bytes)
 {
+    MPI_Request request = MPI_REQUEST_NULL;
     switch (collective) {
+        case IALLGATHER:
+            MPI_Iallgather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+            break;
+        case IALLREDUCE:
+            MPI_Iallreduce(in, out, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+            break;
+        case IALLTOALL:
+            MPI_Ialltoall(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+            break;
+        case IBCAST:
+            MPI_Ibcast(out, bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+            break;
         case ALLGATHER:
             MPI_Allgather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, MPI_COMM_WORLD);
             break;
@@ -34,6 +51,7 @@ static void call(int collective, const char *in, char *out, int bytes)
             MPI_Reduce(in, out, bytes / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
             break;
     }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 int main(int argc, char **argv)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from colltune.catalog import Catalogue
+from colltune.catalog import NO_DEVICE, Catalogue
 from colltune.emit.lint_names import FileKind, leaf_names
 from colltune.emit.lint_operators import COLLECTIVES, INTRA_ONLY
 from colltune.emit.mpich_defaults import DefaultTrees
@@ -18,6 +18,7 @@ def complete_trees(catalogue: Catalogue) -> DefaultTrees:
     ch4: Tree = {
         f"collective={name}": {"comm_type=intra": {f"composition={entry.network_only.selection_name}": {}}}
         for name, entry in catalogue.entries.items()
+        if entry.network_only is not NO_DEVICE
     }
     general["collective=allreduce"]["comm_type=intra"] = {
         "comm_size<8": leaf("MPIR_Allreduce_intra_recursive_doubling"),

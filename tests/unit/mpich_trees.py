@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colltune.core.scenario import COLLECTIVES
+from colltune.core.scenario import COLLECTIVES, NONBLOCKING
 from colltune.emit.mpich_defaults import DefaultTrees
 from colltune.emit.mpich_tree import Tree
 
@@ -24,6 +24,22 @@ def default_trees() -> DefaultTrees:
             "comm_type=inter": algorithm(name, "inter_only"),
         }
         ch4[f"collective={name}"] = {"comm_type=intra": composition(name, "alpha")}
+    for name in NONBLOCKING:
+        general[f"collective={name}"] = {
+            "comm_type=intra": algorithm(name, "intra_sched_first"),
+            "comm_type=inter": algorithm(name, "inter_sched_only"),
+        }
+    general["collective=ibcast"]["comm_type=intra"] = {
+        "comm_hierarchy=parent": algorithm("ibcast", "intra_sched_smp"),
+        "comm_hierarchy=any": {
+            "comm_size<8": {"avg_msg_size=any": algorithm("ibcast", "intra_sched_binomial")},
+            "comm_size=any": algorithm("ibcast", "intra_sched_many"),
+        },
+    }
+    general["collective=ialltoall"]["comm_type=intra"] = {
+        "is_sendbuf_inplace=yes": algorithm("ialltoall", "intra_sched_inplace"),
+        "is_sendbuf_inplace=no": algorithm("ialltoall", "intra_sched_pairwise"),
+    }
     general["collective=scan"] = algorithm("scan", "intra_recursive_doubling")
     general["collective=bcast"]["comm_type=intra"] = {
         "comm_size<8": {

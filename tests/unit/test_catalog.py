@@ -7,7 +7,7 @@ import pytest
 from colltune.catalog import Kind, Need, load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario, SizeBasis
+from colltune.core.scenario import COLLECTIVES, NONBLOCKING, REDUCTIONS, TUNABLE, Scenario, SizeBasis
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2", "5.1.0a1")
 
@@ -15,8 +15,8 @@ VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2", "5.1.0a1")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_collective_has_an_entry_in_every_version(version: str) -> None:
     catalogue = load("mpich", version)
-    assert set(catalogue.entries) == set(COLLECTIVES)
-    for name in COLLECTIVES:
+    assert set(catalogue.entries) == set(TUNABLE)
+    for name in TUNABLE:
         choices = catalogue.choices(name)
         assert choices[0] == DEFAULT
         assert len(set(choices)) == len(choices)
@@ -51,7 +51,7 @@ def test_what_is_not_covered_is_refused(library: str, version: str) -> None:
 @pytest.mark.parametrize("ppn", [1, 2, 3, 8, 64])
 def test_legal_choices_are_few_known_and_start_with_the_default(version: str, nodes: int, ppn: int) -> None:
     catalogue = load("mpich", version)
-    for name in COLLECTIVES:
+    for name in TUNABLE:
         for size in (0, 4, 64, 2**20):
             legal = catalogue.legal(Scenario(name, nodes, ppn, size))
             assert legal[0] == DEFAULT
@@ -206,7 +206,7 @@ def test_control_variables_of_choices() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_no_setting_names_a_variable_that_is_read_once(version: str) -> None:
     catalogue = load("mpich", version)
-    for name in COLLECTIVES:
+    for name in TUNABLE:
         for choice in catalogue.choices(name):
             assert not [variable for variable, _ in catalogue.settings(name, choice) if "TREE_TYPE" in variable]
 
@@ -237,17 +237,30 @@ def test_parameters_are_written_as_each_version_reads_them() -> None:
 
 def test_the_basis_is_what_mpich_compares() -> None:
     catalogue = load("mpich", "5.0.2")
-    basis = {name: catalogue.collective(name).basis for name in COLLECTIVES}
-    assert {name for name in basis if basis[name] is SizeBasis.TOTAL} == {"allgather", "allgatherv"}
+    basis = {name: catalogue.collective(name).basis for name in TUNABLE}
+    assert {name for name in basis if basis[name] is SizeBasis.TOTAL} == {"allgather", "allgatherv", "iallgather"}
     assert {name for name in basis if basis[name] is SizeBasis.NONE} == {"barrier", "gather", "scatter"}
     assert catalogue.collective("gather").nothing_to_tune
     assert catalogue.collective("bcast").nothing_to_tune is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_a_nonblocking_choice_is_one_that_a_file_can_say_whole(version: str) -> None:
+    """csel_container.c of MPICH reads no parameter of some algorithms: chosen by a file, they run with a random k."""
+    catalogue = load("mpich", version)
+    for name in NONBLOCKING:
+        for choice in catalogue.choices(name)[1:]:
+            algorithm = catalogue.algorithm(name, choice)
+            assert all(parameter.in_file for parameter in algorithm.parameters)
+            settings = dict(catalogue.settings(name, choice))
+            assert settings[f"MPIR_CVAR_{name.upper()}_INTRA_ALGORITHM"] == algorithm.key
+            assert not any("COMPOSITION" in variable or "DEVICE" in variable for variable in settings)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_never_chosen_says_why(version: str) -> None:
     catalogue = load("mpich", version)
-    for name in COLLECTIVES:
+    for name in TUNABLE:
         for algorithm in catalogue.collective(name).algorithms:
             assert algorithm.candidate or algorithm.why_not
             if algorithm.kind is Kind.COMPOSITION and algorithm.candidate:

@@ -19,6 +19,7 @@ from colltune.core.scenario import COLLECTIVES
     [
         (["bcast"], ["bcast"]),
         (["MPI_Bcast", "bcast"], ["bcast"]),
+        (["MPI_Ibcast", "iallreduce"], ["ibcast", "iallreduce"]),
         (["PMPI_Reduce_scatter_block"], ["reduce_scatter_block"]),
         (["bcast,allreduce"], ["bcast", "allreduce"]),
         (["bcast,", " MPI_Allreduce ,reduce"], ["bcast", "allreduce", "reduce"]),
@@ -33,7 +34,7 @@ def test_a_collective_may_be_named_as_people_do(texts: list[str], names: list[st
 
 @pytest.mark.parametrize(
     ("text", "meant"),
-    [("bcats", "bcast"), ("MPI_Ibcast", "bcast"), ("allreduces", "allreduce"), ("all_reduce", "allr")],
+    [("bcats", "bcast"), ("MPI_Ibcats", "ibcast"), ("allreduces", "allreduce"), ("all_reduce", "allr")],
 )
 def test_a_slip_is_told_what_it_resembles(text: str, meant: str) -> None:
     with pytest.raises(InputError, match=f"there is no collective '{text}'. Did you mean {meant}"):
@@ -59,6 +60,11 @@ def test_all_are_those_that_the_catalogue_has() -> None:
     assert "bcast" in wanted
     assert set(nothing) == {"gather", "scatter"}
     assert set(wanted) | set(nothing) == set(COLLECTIVES)
+
+
+def test_a_nonblocking_one_that_no_file_steers_is_refused_with_the_reason() -> None:
+    with pytest.raises(InputError, match="cannot choose the algorithm of ibcast in openmpi"):
+        check_collectives(["ibcast"], load("openmpi", "5.0.11"))
 
 
 @pytest.mark.parametrize(

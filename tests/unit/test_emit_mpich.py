@@ -17,7 +17,7 @@ from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
+from colltune.core.scenario import NONBLOCKING, TUNABLE, Scenario, SizeBasis
 from colltune.emit.lint_json import DEEPEST
 from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter
 from colltune.emit.mpich_below import written_by_file
@@ -57,7 +57,8 @@ def chosen(rule_set: RuleSet, call: Call) -> Choice:
     """What the rules say of ``call``; the default for calls that rules do not speak of."""
     if call.ranks == 1 or call.comm_type == "inter" or call.hierarchy not in ("parent", "flat"):
         return DEFAULT
-    size = call.total_bytes if rule_set.collective.startswith(("allgather", "reduce_scatter")) else call.message_bytes
+    by_total = rule_set.collective.startswith(("allgather", "iallgather", "reduce_scatter"))
+    size = call.total_bytes if by_total else call.message_bytes
     for rule in rule_set.rules:
         ppn_fits = rule.max_ppn is None or call.ranks <= rule.max_ppn * call.nodes
         if ppn_fits and rule.matches(0, call.ranks, 0 if rule_set.basis is SizeBasis.NONE else size):
@@ -84,7 +85,7 @@ def calls(draw: st.DrawFn, collective: str) -> Call:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.data(), st.sampled_from(VERSIONS), st.sampled_from(COLLECTIVES), st.integers(0, 10**6))
+@given(st.data(), st.sampled_from(VERSIONS), st.sampled_from(TUNABLE), st.integers(0, 10**6))
 def test_any_call_gets_the_chosen_algorithm_or_where_that_cannot_run_the_default(
     data: st.DataObject, version: str, collective: str, seed: int
 ) -> None:
@@ -103,7 +104,7 @@ def test_any_call_gets_the_chosen_algorithm_or_where_that_cannot_run_the_default
             if algorithm.kind is Kind.COMPOSITION:
                 ch4 = Leaf(algorithm.selection_name)
             else:
-                ch4 = Leaf(entry.network_only.selection_name)
+                ch4 = None if collective in NONBLOCKING else Leaf(entry.network_only.selection_name)
                 general = Leaf(algorithm.selection_name, catalogue.selection_parameters(collective, choice))
     assert decide(parse_tree(files[GENERAL_FILE]), call, number) == general
     assert decide(parse_tree(files[CH4_FILE]), call, number) == ch4
@@ -152,11 +153,14 @@ def test_many_conditions_are_searched_in_groups(version: str, counts: tuple[int,
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_files_hold_nothing_that_this_mpich_refuses(version: str) -> None:
     catalogue = load("mpich", version)
-    for collective in COLLECTIVES:
+    for collective in TUNABLE:
         basis = catalogue.collective(collective).basis
         rule_set = emitter(version).agreeing(random_rules(7, collective, basis, catalogue.choices(collective)))
         for content in emitter(version).emit([rule_set]).values():
-            tuned = parse_tree(content)[f"collective={collective}"]["comm_type=intra"]
+            written = parse_tree(content)
+            if collective in NONBLOCKING and f"collective={collective}" not in written:
+                continue  # the device's file
+            tuned = written[f"collective={collective}"]["comm_type=intra"]
             check_operators(tuned, emitter(version).version, collective)
 
 
@@ -175,7 +179,7 @@ def check_operators(tree: Tree, version: tuple[int, int], collective: str) -> No
             assert version >= (4, 2)
         if collective in ("gather", "scatter", "barrier"):
             assert "msg_size" not in key
-        if collective.startswith(("allgather", "reduce_scatter")):
+        if collective.startswith(("allgather", "iallgather", "reduce_scatter")):
             assert "avg_msg_size" not in key
         check_operators(tree[key], version, collective)
 
@@ -308,6 +312,17 @@ def test_a_choice_of_a_newer_version_is_refused() -> None:
         emitter("4.2.3").emit([rule_set])
 
 
+def test_a_nonblocking_call_that_a_blocking_rule_makes_is_not_changed_behind_it() -> None:
+    """MPI_Allgather with ``nb`` is MPI_Iallgather, on the same communicator."""
+    nb = RuleSet.always("allgather", SizeBasis.TOTAL, Choice("nb"))
+    ring = RuleSet.always("iallgather", SizeBasis.TOTAL, Choice("sched_ring"))
+    with pytest.raises(InputError, match="a rule of allgather makes the non-blocking call"):
+        emitter("5.0.2").emit([nb, ring])
+    untouched = RuleSet.always("iallgather", SizeBasis.TOTAL)
+    other = RuleSet.always("ibcast", SizeBasis.MESSAGE, Choice("sched_binomial"))
+    assert emitter("5.0.2").emit([nb, untouched, other])
+
+
 @pytest.mark.parametrize("spoil", ["", "[1]", "{}", '{"collective=bcast": {"comm_type=intra": {"comm_size<=1": {}}}}'])
 def test_files_by_another_hand_are_refused(spoil: str) -> None:
     files = emitter("5.0.2").emit([])
@@ -348,11 +363,25 @@ def golden_rules(version: str) -> list[RuleSet]:
         Rule(None, None, 64, Choice("recursive_doubling")),
         Rule(None, None, None, Choice("reduce_scatter_allgather")),
     )
+    ibcast = (
+        Rule(1, None, None, DEFAULT),
+        Rule(None, None, 65536, parse_choice("tsp_tree(k=4)")),
+        Rule(None, None, None, parse_choice("tsp_ring(chunk_size=8192)")),
+    )
+    iallreduce = (
+        Rule(None, 8, 64, parse_choice("tsp_recexch_multiple_buffer(k=3)")),
+        Rule(None, 8, None, Choice("sched_reduce_scatter_allgather")),
+        Rule(None, None, None, parse_choice("tsp_tree(chunk_size=8192,k=2)")),
+    )
     return [
         RuleSet("bcast", SizeBasis.MESSAGE, bcast),
         RuleSet("allreduce", SizeBasis.MESSAGE, allreduce),
         RuleSet.always("barrier", SizeBasis.NONE, parse_choice(barrier)),
         RuleSet.always("alltoall", SizeBasis.MESSAGE, Choice("pairwise")),
+        RuleSet("ibcast", SizeBasis.MESSAGE, ibcast),
+        RuleSet("iallreduce", SizeBasis.MESSAGE, iallreduce),
+        RuleSet.always("ialltoall", SizeBasis.MESSAGE, Choice("sched_brucks")),
+        RuleSet.always("iallgather", SizeBasis.TOTAL, Choice("sched_recursive_doubling")),
     ]
 
 

@@ -14,9 +14,10 @@ from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Space
 from colltune.core.summary import SpeedUp, Summary
 from colltune.search.reuse import begin_journal
-from colltune.session.merging import Held, hold
+from colltune.session.merging import Held, hold, keep_apart
 from colltune.store.history import measurements, tuned_sizes
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Provisional, Tuning, load_tuning, save_tuning
@@ -169,3 +170,20 @@ def test_resuming_goes_on_with_the_last_campaign_of_the_same_shape(tmp_path: Pat
         (2, 8), (2, 16), (2, 32), (3, 8), (4, 8),
     }  # fmt: skip
     assert tuned_sizes(tmp_path) == {"bcast": [8, 16, 32]}
+
+
+def test_what_a_blocking_rule_hands_to_the_nonblocking_call_is_not_tuned_behind_it() -> None:
+    """MPICH's ``nb`` of allgather is MPI_Iallgather, whose rules would change what was measured as ``nb``."""
+    nb = Choice("nb")
+    spaces = {name: Space(name, (), lambda _scenario: (DEFAULT, RING, nb)) for name in ("allgather", "iallgather")}
+    there = {"allgather": RuleSet.always("allgather", SizeBasis.TOTAL, nb)}
+    alone = keep_apart({"allgather": spaces["allgather"]}, Held(None))
+    assert nb in alone["allgather"].legal(Scenario("allgather", 1, 2, 8))
+    both = keep_apart(spaces, Held(None))
+    assert both["allgather"].legal(Scenario("allgather", 1, 2, 8)) == (DEFAULT, RING)
+    assert nb in both["iallgather"].legal(Scenario("iallgather", 1, 2, 8))
+    with pytest.raises(InputError, match="makes the non-blocking call, which rules of iallgather would change"):
+        keep_apart({"iallgather": spaces["iallgather"]}, Held(tuning_of(rule_sets=there)))
+    ruled = {"iallgather": RuleSet.always("iallgather", SizeBasis.TOTAL, RING)}
+    later = keep_apart({"allgather": spaces["allgather"]}, Held(tuning_of(rule_sets=ruled)))
+    assert nb not in later["allgather"].legal(Scenario("allgather", 1, 2, 8))

@@ -5,9 +5,16 @@ from __future__ import annotations
 from colltune.mpi.installation import Library
 
 NONBLOCKING = (
-    *("iallgather", "iallgatherv", "iallreduce", "ialltoall", "ialltoallv", "ialltoallw", "ibcast", "igather"),
-    *("ireduce", "ireduce_scatter", "iscatter"),
+    *("iallgather", "iallgatherv", "iallreduce", "ialltoall", "ialltoallv", "ialltoallw", "ibarrier", "ibcast"),
+    *("iexscan", "igather", "igatherv", "ireduce", "ireduce_scatter", "ireduce_scatter_block", "iscan", "iscatter"),
+    "iscatterv",
 )
+_OF_NEIGHBOURS = tuple(f"neighbor_{name}" for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"))
+NEIGHBOURHOOD = (*_OF_NEIGHBOURS, *(f"i{name}" for name in _OF_NEIGHBOURS))
+# MPICH makes a persistent collective by the selection of its non-blocking form, when the request is made.
+PERSISTENT = {
+    Library.MPICH: "each takes the algorithm of its non-blocking form, by the file too, when MPI_..._init is called",
+}
 
 
 def algorithm_variable(library: Library, collective: str) -> tuple[str, str]:

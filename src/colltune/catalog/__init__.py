@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colltune.catalog.catalogue import Catalogue
-from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
+from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.catalog.read import load
 
-__all__ = ["Algorithm", "Catalogue", "CollectiveEntry", "Kind", "Need", "Parameter", "load"]
+__all__ = ["NO_DEVICE", "Algorithm", "Catalogue", "CollectiveEntry", "Kind", "Need", "Parameter", "load"]

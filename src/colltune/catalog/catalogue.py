@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
+from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.core.choice import DEFAULT, Choice, Value
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.scenario import NONBLOCKING, Scenario
 
 _ELEMENT_BYTES = 4  # reductions are tuned on float
 
@@ -32,6 +32,9 @@ class Catalogue:
 
     def collective(self, name: str) -> CollectiveEntry:
         """Raises InputError for a collective that is not in the catalogue."""
+        if name in NONBLOCKING and name not in self.entries:
+            what = f"colltune cannot choose the algorithm of {name} in {self.library} {self.version}"
+            raise InputError(what, "See which it can in: colltune doctor")
         if name not in self.entries:
             raise InputError(f"there is no collective {name!r} to tune", f"There are {', '.join(self.entries)}")
         return self.entries[name]
@@ -96,6 +99,8 @@ class Catalogue:
             if algorithm.leaders is not None:
                 settings.append((f"{variable}INTRA_ALGORITHM", algorithm.leaders.key))
             return (*settings, *_parameter_settings(algorithm, choice))
+        if entry.network_only is NO_DEVICE:
+            return ((f"{variable}INTRA_ALGORITHM", algorithm.key), *_parameter_settings(algorithm, choice))
         if entry.network_only.number is None:
             reach = (f"{variable}DEVICE_COLLECTIVE", "0")
         else:

@@ -112,12 +112,16 @@ class Algorithm:
         return not any(not one.in_file and one.name in dict(choice.parameters) for one in self.settings)
 
 
+NO_DEVICE = Algorithm("none", Kind.COMPOSITION, "", candidate=False, why_not="the device has no part in it")
+
+
 @dataclass(frozen=True)
 class CollectiveEntry:
     """A collective in one version of the library.
 
     ``basis``: the size that its rules compare with. ``nothing_to_tune``: the reason in words, or None.
-    ``network_only``: the composition that hands all ranks to the flat algorithm. ``number``: of the collective in a
+    ``network_only``: the composition that hands all ranks to the flat algorithm; NO_DEVICE where the device of the
+    library has no part in the collective. ``number``: of the collective in a
     file of Open MPI; ``owner``: the component that takes it from there on several nodes, or None.
     """
 

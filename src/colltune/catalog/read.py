@@ -10,10 +10,10 @@ from importlib import resources
 from typing import Any
 
 from colltune.catalog.catalogue import Catalogue
-from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter, ProcessSetting
+from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter, ProcessSetting
 from colltune.catalog.openmpi import OpenMpiCatalogue, openmpi_entry
 from colltune.core.errors import InputError
-from colltune.core.scenario import SizeBasis
+from colltune.core.scenario import NONBLOCKING, SizeBasis
 
 # nb is what the library chooses among the nonblocking algorithms: below a composition that brings nothing new.
 _NEVER_LEAD = frozenset({"nb"})
@@ -92,6 +92,9 @@ def _present(body: dict[str, Any], version: str) -> bool:
 
 
 def _entry(name: str, body: dict[str, Any], table: dict[str, Any], version: str) -> CollectiveEntry:
+    if name in NONBLOCKING:
+        flat = [_flat(name, row, table, version) for row in body["algorithms"] if _present(row, version)]
+        return CollectiveEntry(name, SizeBasis(body["basis"]), tuple(flat), NO_DEVICE)
     compositions, network_only = [], None
     for row in filter(lambda row: _present(row, version), body["compositions"]):
         composition = _composition(name, row, table, version)

@@ -1,7 +1,7 @@
 """Every algorithm name that a leaf of MPICH's selection files may hold, and its preconditions.
 
 The collectives that colltune tunes are in the catalogue. Here is the rest: the forms for intercommunicators, the
-nonblocking and neighbourhood collectives, and the shared-memory algorithms of the posix file.
+other nonblocking and the neighbourhood collectives, and the shared-memory algorithms of the posix file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from colltune.catalog import Algorithm, Catalogue, CollectiveEntry, Need
+from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, CollectiveEntry, Need
 from colltune.catalog import Kind as AlgorithmKind
 from colltune.core.choice import Value
 from colltune.emit.lint_operators import INTRA_ONLY
@@ -56,21 +56,16 @@ bcast: inter_remote_send_local_bcast
 exscan: allcomm_nb intra_recursive_doubling
 gather: inter_linear inter_local_gather_remote_send
 gatherv: allcomm_linear allcomm_nb
-iallgather: inter_sched_local_gather_remote_bcast intra_sched_brucks intra_sched_recursive_doubling
- intra_sched_ring intra_tsp_brucks intra_tsp_recexch_doubling intra_tsp_recexch_halving intra_tsp_ring
+iallgather: inter_sched_local_gather_remote_bcast
 iallgatherv: inter_sched_remote_gather_local_bcast intra_sched_brucks intra_sched_recursive_doubling
  intra_sched_ring intra_tsp_brucks intra_tsp_recexch_doubling intra_tsp_recexch_halving intra_tsp_ring
-iallreduce: inter_sched_remote_reduce_local_bcast intra_sched_naive intra_sched_recursive_doubling
- intra_sched_reduce_scatter_allgather intra_sched_smp intra_tsp_recexch_multiple_buffer
- intra_tsp_recexch_reduce_scatter_recexch_allgatherv intra_tsp_recexch_single_buffer intra_tsp_ring intra_tsp_tree
-ialltoall: inter_sched_pairwise_exchange intra_sched_brucks intra_sched_inplace intra_sched_pairwise
- intra_sched_permuted_sendrecv intra_tsp_brucks intra_tsp_ring intra_tsp_scattered
+iallreduce: inter_sched_remote_reduce_local_bcast
+ialltoall: inter_sched_pairwise_exchange
 ialltoallv: inter_sched_pairwise_exchange intra_sched_blocked intra_sched_inplace intra_tsp_blocked
  intra_tsp_inplace intra_tsp_scattered
 ialltoallw: inter_sched_pairwise_exchange intra_sched_blocked intra_sched_inplace intra_tsp_blocked intra_tsp_inplace
 ibarrier: inter_sched_bcast intra_sched_recursive_doubling intra_tsp_k_dissem@4.1 intra_tsp_recexch
-ibcast: inter_sched_flat intra_sched_binomial intra_sched_scatter_recursive_doubling_allgather
- intra_sched_scatter_ring_allgather intra_sched_smp intra_tsp_ring intra_tsp_scatterv_recexch_allgatherv intra_tsp_tree
+ibcast: inter_sched_flat
 iexscan: intra_sched_recursive_doubling
 igather: inter_sched_long inter_sched_short intra_sched_binomial intra_tsp_tree
 igatherv: allcomm_sched_linear allcomm_tsp_linear
@@ -104,23 +99,9 @@ scatterv: allcomm_linear allcomm_nb
 _NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
     "alltoallv": {"pairwise_sendrecv_replace": (Need.IN_PLACE,), "intra_scattered": (Need.NOT_IN_PLACE,)},
     "alltoallw": {"pairwise_sendrecv_replace": (Need.IN_PLACE,), "intra_scattered": (Need.NOT_IN_PLACE,)},
-    "iallgather": {"sched_recursive_doubling": (Need.POWER_OF_TWO,)},
     "iallgatherv": {"sched_recursive_doubling": (Need.POWER_OF_TWO,), "tsp_recexch": ("displacements-in-order",)},
-    "iallreduce": {
-        "sched_smp": (Need.COMMUTATIVE, Need.PARENT_COMM),
-        "sched_reduce_scatter_allgather": (Need.COUNT_GE_POF2, Need.BUILTIN_OP),
-        "tsp_ring": (Need.COMMUTATIVE,),
-        "tsp_recexch_reduce_scatter": (Need.COMMUTATIVE,),
-    },
-    "ialltoall": {
-        "sched_inplace": (Need.IN_PLACE,),
-        "sched_brucks": (Need.NOT_IN_PLACE,),
-        "sched_pairwise": (Need.NOT_IN_PLACE,),
-        "sched_permuted": (Need.NOT_IN_PLACE,),
-    },
     "ialltoallv": {"inplace": (Need.IN_PLACE,), "blocked": (Need.NOT_IN_PLACE,), "scattered": (Need.NOT_IN_PLACE,)},
     "ialltoallw": {"inplace": (Need.IN_PLACE,), "blocked": (Need.NOT_IN_PLACE,)},
-    "ibcast": {"sched_smp": (Need.PARENT_COMM,), "sched_scatter_recursive": (Need.POWER_OF_TWO,)},
     "ireduce": {
         "sched_smp": (Need.COMMUTATIVE, Need.PARENT_COMM),
         "sched_reduce_scatter_gather": (Need.COUNT_GE_POF2, Need.BUILTIN_OP),
@@ -141,17 +122,12 @@ _NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
     "scan": {"smp": ("node-consecutive",)},
     "iscan": {"smp": (Need.PARENT_COMM,)},
 }
-_TREE = (("tree_type", "kary"), ("k", 2), ("chunk_size", 0))
 _PARAMETERS: dict[str, tuple[tuple[str, Value], ...]] = {
-    "MPIR_Ibcast_intra_tsp_tree": _TREE,
-    "MPIR_Ibcast_intra_tsp_ring": (("chunk_size", 0),),
-    "MPIR_Ibcast_intra_tsp_scatterv_recexch_allgatherv": (("scatterv_k", 2), ("allgatherv_k", 2)),
-    "MPIR_Ireduce_intra_tsp_tree": (*_TREE, ("buffer_per_child", 0)),
+    "MPIR_Ireduce_intra_tsp_tree": (
+        *(("tree_type", "kary"), ("k", 2), ("chunk_size", 0)),
+        ("buffer_per_child", 0),
+    ),
     "MPIR_Ireduce_intra_tsp_ring": (("chunk_size", 0), ("buffer_per_child", 0)),
-    "MPIR_Iallreduce_intra_tsp_tree": (*_TREE, ("buffer_per_child", 0)),
-    "MPIR_Iallreduce_intra_tsp_recexch_single_buffer": (("k", 2),),
-    "MPIR_Iallreduce_intra_tsp_recexch_multiple_buffer": (("k", 2),),
-    "MPIR_Iallreduce_intra_tsp_recexch_reduce_scatter_recexch_allgatherv": (("k", 2),),
     "MPIR_Allreduce_intra_ccl": (("ccl", "auto"),),
 }
 _TOPO = ("topo_overhead", "topo_diff_groups", "topo_diff_switches", "topo_same_switches")
@@ -205,7 +181,8 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
 
 
 def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
-    for algorithm in (*(one for one in entry.algorithms if not one.composed), entry.network_only):
+    handing_on = () if entry.network_only is NO_DEVICE else (entry.network_only,)
+    for algorithm in (*(one for one in entry.algorithms if not one.composed), *handing_on):
         name = algorithm.selection_name
         needs: tuple[str, ...] = tuple(sorted(algorithm.needs))
         composed = algorithm.kind is AlgorithmKind.COMPOSITION

@@ -18,11 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from colltune.catalog import Algorithm, Catalogue, Kind, Need, load
+from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, Kind, Need, load
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import ByRanks, DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import Region, Rule, RuleSet
+from colltune.core.scenario import NONBLOCKING
 from colltune.core.steps import Steps
 from colltune.emit.mpich_below import (
     GENERAL,
@@ -36,6 +37,8 @@ from colltune.emit.mpich_below import (
     table_of,
 )
 from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
+from colltune.emit.mpich_levels import BY_SEND_SIZE, LARGEST_BOUND, Level, levels_of, ranks_tree
+from colltune.emit.mpich_nonblocking import require_apart
 from colltune.emit.mpich_tree import Tree, format_tree, grouped, parse_tree, settle
 
 GENERAL_FILE = "mpich-coll.json"
@@ -46,20 +49,7 @@ _VARIABLES = {
     CH4_FILE: "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE",
     POSIX_FILE: "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE",
 }
-# The library reads numbers with atoi, so that a larger bound would overflow; it is cut to this one.
-LARGEST_BOUND = 2**31 - 1
 
-# What the size bound of a rule is compared with; for other collectives MPICH aborts, or ranks would disagree.
-_SIZE = {
-    "allgather": "total_msg_size",
-    "allgatherv": "total_msg_size",
-    "allreduce": "avg_msg_size",
-    "alltoall": "avg_msg_size",
-    "bcast": "avg_msg_size",
-    "reduce": "avg_msg_size",
-    "reduce_scatter": "total_msg_size",
-    "reduce_scatter_block": "total_msg_size",
-}
 # How a precondition is tested: (operator, whether it holds where the operator does, the operator for the rest).
 _GUARDS = {
     Need.POWER_OF_TWO: ("comm_size=pow2", True, "comm_size=any"),
@@ -70,13 +60,6 @@ _GUARDS = {
     Need.REGULAR_COUNTS: ("is_block_regular=yes", True, "is_block_regular=no"),
     Need.COUNT_GE_POF2: ("count<pow2", False, "count=any"),
 }
-
-
-class _Level(NamedTuple):
-    """One level of a rule tree: the operator that takes bounds, and the key for what lies beyond the last one."""
-
-    operator: str
-    rest: str
 
 
 class Pair(NamedTuple):
@@ -112,14 +95,19 @@ class MpichEmitter:
         return int(major), int(minor)
 
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
-        """The POSIX file is among them only where a rule needs it: the library's own is in force without."""
+        """The POSIX file is among them only where a rule needs it: the library's own is in force without.
+
+        Raises InputError as ``require_apart`` too.
+        """
+        require_apart(rule_sets)
         general, ch4, posix = dict(self._defaults.general), dict(self._defaults.ch4), dict(self._defaults.posix or {})
         for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
             key = f"collective={rule_set.collective}"
             below = self._below(rule_set)
             tuned = self._intra(rule_set, below)
             general[key] = {**general[key], "comm_type=intra": tuned.general}
-            ch4[key] = {**ch4[key], "comm_type=intra": tuned.ch4}
+            if rule_set.collective not in NONBLOCKING:
+                ch4[key] = {**ch4[key], "comm_type=intra": tuned.ch4}
             on_node = table_of(below, Where.SHARED_MEMORY)
             if on_node != Steps.always(Steps.always(DEFAULT)):
                 posix[key] = {"comm_type=intra": self._shared_memory(on_node, rule_set.collective)}
@@ -146,7 +134,7 @@ class MpichEmitter:
     def _shared_memory(self, by_ranks: ByRanks, collective: str) -> Tree:
         """The POSIX subtree below comm_type=intra. A branch that leads nowhere hands the call to the general file."""
         own = (self._defaults.posix or {}).get(f"collective={collective}", {}).get("comm_type=intra", {})
-        return _ranks_tree(by_ranks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
+        return ranks_tree(by_ranks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
 
     def _leaders(self, collective: str, choice: Choice) -> Tree:
         """The subtree for ``choice`` in the general file, for communicators inside MPICH."""
@@ -160,15 +148,16 @@ class MpichEmitter:
         entry = self._catalogue.collective(collective)
         key = f"collective={collective}"
         try:
-            trees = [parse_tree(files[name]) for name in (GENERAL_FILE, CH4_FILE)]
+            of_device = GENERAL_FILE if collective in NONBLOCKING else CH4_FILE
+            trees = [parse_tree(files[name]) for name in (GENERAL_FILE, of_device)]
             intra = Pair(*(tree[key]["comm_type=intra"] for tree in trees))
             if intra == self._untouched(collective):
                 return RuleSet.always(collective, entry.basis)
             parent = Pair(*(tree["comm_hierarchy=parent"] for tree in intra))
-            if collective == "alltoall":
+            if collective in BY_SEND_SIZE:
                 parent = Pair(*(tree["is_sendbuf_inplace=no"] for tree in parent))
             leaves = self._leaves(collective)
-            rules = tuple(_read_rules(parent, leaves, _levels(collective), ()))
+            rules = tuple(_read_rules(parent, leaves, levels_of(collective), ()))
             posix = parse_tree(files[POSIX_FILE]) if POSIX_FILE in files else {}
             return self._with_below(RuleSet(collective, entry.basis, rules), intra.general, posix)
         except (KeyError, ValueError) as error:
@@ -207,9 +196,11 @@ class MpichEmitter:
     def _untouched(self, collective: str) -> Pair:
         """The library's own subtrees of ``collective`` on an intracommunicator, as they are."""
         key = f"collective={collective}"
-        if key not in self._defaults.general or key not in self._defaults.ch4:
+        # The device has no part in a non-blocking collective: there the two trees of a pair are one and the same.
+        of_device = self._defaults.general if collective in NONBLOCKING else self._defaults.ch4
+        if key not in self._defaults.general or key not in of_device:
             raise InputError(f"this MPICH has no selection tree of {collective}", "Leave this collective out")
-        pair = Pair(self._defaults.general[key], self._defaults.ch4[key])
+        pair = Pair(self._defaults.general[key], of_device[key])
         return Pair(*(tree.get("comm_type=intra", tree) for tree in pair))
 
     def _default(self, collective: str) -> Pair:
@@ -229,11 +220,11 @@ class MpichEmitter:
         if rule_set.basis is not self._catalogue.collective(collective).basis:
             raise InputError(f"the rules of {collective} compare sizes that MPICH does not", "Distil them again")
         default = self._default(collective)
-        levels = _levels(collective)
+        levels = levels_of(collective)
         by_ppn = DecisionTable.of(rule_set).by_ppn
         tuned = self._write(by_ppn, levels, collective)
         single = self._write(by_ppn.at(1), levels[1:], collective)
-        if collective == "alltoall":
+        if collective in BY_SEND_SIZE:
             # The size of a call in place must not be compared: its send count and type are not significant.
             tuned = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": tuned})
             single = _branch({"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": single})
@@ -242,7 +233,7 @@ class MpichEmitter:
         # What is left for the last of these are the communicators of nodes, and both kinds since 5.0.
         rest = {Where.LEADERS: "node_roots", Where.NODE: "any", Where.INSIDE: "any"}
         for where, hierarchy in rest.items() if below else ():
-            tree = _ranks_tree(table_of(below, where), collective, lambda choice: self._leaders(collective, choice))
+            tree = ranks_tree(table_of(below, where), collective, lambda choice: self._leaders(collective, choice))
             if tree != default.general:
                 if where is Where.NODE:
                     branches.setdefault("comm_hierarchy=node_roots", default)
@@ -250,7 +241,7 @@ class MpichEmitter:
         branches.setdefault("comm_hierarchy=any", default)
         return _branch(branches)
 
-    def _write(self, decided: Steps[Any] | Choice, levels: Sequence[_Level], collective: str) -> Pair:
+    def _write(self, decided: Steps[Any] | Choice, levels: Sequence[Level], collective: str) -> Pair:
         """The subtrees of ``decided``, which is nested as deeply as there are ``levels``; at their end, its choice."""
         if isinstance(decided, Choice):
             return self._leaf(collective, decided)
@@ -279,8 +270,9 @@ class MpichEmitter:
             leaf = Pair(default.general, {f"composition={algorithm.selection_name}": {}})
         else:
             written: Tree = {f"{k}={v}": {} for k, v in self._catalogue.selection_parameters(collective, choice)}
-            network_only = self._catalogue.collective(collective).network_only.selection_name
-            leaf = Pair({f"algorithm={algorithm.selection_name}": written}, {f"composition={network_only}": {}})
+            network_only = self._catalogue.collective(collective).network_only
+            flat = {f"algorithm={algorithm.selection_name}": written}
+            leaf = Pair(flat, flat if network_only is NO_DEVICE else {f"composition={network_only.selection_name}": {}})
         for need in _guards(algorithm):
             operator, holds, rest = _GUARDS[need]
             leaf = _branch({operator: leaf, rest: default} if holds else {operator: default, rest: leaf})
@@ -292,28 +284,6 @@ class MpichEmitter:
         """What is written for each choice; of a composition, whatever runs below it, the same."""
         choices = self._catalogue.choices(collective)
         return {_text(self._leaf(collective, choice)): choice for choice in reversed(choices)}
-
-
-def _levels(collective: str) -> tuple[_Level, ...]:
-    """From the outermost. comm_avg_ppn has no key for the rest that MPICH 4.0 and 4.1 would read."""
-    levels = [_Level("comm_avg_ppn", "comm_size=any"), _Level("comm_size", "comm_size=any")]
-    if collective in _SIZE:
-        levels.append(_Level(_SIZE[collective], f"{_SIZE[collective]}=any"))
-    return tuple(levels)
-
-
-def _ranks_tree(by_ranks: ByRanks, collective: str, leaf: Callable[[Choice], Tree]) -> Tree:
-    """The tree over the ranks of inner communicators, and over sizes where there are any."""
-    by_size = _SIZE.get(collective)
-
-    def of_sizes(steps: Steps[Choice]) -> Tree:
-        if by_size is None:
-            return leaf(steps.last)
-        sizes = {None if bound is None else min(bound, LARGEST_BOUND): leaf(choice) for bound, choice in steps.pairs}
-        return grouped(by_size, f"{by_size}=any", list(sizes.items()), dict)
-
-    ranks = [(bound, of_sizes(steps)) for bound, steps in by_ranks.pairs]
-    return grouped("comm_size", "comm_size=any", ranks, dict)
 
 
 def _read_below(tree: Tree, default: Tree, known: Mapping[str, Choice], ranks: int, size: int) -> Choice:
@@ -361,7 +331,7 @@ def _text(pair: Pair) -> str:
 def _read_rules(
     pair: Pair,
     leaves: Mapping[str, Choice],
-    levels: Sequence[_Level],
+    levels: Sequence[Level],
     bounds: tuple[int | None, ...],
     most: int | None = None,
 ) -> Iterator[Rule]:

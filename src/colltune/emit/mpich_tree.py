@@ -58,7 +58,7 @@ class Call:
         size, ranks = scenario.size_bytes, scenario.ranks
         count = size // 4 if scenario.collective in REDUCTIONS else size
         whole = scenario.collective in ("reduce_scatter", "reduce_scatter_block")
-        per_block = scenario.collective in ("allgather", "allgatherv")
+        per_block = scenario.collective in ("allgather", "allgatherv", "iallgather")
         return cls(
             scenario.collective,
             ranks,

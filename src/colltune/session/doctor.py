@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from colltune.bench.untuned import NONBLOCKING, algorithm_variable
+from colltune.bench.untuned import NEIGHBOURHOOD, NONBLOCKING, PERSISTENT, algorithm_variable
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.collective_names import ALLTOALLV
 from colltune.core.sample import Environment
-from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.scenario import TUNABLE, Scenario
 from colltune.measure.resolve import resolve_settings
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
@@ -25,8 +25,9 @@ class Diagnosis:
     ``environment``: what a tuning made here holds for: MPI, machine, nodes x ranks per node, thread level.
     ``in_force``: which part of the library takes which collective, where there are several. ``warnings``: what may
     keep a tuning from deciding. ``ranks`` and ``hosts``: of a test launch. ``choices``: the algorithms that may be
-    measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why. ``nonblocking``: of the
-    non-blocking collectives, which colltune leaves to the library, whether the library has a setting that chooses.
+    measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why. ``nonblocking``,
+    ``neighbourhood``: of those collectives which colltune leaves to the library, whether the library has a setting that
+    chooses the algorithm. ``persistent``: what becomes of persistent ones.
     """
 
     installation: Installation
@@ -39,6 +40,8 @@ class Diagnosis:
     choices: Mapping[str, tuple[Choice, ...]] = field(default_factory=dict)
     nothing_to_tune: Mapping[str, str] = field(default_factory=dict)
     nonblocking: Mapping[str, bool] = field(default_factory=dict)
+    neighbourhood: Mapping[str, bool] = field(default_factory=dict)
+    persistent: str = ""
 
 
 def diagnose(
@@ -68,7 +71,7 @@ def diagnose(
     say(f"{'test launch':<14} {started['ranks']} ranks on {started['nodes']}")
     choices: dict[str, tuple[Choice, ...]] = {}
     nothing: dict[str, str] = {}
-    for collective in COLLECTIVES:
+    for collective in (name for name in TUNABLE if name in bench.catalogue.entries):
         if reason := bench.catalogue.collective(collective).nothing_to_tune:
             nothing[collective] = reason
         else:
@@ -76,8 +79,13 @@ def diagnose(
             choices[collective] = bench.legal(Scenario(collective, bench.nodes, bench.ppn, size))
         say(f"{collective:<22} {nothing.get(collective) or format_choices(choices[collective])}")
     say(f"{ALLTOALLV:<22} algorithms of colltune's own, by: colltune tune {ALLTOALLV}")
-    nonblocking = _nonblocking(bench)
-    say(f"{'non-blocking':<22} {_left_to_library(nonblocking)}")
+    nonblocking = _steered(bench, [name for name in NONBLOCKING if name not in bench.catalogue.entries])
+    title = "other non-blocking" if len(nonblocking) < len(NONBLOCKING) else "non-blocking"
+    say(f"{title:<22} {_left_to_library(nonblocking)}")
+    neighbourhood = _steered(bench, NEIGHBOURHOOD)
+    say(f"{'neighbourhood':<22} {_left_to_library(neighbourhood)}")
+    persistent = PERSISTENT.get(bench.installation.library, "left to the library")
+    say(f"{'persistent':<22} {persistent}")
     return Diagnosis(
         bench.installation,
         bench.job,
@@ -89,14 +97,16 @@ def diagnose(
         choices,
         nothing,
         nonblocking,
+        neighbourhood,
+        persistent,
     )
 
 
-def _nonblocking(bench: Workbench) -> dict[str, bool]:
+def _steered(bench: Workbench, names: Sequence[str]) -> dict[str, bool]:
     """Whether the library knows a setting that chooses the algorithm, by collective."""
-    named = {(name, DEFAULT): [algorithm_variable(bench.installation.library, name)] for name in NONBLOCKING}
+    named = {(name, DEFAULT): [algorithm_variable(bench.installation.library, name)] for name in names}
     found = resolve_settings(bench.agent, named, bench.process_environment)
-    return {name: found[name, DEFAULT] is not None for name in NONBLOCKING}
+    return {name: found[name, DEFAULT] is not None for name in names}
 
 
 def _left_to_library(steered: Mapping[str, bool]) -> str:

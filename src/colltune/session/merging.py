@@ -14,7 +14,10 @@ from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict, refused
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
+from colltune.core.scenario import NONBLOCKING, blocking_form
+from colltune.core.space import Space
 from colltune.core.summary import Summary
+from colltune.emit.mpich_nonblocking import NB, runs_nb
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST, Tuning, load_tuning
 
@@ -107,6 +110,29 @@ def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gat
             f"{directory} holds proven rules, and --gate off proves none", "Give another directory by --out"
         )
     return Held(found)
+
+
+def keep_apart(spaces: Mapping[str, Space], held: Held) -> dict[str, Space]:
+    """``spaces`` without the choice of a blocking call to make the non-blocking one where that has rules of its own.
+
+    Raises InputError where the directory holds such a choice, which the rules to come would change behind it.
+    """
+    found, rules = dict(spaces), held.rule_sets(provisional=True)
+    for name in NONBLOCKING:
+        blocking = blocking_form(name)
+        ruled = name in spaces or (name in rules and rules[name].departs)
+        if name in spaces and blocking in rules and runs_nb(rules[blocking]):
+            raise InputError(
+                f"a rule of {blocking} that is here makes the non-blocking call, which rules of {name} would change",
+                "Give another directory by --out",
+            )
+        if ruled and blocking in spaces:
+            found[blocking] = _without_nb(spaces[blocking])
+    return found
+
+
+def _without_nb(space: Space) -> Space:
+    return replace(space, legal=lambda scenario: tuple(one for one in space.legal(scenario) if one != NB))
 
 
 def _load(directory: Path, note: Callable[[str], None]) -> Tuning | None:

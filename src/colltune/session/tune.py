@@ -35,7 +35,7 @@ from colltune.search.campaign import Outcome
 from colltune.search.reuse import begin_journal
 from colltune.session.decisions import WRONG_UNDER_FILE, Decisions
 from colltune.session.measuring import Measured, Measuring
-from colltune.session.merging import Held, hold
+from colltune.session.merging import Held, hold, keep_apart
 from colltune.session.options import Listener, TuneOptions, TuneResult, budget_of, summarize
 from colltune.session.site_memory import SiteMemory
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
@@ -64,12 +64,13 @@ def tune(
     for name, reason in nothing.items():
         listener.note(f"{name}: {reason}")
     said = said_of(out, bench.environment, listener.note)
-    spaces = {name: without_slower(space, said) for name, space in _spaces(bench, options, collectives).items()}
+    held = hold(out, bench.environment, listener.note, gated=options.gate)
+    spaces = keep_apart(_spaces(bench, options, collectives), held)
+    spaces = {name: without_slower(space, said) for name, space in spaces.items()}
     for text in _said_texts(said, spaces):
         listener.note(text)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
     memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
-    held = hold(out, bench.environment, listener.note, gated=options.gate)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measuring = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others)
         measured = replace(measuring, least_gain=memory.least_gains).run()

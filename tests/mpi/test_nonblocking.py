@@ -1,0 +1,153 @@
+"""Non-blocking collectives on the real MPICH: the file decides them, and every choice gives the right results."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from jobs import C_FLAGS, QUIET
+
+from colltune.catalog import Need, load
+from colltune.core.choice import Choice
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import NONBLOCKING
+from colltune.emit.contract import variables_for
+from colltune.emit.mpich import MpichEmitter
+from colltune.machine.compile import build
+from colltune.mpi.installation import Installation
+from colltune.prove.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
+
+pytestmark = pytest.mark.mpi
+NATIVE = Path(__file__).parents[1] / "native"
+MOST_CHOICES = 18
+TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2"}
+
+
+@pytest.fixture(scope="module")
+def emitter(mpi: Installation) -> MpichEmitter:
+    return MpichEmitter.from_library(mpi.libmpi, mpi.version)
+
+
+@pytest.fixture(scope="module")
+def conformance(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(mpi.mpicc, PROGRAM, tmp_path_factory.mktemp("conformance"))
+
+
+def choices_of(mpi: Installation, name: str) -> tuple[Choice, ...]:
+    return load("mpich", mpi.version).choices(name)[1:]
+
+
+def always(mpi: Installation, number: int) -> list[RuleSet]:
+    """Rules that prefer, everywhere, the ``number``-th choice of each collective."""
+    catalogue = load("mpich", mpi.version)
+    found = {name: choices_of(mpi, name) for name in NONBLOCKING}
+    return [
+        RuleSet.always(name, catalogue.collective(name).basis, choices[number % len(choices)])
+        for name, choices in found.items()
+    ]
+
+
+def replay(
+    mpi: Installation, program: Path, variables: Mapping[str, str], rule_sets: list[RuleSet], *, short: bool = True
+) -> ConformanceResult:
+    arguments = replay_arguments(range(1, 9), rule_sets, short=short, collectives=NONBLOCKING, max_bytes=1 << 18)
+    command = [str(mpi.mpiexec), "-n", "8", str(program), *arguments]
+    return run_conformance(command, {**os.environ, **QUIET, **variables}, 500)
+
+
+def test_no_version_has_more_choices_than_are_tried(mpi: Installation) -> None:
+    assert max(len(choices_of(mpi, name)) for name in NONBLOCKING) <= MOST_CHOICES
+
+
+@pytest.mark.parametrize(
+    "number", [pytest.param(n, marks=[] if n in (4, 12) else [pytest.mark.slow]) for n in range(MOST_CHOICES)]
+)
+def test_every_choice_of_a_file_is_right_at_1_to_8_ranks(
+    mpi: Installation, emitter: MpichEmitter, conformance: Path, tmp_path: Path, number: int
+) -> None:
+    """Three calls under way at once, completed in orders that differ from rank to rank, all types and operations."""
+    rule_sets = always(mpi, number)
+    files = emitter.emit(rule_sets)
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    result = replay(mpi, conformance, {**TWO_NODES, **variables_for(emitter, tmp_path, files)}, rule_sets)
+    assert result.passed, f"{[str(r.rules[0].choice) for r in rule_sets]}: {result.message}"
+    assert result.cases > 400
+
+
+@pytest.fixture(scope="module")
+def counted(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with count_sends, and the library that counts what it sends."""
+    place = tmp_path_factory.mktemp("counted")
+    program, library = place / "count_sends", place / "send_count.so"
+    subprocess.run([mpi.mpicc, *C_FLAGS, NATIVE / "count_sends.c", "-o", program], check=True, timeout=60)
+    compiler = shutil.which("cc") or "gcc"
+    shared = [compiler, *C_FLAGS, "-shared", "-fPIC", NATIVE / "send_count.c", "-ldl", "-o", library]
+    subprocess.run(shared, check=True, timeout=60)
+    return place
+
+
+def messages(mpi: Installation, counted: Path, variables: Mapping[str, str]) -> dict[str, int]:
+    """Of one call of each non-blocking collective with 32,000 bytes on 8 ranks of 8 nodes."""
+    ucx = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "LD_PRELOAD": str(counted / "send_count.so")}
+    done = subprocess.run(
+        [str(mpi.mpiexec), "-n", "8", str(counted / "count_sends"), "32000"],
+        env={**os.environ, **QUIET, **ucx, **variables},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    sent = {name: int(count) for name, _, count in map(str.split, done.stdout.splitlines())}
+    return {name: sent[name] for name in NONBLOCKING}
+
+
+# What the textbook says that choices send on 8 ranks with 32,000 bytes: steps times ranks, or edges of a tree.
+MESSAGES = {
+    "ibcast sched_binomial": 7,
+    "ibcast tsp_tree(k=2)": 7,
+    "ibcast tsp_tree(k=8)": 7,
+    "ibcast tsp_ring(chunk_size=8192)": 7 * 4,
+    "iallreduce sched_recursive_doubling": 8 * 3,
+    "iallreduce tsp_recexch_single_buffer(k=2)": 8 * 3,
+    "iallreduce tsp_recexch_multiple_buffer(k=2)": 8 * 3,
+    "iallreduce tsp_recexch_multiple_buffer(k=8)": 8 * 7,
+    "iallreduce tsp_tree(k=2)": 2 * 7,
+    "iallreduce tsp_ring": 2 * 7 * 8,
+    "ialltoall sched_brucks": 8 * 3,
+    "ialltoall sched_pairwise": 8 * 7,
+    "iallgather sched_recursive_doubling": 8 * 3,
+    "iallgather sched_brucks": 8 * 3,
+    "iallgather sched_ring": 8 * 7,
+    "iallgather tsp_ring": 8 * 7,
+}
+
+
+def test_the_file_decides_which_algorithm_runs(
+    mpi: Installation, emitter: MpichEmitter, counted: Path, tmp_path: Path
+) -> None:
+    """By the file and by the control variables that the tuning is measured with the same messages are sent."""
+    catalogue, seen = load("mpich", mpi.version), {}
+    for number in range(MOST_CHOICES):
+        rule_sets = always(mpi, number)
+        files = emitter.emit(rule_sets)
+        for name, content in files.items():
+            (tmp_path / name).write_bytes(content)
+        by_file = messages(mpi, counted, variables_for(emitter, tmp_path, files))
+        settings = {}
+        for rule_set in rule_sets:
+            settings |= dict(catalogue.settings(rule_set.collective, rule_set.rules[0].choice))
+        by_variables = messages(mpi, counted, settings)
+        for rule_set in rule_sets:
+            choice, name = rule_set.rules[0].choice, rule_set.collective
+            if Need.PARENT_COMM in catalogue.algorithm(name, choice).needs:
+                continue  # nothing here is a node of several ranks, so the file keeps the library's own
+            assert by_file[name] == by_variables[name], (name, str(choice))
+            seen[f"{name} {choice}"] = by_file[name]
+    expected = {label: sent for label, sent in MESSAGES.items() if label in seen}
+    assert {label: seen[label] for label in expected} == expected
+    assert len(expected) > len(MESSAGES) // 2
