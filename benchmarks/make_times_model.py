@@ -11,7 +11,8 @@ from time import process_time
 
 from bench_prior import FEWEST_SCENARIOS, MPI_ADVANCE, PICO, grids_of, times_of
 from colltune.learn.bursts import Times
-from colltune.search.times_model import FILE, load_times, save_times, train_times
+from colltune.search.times_model import FILE, load_times
+from colltune.search.times_training import save_times, train_times
 
 SHIPPED = Path(__file__).parents[1] / "src" / "colltune" / "pretrained" / FILE
 

@@ -13,7 +13,8 @@ from colltune.core.errors import InputError
 from colltune.learn.calibration import MOST_PROBABLE
 from colltune.mpi.installation import Installation
 from colltune.search.times_model import load_times
-from colltune.session.calibrate import MOST_PAIRS, calibrate, decided, gain_texts
+from colltune.session.calibrate import MOST_PAIRS, calibrate, decided
+from colltune.session.guesses import gain_texts
 from colltune.store.tuning import load_tuning
 
 pytestmark = pytest.mark.mpi
@@ -41,7 +42,7 @@ def test_a_few_pairs_are_measured_and_rules_are_sure_enough(bench: Workbench):
                 assert guess.sureness >= 1.0 - MOST_PROBABLE
                 assert guess.gain > 1.0
                 assert guess.choice in bench.legal(guess.scenario)
-        assert len(gain_texts(guesses)) == 1
+        assert gain_texts(guesses)[0].startswith(f"{space.collective}: ")
 
 
 def test_the_command_writes_a_tuning_that_the_library_reads(mpi: Installation, tmp_path: Path):

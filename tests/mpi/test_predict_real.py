@@ -14,9 +14,11 @@ from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
 from colltune.core.summary import Summary
+from colltune.learn.calibration import MOST_PROBABLE
 from colltune.mpi.installation import Installation
 from colltune.pretrained.model import load_model
 from colltune.session import predict_here
+from colltune.session.guesses import gain_texts
 from colltune.session.predict import existing_tuning, predict, widened
 from colltune.store.history import tuned_sizes
 from colltune.store.tuning import load_tuning, save_tuning
@@ -33,8 +35,9 @@ def bench(mpi: Installation) -> Workbench:
 
 
 def test_every_guess_is_legal_and_the_files_say_it(bench: Workbench):
-    wide = widened(bench, 16, 32)
-    result = predict(wide, load_model(), NODE, 1 << 20)
+    """At a risk at which something is guessed."""
+    wide = widened(bench, 32, 64)
+    result = predict(wide, load_model(), NODE, 1 << 20, risk=0.4)
     made = [guess for guess in result.guesses if guess.choice != DEFAULT]
     assert made
     assert len(made) < len(result.guesses)  # it abstains somewhere
@@ -47,6 +50,21 @@ def test_every_guess_is_legal_and_the_files_say_it(bench: Workbench):
         for guess in result.guesses:
             if guess.scenario.collective == name:
                 assert rules.evaluate(guess.scenario) == guess.choice
+
+
+def test_nothing_is_handed_over_that_may_lose_with_more_than_one_percent(bench: Workbench):
+    result = predict(widened(bench, 32, 64), load_model(), NODE, 1 << 20)
+    made = [guess for guess in result.guesses if guess.choice != DEFAULT]
+    assert all(guess.sureness >= 1.0 - MOST_PROBABLE for guess in made)
+    texts = gain_texts(result.guesses)
+    for name in ("allgather", "allreduce", "alltoall", "reduce_scatter", "reduce_scatter_block"):
+        assert sum(text.startswith(f"{name}: ") for text in texts) == 1
+
+
+@pytest.mark.parametrize("risk", [0.0, 0.6, float("nan")])
+def test_a_risk_that_is_none_is_refused(mpi: Installation, tmp_path: Path, risk: float):
+    with pytest.raises(InputError, match="a risk of"):
+        predict_here.predict_here([], tmp_path / "tuned", MachineOptions(str(mpi.mpiexec)), risk=risk)
 
 
 def test_the_whole_machine_is_predicted_without_a_pause(bench: Workbench):
@@ -64,16 +82,19 @@ def test_files_that_the_library_would_not_read_are_not_handed_over(
 
     def of_tomorrow(*arguments):
         made = predict(*arguments)
-        files = {name: data.replace(b"_intra_ring", b"_intra_tomorrow") for name, data in made.tuning.files.items()}
+        files = {
+            name: data.replace(b"_intra_recursive_doubling", b"_intra_tomorrow")
+            for name, data in made.tuning.files.items()
+        }
         return replace(made, tuning=replace(made.tuning, files=files))
 
     monkeypatch.setattr(predict_here, "predict", of_tomorrow)
-    out = tmp_path / "tuned"
+    out, where = tmp_path / "tuned", MachineOptions(str(mpi.mpiexec), nodes=32, ppn=64)
     with pytest.raises(InputError, match="ends a job at the files"):
-        predict_here.predict_here([], out, MachineOptions(str(mpi.mpiexec), nodes=16, ppn=32))
+        predict_here.predict_here([], out, where, risk=0.5)
     assert not out.exists()
     monkeypatch.undo()
-    assert predict_here.predict_here([], out, MachineOptions(str(mpi.mpiexec), nodes=16, ppn=32)).result is not None
+    assert predict_here.predict_here([], out, where, risk=0.5).result is not None
     assert load_tuning(out).files
 
 

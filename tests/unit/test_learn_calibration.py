@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
@@ -62,6 +63,12 @@ def slowdown(times: dict, known: Calibration) -> float:
     said = known.predict(PAIRS).log_time.reshape(len(SCENARIOS), -1)
     here = np.array(list(times.values())).reshape(said.shape)
     return float((here[np.arange(len(here)), said.argmin(axis=1)] / here.min(axis=1)).mean())
+
+
+def test_the_probability_of_a_loss_is_the_tail_of_a_student_t() -> None:
+    mean, std = np.linspace(-8.0, 8.0, 65), np.full(65, 0.2)
+    expected = student.sf((np.log1p(LOSS) - mean) / std, 3.0)
+    assert probability_of_loss(mean, std) == pytest.approx(expected, rel=1e-9)
 
 
 def test_measurements_of_a_machine_help_more_than_they_harm() -> None:

@@ -11,7 +11,8 @@ from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.learn.transfer import TransferPrior
-from colltune.search.times_model import load_times, save_times, train_times
+from colltune.search.times_model import load_times
+from colltune.search.times_training import save_times, train_times
 
 CHOICES = (Choice("recursive_doubling"), Choice("ring"), Choice("recexch", (("k", 4),)))
 PAIRS = [

@@ -30,6 +30,9 @@ def predict(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure up to 40 calls in this job first, for 10 s at most.")
     ] = False,
+    risk: Annotated[
+        float, typer.Option(help="With no greater probability may a rule lose more than 3% against the default.")
+    ] = 0.01,
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
     nodes: Nodes = None,
@@ -54,6 +57,7 @@ def predict(
         largest_bytes=parse_size(max_size),
         triad=triad,
         calibrated=calibrate,
+        risk=risk,
         note=echo,
     )
     if done.result is None:
@@ -66,6 +70,7 @@ def predict(
 def _show(result: PredictResult, out: Path) -> None:
     from colltune.core.choice import DEFAULT
     from colltune.core.units import format_size
+    from colltune.session.guesses import gain_texts
 
     made = [guess for guess in result.guesses if guess.choice != DEFAULT]
     for guess in made[:12]:
@@ -81,11 +86,9 @@ def _show(result: PredictResult, out: Path) -> None:
         f"{len(made)} of {len(result.guesses)} scenarios depart from the library's default, in {result.took_s:.2f} s;"
         f" {abstained} keep it."
     )
+    for text in gain_texts(result.guesses):
+        echo(text)
     if result.measured:
-        from colltune.session.calibrate import gain_texts
-
-        for text in gain_texts(result.guesses):
-            echo(text)
         echo(
             f"{result.measured} calls were measured in {result.measuring_s:.1f} s; nothing is proven."
             " `colltune verify` compares it with the default; `colltune tune` proves."
@@ -94,6 +97,9 @@ def _show(result: PredictResult, out: Path) -> None:
         why = Counter(guess.reason for guess in result.guesses if guess.choice == DEFAULT and guess.sureness == 0.0)
         for reason, count in why.most_common(3):
             echo(f"  {count}: {reason}")
-        echo("Nothing was measured or proven. `colltune verify` compares it with the default; `colltune tune` proves.")
+        echo(
+            "Nothing was measured or proven. `colltune predict --calibrate` measures for 10 s and is surer;"
+            " `colltune tune` proves."
+        )
     mpiexec = result.tuning.environment.facts.get("mpiexec", "")
     typer.echo(f"Run your application with: {run_command(out, mpiexec)}")

@@ -51,7 +51,8 @@ class ApplicationRuns:
 class Guess:
     """What is chosen in one scenario, the default where the model is not sure; how sure it is, and why.
 
-    ``gain``: the default's expected time over the choice's; NaN where it is not known.
+    ``gain``: the default's expected time over the choice's, or over that of the one that came nearest where the default
+    stays; NaN where it is not known.
     """
 
     scenario: Scenario

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from colltune.core.errors import InputError
@@ -106,6 +107,11 @@ def is_leaf(tree: Tree) -> bool:
 
 def read_leaf(tree: Tree) -> Leaf:
     key, parameters = next(iter(tree.items()))
+    return _leaf(key, tuple(parameters))
+
+
+@lru_cache(maxsize=10_000)
+def _leaf(key: str, parameters: tuple[str, ...]) -> Leaf:
     pairs = (text.replace(" ", "").partition("=") for text in parameters)
     return Leaf(key.partition("=")[2].strip(), tuple((name, value) for name, _, value in pairs))
 
@@ -137,10 +143,17 @@ def _search(tree: Tree, call: Call, version: tuple[int, int], early: bool) -> Le
     return read_leaf(tree)
 
 
+@lru_cache(maxsize=10_000)
+def _numeric(operator: str) -> tuple[str, str, int] | None:
+    """What is compared, how and with what; None for an operator that compares no numbers."""
+    found = _NUMERIC.fullmatch(operator)
+    return (found.group(1), found.group(2), int(found.group(3))) if found else None
+
+
 def _holds(operator: str, call: Call, version: tuple[int, int], early: bool) -> bool:
-    numeric = _NUMERIC.fullmatch(operator)
+    numeric = _numeric(operator)
     if numeric:
-        return _compares(numeric.group(1), numeric.group(2), int(numeric.group(3)), call, version, early)
+        return _compares(*numeric, call, version, early)
     name, _, value = operator.partition("=")
     if operator == "any" or value == "any":
         return True

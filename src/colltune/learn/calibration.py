@@ -21,8 +21,7 @@ from colltune.core.scenario import Scenario
 from colltune.learn.cost import Constants, Pair, textbook_seconds
 from colltune.learn.features import Floats
 from colltune.learn.noise import MEASURED_SD
-from colltune.learn.pair_kernel import Columns, PairKernel
-from colltune.learn.pair_kernel_fit import UNKNOWN
+from colltune.learn.pair_kernel import UNKNOWN, Columns, PairKernel
 
 Rows = NDArray[np.intp]
 
@@ -43,9 +42,8 @@ _ODD = 2.0
 _ASSURED = 2.0
 # Of the standard deviation of an expected time, so much is added when a cost is estimated, and at most this log time.
 _CAUTION, _MOST_CAUTION = 0.5, 1.0
-# A slowdown against the default that counts as a loss, and the degrees of freedom of what is left: with these,
-# probabilities hold on left-out clusters (benchmarks/bench_calibrated.py).
-LOSS, FREEDOM = 0.03, 3.0
+# A slowdown against the default that counts as a loss.
+LOSS = 0.03
 # With no more than this probability may a choice that replaces the default lose more than LOSS.
 MOST_PROBABLE = 0.01
 # Times that a collective can take, and one of which nothing is known.
@@ -286,11 +284,13 @@ class Calibration:
 def probability_of_loss(mean: Floats, std: Floats) -> Floats:
     """(m,): how likely log times over the default's are above that of a loss of LOSS.
 
-    Student's t with few degrees of freedom: on left-out clusters deviations have long tails (docs/design/prior.md).
+    Student's t with 3 degrees of freedom, whose distribution function has a closed form: on left-out clusters
+    deviations have long tails (docs/design/prior.md).
     """
-    from scipy.stats import t
-
-    return np.asarray(t.sf((np.log1p(LOSS) - mean) / np.maximum(std, 1e-9), FREEDOM), dtype=float)
+    scaled = (np.log1p(LOSS) - mean) / np.maximum(std, 1e-9) / np.sqrt(3.0)
+    # By the complement of the arctangent: a small probability must not be a difference of large numbers.
+    far = np.arctan2(1.0, scaled) - scaled / (1.0 + scaled**2)
+    return np.asarray(np.clip(far / np.pi, 0.0, 1.0), dtype=float)
 
 
 def _contrasts(covariance: Floats) -> Floats:

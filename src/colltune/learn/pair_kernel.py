@@ -59,6 +59,8 @@ _LEVEL_LENGTH = 3.0
 # Standard deviation of the log time of what posts more at once than was borne elsewhere, and its length in doublings.
 _UNBORNE = 1.5
 _UNBORNE_LENGTH = 4.0
+# A pair of which the prior knows nothing counts as this much slower than the best.
+UNKNOWN = 0.5
 # The library's own selection may be any algorithm, so of its time less is known than of an algorithm's.
 _UNDESCRIBED = 0.5
 

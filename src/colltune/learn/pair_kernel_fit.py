@@ -12,14 +12,12 @@ from colltune.learn.bursts import Times
 from colltune.learn.cost import Pair
 from colltune.learn.features import Floats
 from colltune.learn.noise import MEASURED_SD
-from colltune.learn.pair_kernel import PRIOR_THETA, Columns, PairKernel
+from colltune.learn.pair_kernel import PRIOR_THETA, UNKNOWN, Columns, PairKernel
 from colltune.learn.transfer import TransferPrior
 
 _ROWS = 100
 _SCENARIOS = 12
 _ITERATIONS = 25
-# A pair of which the prior knows nothing counts as this much slower than the best.
-UNKNOWN = 0.5
 
 
 @dataclass(frozen=True)

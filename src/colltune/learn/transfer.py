@@ -19,7 +19,7 @@ from colltune.core.choice import Choice
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.learn.bursts import Times, bearable, in_flight, posts_at_once
-from colltune.learn.cost import Constants, described, fit_constants, pooled, relative_columns, relative_seconds
+from colltune.learn.cost import Constants, described, fit_constants, pooled
 from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import (
     PRIOR_MEAN,
@@ -31,6 +31,7 @@ from colltune.learn.gaussian import (
     rough_variance,
 )
 from colltune.learn.noise import MEASURED_SD
+from colltune.learn.prior_rows import UNBORNE, prior_rows
 
 # More measurements of one choice than this only make the computation slow.
 _MOST_ROWS = 300
@@ -39,8 +40,6 @@ _FREEDOM = 3.0
 _TREES = 60
 # Log of a time over the best: a choice twenty times as slow is never chosen, so larger ratios are cut to this one.
 _WORST = 3.0
-# Added to the log time of a choice that has more messages in flight than worked on other machines.
-UNBORNE = 1.5
 # The share of the variance that is left of a choice of which nothing is known but what it sends.
 _DESCRIBED = 0.5
 
@@ -139,22 +138,6 @@ class TransferPrior:
             # A choice that was marked down by caution may still be fast.
             variance[known] += (UNBORNE * risk) ** 2
         return Prediction(log_time, np.sqrt(variance))
-
-
-def prior_rows(pairs: Sequence[tuple[Scenario, Choice]], number: Mapping[Choice, int], values: Floats | None) -> Floats:
-    """(n, 8 + t + 1 + m): nodes, ppn and size, ranks, bytes times and over ranks, messages in flight, as logarithms;
-    whether the ranks are no power of two; what the choice sends; the cost model's time, by the constants ``values`` if
-    there are any; the choice, of m in ``number``.
-    """
-    nodes, ppn, size = scenario_columns([scenario for scenario, _ in pairs]).T
-    ranks = nodes + ppn
-    flying = np.log2([in_flight(*pair) for pair in pairs])
-    odd = np.array([float(scenario.ranks & (scenario.ranks - 1) != 0) for scenario, _ in pairs])
-    nothing = len(number)
-    chosen = np.eye(nothing + 1)[[number.get(choice, nothing) for _, choice in pairs], :nothing]
-    columns = np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks, flying, odd], axis=1)
-    modelled = np.zeros((len(pairs), 0)) if values is None else relative_seconds(pairs, values)[:, None]
-    return np.hstack([columns, relative_columns(pairs), modelled, chosen])
 
 
 def _ratios(times: Times) -> Iterable[tuple[tuple[Scenario, Choice], float]]:

@@ -7,6 +7,7 @@ same ranks. What fits none keeps a name of its own, and a model trained on other
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from colltune.core.choice import Choice
 
@@ -66,6 +67,7 @@ _PATTERNS["reduce_scatter_block"] = _PATTERNS["reduce_scatter"]
 _PATTERNS["allgatherv"] = _PATTERNS["allgather"]
 
 
+@lru_cache(maxsize=10_000)
 def family(collective: str, algorithm: str) -> str | None:
     """``("allgather", "ring_ompi")`` -> ``"ring"``; None for an algorithm that no family holds."""
     name = algorithm.lower()

@@ -97,6 +97,13 @@ class PretrainedModel:
                 found |= {name: values[:, place] for place, name in enumerate(forest.families)}
         return found
 
+    def knows(self, collective: str, scenarios: Sequence[Scenario]) -> list[bool]:
+        """(n,): whether some forest was trained on clusters that are like each of ``scenarios``."""
+        inside = np.zeros(len(scenarios), dtype=bool)
+        for forest in self.forests.get(collective, ()):
+            inside |= forest.trained.holds(scenarios)
+        return [bool(one) for one in inside]
+
     def opinions(
         self, collective: str, scenarios: Sequence[Scenario], hardware: Hardware, now: Sequence[str | None]
     ) -> list[Opinion]:
@@ -122,44 +129,49 @@ def _relative(forest: FamilyForest, scenarios: Sequence[Scenario], hardware: Har
     return np.asarray(forest.forest.predict(x).mean(axis=0)[:, 0].reshape(len(scenarios), -1))
 
 
+_OUTSIDE = Opinion(None, 0.0, "no cluster that was trained on is like this")
+
+
 def _opinions(
     forest: FamilyForest, scenarios: Sequence[Scenario], hardware: Hardware, now: Sequence[str | None]
 ) -> list[Opinion]:
     if forest.threshold is None:
         return [Opinion(None, 0.0, "other clusters do not agree among themselves")] * len(scenarios)
-    inside = forest.trained.holds(scenarios)
+    inside = forest.trained.holds(scenarios).tolist()
+    asked = [scenario for scenario, is_inside in zip(scenarios, inside, strict=True) if is_inside]
+    if not asked:
+        return [_OUTSIDE] * len(scenarios)
     if forest.kind == "classifier":
-        x = columns_of(scenarios, [hardware] * len(scenarios))
-        return _votes(forest, forest.forest.predict(x).mean(axis=0), inside)
-    return _gaps(forest, _relative(forest, scenarios, hardware), inside, now)
+        x = columns_of(asked, [hardware] * len(asked))
+        said = iter(_votes(forest, forest.forest.predict(x).mean(axis=0)))
+    else:
+        current = [name for name, is_inside in zip(now, inside, strict=True) if is_inside]
+        said = iter(_gaps(forest, _relative(forest, asked, hardware), current))
+    return [next(said) if is_inside else _OUTSIDE for is_inside in inside]
 
 
-_OUTSIDE = Opinion(None, 0.0, "no cluster that was trained on is like this")
-
-
-def _votes(forest: FamilyForest, shares: Floats, inside: NDArray[np.bool_]) -> list[Opinion]:
+def _votes(forest: FamilyForest, shares: Floats) -> list[Opinion]:
     found = []
-    for share, is_inside in zip(shares, inside, strict=True):
+    for share in shares:
         place = int(share.argmax())
-        sure = bool(is_inside) and share[place] >= (forest.threshold or 1.0)
+        sure = share[place] >= (forest.threshold or 1.0)
         reason = f"{share[place]:.0%} of the trees say {forest.families[place]}"
-        opinion = Opinion(forest.families[place] if sure else None, float(share[place]), reason)
-        found.append(opinion if is_inside else _OUTSIDE)
+        found.append(Opinion(forest.families[place] if sure else None, float(share[place]), reason))
     return found
 
 
-def _gaps(forest: FamilyForest, values: Floats, inside: NDArray[np.bool_], now: Sequence[str | None]) -> list[Opinion]:
+def _gaps(forest: FamilyForest, values: Floats, now: Sequence[str | None]) -> list[Opinion]:
     found = []
-    for row, is_inside, current in zip(values, inside, now, strict=True):
+    for row, current in zip(values, now, strict=True):
         place = int(row.argmin())
-        if not is_inside:
-            found.append(_OUTSIDE)
-        elif current not in forest.families:
+        if current not in forest.families:
             found.append(Opinion(None, 0.0, "what the library runs by itself is of no known family"))
         else:
             gap = float(row[forest.families.index(current)] - row[place])
             sure = gap >= (forest.threshold or np.inf)
             reason = f"{forest.families[place]} is expected to be {np.exp(gap):.2f} times as fast as {current}"
+            if forest.families[place] == current:
+                reason = "what the library runs by itself is expected to be fastest"
             found.append(Opinion(forest.families[place] if sure else None, forest.precision if sure else 0.0, reason))
     return found
 

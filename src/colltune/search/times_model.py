@@ -16,19 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from colltune.core.choice import Choice, format_choice, parse_choice
+from colltune.core.choice import Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.bursts import Times, in_flight, posts_at_once
+from colltune.learn.bursts import in_flight, posts_at_once
 from colltune.learn.calibration import Calibration
 from colltune.learn.cost import TERMS, Constants, Pair, described, pooled
 from colltune.learn.features import Floats
 from colltune.learn.pair_kernel import HYPERPARAMETERS, PairKernel
-from colltune.learn.pair_kernel_fit import fit_pair_theta, studies_of
-from colltune.learn.transfer import UNBORNE, TransferPrior, prior_rows
+from colltune.learn.prior_rows import UNBORNE, prior_rows
 from colltune.pretrained.families import LIKE
-from colltune.pretrained.trees import Forest, forest_of
+from colltune.pretrained.trees import Forest
 
 SCHEMA = 1
 FILE = "times.npz"
@@ -92,46 +91,6 @@ class TimesModel:
     def _mean(self) -> tuple[Constants, float]:
         some = [one.constants for one in self.collectives.values()]
         return Constants(pooled(some), some[0].uncertainty), min(one.bearable for one in self.collectives.values())
-
-
-def train_times(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> TimesModel:
-    """``tables``: times by collective and cluster. Raises InputError where no two clusters measured one collective."""
-    found = {}
-    for collective, by_cluster in sorted(tables.items()):
-        sources = list(by_cluster.values())
-        choices = sorted({choice for times in sources for _, choice in times})
-        prior = TransferPrior(sources, choices, seed)
-        if len(sources) > 1 and prior.trees is not None and prior.constants is not None:
-            found[collective] = CollectiveTimes(
-                forest_of(prior.trees), dict(prior.number), prior.constants, prior.bearable
-            )
-    if not found:
-        raise InputError("no collective has times of two clusters", "Give tables of more clusters")
-    return TimesModel(found, fit_pair_theta(studies_of(tables, seed)))
-
-
-def save_times(model: TimesModel, path: Path) -> None:
-    """Raises InputError where it cannot be written."""
-    arrays: dict[str, Any] = {}
-    collectives = {}
-    for collective, one in sorted(model.collectives.items()):
-        collectives[collective] = {
-            "choices": [format_choice(choice) for choice in sorted(one.number, key=lambda c: one.number[c])],
-            "constants": one.constants.values.tolist(),
-            "uncertainty": one.constants.uncertainty.tolist(),
-            "bearable": one.bearable if np.isfinite(one.bearable) else None,
-        }
-        arrays |= {f"{collective}.{name}": array for name, array in one.forest.arrays().items()}
-    names = [name for name, _ in HYPERPARAMETERS]
-    head = {"schema": SCHEMA, "terms": TERMS, "hyperparameters": names, "theta": model.theta.tolist()}
-    text = json.dumps({**head, "collectives": collectives})
-    arrays["head"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    try:
-        path.write_bytes(buffer.getvalue())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Give another place") from error
 
 
 def load_times(path: Path | None = None) -> TimesModel:

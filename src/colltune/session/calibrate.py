@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import geometric_mean
 
 import numpy as np
 
@@ -21,12 +20,13 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Point, Space
 from colltune.core.summary import Guess
-from colltune.learn.calibration import LOSS, MOST_PROBABLE, Calibration, Proposal, probability_of_loss
+from colltune.learn.calibration import MOST_PROBABLE, Calibration, Proposal
 from colltune.learn.cost import Pair
 from colltune.learn.features import Floats
 from colltune.learn.noise import cautious_sd
 from colltune.measure.contract import Effort, Launch, TimeIsUpError
 from colltune.search.times_model import TimesModel
+from colltune.session.guesses import vetoed
 from colltune.session.predict import PredictResult, rules_of, summary_of
 
 # What a calibration may take: pairs of all collectives together, and seconds from the start of the launch.
@@ -202,11 +202,11 @@ def _spread(values: Sequence[object], most: int) -> set[object]:
     return {values[place] for place in places}
 
 
-def decided(bench: Bench, calibrated: Calibrated, space: Space) -> list[Guess]:
+def decided(bench: Bench, calibrated: Calibrated, space: Space, risk: float = MOST_PROBABLE) -> list[Guess]:
     """Of each scenario the choice that is expected to be fastest, or the default.
 
-    The default stays where a loss of more than LOSS is not improbable enough, where nothing is expected to be gained,
-    and on more than twice the nodes that were measured.
+    The default stays where a loss of more than LOSS is more probable than ``risk``, where nothing is expected to be
+    gained, and on more than twice the nodes that were measured.
     """
     known = calibrated.known[space.collective]
     reached = _FURTHEST * max((scenario.nodes for scenario, _ in known.told), default=0)
@@ -215,22 +215,12 @@ def decided(bench: Bench, calibrated: Calibrated, space: Space) -> list[Guess]:
         baseline, *others = _arms(bench, scenario)
         groups.append((scenario, baseline, others if scenario.nodes <= reached else []))
     compared = known.against(groups)
-    return [_guess(*group, *gap) for group, gap in zip(groups, compared, strict=True)]
-
-
-def _guess(scenario: Scenario, baseline: Choice, others: Sequence[Choice], mean: Floats, std: Floats) -> Guess:
-    if not others:
-        return Guess(scenario, DEFAULT, 0.0, "nothing near it was measured, or there is no other choice")
-    loss = probability_of_loss(mean, std)
-    expected = mean + 0.5 * std**2
-    safe = np.flatnonzero((loss <= MOST_PROBABLE) & (expected < 0.0))
-    place = int(safe[np.argmin(expected[safe])]) if len(safe) else int(np.argmin(loss))
-    speedup = float(np.exp(-mean[place]))
-    if len(safe):
-        text = f"expected to be {speedup:.2f} times as fast as {baseline}"
-        return Guess(scenario, others[place], 1.0 - float(loss[place]), text, speedup)
-    text = f"{others[place]} may be {speedup:.2f} times as fast, and may lose {LOSS:.0%} as well"
-    return Guess(scenario, DEFAULT, 1.0 - float(loss[place]), text)
+    return [
+        vetoed(*group, *gap, risk)
+        if group[2]
+        else Guess(group[0], DEFAULT, 0.0, "nothing near it was measured, or there is no other choice")
+        for group, gap in zip(groups, compared, strict=True)
+    ]
 
 
 def predict_calibrated(
@@ -241,6 +231,7 @@ def predict_calibrated(
     largest_bytes: int,
     collectives: Sequence[str] = (),
     note: Callable[[str], None] = lambda _text: None,
+    risk: float = MOST_PROBABLE,
 ) -> PredictResult:
     """Rules for the workbench ``bench``, after a few measurements on ``job``. Raises InputError and LaunchError."""
     known = [name for name in COLLECTIVES if model.knows(name) and name in bench.catalogue.entries]
@@ -253,7 +244,7 @@ def predict_calibrated(
     rule_sets: dict[str, RuleSet] = {}
     for name in calibrated.known:
         space = bench.space(name, 1, largest_bytes)
-        own = decided(bench, calibrated, space)
+        own = decided(bench, calibrated, space, risk)
         guesses += own
         rule_sets[name] = rules_of(bench, space, own)
     tuning = bench.tuning(rule_sets)
@@ -261,20 +252,3 @@ def predict_calibrated(
     reason = f"predicted, from {len(calibrated.samples)} measured pairs"
     summary = replace(summary_of(guesses, hardware, took_s, reason), samples=len(calibrated.samples))
     return PredictResult(replace(tuning, summary=summary), guesses, took_s, len(calibrated.samples), calibrated.took_s)
-
-
-def gain_texts(guesses: Sequence[Guess]) -> list[str]:
-    """One line for each collective: in how much of it the default is left, what is expected of that, how sure it is."""
-    texts = []
-    for name in dict.fromkeys(guess.scenario.collective for guess in guesses):
-        own = [guess for guess in guesses if guess.scenario.collective == name]
-        made = [guess for guess in own if guess.choice != DEFAULT]
-        if made:
-            gain, worst = geometric_mean([guess.gain for guess in made]), min(guess.sureness for guess in made)
-            texts.append(
-                f"{name}: {gain:.2f} times as fast in {len(made)} of {len(own)} scenarios, by the prediction;"
-                f" no loss beyond {LOSS:.0%} in any with {100.0 * worst:.1f}% probability or more"
-            )
-        else:
-            texts.append(f"{name}: the default stays in all {len(own)} scenarios; nothing else is sure enough")
-    return texts

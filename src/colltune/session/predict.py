@@ -1,6 +1,7 @@
-"""Rules without any measurement: hardware features, the model of other clusters, and the same emitters as after tuning.
+"""Rules without any measurement: hardware features, models of other clusters, and the same emitters as after tuning.
 
-What `colltune predict` and the Python API do.
+What `colltune predict` and the Python API do. The model of best algorithms, which knows the hardware, proposes; the
+model of times, which knows what each algorithm sends, says how likely the proposal loses against the default.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.bench.workbench import Workbench
-from colltune.core.choice import DEFAULT
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
@@ -21,8 +22,11 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.summary import Guess, Prediction, Summary
 from colltune.distill.rules import distill_proven
+from colltune.learn.calibration import MOST_PROBABLE
 from colltune.pretrained.families import LIKE, family_of_choice
 from colltune.pretrained.model import PretrainedModel
+from colltune.search.times_model import TimesModel, load_times
+from colltune.session.guesses import vetoed
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
 
@@ -63,14 +67,19 @@ def predict(
     hardware: Hardware,
     largest_bytes: int,
     collectives: Sequence[str] = (),
+    risk: float = MOST_PROBABLE,
 ) -> PredictResult:
-    """Rules for all shapes of the workbench's nodes and ranks per node; runs no MPI. Raises InputError."""
+    """Rules for all shapes of the workbench's nodes and ranks per node; runs no MPI. Raises InputError.
+
+    ``risk``: with no greater probability may a rule lose more than LOSS against the default.
+    """
     started_s = time.monotonic()
+    times = load_times()
     guesses: list[Guess] = []
     rule_sets: dict[str, RuleSet] = {}
     for name in _known(collectives, model, bench):
         space = _space(bench, name, largest_bytes)
-        own = _guesses(bench, model, hardware, space)
+        own = _judged(times, _proposals(bench, model, hardware, space), risk)
         guesses += own
         rule_sets[name] = rules_of(bench, space, own)
     tuning = bench.tuning(rule_sets)
@@ -107,23 +116,50 @@ def _space(bench: Workbench, collective: str, largest_bytes: int) -> Space:
     return Space(collective, grid, lambda scenario: bench.catalogue.legal(scenario, bench.thread_level))
 
 
-def _guesses(bench: Workbench, model: PretrainedModel, hardware: Hardware, space: Space) -> list[Guess]:
+@dataclass(frozen=True)
+class _Proposal:
+    """``choice``: what may replace ``twin``, which is what the library runs by itself; DEFAULT where nothing may."""
+
+    scenario: Scenario
+    twin: Choice | None
+    choice: Choice
+    reason: str
+
+
+def _proposals(bench: Workbench, model: PretrainedModel, hardware: Hardware, space: Space) -> list[_Proposal]:
     name = space.collective
-    twins = [bench.backend.twin(scenario, bench.thread_level) for scenario in space.scenarios]
-    now = [family_of_choice(name, twin) if twin is not None else None for twin in twins]
     asked = [replace(s, collective=LIKE.get(name, name)) for s in space.scenarios]
+    inside = model.knows(LIKE.get(name, name), asked)
+    # The library's own choice is looked up only where there is an opinion on it.
+    twins = [
+        bench.backend.twin(scenario, bench.thread_level) if is_inside else None
+        for scenario, is_inside in zip(space.scenarios, inside, strict=True)
+    ]
+    now = [None if twin is None else family_of_choice(name, twin) for twin in twins]
     opinions = model.opinions(LIKE.get(name, name), asked, hardware, now)
     found = []
-    for scenario, opinion, current in zip(space.scenarios, opinions, now, strict=True):
+    for scenario, opinion, twin, current, is_inside in zip(space.scenarios, opinions, twins, now, inside, strict=True):
         choice, reason = DEFAULT, opinion.reason
-        if current is None:
+        if is_inside and current is None:
             # If the default's algorithm is unknown, the new choice cannot be compared with it.
             reason = "what the library runs by itself is of no known family"
         elif opinion.family is not None and opinion.family != current:
             choice = next((c for c in space.choices(scenario) if family_of_choice(name, c) == opinion.family), DEFAULT)
             reason = reason if choice != DEFAULT else f"{opinion.family} is not legal here"
-        found.append(Guess(scenario, choice, opinion.sureness, reason))
+        found.append(_Proposal(scenario, twin, choice, reason))
     return found
+
+
+def _judged(times: TimesModel, proposals: Sequence[_Proposal], risk: float) -> list[Guess]:
+    """The proposals that lose improbably enough; the default stays in place of the others."""
+    groups = [(one.scenario, one.twin, [one.choice]) for one in proposals if one.twin and one.choice != DEFAULT]
+    judged = {}
+    if groups:
+        collective = proposals[0].scenario.collective
+        known = times.calibration(collective, [(groups[0][0], groups[0][1])])
+        for group, gap in zip(groups, known.against(groups), strict=True):
+            judged[group[0]] = vetoed(*group, *gap, risk)
+    return [judged.get(one.scenario) or Guess(one.scenario, DEFAULT, 0.0, one.reason) for one in proposals]
 
 
 def summary_of(

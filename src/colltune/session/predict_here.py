@@ -12,12 +12,16 @@ from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.deploy.application import put_in_force
+from colltune.learn.calibration import MOST_PROBABLE
 from colltune.pretrained.features import read_features
 from colltune.pretrained.model import load_model
 from colltune.pretrained.record import RecordedMachine, RunningMachine
 from colltune.pretrained.triad import measure_triad
 from colltune.session.predict import PredictResult, existing_tuning, predict, widened
 from colltune.store.tuning import save_tuning
+
+# Beyond even odds a rule is no better than a coin.
+_MOST_RISK = 0.5
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,21 @@ def predict_here(
     largest_bytes: int = 1 << 20,
     triad: bool = False,
     calibrated: bool = False,
+    risk: float = MOST_PROBABLE,
     note: Callable[[str], None] = lambda _text: None,
 ) -> Predicted:
     """Predicts for ``collectives``, or all that the model knows, and writes the tuning ``out``.
 
     ``recorded``: a record of other nodes than this one. ``triad`` measures this node's memory bandwidth. With
-    ``calibrated`` a few pairs are measured on the job first, for ten seconds at most; else none.
+    ``calibrated`` a few pairs are measured on the job first, for ten seconds at most; else none. ``risk``: with no
+    greater probability may a rule lose more than 3% against the default.
     Raises ColltuneError, also where the library would not read the files.
     """
     parse_collectives(collectives)
+    if not 0.0 < risk <= _MOST_RISK:
+        raise InputError(
+            f"a risk of {risk:g} is not above 0 and at most {_MOST_RISK:g}", "Give a probability, such as 0.01"
+        )
     if calibrated and (recorded is not None or model is not None):
         option = "--machine" if recorded is not None else "--model"
         raise InputError(
@@ -65,13 +75,13 @@ def predict_here(
     if existing_tuning(out, bench.environment) is not None:
         return Predicted(None, mpiexec)
     if known is not None:
-        result = predict(bench, known, hardware, largest_bytes, collectives)
+        result = predict(bench, known, hardware, largest_bytes, collectives, risk)
     else:
         # Imported late: a prediction without measuring needs none of what fits and measures.
         from colltune.search.times_model import load_times
         from colltune.session.calibrate import predict_calibrated
 
-        result = predict_calibrated(bench, opened, load_times(), hardware, largest_bytes, collectives, note)
+        result = predict_calibrated(bench, opened, load_times(), hardware, largest_bytes, collectives, note, risk)
     # No job has loaded these files yet, so the library is asked before anybody gets them.
     with TemporaryDirectory(prefix="colltune-") as place:
         save_tuning(Path(place), result.tuning)
