@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from colltune.catalog import Kind, Need, load
+from colltune.catalog.simulated import load_simulated
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES, NONBLOCKING, REDUCTIONS, TUNABLE, Scenario, SizeBasis
@@ -269,3 +270,14 @@ def test_what_is_never_chosen_says_why(version: str) -> None:
                 assert not algorithm.candidate
             if algorithm.reproducible:
                 assert name in REDUCTIONS
+
+
+@pytest.mark.parametrize("level", ["single", "multiple"])
+@pytest.mark.parametrize(("nodes", "ppn"), [(1, 2), (1, 8), (3, 1), (4, 3), (8, 64)])
+@pytest.mark.parametrize("library", ["mpich", "openmpi", "simulated"])
+def test_legal_choices_are_counted_as_they_are_listed(library: str, nodes: int, ppn: int, level: str) -> None:
+    catalogue = load_simulated() if library == "simulated" else load(library, {"mpich": "5.0.2"}.get(library, "5.0.11"))
+    for name in catalogue.entries:
+        for size in (0, 4, 64, 2**20):
+            here = Scenario(name, nodes, ppn, size)
+            assert catalogue.count_legal(here, level) == len(catalogue.legal(here, level))

@@ -63,7 +63,7 @@ def test_help_names_the_commands_and_imports_no_heavy_library() -> None:
     for command in ("tune", "run", "env", "check", "verify", "doctor"):
         assert f"\n  {command} " in done.stdout
     script = (
-        "import sys\nfrom colltune.cli.app import app\n"
+        "import sys\nfrom colltune.cli.app import app\nimport colltune.session.site\n"
         "print([name for name in ('sklearn', 'scipy', 'numpy', 'pandas', 'matplotlib') if name in sys.modules])"
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -18,7 +18,8 @@ from colltune.core.summary import Summary
 from colltune.measure.simulated import Noise
 from colltune.prove.proof import Judged
 from colltune.session.options import Listener, TuneOptions, TuneResult
-from colltune.session.site_memory import PENDING, SiteMemory
+from colltune.session.site_memory import SiteMemory
+from colltune.session.site_pending import PENDING
 from colltune.session.tune import tune
 from colltune.site.identity import Identity
 from colltune.site.index import Index, open_index

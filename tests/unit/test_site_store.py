@@ -8,8 +8,10 @@ import os
 import resource
 import signal
 import stat
+import tempfile
 import time
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import shapes
 from colltune.site.entry import BadEntryError, Entry, Provenance, name_of, pack, unpack
 from colltune.site.identity import FABRIC, Identity
-from colltune.site.index import open_index
+from colltune.site.index import Index, open_index
 from colltune.site.store import INBOX, SiteStore
 
 HERE = Environment("mpich", "5.0.2", "ab" * 32, "a CPU, 2 cores", 4, 2, "single", {FABRIC: "ethernet"})
@@ -298,7 +300,7 @@ def test_parts_of_a_job_are_found_and_larger_jobs_are_not(store: SiteStore) -> N
 
 
 def test_a_sample_comes_back_as_it_was_and_not_if_it_is_too_old(store: SiteStore) -> None:
-    taken = replace(sample(0), back_to_back_s=2e-5, cost_s=0.5, group=7, detail="")
+    taken = replace(sample(0), back_to_back_s=2e-5, skewed_s=3e-5, cost_s=0.5, group=7, detail="")
     wrong = replace(sample(1, choice=Choice("tree")), status=Status.WRONG, times_s=(), detail="two bytes")
     store.add(replace(entry(), samples=(taken, wrong)))
     index = open_index(store, KEY)
@@ -328,3 +330,71 @@ def test_what_is_taken_away_is_forgotten(store: SiteStore) -> None:
     index = open_index(store, KEY)
     assert [one.name for one in index.entries] == [second]
     assert {one.entry for one in index.measured(["bcast"], [(2, 2)])} == {second}
+
+
+@given(
+    st.lists(st.integers(0, 60), unique=True, min_size=1, max_size=24),
+    st.lists(st.sampled_from(["open", "damage", "an older one comes back"]), max_size=24),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_index_says_what_the_entries_say_whatever_came_before(added: list[int], between: list[str]) -> None:
+    """Entries come in any order while others read, and while the cache is lost, or written over by a slower job."""
+    with tempfile.TemporaryDirectory() as place:
+        store = SiteStore.made(Path(place) / "store")
+        path, older = store.index_path(KEY), b""
+        for number, event in zip_longest(added, between):
+            if number is not None:
+                store.add(entry(number, samples=2, compared=look(number)))
+            if event == "open":
+                older = older or (path.read_bytes() if path.exists() else b"")
+                open_index(store, KEY)
+            elif event is not None:
+                path.unlink(missing_ok=True)
+                path.write_bytes(older if event != "damage" else b"nothing of it")
+        told = all_of(open_index(store, KEY))
+        path.unlink(missing_ok=True)
+        assert told == all_of(open_index(store, KEY))
+        assert {one.name for one in open_index(store, KEY).entries} == store.names()[KEY]
+
+
+def look(number: int) -> tuple[Sample, Sample]:
+    return sample(number, 2e-5), sample(number, 1e-5, Choice("tree"))
+
+
+def all_of(index: Index) -> object:
+    """All that an index says, in an order of its own."""
+    pairs = [(sample(number).scenario, Choice("tree")) for number in range(20)]
+    said = (index.measured(["bcast"], [(2, 2)]), index.compared(pairs), index.paces(), index.entries, index.coverage())
+    return [sorted(map(repr, one)) for one in said]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"group": 10**400}, {"times_s": (0.0, 0.0)}, {"scenario": Scenario("bcast", 2, 2, 1 << 70)}],
+    ids=["huge", "no time", "large size"],
+)
+def test_an_entry_with_an_impossible_number_does_not_stop_the_others(
+    store: SiteStore, changes: dict[str, object]
+) -> None:
+    """Its bytes are those that its writer meant, so that its checksums are right."""
+    kept = store.add(entry(1))
+    store.add(replace(entry(2), samples=(sample(7), replace(sample(8), **changes))))  # type: ignore[arg-type]
+    notes: list[str] = []
+    index = open_index(store, KEY, notes.append)
+    assert [one.name for one in index.entries] == [kept]
+    assert {one.entry for one in index.measured(["bcast"], [(2, 2)])} == {kept}
+    ((_, reason),) = store.quarantined()
+    assert "number" in reason
+    assert len(notes) == 1
+
+
+def test_entries_of_twenty_jobs_are_asked_for_one_by_one_and_all_at_once_alike(store: SiteStore) -> None:
+    """The times of the default that are kept are the newest, whichever job reads them first."""
+    for number in range(20):
+        made = replace(sample(0, 1e-5 * (1 + number)), started_s=NOW_S + number)
+        store.add(replace(entry(number), samples=(made,), compared=look(0)))
+        open_index(store, KEY)
+    one_by_one = all_of(open_index(store, KEY))
+    store.index_path(KEY).unlink()
+    assert all_of(open_index(store, KEY)) == one_by_one
+    assert len(list(open_index(store, KEY).paces())) == 12

@@ -20,7 +20,7 @@ from colltune.emit.lint import lint_files
 from colltune.emit.lint_check import Severity
 from colltune.emit.lint_openmpi import lint_rules_files
 from colltune.report.diff import compare_decisions
-from colltune.session.site_memory import add_or_put_by, add_pending, user_name
+from colltune.session.site_pending import add_or_put_by, add_pending, user_name
 from colltune.site.entry import Entry, Provenance
 from colltune.site.identity import Identity
 from colltune.site.index import Listed, open_index
@@ -158,7 +158,7 @@ def _pairs(identity: Identity, collective: str, shape: tuple[int, int]) -> int:
         return 0
     sizes = message_sizes(collective, 1, _LARGEST_BYTES)
     grid = (Scenario(collective, *shape, size) for size in sizes)
-    return sum(len(catalogue.legal(scenario, identity.thread_level)) for scenario in grid)
+    return sum(catalogue.count_legal(scenario, identity.thread_level) for scenario in grid)
 
 
 def _next(measured: dict[str, tuple[int, int]], tuned_s: float | None, untried: int, now_s: float) -> str:

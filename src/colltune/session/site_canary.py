@@ -18,7 +18,7 @@ from colltune.prove.effects import GREATEST
 from colltune.prove.evidence import ALPHA, FEWEST_LAUNCHES, pooled_scale
 from colltune.prove.harm import SLOWER
 from colltune.prove.in_application import alike, in_calls, interval_of, log_ratios, standings
-from colltune.session.site_memory import add_or_put_by, user_name
+from colltune.session.site_pending import add_or_put_by, user_name
 from colltune.site.canary import Canary, Report, current, files_of_run, jobs_of, release_of, reports_of, stop
 from colltune.site.entry import Entry, Provenance
 from colltune.site.knowledge import job_name

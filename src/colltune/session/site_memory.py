@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import math
-import os
 import shlex
 import sys
 import time
@@ -15,7 +13,6 @@ from pathlib import Path
 
 from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.errors import ColltuneError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
@@ -27,16 +24,16 @@ from colltune.prove.time_plan import MEASURING_SHARE
 from colltune.prove.worth import captured_by, least_gain_per_s
 from colltune.search.reuse import defaults_of
 from colltune.session.merging import Held
-from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance, name_of, pack, unpack
+from colltune.session.site_pending import add_or_put_by, add_pending, user_name
+from colltune.site.entry import Entry, Provenance
 from colltune.site.index import Index
 from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
 from colltune.site.nodes import slow_nodes
 from colltune.site.pairs import Comparison
 from colltune.site.store import SiteStore
 from colltune.store.history import Earlier
-from colltune.store.tuning import Tuning, write_files
+from colltune.store.tuning import Tuning
 
-PENDING = "pending"  # in a tuning directory: entries that could not be added to the store
 _Key = tuple[Scenario, Choice, float, tuple[float, ...]]
 
 
@@ -198,39 +195,6 @@ class SiteMemory:
             add_or_put_by(self.store, entry, self.out, self.note)
 
 
-def add_or_put_by(store: SiteStore, entry: Entry, out: Path, note: Callable[[str], None]) -> bool:
-    """Adds ``entry``, or keeps it in ``out`` until the store takes it (False); a tuning does not fail for that."""
-    data = pack(entry)
-    try:
-        store.add_packed(entry.identity, data)
-    except ColltuneError as error:
-        name = f"{PENDING}/{entry.identity.key}-{name_of(data)}"
-        try:
-            write_files(out, {name: data})
-        except OSError as full:
-            note(f"nothing was added to the store: {error.what}; nor is there room in {out}: {full.strerror}")
-            return False
-        note(f"{error.what}; `colltune site add {out}` adds it later, or the next tuning there")
-        return False
-    return True
-
-
-def add_pending(store: SiteStore, out: Path, note: Callable[[str], None]) -> int:
-    """Adds what could not be added before, and returns how many entries that were."""
-    count = 0
-    for path in sorted((out / PENDING).glob("*-*")):
-        try:
-            data = path.read_bytes()
-            store.add_packed(unpack(data, path.name.partition("-")[2]).identity, data)
-            path.unlink()
-            count += 1
-        except (OSError, BadEntryError, LaterEntryError) as error:
-            note(f"{path} is not added to the store: {error}")
-        except ColltuneError as error:
-            note(f"{path} is not added to the store yet: {error.what}")
-    return count
-
-
 def _settled(tuning: Tuning) -> set[tuple[Scenario, Choice, Verdict]]:
     return {
         (one.scenario, one.choice, one.verdict)
@@ -245,11 +209,3 @@ def _is_kept(proven: ProvenDecision) -> bool:
 
 def _key(sample: Sample) -> _Key:
     return sample.scenario, sample.choice, sample.started_s, sample.times_s
-
-
-def user_name() -> str:
-    """Of whoever runs this; the number where the machine has no name for it."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

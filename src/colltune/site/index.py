@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import product
-from math import isnan, log, nan
+from math import log, nan
+from typing import Any, NamedTuple
 
 from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
@@ -26,9 +27,10 @@ from colltune.site.entry import BadEntryError, Entry, LaterEntryError
 from colltune.site.pairs import Comparison, comparisons_of
 from colltune.site.store import SiteStore
 
-_VERSION = 4
+_VERSION = 5
 # Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
 _LOOKS, _PACES = 40, 12
+_CHECKSUM_BYTES = 32
 # So many new entries make it worth to replace the cache; fewer are read again.
 _WORTH_WRITING = 8
 _TABLES = """
@@ -37,23 +39,25 @@ CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, user
     confirms TEXT);
 CREATE TABLE unused (name TEXT PRIMARY KEY, reason TEXT) WITHOUT ROWID;
 CREATE TABLE measured (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, date_s REAL,
-    entry INTEGER, status TEXT, times BLOB, numbers BLOB, detail TEXT,
+    entry INTEGER, status TEXT, numbers BLOB, detail TEXT,
     PRIMARY KEY (collective, nodes, ppn, size, choice)) WITHOUT ROWID;
 CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, entry INTEGER,
-    launch INTEGER, date_s REAL, value REAL, others TEXT, baseline TEXT);
+    launch INTEGER, date_s REAL, value REAL, back_to_back REAL, mean_over_ranks REAL, late_arrivals REAL,
+    baseline TEXT);
 CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
 CREATE TABLE changed (collective TEXT, nodes INTEGER, ppn INTEGER, entry INTEGER, date_s REAL);
 CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, entry INTEGER, date_s REAL, log_s REAL);
 CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 """
 _LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
-# What a sample has beside its times: two times in seconds (not a number: not taken), cost, launch, group, start.
-_NUMBERS = struct.Struct("<3d2qd")
+# The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
+# not taken), cost, start, launch, group.
+_BEFORE_TIMES = 7
 # A clock that says less counts from the start of its node: from no date.
 _SINCE_THE_EPOCH_S = 1e9
 _STATUSES = {one.value: one for one in Status}
+Place = tuple[str, int, int, int]  # of a scenario: collective, nodes, ranks per node, bytes
 _AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
-_AT_PLACE = "collective = ? AND c.nodes = ? AND c.ppn = ? AND size = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,7 @@ class Listed:
     confirms: str
 
 
-@dataclass(frozen=True, slots=True)
-class Dated:
+class Dated(NamedTuple):
     """A sample, the entry it is of, and when it was taken in seconds since the epoch."""
 
     sample: Sample
@@ -103,9 +106,8 @@ class Index:
     def entries(self) -> list[Listed]:
         """The newest first."""
         rows = self._data.execute(f"SELECT {_LISTED} FROM entry ORDER BY began_s DESC, name")
-        fields = _LISTED.split(", ")
-        found = [dict(zip(fields, row, strict=True)) for row in rows]
-        return [Listed(**{**one, "hosts": _texts(one["hosts"]), "tuned": _texts(one["tuned"])}) for one in found]
+        texts = cache(_texts)  # few jobs have nodes, or collectives, that no other has
+        return [_entry_of(row, texts) for row in rows]
 
     @property
     def unused(self) -> dict[str, str]:
@@ -115,18 +117,21 @@ class Index:
     def measured(
         self, collectives: Collection[str], shapes: Collection[tuple[int, int]], since_s: float = 0.0
     ) -> Iterator[Dated]:
-        """The newest sample of every pair in communicators of ``shapes``, where it was taken ``since_s``."""
+        """The newest sample of every pair in communicators of ``shapes``, where it was taken ``since_s``.
+
+        Those of one scenario follow one another.
+        """
         choice_of = cache(parse_choice)
         for name, (nodes, ppn) in product(sorted(collectives), sorted(shapes)):
             scenario_of = cache(partial(Scenario, name, nodes, ppn))
             rows = self._data.execute(
-                "SELECT size, choice, date_s, name, status, times, numbers, detail FROM measured m"
-                " JOIN entry ON entry.id = m.entry"
-                " WHERE collective = ? AND m.nodes = ? AND m.ppn = ? AND date_s >= ?",
+                "SELECT size, choice, date_s, entry, status, numbers, detail FROM measured"
+                " WHERE collective = ? AND nodes = ? AND ppn = ? AND date_s >= ? ORDER BY size, choice",
                 (name, nodes, ppn, since_s),
             )
-            for size, choice, date_s, entry, *rest in rows:
-                yield Dated(_sample(scenario_of(size), choice_of(choice), *rest), entry, date_s)
+            for size, choice, date_s, entry, status, numbers, detail in rows:
+                sample = _sample(scenario_of(size), choice_of(choice), status, numbers, detail)
+                yield Dated(sample, self._places[entry][0], date_s)
 
     def compared(self, pairs: Iterable[tuple[Scenario, Choice]], since_s: float = 0.0) -> Iterator[Comparison]:
         """The comparisons of ``pairs`` that were taken ``since_s``, of each the oldest first.
@@ -139,22 +144,14 @@ class Index:
             name, nodes, ppn, _ = _place(scenario)
             dates_s = [one[3] for one in changed if one[0] == name and one[1] >= nodes and one[2] >= ppn]
             rows = self._data.execute(
-                "SELECT baseline, entry.nodes, entry.ppn, name, launch, date_s, value, others FROM compared c"
-                f" JOIN entry ON entry.id = c.entry WHERE {_AT_PLACE} AND choice = ? AND date_s >= ?"
-                " ORDER BY date_s, c.rowid",
+                "SELECT baseline, entry, launch, date_s, value, back_to_back, mean_over_ranks, late_arrivals"
+                f" FROM compared WHERE {_AT} AND choice = ? AND date_s >= ? ORDER BY date_s, rowid",
                 (*_place(scenario), format_choice(choice), max([since_s, *dates_s])),
             )
-            for baseline, *shape, entry, launch, date_s, value, others in rows:
-                yield Comparison(
-                    scenario,
-                    choice,
-                    choice_of(baseline),
-                    (shape[0], shape[1]),
-                    f"{entry}/{launch}",
-                    date_s,
-                    value,
-                    OtherViews(*json.loads(others)),
-                )
+            for baseline, entry, launch, date_s, value, *others in rows:
+                job, shape = self._places[entry]
+                of = (shape, f"{job}/{launch}", date_s, value, OtherViews(*others))
+                yield Comparison(scenario, choice, choice_of(baseline), *of)
 
     def coverage(self) -> list[tuple[str, int, int, int, float, float]]:
         """Of each collective and shape: (collective, nodes, ppn, pairs, oldest, newest) with dates in seconds."""
@@ -165,12 +162,16 @@ class Index:
             )
         )
 
-    def paces(self) -> list[tuple[Scenario, str, float]]:
-        """(scenario, entry, logarithm of the time in seconds) of the default, as jobs found it."""
-        rows = self._data.execute(
-            "SELECT collective, p.nodes, p.ppn, size, name, log_s FROM pace p JOIN entry ON entry.id = p.entry"
-        )
-        return [(Scenario(*row[:4]), row[4], row[5]) for row in rows]
+    def paces(self) -> Iterator[tuple[Place, str, float]]:
+        """(place, entry, logarithm of the time in seconds) of the default, as jobs found it."""
+        for *place, entry, log_s in self._data.execute("SELECT collective, nodes, ppn, size, entry, log_s FROM pace"):
+            yield tuple(place), self._places[entry][0], log_s
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[str, tuple[int, int]]]:
+        """Of each row of an entry its name, and the shape of its job."""
+        rows = self._data.execute("SELECT id, name, nodes, ppn FROM entry")
+        return {number: (name, (nodes, ppn)) for number, name, nodes, ppn in rows}
 
     def _forget(self, names: Collection[str]) -> None:
         for name in names:
@@ -183,11 +184,7 @@ class Index:
         try:
             entry = self._store.read(self._key, name)
         except BadEntryError as error:
-            moved = self._store.set_aside(self._key, name, str(error))
-            place = "moved to the quarantine" if moved else "left where it is, for only its owner may move it"
-            note(f"the store's entry {name[:12]} is not used: {error}; it is {place}")
-            if not moved:
-                self._data.execute("INSERT INTO unused VALUES (?, ?)", (name, str(error)))
+            self._refuse(name, str(error), note)
             return
         except LaterEntryError as error:
             note(f"the store's entry {name[:12]} is not used: {error}")
@@ -195,6 +192,23 @@ class Index:
         except OSError as error:
             note(f"the store's entry {name[:12]} cannot be read now: {error.strerror}")
             return
+        try:
+            self._data.execute("SAVEPOINT taking")
+            self._insert(name, entry)
+        except (ArithmeticError, ValueError, struct.error, sqlite3.Error) as error:
+            self._data.execute("ROLLBACK TO taking")
+            self._refuse(name, f"it holds a number that cannot be used: {error}", note)
+        finally:
+            self._data.execute("RELEASE taking")
+
+    def _refuse(self, name: str, reason: str, note: Callable[[str], None]) -> None:
+        moved = self._store.set_aside(self._key, name, reason)
+        place = "moved to the quarantine" if moved else "left where it is, for only its owner may move it"
+        note(f"the store's entry {name[:12]} is not used: {reason}; it is {place}")
+        if not moved:
+            self._data.execute("INSERT INTO unused VALUES (?, ?)", (name, reason))
+
+    def _insert(self, name: str, entry: Entry) -> None:
         values = _listed(name, entry)
         number = self._data.execute(
             f"INSERT INTO entry ({_LISTED}) VALUES ({', '.join('?' * len(values))})", values
@@ -212,10 +226,10 @@ class Index:
 
     def _measured(self, entry: int, sample: Sample, date_s: float) -> None:
         place = _place(sample.scenario)
-        values = (date_s, entry, sample.status.value, _packed(sample.times_s), _numbers(sample), sample.detail)
+        values = (date_s, entry, sample.status.value, _numbers(sample), sample.detail)
         self._data.execute(
-            "INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-            " date_s = excluded.date_s, entry = excluded.entry, status = excluded.status, times = excluded.times,"
+            "INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " date_s = excluded.date_s, entry = excluded.entry, status = excluded.status,"
             " numbers = excluded.numbers, detail = excluded.detail WHERE excluded.date_s > measured.date_s",
             (*place, format_choice(sample.choice), *values),
         )
@@ -227,8 +241,8 @@ class Index:
     def _compared(self, entry: int, one: Comparison) -> None:
         place = (*_place(one.scenario), format_choice(one.choice))
         launch = int(one.launch.rpartition("/")[2])
-        row = (*place, entry, launch, one.date_s, one.value, json.dumps(one.others), format_choice(one.baseline))
-        self._data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row = (*place, entry, launch, one.date_s, one.value, *one.others, format_choice(one.baseline))
+        self._data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         self._thin("compared", f"{_AT} AND choice = ?", place, _LOOKS)
 
     def _thin(self, table: str, where: str, place: Sequence[object], most: int) -> None:
@@ -244,13 +258,14 @@ class Index:
         self._data.commit()
         with suppress(OSError):
             written = self._data.serialize()
-            write_atomically(self._store.index_path(self._key), _checksum(written) + b"\n" + written, mode=0o664)
+            write_atomically(self._store.index_path(self._key), _checksum(written) + written, mode=0o664)
 
 
 def _loaded(store: SiteStore, key: str) -> sqlite3.Connection:
     """The database of the cache; an empty one where there is none, or not one that was written so."""
     with suppress(OSError, sqlite3.Error):
-        checksum, _, written = store.index_path(key).read_bytes().partition(b"\n")
+        whole = memoryview(store.index_path(key).read_bytes())
+        checksum, written = whole[:_CHECKSUM_BYTES], whole[_CHECKSUM_BYTES:]
         if checksum == _checksum(written):
             data = sqlite3.connect(":memory:")
             data.deserialize(written)
@@ -262,8 +277,8 @@ def _loaded(store: SiteStore, key: str) -> sqlite3.Connection:
     return data
 
 
-def _checksum(data: bytes) -> bytes:
-    return hashlib.sha256(data).hexdigest().encode()
+def _checksum(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=_CHECKSUM_BYTES).digest()
 
 
 def _listed(name: str, entry: Entry) -> tuple[object, ...]:
@@ -272,6 +287,12 @@ def _listed(name: str, entry: Entry) -> tuple[object, ...]:
     tuned = json.dumps(_collectives(entry))
     return (name, said.began_s, said.user, said.job, json.dumps(said.hosts), *counts, entry.colltune, said.command,
             tuned, entry.confirms)  # fmt: skip
+
+
+def _entry_of(row: Sequence[Any], texts: Callable[[str], tuple[str, ...]]) -> Listed:
+    name, began_s, user, job, hosts, nodes, ppn, samples, compared, version, command, tuned, confirms = row
+    counts = (nodes, ppn, samples, compared)
+    return Listed(name, began_s, user, job, texts(hosts), *counts, version, command, texts(tuned), confirms)
 
 
 def _collectives(entry: Entry) -> list[str]:
@@ -289,24 +310,39 @@ def _date_s(sample: Sample, entry: Entry) -> float:
     return own_s if _SINCE_THE_EPOCH_S < own_s <= entry.provenance.ended_s else entry.provenance.ended_s
 
 
-def _packed(times_s: Sequence[float]) -> bytes:
-    return struct.pack(f"<{len(times_s)}d", *times_s)
-
-
 def _numbers(sample: Sample) -> bytes:
-    others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s))
-    return _NUMBERS.pack(*others, sample.cost_s, sample.launch, sample.group, sample.started_s)
+    others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s, sample.skewed_s))
+    count = _BEFORE_TIMES + len(sample.times_s)
+    of = (sample.cost_s, sample.started_s, sample.launch, sample.group)
+    return struct.pack(f"<{count}d", *others, *of, *sample.times_s)
 
 
-def _sample(scenario: Scenario, choice: Choice, status: str, times: bytes, numbers: bytes, detail: str) -> Sample:
-    times_s = struct.unpack(f"<{len(times) // 8}d", times)
-    one, other, cost_s, launch, group, started_s = _NUMBERS.unpack(numbers)
-    back_to_back_s, osu_mean_s = None if isnan(one) else one, None if isnan(other) else other
-    of = (back_to_back_s, osu_mean_s, cost_s, launch, group, started_s, detail)
-    return Sample(scenario, choice, _STATUSES[status], times_s, *of)
+def _sample(scenario: Scenario, choice: Choice, status: str, numbers: bytes, detail: str) -> Sample:
+    values = _doubles(len(numbers) // 8)(numbers)
+    # What is not a number is equal to nothing, itself included.
+    others = [value if value == value else None for value in values[:3]]
+    return Sample(
+        scenario,
+        choice,
+        _STATUSES[status],
+        values[_BEFORE_TIMES:],
+        others[0],
+        others[1],
+        values[3],
+        int(values[5]),
+        int(values[6]),
+        values[4],
+        detail,
+        others[2],
+    )
 
 
-def _place(scenario: Scenario) -> tuple[str, int, int, int]:
+@cache
+def _doubles(count: int) -> Callable[[bytes], tuple[float, ...]]:
+    return struct.Struct(f"<{count}d").unpack
+
+
+def _place(scenario: Scenario) -> Place:
     return scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
 
 

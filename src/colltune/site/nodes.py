@@ -9,7 +9,6 @@ from math import comb
 from statistics import median
 from typing import TypeVar
 
-from colltune.core.scenario import Scenario
 from colltune.site.index import Index, Listed
 
 _J = TypeVar("_J", bound=Hashable)
@@ -24,9 +23,11 @@ _SCENARIOS = 4
 
 def slow_nodes(index: Index, within: Collection[str] | None = None) -> list[str]:
     """A sentence for each slow node, the slowest first; ``within``: only of these nodes."""
-    jobs = {entry.name: job_of(entry) for entry in index.entries}
-    hosts = {job_of(entry): frozenset(entry.hosts) for entry in index.entries if entry.hosts}
-    times = [(scenario, jobs[entry], log_s) for scenario, entry, log_s in index.paces() if jobs[entry] in hosts]
+    # By numbers, since a job is asked for at each of its times, and its name is long.
+    number_of: dict[Job, int] = {}
+    jobs = {one.name: number_of.setdefault(job_of(one), len(number_of)) for one in index.entries if one.hosts}
+    hosts = {number: frozenset(job[2]) for job, number in number_of.items()}
+    times = ((place, jobs[entry], log_s) for place, entry, log_s in index.paces() if entry in jobs)
     return [
         f"node {host} is {factor:.2g} times slower in all {len(found)} jobs that ran on it"
         for host, factor, found in slow_among(paces_of(times), hosts)
@@ -39,15 +40,18 @@ def job_of(entry: Listed) -> Job:
     return entry.user, entry.job or str(entry.began_s), entry.hosts
 
 
-def paces_of(times: Iterable[tuple[Scenario, _J, float]]) -> dict[_J, float]:
-    """Of each job, the median over scenarios of log(its time / that of all), where enough can be compared."""
-    at: defaultdict[Scenario, dict[_J, list[float]]] = defaultdict(dict)
+def paces_of(times: Iterable[tuple[Hashable, _J, float]]) -> dict[_J, float]:
+    """Of each job, the median over scenarios of log(its time / that of all), where enough can be compared.
+
+    ``times``: (scenario, job, logarithm of the time).
+    """
+    at: defaultdict[Hashable, dict[_J, list[float]]] = defaultdict(dict)
     for scenario, job, log_s in times:
         at[scenario].setdefault(job, []).append(log_s)
     beyond: defaultdict[_J, list[float]] = defaultdict(list)
     for found in at.values():
         if len(found) > 1:
-            each = {job: median(some) for job, some in found.items()}
+            each = {job: median(some) if len(some) > 1 else some[0] for job, some in found.items()}
             middle = median(each.values())
             for job, log_s in each.items():
                 beyond[job].append(log_s - middle)

@@ -1,0 +1,56 @@
+"""What a job adds to the store of its site, and what it keeps beside its tuning while the store takes nothing."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from colltune.core.errors import ColltuneError
+from colltune.site.entry import BadEntryError, Entry, LaterEntryError, name_of, pack, unpack
+from colltune.site.store import SiteStore
+from colltune.store.tuning import write_files
+
+PENDING = "pending"  # in a tuning directory: entries that could not be added to the store
+
+
+def add_or_put_by(store: SiteStore, entry: Entry, out: Path, note: Callable[[str], None]) -> bool:
+    """Adds ``entry``, or keeps it in ``out`` until the store takes it (False); a tuning does not fail for that."""
+    data = pack(entry)
+    try:
+        store.add_packed(entry.identity, data)
+    except ColltuneError as error:
+        name = f"{PENDING}/{entry.identity.key}-{name_of(data)}"
+        try:
+            write_files(out, {name: data})
+        except OSError as full:
+            note(f"nothing was added to the store: {error.what}; nor is there room in {out}: {full.strerror}")
+            return False
+        note(f"{error.what}; `colltune site add {out}` adds it later, or the next tuning there")
+        return False
+    return True
+
+
+def add_pending(store: SiteStore, out: Path, note: Callable[[str], None]) -> int:
+    """Adds what could not be added before, and returns how many entries that were."""
+    count = 0
+    for path in sorted((out / PENDING).glob("*-*")):
+        try:
+            data = path.read_bytes()
+            store.add_packed(unpack(data, path.name.partition("-")[2]).identity, data)
+            path.unlink()
+            count += 1
+        except (OSError, BadEntryError, LaterEntryError) as error:
+            note(f"{path} is not added to the store: {error}")
+        except ColltuneError as error:
+            note(f"{path} is not added to the store yet: {error.what}")
+    return count
+
+
+def user_name() -> str:
+    """Of whoever runs this; the number where the machine has no name for it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
