@@ -1,12 +1,14 @@
-"""What `run --measure` says a tuning saves, against what whole runs in turn show: the four programs of examples/.
+"""What `run --measure` says a tuning saves, against what whole runs in turn show: examples/, HPCC and LAMMPS.
 
     python benchmarks/bench_application_gain.py [--rounds 9] [--run-s 20] [--budget 2m] [--only solver,fft_transpose]
-        [--where cluster,node] [--mpi mpich]
+        [--where cluster,node,debian] [--mpi mpich]
 
 Each program is profiled and tuned by its profile, on a cluster of namespaces (4 nodes x 2 ranks; needs root and
-iproute2) and on this node (2 ranks). Where no rule is proven, it is tuned once more without the acceptance test, so
-that there is something to measure; the table says so. Then a round has three runs in random order: by default, with
-the rules (`run --via live`), and with `run --measure=50%`. Their loops are timed by the programs themselves.
+iproute2) and on this node (2 ranks); HPCC and LAMMPS with Debian's Open MPI on this node (debian). Where no rule is
+proven, it is tuned once more without the acceptance test, so that there is something to measure; the table says so.
+Then a round has three runs in random order: by default, with the rules (`run --via live`), and with `run
+--measure=50%`. Their loops are timed by the programs themselves; of HPCC, which does not say it, the time is the whole
+command's.
 
 - Whole runs: the mean over the rounds of (default - tuned), and its 95% interval by Student's t.
 - Measured: what all calls of the rules together would save if all ran tuned, since half of them run by default there;
@@ -28,7 +30,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
@@ -43,7 +45,7 @@ sys.path.insert(0, str(ROOT / "tests" / "mpi"))
 
 from namespaces import namespace_cluster, why_not  # noqa: E402
 
-from applications import Application  # noqa: E402
+from applications import Application, debian  # noqa: E402
 
 NODES, PPN, SHARE = 4, 2, 50
 # Arguments before and behind the number of steps, and what the programs print: seconds of one step.
@@ -53,6 +55,9 @@ PROGRAMS: dict[str, tuple[list[str], str]] = {
     "sample_sort": (["2000", "uniform"], r"total_s (\S+)"),
     "path_finding": (["random", "200"], r"total_s (\S+)"),
 }
+# Of Debian, whose Open MPI they are built with.
+PACKAGED = ("hpcc", "lammps")
+TIMED = r"took (\S+) s"
 Ends = tuple[float, float | None, float | None]
 
 
@@ -108,8 +113,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--run-s", type=float, default=20.0)
     parser.add_argument("--budget", default="2m")
-    parser.add_argument("--only", default=",".join(PROGRAMS))
-    parser.add_argument("--where", default="cluster,node")
+    parser.add_argument("--only", default=",".join([*PROGRAMS, *PACKAGED]))
+    parser.add_argument("--where", default="cluster,node,debian")
     parser.add_argument("--mpi", default="mpich", choices=["mpich", "openmpi"])
     options = parser.parse_args()
     target = Path("bench/application_gain.json")
@@ -129,6 +134,13 @@ def main() -> None:
 @contextmanager
 def programs(place: Path, where: str, mpi: str) -> Iterator[dict[str, Application]]:
     """The programs of examples/, compiled, on the cluster or on this node; nothing where there can be no cluster."""
+    if where == "debian":
+        found = {name: one for name in PACKAGED for one in debian(place, [name])}
+        yield {
+            name: replace(one, job=timed(one.job), time=TIMED) if one.time is None else one
+            for name, one in found.items()
+        }
+        return
     reason = why_not() if where == "cluster" else None
     if reason is not None:
         print(f"no cluster of namespaces here: {reason}", file=sys.stderr)
@@ -165,9 +177,17 @@ def compiled(
     return found
 
 
+def timed(job: list[str]) -> list[str]:
+    """``job`` such that its own time is printed, without that of what starts it."""
+    script = 'began=$(date +%s.%N); "$@" || exit $?; echo "took $(echo "$(date +%s.%N) - $began" | bc) s"'
+    return ["bash", "-c", script, "timed", *job]
+
+
 def judged(one: Application, program: str, options: argparse.Namespace) -> Found:
-    one.job = [*one.job, str(steps_for(one, options.run_s))]
-    steps = int(one.job[-1])
+    steps = 1
+    if program in PROGRAMS:
+        steps = steps_for(one, options.run_s)
+        one.job = [*one.job, str(steps)]
     tuned, rules = tuning_of(one, options.budget)
     default_s, tuned_s, measured = list[float](), list[float](), list[Ends]()
     order = random.Random(1)
@@ -184,7 +204,8 @@ def judged(one: Application, program: str, options: argparse.Namespace) -> Found
                 measured += saved_by_all(tuned)
         print(f"{program} {one.where}: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
     whole = interval([a - b for a, b in zip(default_s, tuned_s, strict=True)]) if tuned_s else (0.0, None, None)
-    return Found(program, one.where, options.mpi, rules, default_s, tuned_s, whole, measured)
+    mpi = options.mpi if program in PROGRAMS else "openmpi"
+    return Found(program, one.where, mpi, rules, default_s, tuned_s, whole, measured)
 
 
 def steps_for(one: Application, run_s: float) -> int:
@@ -197,7 +218,7 @@ def steps_for(one: Application, run_s: float) -> int:
 
 
 def loop_s(one: Application, done: tuple[float, str]) -> float:
-    """Seconds of a step, as the program printed them."""
+    """Seconds of a step, as the program printed them; of a program without steps, of all."""
     assert one.time is not None
     found = re.search(one.time, done[1])
     assert found is not None, done[1]
@@ -224,7 +245,9 @@ def tuning_of(one: Application, budget: str) -> tuple[Path | None, str]:
 
 def saved_by_all(tuned: Path) -> list[Ends]:
     """Seconds that the calls which met a rule would save if all ran tuned, by the latest run; none: too few calls."""
-    place = max(path for path in (tuned / HISTORY).glob("*") if (path / GAIN).exists())
+    place = max((tuned / HISTORY).iterdir())
+    if not (place / GAIN).exists():
+        return []
     gain = json.loads((place / GAIN).read_text())
     ends: list[float | None] = [0.0, 0.0, 0.0]
     for cell in gain["cells"]:
