@@ -21,6 +21,8 @@ CATALOGUE = load("mpich", "5.1")
 # Every run makes so many calls of each collective, of so many bytes: 840 elements, which every number up to 8 divides.
 OFTEN, BYTES = 7, 3360
 RECORDED = Path(__file__).parent / "recorded" / "mpi" / "mpich-named" / "counted.json.gz"
+# A line for each replay of all legal calls: {"nodes", "choices", "cases", "passed"}.
+REPLAYED = RECORDED.with_name("replayed.jsonl")
 _SUFFIX = "-intra-auto"
 _LEAF = {"algorithm=MPIR_Bcast_intra_binomial": {}}
 _ON_ONE_NODE = ("allreduce", "barrier", "bcast", "reduce")

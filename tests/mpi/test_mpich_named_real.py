@@ -1,6 +1,8 @@
 """MPICH with the redesigned selection reads our named trees, and ends where lint says that it ends.
 
-No release has it. COLLTUNE_TEST_MPICH_NAMED names the prefix of a build (pull request 7547 of pmodels/mpich).
+No release has it. COLLTUNE_TEST_MPICH_NAMED names the prefix of a build (pull request 7547 of pmodels/mpich). As a
+program this file records what `test_mpich_named_recorded` compares: the counters, or with "replay" the conformance
+replay, which goes on where it was cut off.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -31,8 +34,14 @@ from colltune.emit.mpich_named_grammar import VARIABLE
 from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.reads import Asked, refusal_of
-from colltune.prove.conformance import PROGRAM, beyond_the_library, replay_arguments, run_conformance
-from named_mpich import BYTES, CATALOGUE, OFTEN, RECORDED, check_counted, rounds
+from colltune.prove.conformance import (
+    PROGRAM,
+    ConformanceResult,
+    beyond_the_library,
+    replay_arguments,
+    run_conformance,
+)
+from named_mpich import BYTES, CATALOGUE, OFTEN, RECORDED, REPLAYED, check_counted, rounds
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
@@ -179,16 +188,20 @@ def test_every_legal_call_is_right_under_every_choice(
     library: Path, prefix: Path, tmp_path: Path, number: int, nodes: int
 ) -> None:
     """The conformance replay on 1 to 8 ranks; what the library fails without a file is not the file's fault."""
-    emitter = MpichNamedEmitter(CATALOGUE, cut_named_trees(library))
-    (tmp_path / NAMED_FILE).write_bytes(emitter.emit(rounds()[number])[NAMED_FILE])
-    replay = build(prefix / "bin" / "mpicc", PROGRAM, tmp_path / "cache")
-    command = [str(prefix / "bin" / "mpiexec"), "-n", "8", str(replay), *replay_arguments(range(1, 9), short=True)]
-    environment = {**os.environ, "FI_PROVIDER": "tcp", **QUIET, "MPIR_CVAR_NUM_CLIQUES": str(nodes)}
-    found = run_conformance(command, {**environment, **emitter.environment(tmp_path)}, 600)
-    if not found.passed:
-        found = beyond_the_library(found, run_conformance(command, environment, 600))
+    found = replay(prefix, tmp_path, number, nodes)
     assert found.passed, found.message
     assert found.cases > 1500
+
+
+def replay(prefix: Path, place: Path, number: int, nodes: int) -> ConformanceResult:
+    """The whole replay under the file of round ``number``, on 8 ranks of ``nodes`` pretended nodes."""
+    emitter = MpichNamedEmitter(CATALOGUE, cut_named_trees(prefix / "lib" / "libmpi.so"))
+    (place / NAMED_FILE).write_bytes(emitter.emit(rounds()[number])[NAMED_FILE])
+    program = build(prefix / "bin" / "mpicc", PROGRAM, place / "cache")
+    command = [str(prefix / "bin" / "mpiexec"), "-n", "8", str(program), *replay_arguments(range(1, 9), short=True)]
+    environment = {**os.environ, "FI_PROVIDER": "tcp", **QUIET, "MPIR_CVAR_NUM_CLIQUES": str(nodes)}
+    found = run_conformance(command, {**environment, **emitter.environment(place)}, 600)
+    return found if found.passed else beyond_the_library(found, run_conformance(command, environment, 600))
 
 
 @pytest.mark.parametrize(
@@ -219,10 +232,7 @@ def test_what_cannot_be_parsed_is_ignored_in_silence(library: Path, tmp_path: Pa
 def record(prefix: Path, path: Path) -> None:
     """Writes what the library counts in every round and shape, and its own trees, for `test_mpich_named_recorded`."""
     with tempfile.TemporaryDirectory() as place:
-        made = Path(place) / "call_each"
-        subprocess.run(
-            [str(prefix / "bin" / "mpicc"), *C_FLAGS, str(NATIVE / "call_each.c"), "-o", str(made)], check=True
-        )
+        made = compiled(prefix, "call_each", Path(place))
         own = cut_named_trees(prefix / "lib" / "libmpi.so")
         runs = []
         for run in run_rounds(prefix, made, Path(place), SHAPES):
@@ -232,5 +242,22 @@ def record(prefix: Path, path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps({"own": own, "runs": runs}, indent=0).encode(), mtime=0))
 
 
+def record_replay(prefix: Path, path: Path) -> None:
+    """Appends a line for each round and number of nodes that ``path`` lacks: the choices, and what the replay found."""
+    known = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    for nodes in (1, 2):
+        for number, rule_sets in enumerate(rounds()):
+            choices = {one.collective: str(one.rules[0].choice) for one in rule_sets}
+            if any((one["nodes"], one["choices"]) == (nodes, choices) for one in known):
+                continue
+            with tempfile.TemporaryDirectory() as place:
+                found = replay(prefix, Path(place), number, nodes)
+            line = {"nodes": nodes, "choices": choices, "cases": found.cases, "passed": found.passed}
+            with path.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(line, "" if found.passed else found.message, flush=True)
+
+
 if __name__ == "__main__":
-    record(Path(os.environ["COLLTUNE_TEST_MPICH_NAMED"]), RECORDED)
+    built = Path(os.environ["COLLTUNE_TEST_MPICH_NAMED"])
+    record_replay(built, REPLAYED) if sys.argv[1:] == ["replay"] else record(built, RECORDED)

@@ -19,7 +19,7 @@ from colltune.core.space import shapes
 from colltune.emit.lint_check import Check, format_check
 from colltune.emit.lint_named import is_named_file, lint_named_files
 from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
-from colltune.emit.mpich_named_grammar import parse_condition
+from colltune.emit.mpich_named_grammar import ALGORITHMS, parse_condition
 from colltune.testing.emitter import EmitterContract, random_rules
 
 VERSION = "5.1.0"
@@ -131,9 +131,11 @@ def bcast(tree: object) -> dict[str, object]:
     return {"name=bcast-intra-auto": tree}
 
 
+OTHER = "call=bcast-inter-auto"  # a tree of the library itself, which is not looked into
+
+
 def undefined(collective: str, condition: str) -> dict[str, object]:
-    other = "call=bcast-inter-auto"  # a tree of the library itself, which is not looked into
-    return {f"name={collective}-intra-auto": {condition: other, "any": other}}
+    return {f"name={collective}-intra-auto": {condition: OTHER, "any": OTHER}}
 
 
 def tree(k: str, tree_type: str = "kary") -> dict[str, object]:
@@ -188,6 +190,12 @@ TRAPS = [
         "comm_size is not defined for intercommunicators",
         "leave it out",
     ),
+    (
+        {"name=reduce-intra-auto": {"commutative": {"algorithm=MPIR_Reduce_intra_circ_graph": {}}, "any": OTHER}},
+        "warning",
+        "MPIR_Reduce_intra_circ_graph is not safe for every legal call",
+        "use another one",
+    ),
     ({"name=auto": {"collective=bcast": LEAF}}, "error", "no collective 'collective=bcast'", "bcast-intra"),
 ]  # fmt: skip
 
@@ -198,6 +206,31 @@ def test_each_trap_is_found(trees: object, severity: str, what: str, fix: str) -
     assert found.severity == severity
     assert what in found.what
     assert fix in found.fix
+
+
+def given(name: str) -> dict[str, dict[str, object]]:
+    """All parameters of an algorithm, with values that the library reads."""
+    words = {"tree_type": "kary", "ccl": "auto"}
+    return {f"{one}={words.get(one, '2')}": {} for one in ALGORITHMS[name].parameters}
+
+
+@pytest.mark.parametrize(("name", "need"), [(name, need) for name, one in ALGORITHMS.items() for need in one.needs])
+def test_each_precondition_of_each_algorithm_is_asked_for(name: str, need: str) -> None:
+    """The library checks none of them in a file, so a tree that asks for all of them but one is an error."""
+    known = ALGORITHMS[name]
+    for left_out in (None, need):
+        tree: object = {f"algorithm={name}": given(name)}
+        for condition in known.needs:
+            if condition != left_out:
+                tree = {condition: tree, "any": OTHER}
+        found = lint({f"name={known.collective}-intra-auto": tree})
+        # That a scan cannot ask whether its operation commutes is another finding.
+        errors = [one.what for one in found if one.severity == "error" and "can be reached by" in one.what]
+        # All operators that MPI defines commute.
+        granted = left_out == "commutative" and "builtin_op" in known.needs
+        assert errors == (
+            [] if left_out is None or granted else [f"{name} can be reached by calls that do not meet {need}"]
+        )
 
 
 def test_a_name_that_the_library_cannot_keep_is_an_error() -> None:

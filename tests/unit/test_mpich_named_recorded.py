@@ -14,7 +14,7 @@ import pytest
 from colltune.emit.lint_check import format_check
 from colltune.emit.lint_named import lint_named_files
 from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter
-from named_mpich import CATALOGUE, RECORDED, check_counted, rounds
+from named_mpich import CATALOGUE, RECORDED, REPLAYED, check_counted, rounds
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,15 @@ def test_every_shape_and_every_choice_is_recorded(recorded: dict[str, Any]) -> N
         (name, text, (run["ranks"], run["nodes"])) for run in recorded["runs"] for name, text in run["choices"].items()
     }
     assert found == expected
+
+
+def test_every_legal_call_was_right_under_every_choice_on_one_node_and_on_two() -> None:
+    """A choice that is new in the catalogue fails this until it was replayed."""
+    lines = [json.loads(line) for line in REPLAYED.read_text().splitlines()]
+    assert all(line["passed"] and line["cases"] > 1500 for line in lines)
+    for nodes in (1, 2):
+        found = {choice for line in lines if line["nodes"] == nodes for choice in line["choices"].items()}
+        assert found >= {choice for choices in _choices() for choice in choices.items()}
 
 
 def test_a_wrong_prediction_would_be_seen(recorded: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from colltune.catalog import load
 from colltune.emit.lint_check import Check, Severity, shown
@@ -32,6 +33,7 @@ from colltune.emit.mpich_named_grammar import (
 _PAGE = 4096
 _FIRST_VERSION = (5, 1)
 _PARAMETERS_OF = "5.0"  # whose parameters are written alike
+_CATALOGUE_OF = "5.1"
 _OWN = re.compile(r"(\w+)-(intra|inter)-auto")
 _PLAIN = re.compile(r"!?\w+(?:<=|<|>=|>)(\d+)|!?\w+\((\d+)\)")
 _ENDS = "the library ends the job in MPI_Init"
@@ -316,6 +318,18 @@ class _Lint:
             what = f"{name} can be reached by calls that do not meet {' and '.join(missing)}"
             why = "the library checks no precondition of a file: the call fails, or its result is wrong"
             yield self._error(line, path, what, why, f"put it below {missing[0]!r}, and another behind it")
+        # For operations that do not commute the library itself has no other one.
+        if name in _wrong_for_some() and "commutative" not in reach.fails:
+            what = f"{name} is not safe for every legal call"
+            yield self._warn(line, path, what, _wrong_for_some()[name], "use another one")
+
+
+@cache
+def _wrong_for_some() -> dict[str, str]:
+    """The algorithms that a legal call can break, whatever stands before them, and how."""
+    entries = load("mpich", _CATALOGUE_OF).entries.values()
+    algorithms = (one for entry in entries for one in entry.algorithms if not one.candidate)
+    return {one.selection_name: one.why_not for one in algorithms if "datatype" in one.why_not}
 
 
 def _is_own(name: str) -> bool:
