@@ -1,12 +1,15 @@
 """Do settings beside the algorithm gain beyond every algorithm? MPICH on network namespaces (1 Gbit/s, real TCP).
 
 Every legal choice of each scenario is measured once; the fastest four and the default go on, with every setting that
-can be written before a call (throttle of the scattered all-to-all, chunks of the tree allreduce). Then fresh launches,
-in random order inside a round: one as it is, one for each setting of the whole process in the catalogue. Of each round
-the best choice is named by the other rounds, so that picking the best of many is no gain by itself. ``gain``: the time
-of the best algorithm over that with the setting, the median over rounds, and its bounds with 95% confidence each.
+can be written before a call (throttle of the scattered all-to-all, chunks of the tree allreduce and of the pipelined
+broadcast). Then fresh launches, in random order inside a round: one as it is, one for each setting of the whole process
+in the catalogue. Of each round the best choice is named by the other rounds, so that picking the best of many is no
+gain by itself. ``gain``: the time of the best algorithm, with all its settings as the library has them, over that with
+the setting, the median over rounds, and its bounds with 95% confidence each; before them that of the library's own
+decision over the best algorithm.
 
     python benchmarks/bench_settings.py --nodes 8 --ppn 1 --minutes 9
+    python benchmarks/bench_settings.py --collectives bcast --sizes 131072 1048576 --settings
 
 Writes bench/settings.json and prints a table, with the time of each choice as it is. Needs root, iproute2 and gcc.
 """
@@ -39,10 +42,13 @@ from colltune.core.scenario import Scenario  # noqa: E402
 from colltune.core.space import Point  # noqa: E402
 from colltune.measure.contract import Effort  # noqa: E402
 
-SETTINGS = {one.name: {one.variable: one.value} for one in process_settings("mpich")}
+SETTINGS = {one.name: dict(one.variables) for one in process_settings("mpich")}
 AS_IT_IS = "as it is"
+ALGORITHM, BESIDE = "the best algorithm", "beside a call"
 COLLECTIVES = ("allreduce", "alltoall", "bcast")
 SIZES = (1 << 10, 1 << 14, 1 << 17)
+# Of an algorithm by its own nature: other values than the default are a setting beside it, though each is a candidate.
+CHUNK = "chunk_size"
 EFFORT = Effort(relative_width=0.1, box_s=0.02, fewest=5, most=40)
 BEST, CONFIDENCE = 4, 0.95
 
@@ -53,7 +59,9 @@ def is_setting(bench: Workbench, scenario: Scenario, choice: Choice) -> bool:
     if choice == DEFAULT:
         return False
     algorithm = bench.catalogue.algorithm(scenario.collective, choice)
-    return any(one.name in dict(choice.parameters) for one in algorithm.settings)
+    chosen = dict(choice.parameters)
+    chunked = any(one.name == CHUNK and chosen.get(CHUNK, one.default) != one.default for one in algorithm.parameters)
+    return chunked or any(one.name in chosen for one in algorithm.settings)
 
 
 def measure(bench: Workbench, points: Sequence[Point], seed: int, variables: Mapping[str, str]) -> dict[Scenario, dict]:
@@ -97,7 +105,9 @@ def inside(options: argparse.Namespace) -> None:
         MachineOptions(host_file=Path(options.hosts), nodes=options.nodes, ppn=options.ppn), os.environ
     )
     end_s = time.monotonic() + 60 * options.minutes
-    scenarios = [Scenario(name, options.nodes, options.ppn, size) for name in options.collectives for size in SIZES]
+    scenarios = [
+        Scenario(name, options.nodes, options.ppn, size) for name in options.collectives for size in options.sizes
+    ]
     legal = {one: bench.catalogue.legal(one, beside=True) for one in scenarios}
     plain = {one: [c for c in legal[one] if not is_setting(bench, one, c)] for one in scenarios}
     screened = measure(bench, [Point(one, tuple(plain[one])) for one in scenarios], 0, {})
@@ -131,8 +141,10 @@ def inside(options: argparse.Namespace) -> None:
     rows = []
     for one in scenarios:
         base = results[AS_IT_IS].get(one, {})
-        for name in ("beside a call", *options.settings):
-            if name == "beside a call":
+        for name in (ALGORITHM, BESIDE, *options.settings):
+            if name == ALGORITHM:
+                found = gains(base, base, [DEFAULT], algorithms[one])
+            elif name == BESIDE:
                 found = gains(base, base, algorithms[one], beside[one])
             else:
                 found = gains(base, results[name].get(one, {}), algorithms[one], algorithms[one])
@@ -160,6 +172,7 @@ def main() -> None:
     parser.add_argument("--ppn", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--collectives", nargs="*", default=COLLECTIVES)
+    parser.add_argument("--sizes", nargs="*", type=int, default=SIZES, help="bytes")
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS), help="of the whole process, by their names")
     parser.add_argument("--hosts", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -172,6 +185,7 @@ def main() -> None:
         environment = {**os.environ, **cluster.environment, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
         arguments = ["--nodes", str(options.nodes), "--ppn", str(options.ppn), "--minutes", str(options.minutes)]
         arguments += ["--collectives", *options.collectives, "--settings", *options.settings]
+        arguments += ["--sizes", *map(str, options.sizes)]
         command = [sys.executable, "-u", __file__, *arguments, "--hosts", str(cluster.host_file(options.ppn))]
         sys.exit(subprocess.run(cluster.inside(*command), env=environment, check=False).returncode)
 

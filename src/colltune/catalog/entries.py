@@ -58,11 +58,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ProcessSetting:
-    """A setting of the whole process: ``variable`` of its environment with ``value``. ``risk``: what it may harm."""
+    """A setting of the whole process: ``variables`` of its environment, with values. ``risk``: what it may harm."""
 
     name: str
-    variable: str
-    value: str
+    variables: tuple[tuple[str, str], ...]
     risk: str
 
 

@@ -49,7 +49,9 @@ def process_settings(library: str) -> tuple[ProcessSetting, ...]:
     """What can be set for a whole process of ``library`` beside its algorithms; none for most libraries."""
     table = _table(library)
     return tuple(
-        ProcessSetting(row["name"], table["prefix"] + row["variable"], row["value"], row["risk"])
+        ProcessSetting(
+            row["name"], tuple((table["prefix"] + name, value) for name, value in row["variables"].items()), row["risk"]
+        )
         for row in table.get("process_settings", ())
     )
 
