@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--ppn", type=int, default=1)
     parser.add_argument("--rate", default="1gbit")
+    parser.add_argument("--collectives", nargs="+", default=COLLECTIVES, help="non-blocking ones too")
     parser.add_argument("--budget", default="5m")
     parser.add_argument("--launches", default="3")
     parser.add_argument("--tuned", type=Path, help="where the tuning is kept; one that is there is only verified")
@@ -72,7 +73,7 @@ def main() -> None:
         with namespace_cluster(Path(place) / "cluster", options.nodes, options.rate) as cluster:
             where = ("--hostfile", str(cluster.host_file(options.ppn)))
             if not (tuned / "tuning.json").exists():
-                colltune(cluster, "tune", *COLLECTIVES, "--budget", options.budget, "--out", str(tuned), *where)
+                colltune(cluster, "tune", *options.collectives, "--budget", options.budget, "--out", str(tuned), *where)
             if options.tune_only:
                 return
             if options.judge == "osu":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,14 +14,18 @@ import pytest
 from jobs import C_FLAGS, QUIET
 
 from colltune.catalog import Need, load
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
+from colltune.core.sample import Status
 from colltune.core.scenario import NONBLOCKING
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich import GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich_tree import parse_tree
 from colltune.machine.compile import build
 from colltune.mpi.installation import Installation
 from colltune.prove.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, load_tuning
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
@@ -151,3 +157,48 @@ def test_the_file_decides_which_algorithm_runs(
     expected = {label: sent for label, sent in MESSAGES.items() if label in seen}
     assert {label: seen[label] for label in expected} == expected
     assert len(expected) > len(MESSAGES) // 2
+
+
+@pytest.fixture(scope="module")
+def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """By the best of what was measured, without the acceptance test: whether something is faster is for the machine."""
+    directory = tmp_path_factory.mktemp("tune") / "tuned"
+    what = ["ibcast", "MPI_Iallreduce", "ialltoall", "--min-size", "1KiB", "--max-size", "4KiB", "--ppn", "2"]
+    done = colltune(
+        "tune", *what, "--gate", "off", "--budget", "100s", "--mpiexec", str(mpi.mpiexec), "--out", str(directory)
+    )
+    assert done.returncode == 0, done.stderr
+    return directory
+
+
+def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "colltune", *arguments]
+    environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
+
+
+def test_a_tuning_measures_what_is_seen_and_writes_the_files(tuned: Path) -> None:
+    samples = [sample for sample in read_journal(tuned / JOURNAL).samples if sample.status is Status.OK]
+    assert {sample.scenario.collective for sample in samples} == {"ibcast", "iallreduce", "ialltoall"}
+    overlaps = [sample for sample in samples if sample.overlap is not None]
+    assert len(overlaps) > len(samples) // 2  # all but those that cannot be the best
+    for sample in overlaps:
+        assert sample.overlap.compute_s > 0.0
+        assert 0.0 <= sample.overlap.hidden(sample.time_s) <= 1.0
+    found = load_tuning(tuned)
+    tree = parse_tree(next(data for name, data in found.files.items() if name.endswith(GENERAL_FILE)))
+    for name, rule_set in found.rule_sets.items():
+        for algorithm in {rule.choice.algorithm for rule in rule_set.rules if rule.choice != DEFAULT}:
+            assert f"algorithm=MPIR_{name.capitalize()}_intra_{algorithm}" in json.dumps(tree[f"collective={name}"])
+
+
+def test_the_files_of_a_tuning_are_clean_replayed_and_verified(tuned: Path) -> None:
+    linted = colltune("lint", str(tuned))
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+    if not any(rule_set.departs for rule_set in load_tuning(tuned).rule_sets.values()):
+        pytest.skip("nothing looked faster here")
+    checked = colltune("check", str(tuned))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    verified = colltune("verify", str(tuned), "--launches", "3")
+    assert verified.returncode in (0, 1), verified.stdout + verified.stderr  # 1: something is slower
+    assert any(name in verified.stdout for name in ("ibcast", "iallreduce", "ialltoall"))
