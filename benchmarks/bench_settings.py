@@ -80,6 +80,8 @@ def measure(bench: Workbench, points: Sequence[Point], seed: int, variables: Map
 def best_by_others(rounds: Mapping[int, Mapping[Choice, float]], own: int, allowed: Sequence[Choice]) -> Choice | None:
     """The fastest of ``allowed`` by all rounds but ``own``."""
     others = [times for number, times in rounds.items() if number != own]
+    if not others:
+        return None
     known = [choice for choice in allowed if all(choice in times for times in others) and choice in rounds[own]]
     return min(known, key=lambda choice: median(times[choice] for times in others), default=None)
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.emit.lint_ucc import is_ucc_conf, lint_ucc_files
+from ucc_files import FOLLOWED, NOT_FOLLOWED
 
 GOOD = """# for this cluster
 UCC_CL_BASIC_TLS=^sharp,nccl
@@ -24,14 +25,17 @@ UCC_TL_UCP_TUNE=alltoall:[9-16]:0-inf:@bruck
 TUNE = "[nnodes=2]\nUCC_TL_UCP_TUNE="
 TRAPS = [
     ("[nodes=2]\n", "error", "knows no 'nodes=2'", "nnodes"),
-    ("[ppn=2  nnodes=2]\n", "error", "more than one space", "one space"),
     ("[ppn=many]\n", "error", "the range 'many' of ppn", "4-8"),
     ("[ppn=8-4]\n", "error", "no ppn is in 8-4", "smaller one first"),
     ("[ppn=4]\n[ppn=4]\n", "warning", "comes twice", "join"),
-    ("[ppn=4]\nallreduce\n", "error", "'allreduce' is neither", "write it so"),
-    ("[ppn=1-4]\nUCC_TL_UCP_TUNE=barrier:5\n[nnodes=2]\nTL_UCP_TUNE=barrier:6\n", "warning", "can fit", "meet"),
+    ("[ppn=4]\nallreduce\n", "error", "'allreduce' is neither", "NAME=VALUE"),
+    ("[ppn=1-4]\nUCC_TL_UCP_TUNE=barrier:5\n[nnodes=2]\nUCC_TL_UCP_TUNE=barrier:6\n", "warning", "can fit", "meet"),
+    ("UCC_TL_UCP_TUNE=barrier:5\n[ppn=4]\nUCC_TL_UCP_TUNE=barrier:6\n", "warning", "before all sections", "section"),
+    ("TL_UCP_TUNE=barrier:5\n", "error", "does not say UCC_", "write UCC_TL_UCP_TUNE"),
+    ("UCC_TLS=ucp\n UCC_CL=basic\n", "error", "more of the setting", "begin at the left"),
+    (f"[{'ppn=4 ' * 22}]\n", "error", "132 characters", "127 at most"),
     ("[ppn=4]\nUCC_CL_BASIC_TLS=ucp\n", "warning", "stands in a section", "before the first"),
-    ("UCC_TLS=ucp\nUCC_TLS=self\n", "warning", "set in line 1 already", "take one out"),
+    ("UCC_TLS=ucp\nUCC_TLS=self\n", "error", "set in line 1 already", "take one out"),
     (TUNE + "allreduce:4k-0:@0", "error", "no size is in 4k-0", "smaller"),
     (TUNE + "allreduce:0-4q:@0", "error", "'0-4q' in 'allreduce:0-4q:@0'", "0-4k:@knomial"),
     (TUNE + "all_reduce:@0", "error", "'all_reduce' in", "allreduce"),
@@ -39,7 +43,9 @@ TRAPS = [
     (TUNE + "0-4k:@ring", "error", "names no collective", "begin with"),
     (TUNE + "bcast:@ring", "error", "bcast has no algorithm 'ring'", "0 knomial, 1 sag_knomial"),
     (TUNE + "bcast:@3", "error", "bcast has no algorithm '3'", "2 dbt"),
-    (TUNE + "bcast:@0#", "error", "'' in '' is nothing", "allreduce"),
+    (TUNE + "bcast:0-4k:@0#bcast:2k-8k:@1", "error", "sizes of bcast that an entry before it has", "begin where"),
+    (TUNE + "bcast:@0#bcast:@1", "error", "sizes of bcast that an entry before it has", "begin where"),
+    (TUNE + "allreduce:@5", "error", "allreduce has no algorithm '5'", "2 sliding_window, 3 dbt, 4 ring"),
 ]  # fmt: skip
 
 
@@ -54,6 +60,12 @@ def test_each_trap_is_found(text: str, severity: str, what: str, fix: str) -> No
     assert found.severity == severity
     assert what in found.what
     assert fix in found.fix
+
+
+@pytest.mark.parametrize("name", [*FOLLOWED, *NOT_FOLLOWED])
+def test_an_error_is_found_where_ucc_did_not_follow_a_file(name: str) -> None:
+    found = lint_ucc_files({"ucc.conf": {**FOLLOWED, **NOT_FOLLOWED}[name].encode()})
+    assert any(one.severity == "error" for one in found) == (name in NOT_FOLLOWED)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"[", b"]\n=\n", b"[=]\nA_TUNE=::@#"])
