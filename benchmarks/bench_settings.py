@@ -45,6 +45,8 @@ from colltune.measure.contract import Effort  # noqa: E402
 SETTINGS = {one.name: dict(one.variables) for one in process_settings("mpich")}
 AS_IT_IS = "as it is"
 ALGORITHM, BESIDE = "the best algorithm", "beside a call"
+# With more ranks than cores one launch under these lasts minutes.
+SLEEPING = ("heavy yield", "progress throttle after 64 polls")
 COLLECTIVES = ("allreduce", "alltoall", "bcast")
 SIZES = (1 << 10, 1 << 14, 1 << 17)
 # Of an algorithm by its own nature: other values than the default are a setting beside it, though each is a candidate.
@@ -175,9 +177,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--collectives", nargs="*", default=COLLECTIVES)
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES, help="bytes")
-    parser.add_argument("--settings", nargs="*", default=list(SETTINGS), help="of the whole process, by their names")
+    parser.add_argument("--settings", nargs="*", help="of the whole process, by their names; all that can be compared")
     parser.add_argument("--hosts", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.settings is None:
+        enough = (os.cpu_count() or 1) >= options.nodes * options.ppn
+        options.settings = [name for name in SETTINGS if enough or name not in SLEEPING]
     if options.hosts:
         inside(options)
         return
