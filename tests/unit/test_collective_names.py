@@ -80,3 +80,8 @@ def test_a_nonblocking_one_that_no_file_steers_is_refused_with_the_reason() -> N
 def test_a_slip_is_said_before_mpi_starts(arguments: list[str], tmp_path: Path) -> None:
     done = colltune(*arguments, "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out.csv"))
     fails_with_one_line(done, "there is no collective 'bcats'", "Did you mean bcast?")
+
+
+def test_a_prediction_of_what_no_cluster_measured_is_refused(tmp_path: Path) -> None:
+    done = colltune("predict", "bcast", "ibcast", "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out"))
+    fails_with_one_line(done, "no other cluster says anything of ibcast", "colltune tune ibcast")

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
+from colltune.core.scenario import NONBLOCKING
 from colltune.deploy.application import put_in_force
 from colltune.learn.calibration import MOST_PROBABLE
 from colltune.pretrained.features import read_features
@@ -52,7 +53,10 @@ def predict_here(
     greater probability may a rule lose more than 3% against the default.
     Raises ColltuneError, also where the library would not read the files.
     """
-    parse_collectives(collectives)
+    unknown = [name for name in parse_collectives(collectives) if name in NONBLOCKING]
+    if unknown:
+        named = ", ".join(unknown)
+        raise InputError(f"no other cluster says anything of {named}", f"Measure: colltune tune {' '.join(unknown)}")
     if not 0.0 < risk <= _MOST_RISK:
         raise InputError(
             f"a risk of {risk:g} is not above 0 and at most {_MOST_RISK:g}", "Give a probability, such as 0.01"
