@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpich_trees import default_trees
 
@@ -189,6 +189,7 @@ LEADING = ("allreduce", "barrier", "bcast", "reduce")
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(VERSIONS[1:]), st.sampled_from(LEADING), st.integers(0, 10**6))
+@example("4.1.3", "allreduce", 14)
 def test_what_runs_below_a_composition_is_what_was_chosen(version: str, collective: str, seed: int) -> None:
     catalogue, defaults, number = load("mpich", version), default_trees(), emitter(version).version
     composed = [c for c in catalogue.choices(collective) if c not in uncomposed(version, collective)]

@@ -122,6 +122,13 @@ def inner_spans(region: Region) -> tuple[Span, Span, Span]:
 
 def agreeing(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
     """``rule_set`` with the default where regions of fewer ranks contradict those of more about inner calls."""
+    # Regions that have the default now become one with their neighbours, and these may contradict others then.
+    while (reduced := _reduced(catalogue, rule_set)) != rule_set:
+        rule_set = reduced
+    return rule_set
+
+
+def _reduced(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
     table = DecisionTable.of(rule_set)
     regions = list(table.walk())
     unbounded = float("inf")
