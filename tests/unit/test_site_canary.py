@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,17 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.session.application_gain import gain_of
+from colltune.session.site import SavedBy, saved_by_release, status
 from colltune.session.site_canary import Given, outlook, promote, report_runs
+from colltune.session.site_metrics import metrics
 from colltune.session.site_page import write_site_page
 from colltune.site.canary import Canary, begin, current, is_drawn, release_of, reports_of, stop
-from colltune.site.entry import BadEntryError, pack, unpack
+from colltune.site.entry import BadEntryError, Saved, name_of, pack, unpack
 from colltune.site.release import activate, active, publish, read_release
 from colltune.site.store import SiteStore
 from colltune.store.applications import application_runs
+from colltune.store.records import decode, encode
 from colltune.store.tuning import load_tuning
 
 TREE, RING = Choice("tree"), Choice("ring")
@@ -145,11 +151,50 @@ def test_the_commands_say_what_they_did(store: SiteStore, monkeypatch: pytest.Mo
 def test_a_file_of_a_run_stays_inside_of_its_directory(
     store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-
-    from colltune.site.entry import name_of
-
     bad = replace(tuned(tmp_path, 2), release="r", run={"../../x": b""})
     data = pack(bad)
     with pytest.raises(BadEntryError, match="names a file"):
         unpack(data, name_of(data))
+
+
+def test_what_applications_saved_is_told_by_release_in_node_hours(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(store, candidate(store), 50)
+    reported(store, tmp_path, monkeypatch, [1.2, 1.3])
+    runs = [run for number in (0, 1) for run in application_runs(tmp_path / f"job{number}")]
+    gains = [gain_of(job, run.record.choices) for run in runs for job in run.jobs]
+    assert [job.nodes for run in runs for job in run.jobs] == [2, 2]
+    expected_h = sum(2 * one.saved_s.estimate for one in gains) / 3600.0
+    ((one,),) = [machine.saved for machine in status(store).machines]
+    assert (one.release, one.runs, one.too_short) == (candidate(store), 2, 0)
+    assert one.saved_h == pytest.approx(expected_h)
+    assert one.measured_h == pytest.approx(sum(2 * one.elapsed_s for one in gains) / 3600.0)
+    assert 0.0 < one.low_h < one.saved_h < one.high_h
+    said = metrics(status(store))
+    assert f'release="{candidate(store)}"}} {one.saved_h:.10g}' in said
+    assert "colltune_site_saved_node_hours_low{" in said
+    page = write_site_page(store, tmp_path / "site.html").read_text()
+    assert "What applications saved" in page
+    assert f"{one.saved_h:.3g}" in page
+
+
+def test_a_run_that_was_too_short_to_tell_counts_nothing() -> None:
+    told, silent = Saved(7200.0, 360.0, 36.0, 720.0), Saved(3600.0, 3600.0, None, None)
+    assert saved_by_release([("a", told), ("b", silent), ("a", told), ("a", silent)]) == [
+        SavedBy("a", 2, 1, 4.0, pytest.approx(0.2), pytest.approx(0.02), pytest.approx(0.4)),
+        SavedBy("b", 0, 1, 0.0, 0.0, 0.0, 0.0),
+    ]
+
+
+@pytest.mark.parametrize("values", ["[1, 2, 3]", "[1e999, 1, 1, 1]", "[null, 1, 1, 1]", '["1", 1, 1, 1]', "{}"])
+def test_an_entry_that_claims_an_impossible_saving_is_refused(tmp_path: Path, values: str) -> None:
+    made = replace(tuned(tmp_path, 2), saved=Saved(1.0, 2.0, None, 3.0))
+    data = pack(made)
+    assert unpack(data, name_of(data)).saved == made.saved
+    lines = [decode(line) for line in gzip.decompress(data).splitlines()]
+    notes = [replace(one, facts={**one.facts, "saved": values}) if "saved" in getattr(one, "facts", {}) else one
+             for one in lines]  # fmt: skip
+    bad = gzip.compress(b"".join(map(encode, notes)))
+    with pytest.raises(BadEntryError, match=r"saved|time"):
+        unpack(bad, name_of(bad))

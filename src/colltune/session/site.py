@@ -21,7 +21,7 @@ from colltune.emit.lint_check import Severity
 from colltune.emit.lint_openmpi import lint_rules_files
 from colltune.report.diff import compare_decisions
 from colltune.session.site_pending import add_or_put_by, add_pending, user_name
-from colltune.site.entry import Entry, Provenance
+from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.identity import Identity
 from colltune.site.index import Listed, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
@@ -63,8 +63,28 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class SavedBy:
+    """What applications saved under a release, by measured runs that could tell, in node-hours.
+
+    ``runs``: those that could tell, of ``measured_h`` together. ``saved_h``: between ``low_h`` and ``high_h``, the sums
+    of the bounds of the runs. ``too_short``: runs that had too few blocks for a bound, which count nothing.
+    """
+
+    release: str
+    runs: int
+    too_short: int
+    measured_h: float
+    saved_h: float
+    low_h: float
+    high_h: float
+
+
+@dataclass(frozen=True)
 class Machine:
-    """One identity. ``slow``: a sentence for each node that is slower than the others."""
+    """One identity. ``slow``: a sentence for each node that is slower than the others.
+
+    ``saved``: of each release under which applications were measured.
+    """
 
     identity: Identity
     entries: int
@@ -72,6 +92,7 @@ class Machine:
     newest_s: float
     shapes: Sequence[Shape]
     slow: Sequence[str]
+    saved: Sequence[SavedBy] = ()
 
 
 @dataclass(frozen=True)
@@ -111,7 +132,23 @@ def _machine(store: SiteStore, key: str, now_s: float) -> Machine | None:
         when_s = None if listed is None else confirmed_s(listed, mine)
         made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
     users = len({one.user for one in entries})
-    return Machine(identity, len(entries), users, entries[0].began_s, made, slow_nodes(index))
+    return Machine(
+        identity, len(entries), users, entries[0].began_s, made, slow_nodes(index), saved_by_release(index.saved())
+    )
+
+
+def saved_by_release(found: Sequence[tuple[str, Saved]]) -> list[SavedBy]:
+    """``found``: (release, what a run under it saved)."""
+    of_release: defaultdict[str, list[Saved]] = defaultdict(list)
+    for release, one in found:
+        of_release[release].append(one)
+    return [_saved_by(release, runs) for release, runs in sorted(of_release.items())]
+
+
+def _saved_by(release: str, runs: Sequence[Saved]) -> SavedBy:
+    bounded = [(one.run, one.saved, one.low, one.high) for one in runs if one.low is not None and one.high is not None]
+    hours = [sum(column) / 3600.0 for column in zip(*bounded, strict=True)] or [0.0] * 4
+    return SavedBy(release, len(bounded), len(runs) - len(bounded), *hours)
 
 
 def _measured_in(

@@ -18,9 +18,10 @@ from colltune.prove.effects import GREATEST
 from colltune.prove.evidence import ALPHA, FEWEST_LAUNCHES, pooled_scale
 from colltune.prove.harm import SLOWER
 from colltune.prove.in_application import alike, in_calls, interval_of, log_ratios, standings
+from colltune.session.application_gain import gain_of
 from colltune.session.site_pending import add_or_put_by, user_name
 from colltune.site.canary import Canary, Report, current, files_of_run, jobs_of, release_of, reports_of, stop
-from colltune.site.entry import Entry, Provenance
+from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.knowledge import job_name
 from colltune.site.release import RELEASES, Published, Release, activate, read_release
 from colltune.site.store import SiteStore
@@ -79,9 +80,23 @@ def _report(store: SiteStore, given: Given, run: ApplicationRun, note: Callable[
     ended_s = max(path.stat().st_mtime for path in run.place.iterdir())
     command = " ".join(run.record.command)
     said = Provenance(command, user_name(), job_name(), (), began_s, ended_s)
-    entry = Entry(run.record.environment, said, release=given.release.name, run=files_of_run(run))
+    files = files_of_run(run)
+    entry = Entry(run.record.environment, said, release=given.release.name, run=files, saved=saved_by(run))
     assert given.tuning is not None, "without a tuning nothing runs in it"
     return add_or_put_by(store, entry, given.tuning, note)
+
+
+def saved_by(run: ApplicationRun) -> Saved:
+    """What the tuning saved in all MPI jobs of ``run``; without a bound where one of them has none."""
+    gains = [(job.nodes, gain_of(job, run.record.choices, run.record.candidates)) for job in run.jobs]
+    lows = [None if one.saved_s.low is None else nodes * one.saved_s.low for nodes, one in gains]
+    highs = [None if one.saved_s.high is None else nodes * one.saved_s.high for nodes, one in gains]
+    return Saved(
+        run=sum(nodes * one.elapsed_s for nodes, one in gains),
+        saved=sum(nodes * one.saved_s.estimate for nodes, one in gains),
+        low=None if None in lows else sum(filter(None, lows)),
+        high=None if None in highs else sum(filter(None, highs)),
+    )
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,10 @@ _HELP = {
     "colltune_site_decisions_proven": "Decisions that are proven in the last tuning of the shape.",
     "colltune_site_tuned_timestamp_seconds": "When a job last handed over a tuning of the shape, or confirmed it.",
     "colltune_site_slow_nodes": "Nodes that are slower in all jobs that ran on them.",
+    "colltune_site_saved_node_hours": "What applications saved under a release, by their own measured runs.",
+    "colltune_site_saved_node_hours_low": "The same, the lower bound (95% of each run).",
+    "colltune_site_saved_node_hours_high": "The same, the upper bound (95% of each run).",
+    "colltune_site_measured_node_hours": "How long the runs were by which it is known what was saved.",
     "colltune_site_quarantined": "Entries that cannot be used.",
     "colltune_site_release_active": "1 for the release that modules load.",
 }
@@ -39,6 +43,12 @@ def _of_machine(machine: Machine) -> Iterator[tuple[str, dict[str, str], float]]
     of = {"mpi": f"{one.mpi} {one.mpi_version}", "thread_level": one.thread_level, "identity": one.key}
     yield "colltune_site_entries", of, machine.entries
     yield "colltune_site_slow_nodes", of, len(machine.slow)
+    for saved in machine.saved:
+        at = {**of, "release": saved.release}
+        yield "colltune_site_saved_node_hours", at, saved.saved_h
+        yield "colltune_site_saved_node_hours_low", at, saved.low_h
+        yield "colltune_site_saved_node_hours_high", at, saved.high_h
+        yield "colltune_site_measured_node_hours", at, saved.measured_h
     for shape in machine.shapes:
         at = {**of, "nodes": str(shape.nodes), "ppn": str(shape.ppn)}
         yield "colltune_site_decisions_proven", at, shape.proven

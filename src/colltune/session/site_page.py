@@ -14,7 +14,7 @@ from colltune.core.errors import InputError
 from colltune.core.units import format_count
 from colltune.core.version import __version__
 from colltune.report.application import ratio_text
-from colltune.session.site import Machine, Shape, Status, status
+from colltune.session.site import Machine, SavedBy, Shape, Status, status
 from colltune.session.site_canary import Outlook, outlook
 from colltune.site.canary import current
 from colltune.site.store import SiteStore
@@ -86,6 +86,11 @@ def _tables(found: Status, tried: Outlook | None, now_s: float) -> Iterator[_Tab
     for number, machine in enumerate(found.machines):
         rows = [_shape_row(shape, now_s) for shape in machine.shapes]
         yield _Table(f"machine{number}", _machine_text(machine, now_s), head, rows, (2, 4, 5, 6, 7))
+        if machine.saved:
+            head_saved = ("release", "runs", "too short", "measured", "saved", "at least", "at most")
+            caption = "What applications saved by their own measurements (site run --measure), in node-hours"
+            saved = [_saved_row(one) for one in machine.saved]
+            yield _Table(f"saved{number}", caption, head_saved, saved, (2, 3, 4, 5, 6, 7))
     releases = [(name, "active" if name == found.active else "") for name in reversed(found.releases)]
     yield _Table("releases", "Releases, the latest first", ("release", ""), releases)
     if tried is not None:
@@ -123,3 +128,8 @@ def _shape_row(shape: Shape, now_s: float) -> tuple[str, ...]:
     age = "" if shape.tuned_s is None else f"{(now_s - shape.tuned_s) / _DAY_S:.1f}"
     counts = (str(shape.proven), str(shape.refused), str(shape.open))
     return f"{shape.nodes} x {shape.ppn}", str(shape.jobs), known, age, *counts, shape.next
+
+
+def _saved_row(saved: SavedBy) -> tuple[str, ...]:
+    hours = (saved.measured_h, saved.saved_h, saved.low_h, saved.high_h)
+    return saved.release, str(saved.runs), str(saved.too_short), *(f"{one:.3g}" for one in hours)

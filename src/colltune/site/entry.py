@@ -14,7 +14,8 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from math import isfinite
 
 from colltune.core.choice import format_choice, parse_choice
 from colltune.core.errors import InputError
@@ -52,13 +53,28 @@ class Provenance:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """What a measured run of an application says of its tuning, in node-seconds (seconds times nodes).
+
+    ``run``: how long it ran. ``saved``: what it would have taken longer by default, with its 95% interval; a bound is
+    None where the run had too few pairs of blocks for one.
+    """
+
+    run: float
+    saved: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Entry:
     """``samples``: as measured. ``compared``: comparisons, those of one look beside each other; launches are numbered.
 
     ``files``: the tuning that was handed over by their path in its directory; none where the job
     handed over none of its own. ``confirms``: the entry whose tuning it handed over instead, since it still holds.
     ``changed``: collectives of which it found that what was known before does not hold any more.
-    ``run``: the files of a run of an application that was measured under the ``release``, "" for none.
+    ``run``: the files of a run of an application that was measured under the ``release``, "" for none; ``saved``: what
+    they come to, None where there is no run.
     """
 
     environment: Environment
@@ -71,6 +87,7 @@ class Entry:
     changed: tuple[str, ...] = ()
     release: str = ""
     run: Mapping[str, bytes] = field(default_factory=dict)
+    saved: Saved | None = None
 
     @property
     def identity(self) -> Identity:
@@ -125,6 +142,7 @@ def _records(entry: Entry) -> Iterator[Header | Sample | Note]:
         "confirms": entry.confirms,
         "changed": json.dumps(entry.changed),
         **({"release": entry.release} if entry.release else {}),
+        **({"saved": json.dumps(astuple(entry.saved))} if entry.saved is not None else {}),
     }
     yield Note("entry", facts)
     yield from entry.samples
@@ -167,8 +185,26 @@ def _assembled(records: Sequence[Header | Sample | Note], name: str) -> Entry:
     changed = tuple(str(name) for name in json.loads(str(said.get("changed", "[]"))))
     release, version = str(said.get("release", "")), header.colltune_version
     return Entry(
-        header.environment, provenance, *samples, files["file"], confirms, version, changed, release, files["run"]
+        header.environment,
+        provenance,
+        *samples,
+        files=files["file"],
+        confirms=confirms,
+        colltune=version,
+        changed=changed,
+        release=release,
+        run=files["run"],
+        saved=_saved(json.loads(str(said["saved"]))) if "saved" in said else None,
     )
+
+
+def _saved(values: object) -> Saved:
+    if not isinstance(values, list) or len(values) != 4:
+        raise BadEntryError(f"{values!r} is not what a run saved")
+    run, saved, low, high = (None if one is None else _number(one) for one in values)
+    if run is None or saved is None or not all(isfinite(one) for one in (run, saved, low or 0.0, high or 0.0)):
+        raise BadEntryError(f"{values!r} is not what a run saved")
+    return Saved(run, saved, low, high)
 
 
 def _file_name(value: Fact) -> str:

@@ -12,7 +12,7 @@ import sqlite3
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache, cached_property, partial
 from itertools import product
 from math import log, nan
@@ -23,11 +23,11 @@ from colltune.core.errors import InputError
 from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.machine.files import write_atomically
-from colltune.site.entry import BadEntryError, Entry, LaterEntryError
+from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Saved
 from colltune.site.pairs import Comparison, comparisons_of
 from colltune.site.store import SiteStore
 
-_VERSION = 5
+_VERSION = 6
 # Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
 _LOOKS, _PACES = 40, 12
 _CHECKSUM_BYTES = 32
@@ -47,6 +47,7 @@ CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER
 CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
 CREATE TABLE changed (collective TEXT, nodes INTEGER, ppn INTEGER, entry INTEGER, date_s REAL);
 CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, entry INTEGER, date_s REAL, log_s REAL);
+CREATE TABLE saved (entry INTEGER, release TEXT, run REAL, saved REAL, low REAL, high REAL);
 CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 """
 _LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
@@ -167,6 +168,11 @@ class Index:
         for *place, entry, log_s in self._data.execute("SELECT collective, nodes, ppn, size, entry, log_s FROM pace"):
             yield tuple(place), self._places[entry][0], log_s
 
+    def saved(self) -> list[tuple[str, Saved]]:
+        """(release, what it saved) of every measured run of an application."""
+        rows = self._data.execute("SELECT release, run, saved, low, high FROM saved ORDER BY release, entry")
+        return [(release, Saved(*values)) for release, *values in rows]
+
     @cached_property
     def _places(self) -> dict[int, tuple[str, tuple[int, int]]]:
         """Of each row of an entry its name, and the shape of its job."""
@@ -176,7 +182,7 @@ class Index:
     def _forget(self, names: Collection[str]) -> None:
         for name in names:
             self._data.execute("DELETE FROM unused WHERE name = ?", (name,))
-            for table in ("measured", "compared", "pace", "changed"):
+            for table in ("measured", "compared", "pace", "changed", "saved"):
                 self._data.execute(f"DELETE FROM {table} WHERE entry = (SELECT id FROM entry WHERE name = ?)", (name,))
             self._data.execute("DELETE FROM entry WHERE name = ?", (name,))
 
@@ -218,6 +224,9 @@ class Index:
         for collective in entry.changed:
             row = (collective, here.nodes, here.ppn, number, said.began_s)
             self._data.execute("INSERT INTO changed VALUES (?, ?, ?, ?, ?)", row)
+        if entry.saved is not None:
+            of_run = (number, entry.release, *astuple(entry.saved))
+            self._data.execute("INSERT INTO saved VALUES (?, ?, ?, ?, ?, ?)", of_run)
         for sample in entry.samples:
             self._measured(number, sample, _date_s(sample, entry))
         shape = (entry.environment.nodes, entry.environment.ppn)
