@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import ColltuneError, InputError
-from colltune.core.sample import Environment, Sample, Status
+from colltune.core.sample import Environment, Overlap, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import shapes
 from colltune.site.entry import BadEntryError, Entry, Provenance, name_of, pack, unpack
@@ -300,7 +300,9 @@ def test_parts_of_a_job_are_found_and_larger_jobs_are_not(store: SiteStore) -> N
 
 
 def test_a_sample_comes_back_as_it_was_and_not_if_it_is_too_old(store: SiteStore) -> None:
-    taken = replace(sample(0), back_to_back_s=2e-5, skewed_s=3e-5, cost_s=0.5, group=7, detail="")
+    taken = replace(
+        sample(0), back_to_back_s=2e-5, skewed_s=3e-5, overlap=Overlap(1e-3, 2e-5, 1e-5), cost_s=0.5, group=7, detail=""
+    )
     wrong = replace(sample(1, choice=Choice("tree")), status=Status.WRONG, times_s=(), detail="two bytes")
     store.add(replace(entry(), samples=(taken, wrong)))
     index = open_index(store, KEY)
@@ -344,7 +346,8 @@ def test_the_index_says_what_the_entries_say_whatever_came_before(added: list[in
         path, older = store.index_path(KEY), b""
         for number, event in zip_longest(added, between):
             if number is not None:
-                store.add(entry(number, samples=2, compared=look(number)))
+                # Each sample has a date of its own: of two of one moment either may stay.
+                store.add(entry(2 * number, samples=2, compared=look(number)))
             if event == "open":
                 older = older or (path.read_bytes() if path.exists() else b"")
                 open_index(store, KEY)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.sample import OtherViews, Sample, Status
+from colltune.core.sample import OtherViews, Overlap, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.machine.files import write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Saved
@@ -52,8 +52,8 @@ CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 """
 _LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
 # The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
-# not taken), cost, start, launch, group.
-_BEFORE_TIMES = 7
+# not taken), cost, start, launch, group, overlap.
+_BEFORE_TIMES = 10
 # A clock that says less counts from the start of its node: from no date.
 _SINCE_THE_EPOCH_S = 1e9
 _STATUSES = {one.value: one for one in Status}
@@ -322,7 +322,8 @@ def _date_s(sample: Sample, entry: Entry) -> float:
 def _numbers(sample: Sample) -> bytes:
     others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s, sample.skewed_s))
     count = _BEFORE_TIMES + len(sample.times_s)
-    of = (sample.cost_s, sample.started_s, sample.launch, sample.group)
+    overlap = (nan, nan, nan) if sample.overlap is None else sample.overlap
+    of = (sample.cost_s, sample.started_s, sample.launch, sample.group, *overlap)
     return struct.pack(f"<{count}d", *others, *of, *sample.times_s)
 
 
@@ -343,6 +344,7 @@ def _sample(scenario: Scenario, choice: Choice, status: str, numbers: bytes, det
         values[4],
         detail,
         others[2],
+        Overlap(*values[7:10]) if values[7] == values[7] else None,
     )
 
 
