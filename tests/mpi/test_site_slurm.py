@@ -1,4 +1,7 @@
-"""A store under jobs of several users in a real Slurm: kills, a full disk, a corrupt entry, releases that change."""
+"""A store under jobs of several users in a real Slurm: kills, a full disk, a corrupt entry, releases that change.
+
+A slice of it is part of every run of the tests; the whole, which also fills the disk, is slow.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from slurm_cluster import slurm_cluster, why_not
+from unix_users import GROUP, Python, python_for, unix_users
 
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
@@ -26,83 +31,116 @@ from colltune.site.index import open_index
 from colltune.site.release import ACTIVE, RELEASES, activate, active, read_release, rollback
 from colltune.site.store import INBOX, SiteStore
 
-USERS = ("ctune1", "ctune2", "ctune3")
-GROUP = "ctunesite"
 SHAPES = ((1, 2), (2, 1), (2, 2))
-# Jobs by their numbers; so many wait or run at once.
-JOBS, AT_ONCE = 20, 3
-KILLED, FULL, CORRUPTED, RELEASES_AFTER = (5, 11, 16), 8, 10, (6, 9, 12, 15, 18)
 FULL_S = 8.0
-SOURCE = Path(__file__).parents[2] / "src"
+# For a job to end, or to begin, on a machine that does other things.
+PATIENCE_S = 240.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """So many ``jobs`` of so many ``users``, and what happens at which of them, by their numbers from 1.
+
+    ``waiting``: jobs that run or wait beside the newest. ``killed``: at a random second within ``kill_s`` of the start.
+    ``full``: the disk is full for a while; None: never. ``corrupted``: an entry is. ``released``: a release is made and
+    activated.
+    """
+
+    users: int
+    jobs: int
+    waiting: int
+    killed: tuple[int, ...]
+    kill_s: tuple[float, float]
+    full: int | None
+    corrupted: int
+    released: tuple[int, ...]
+
+
+SLICE = Plan(users=2, jobs=4, waiting=1, killed=(3,), kill_s=(2.0, 5.0), full=None, corrupted=3, released=(3, 4))
+WHOLE = Plan(
+    users=3,
+    jobs=20,
+    waiting=3,
+    killed=(5, 11, 16),
+    kill_s=(3.0, 15.0),
+    full=8,
+    corrupted=10,
+    released=(6, 9, 12, 15, 18),
+)
 
 
 def _why_not() -> str | None:
     if (why := why_not()) is not None:
         return why
-    missing = [name for name in ("useradd", "userdel", "mount") if shutil.which(name) is None]
+    missing = [name for name in ("useradd", "userdel", "pkill", "mount") if shutil.which(name) is None]
     return f"no {', '.join(missing)}" if missing else None
 
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")]
+pytestmark = [pytest.mark.mpi, pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")]
 
-# A user's program that runs for a while under the module of the active release: which release it has at both ends.
+# A user's program under the active release: says which it has, waits for a file, and looks whether the release changed.
 HOLDS = """
 import os, sys, time
 from pathlib import Path
 active = Path(sys.argv[1]).resolve()
 before = {path: path.read_bytes() for path in active.rglob("*") if path.is_file()}
-time.sleep(float(sys.argv[2]))
+print(active.name, flush=True)
+while not Path(sys.argv[2]).exists():
+    time.sleep(0.05)
 assert before and all(path.read_bytes() == data for path, data in before.items())
-print(active.name)
+print("kept")
 """
 
 
-def _may_run(user: str) -> bool:
-    try:
-        subprocess.run([sys.executable, "-c", "import numpy"], user=user, group=GROUP, extra_groups=[], check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    return True
+@pytest.fixture(params=[pytest.param(SLICE, id="slice"), pytest.param(WHOLE, id="whole", marks=pytest.mark.slow)])
+def plan(request: pytest.FixtureRequest) -> Plan:
+    """How many jobs of whom, and what happens meanwhile."""
+    return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture
-def users() -> Iterator[tuple[str, ...]]:
-    """Real users of this machine in one group, for the time of the test."""
-    made: list[str] = []
-    subprocess.run(["groupadd", GROUP], check=True)
-    try:
-        for name in USERS:
-            subprocess.run(["useradd", "--no-create-home", "--gid", GROUP, name], check=True)
-            made.append(name)
-        if not _may_run(made[0]):
-            pytest.skip(f"other users may not run {Path(sys.executable).resolve()}")
-        yield USERS
-    finally:
-        for name in made:
-            subprocess.run(["pkill", "-KILL", "-u", name], check=False)  # what a job that failed has left
-            subprocess.run(["userdel", name], check=False)
-        subprocess.run(["groupdel", GROUP], check=False)
+def users(plan: Plan) -> Iterator[Sequence[str]]:
+    """As many as ``plan`` has, in one group."""
+    with unix_users(plan.users) as made:
+        yield made
 
 
 @pytest.fixture
-def site(tmp_path: Path, users: tuple[str, ...]) -> Iterator[SiteStore]:
-    """A store on a file system of its own, which can be filled."""
-    place = Path("/tmp") / f"colltune-site-{os.getpid()}"
-    place.mkdir(mode=0o755)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=0755", "tmpfs", str(place)], check=True)
+def python(users: Sequence[str]) -> Iterator[Python]:
+    """What their jobs run."""
+    with python_for(users[0]) as made:
+        yield made
+
+
+@pytest.fixture
+def place(users: Sequence[str]) -> Iterator[Path]:
+    """A directory that all users may enter, with a home for each. pytest closes its own to all but its user."""
+    made = Path(tempfile.mkdtemp(prefix="colltune-site-"))
+    made.chmod(0o755)
+    for user in users:
+        (made / user).mkdir()
+        shutil.chown(made / user, user, GROUP)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def site(place: Path, plan: Plan) -> Iterator[SiteStore]:
+    """A store; on a file system of its own where that is to be filled."""
+    disk = place / "disk"
+    disk.mkdir()
+    if plan.full is not None:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=0755", "tmpfs", str(disk)], check=True)
     try:
-        store = SiteStore.made(place / "store")
+        store = SiteStore.made(disk / "store")
         for path in (store.directory, *store.directory.iterdir()):
             shutil.chown(path, group=GROUP)
             if path.is_dir():
                 path.chmod({"inbox": 0o3775, "quarantine": 0o3775, "cache": 0o2775}.get(path.name, 0o755))
-        for user in users:
-            (tmp_path / user).mkdir()
-            shutil.chown(tmp_path / user, user, GROUP)
         yield store
     finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
-        place.rmdir()
+        if plan.full is not None:
+            subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 class Reader(threading.Thread):
@@ -125,6 +163,7 @@ class Reader(threading.Thread):
 
 def _tune(
     environment: Mapping[str, str],
+    python: Python,
     mpi: Installation,
     store: SiteStore,
     user: str,
@@ -137,14 +176,14 @@ def _tune(
     out = home / f"job{number}"
     account = pwd.getpwnam(user)
     command = [
-        *("salloc", f"-N{shape[0]}", f"--ntasks-per-node={shape[1]}", sys.executable, "-m", "colltune"),
+        *("salloc", f"-N{shape[0]}", f"--ntasks-per-node={shape[1]}", str(python.path), "-m", "colltune"),
         *("tune", "bcast", "--max-size", "1KiB", "--budget", "8s", "--store", str(store.directory), "--out", str(out)),
     ]
     return subprocess.Popen(
         command,
         env={
             **environment,
-            "PYTHONPATH": str(SOURCE),
+            **python.variables,
             "PATH": f"{mpi.mpiexec.parent}:{environment['PATH']}",
             "HOME": str(home),
             "COLLTUNE_CACHE": str(home / ".cache"),
@@ -163,61 +202,62 @@ def _tune(
     )
 
 
-def test_twenty_jobs_of_three_users(mpi: Installation, tmp_path: Path, users: tuple[str, ...], site: SiteStore) -> None:
+def test_jobs_of_several_users(
+    mpi: Installation, place: Path, plan: Plan, users: Sequence[str], python: Python, site: SiteStore
+) -> None:
     """Nothing that a finished job added is lost, and the active release is whole at each moment."""
     draw = random.Random(7)
     reader = Reader(site)
     reader.start()
-    for path in (tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)
-    with slurm_cluster(tmp_path / "slurm", nodes=2, cores=2) as environment:
+    with slurm_cluster(place / "slurm", nodes=2, cores=2) as environment:
         jobs: dict[int, subprocess.Popen[str]] = {}
-        for number in range(1, JOBS + 1):
+        for number in range(1, plan.jobs + 1):
             user, shape = users[number % len(users)], draw.choice(SHAPES)
-            jobs[number] = _tune(environment, mpi, site, user, number, shape, tmp_path)
-            if number in KILLED:
-                threading.Timer(draw.uniform(3.0, 15.0), _kill, [jobs[number]]).start()
-            _disturb(site, number)
-            for other in sorted(jobs)[: max(len(jobs) - AT_ONCE, 0)]:
-                jobs[other].wait(timeout=240)
-        codes = {number: job.wait(timeout=240) for number, job in jobs.items()}
+            jobs[number] = _tune(environment, python, mpi, site, user, number, shape, place)
+            if number in plan.killed:
+                threading.Timer(draw.uniform(*plan.kill_s), _kill, [jobs[number]]).start()
+            _disturb(site, plan, number)
+            for other in sorted(jobs)[: max(len(jobs) - plan.waiting, 0)]:
+                jobs[other].wait(timeout=PATIENCE_S)
+        codes = {number: job.wait(timeout=PATIENCE_S) for number, job in jobs.items()}
         _release(site)
         assert active(site)
-        _check_rollback(environment, site, users[0], tmp_path)
+        _check_rollback(environment, python, site, users[0], place)
     reader.stop.set()
     reader.join()
     said = {
-        n: (tmp_path / f"job{n}.out").read_text()[-600:] for n, code in codes.items() if code != 0 and n not in KILLED
+        n: (place / f"job{n}.out").read_text()[-600:] for n, code in codes.items() if code != 0 and n not in plan.killed
     }
     assert not said
     assert not reader.wrong
     assert reader.looks > 10
-    _check_nothing_is_lost(site, tmp_path, {number for number, code in codes.items() if code == 0}, users)
+    finished = {number for number, code in codes.items() if code == 0}
+    assert len(finished) >= plan.jobs - len(plan.killed)
+    _check_nothing_is_lost(site, place, finished, users)
 
 
-def _disturb(site: SiteStore, number: int) -> None:
+def _disturb(site: SiteStore, plan: Plan, number: int) -> None:
     """What an administrator, a broken disk, and a user who fills it do meanwhile."""
-    if number in RELEASES_AFTER:
+    if number in plan.released:
         _release(site)
-    if number == CORRUPTED:
+    if number == plan.corrupted:
         (key,) = site.names()
         path = site.directory / INBOX / f"{key}-{'0' * 64}.jsonl.gz"
         path.write_bytes(b"not what its name says")
         path.chmod(0o444)
-    if number == FULL:
+    if number == plan.full:
         filler = site.directory.parent / "filler"
         _fill(filler)
         time.sleep(FULL_S)
         filler.unlink()
 
 
-def _check_nothing_is_lost(site: SiteStore, homes: Path, finished: set[int], users: tuple[str, ...]) -> None:
+def _check_nothing_is_lost(site: SiteStore, homes: Path, finished: set[int], users: Sequence[str]) -> None:
     """What was finished is in the store, or beside its tuning where the disk was full."""
     (key,) = site.names()
     beside = {int(path.parts[-3][3:]) for path in homes.glob("*/job*/pending/*")}
     added = {int(Path(name).name[3:]) for name in _outs_of(site, key)}
     assert finished <= added | beside
-    assert len(finished) >= JOBS - len(KILLED)
     assert [reason for _, reason in status_of(site).quarantined] == ["its bytes are not those that its name says"]
     assert {one.user for one in open_index(site, key).entries} == set(users)
 
@@ -249,18 +289,19 @@ def _release(store: SiteStore) -> None:
         activate(store, publish_here(store).name)
 
 
-def _check_rollback(environment: Mapping[str, str], store: SiteStore, user: str, tmp_path: Path) -> None:
+def _check_rollback(environment: Mapping[str, str], python: Python, store: SiteStore, user: str, place: Path) -> None:
     """Under a running job the release changes twice; the job keeps its own, and does not fail."""
     first = publish_here(store).name
     activate(store, first)
-    program = tmp_path / "holds.py"
+    program = place / "holds.py"
     program.write_text(HOLDS)
     program.chmod(0o644)
     account = pwd.getpwnam(user)
+    end = place / "end"
     job = subprocess.Popen(
-        ["salloc", "-N1", sys.executable, str(program), str(store.outbox / ACTIVE), "6"],
-        env=dict(environment),
-        cwd=tmp_path / user,
+        ["salloc", "-N1", str(python.path), str(program), str(store.outbox / ACTIVE), str(end)],
+        env={**environment, **python.variables},
+        cwd=place / user,
         user=user,
         group=account.pw_gid,
         extra_groups=[],
@@ -268,12 +309,14 @@ def _check_rollback(environment: Mapping[str, str], store: SiteStore, user: str,
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    time.sleep(3.0)
+    assert job.stdout is not None
+    begins_with = job.stdout.readline().strip()
     second = publish_here(store).name
     activate(store, second)
     rolled = rollback(store).name
-    answer, _ = job.communicate(timeout=60)
+    end.touch()
+    answer, _ = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == 0
-    assert answer.strip() == first
+    assert (begins_with, answer.strip()) == (first, "kept")
     assert rolled == first != second
     assert active(store) == first
