@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
 from colltune.core.scenario import NONBLOCKING
 from colltune.deploy.application import put_in_force
 from colltune.learn.calibration import MOST_PROBABLE
 from colltune.pretrained.features import read_features
 from colltune.pretrained.model import load_model
 from colltune.pretrained.record import RecordedMachine, RunningMachine
-from colltune.pretrained.triad import measure_triad
 from colltune.session.predict import PredictResult, existing_tuning, predict, widened
 from colltune.store.tuning import save_tuning
 
@@ -67,10 +67,7 @@ def predict_here(
             f"--calibrate measures on this machine, and {option} is about another prediction", "Leave one of them out"
         )
     known = None if calibrated else load_model(model)
-    if recorded is not None:
-        hardware = read_features(RecordedMachine.load(recorded))
-    else:
-        hardware = read_features(RunningMachine(), measure_triad if triad else None)
+    hardware = _features_here(triad) if recorded is None else read_features(RecordedMachine.load(recorded))
     # A workbench of two ranks opens anywhere; the prediction is for the job, or for the shape in the options.
     where = machine if calibrated else replace(machine, nodes=None, ppn=max(machine.ppn or 2, 2))
     opened = open_workbench(where, os.environ)
@@ -93,3 +90,12 @@ def predict_here(
         replace(force, directory=out).require_read_by(opened.installation.libmpi)
     save_tuning(out, result.tuning)
     return Predicted(result, mpiexec)
+
+
+def _features_here(triad: bool) -> Hardware:
+    """Of this node. What measures bandwidth by several threads is imported only where that is asked for."""
+    if not triad:
+        return read_features(RunningMachine())
+    from colltune.pretrained.triad import measure_triad
+
+    return read_features(RunningMachine(), measure_triad)
