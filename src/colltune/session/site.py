@@ -12,6 +12,7 @@ from pathlib import Path
 
 from colltune.catalog import load
 from colltune.core.errors import InputError
+from colltune.core.garbage import without_collections
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import message_sizes, shapes
@@ -105,6 +106,7 @@ class Status:
     active: str
 
 
+@without_collections()
 def status(store: SiteStore, now_s: float | None = None) -> Status:
     """Raises InputError where the store cannot be read."""
     now_s = time.time() if now_s is None else now_s

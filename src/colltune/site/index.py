@@ -10,20 +10,21 @@ import hashlib
 import json
 import sqlite3
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import cache, cached_property, partial
 from itertools import product
-from math import log, nan
+from math import log
 from typing import Any, NamedTuple
 
 from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.sample import OtherViews, Overlap, Sample, Status
+from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.machine.files import write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Saved
+from colltune.site.packed import pack_numbers, unpack_sample
 from colltune.site.pairs import Comparison, comparisons_of
 from colltune.site.store import SiteStore
 
@@ -50,19 +51,15 @@ CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, en
 CREATE TABLE saved (entry INTEGER, release TEXT, run REAL, saved REAL, low REAL, high REAL);
 CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 """
+_HOSTS, _TUNED = 4, 11
 _LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
-# The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
-# not taken), cost, start, launch, group, overlap.
-_BEFORE_TIMES = 10
 # A clock that says less counts from the start of its node: from no date.
 _SINCE_THE_EPOCH_S = 1e9
-_STATUSES = {one.value: one for one in Status}
 Place = tuple[str, int, int, int]  # of a scenario: collective, nodes, ranks per node, bytes
 _AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """An entry as the index has it. ``tuned``: the collectives of the tuning in it, by which it can be handed over."""
 
     name: str
@@ -106,8 +103,8 @@ class Index:
     @cached_property
     def entries(self) -> list[Listed]:
         """The newest first."""
-        rows = self._data.execute(f"SELECT {_LISTED} FROM entry ORDER BY began_s DESC, name")
-        texts = cache(_texts)  # few jobs have nodes, or collectives, that no other has
+        rows = self._data.execute(f"SELECT {_LISTED} FROM entry ORDER BY began_s DESC, name").fetchall()
+        texts = _texts({one for row in rows for one in (row[_HOSTS], row[_TUNED])})
         return [_entry_of(row, texts) for row in rows]
 
     @property
@@ -122,7 +119,7 @@ class Index:
 
         Those of one scenario follow one another.
         """
-        choice_of = cache(parse_choice)
+        choice_of, places = cache(parse_choice), self._places
         for name, (nodes, ppn) in product(sorted(collectives), sorted(shapes)):
             scenario_of = cache(partial(Scenario, name, nodes, ppn))
             rows = self._data.execute(
@@ -131,15 +128,15 @@ class Index:
                 (name, nodes, ppn, since_s),
             )
             for size, choice, date_s, entry, status, numbers, detail in rows:
-                sample = _sample(scenario_of(size), choice_of(choice), status, numbers, detail)
-                yield Dated(sample, self._places[entry][0], date_s)
+                sample = unpack_sample(scenario_of(size), choice_of(choice), status, numbers, detail)
+                yield Dated(sample, places[entry][0], date_s)
 
     def compared(self, pairs: Iterable[tuple[Scenario, Choice]], since_s: float = 0.0) -> Iterator[Comparison]:
         """The comparisons of ``pairs`` that were taken ``since_s``, of each the oldest first.
 
         None that are older than a job which could form the scenario and found that its collective had changed.
         """
-        choice_of = cache(parse_choice)
+        choice_of, places = cache(parse_choice), self._places
         changed = self._data.execute("SELECT collective, nodes, ppn, date_s FROM changed").fetchall()
         for scenario, choice in pairs:
             name, nodes, ppn, _ = _place(scenario)
@@ -150,7 +147,7 @@ class Index:
                 (*_place(scenario), format_choice(choice), max([since_s, *dates_s])),
             )
             for baseline, entry, launch, date_s, value, *others in rows:
-                job, shape = self._places[entry]
+                job, shape = places[entry]
                 of = (shape, f"{job}/{launch}", date_s, value, OtherViews(*others))
                 yield Comparison(scenario, choice, choice_of(baseline), *of)
 
@@ -165,8 +162,10 @@ class Index:
 
     def paces(self) -> Iterator[tuple[Place, str, float]]:
         """(place, entry, logarithm of the time in seconds) of the default, as jobs found it."""
-        for *place, entry, log_s in self._data.execute("SELECT collective, nodes, ppn, size, entry, log_s FROM pace"):
-            yield tuple(place), self._places[entry][0], log_s
+        places = self._places
+        rows = self._data.execute("SELECT collective, nodes, ppn, size, entry, log_s FROM pace")
+        for collective, nodes, ppn, size, entry, log_s in rows:
+            yield (collective, nodes, ppn, size), places[entry][0], log_s
 
     def saved(self) -> list[tuple[str, Saved]]:
         """(release, what it saved) of every measured run of an application."""
@@ -235,7 +234,7 @@ class Index:
 
     def _measured(self, entry: int, sample: Sample, date_s: float) -> None:
         place = _place(sample.scenario)
-        values = (date_s, entry, sample.status.value, _numbers(sample), sample.detail)
+        values = (date_s, entry, sample.status.value, pack_numbers(sample), sample.detail)
         self._data.execute(
             "INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
             " date_s = excluded.date_s, entry = excluded.entry, status = excluded.status,"
@@ -298,10 +297,10 @@ def _listed(name: str, entry: Entry) -> tuple[object, ...]:
             tuned, entry.confirms)  # fmt: skip
 
 
-def _entry_of(row: Sequence[Any], texts: Callable[[str], tuple[str, ...]]) -> Listed:
+def _entry_of(row: Sequence[Any], texts: Mapping[str, tuple[str, ...]]) -> Listed:
     name, began_s, user, job, hosts, nodes, ppn, samples, compared, version, command, tuned, confirms = row
     counts = (nodes, ppn, samples, compared)
-    return Listed(name, began_s, user, job, texts(hosts), *counts, version, command, texts(tuned), confirms)
+    return Listed(name, began_s, user, job, texts[hosts], *counts, version, command, texts[tuned], confirms)
 
 
 def _collectives(entry: Entry) -> list[str]:
@@ -319,46 +318,13 @@ def _date_s(sample: Sample, entry: Entry) -> float:
     return own_s if _SINCE_THE_EPOCH_S < own_s <= entry.provenance.ended_s else entry.provenance.ended_s
 
 
-def _numbers(sample: Sample) -> bytes:
-    others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s, sample.skewed_s))
-    count = _BEFORE_TIMES + len(sample.times_s)
-    overlap = (nan, nan, nan) if sample.overlap is None else sample.overlap
-    of = (sample.cost_s, sample.started_s, sample.launch, sample.group, *overlap)
-    return struct.pack(f"<{count}d", *others, *of, *sample.times_s)
-
-
-def _sample(scenario: Scenario, choice: Choice, status: str, numbers: bytes, detail: str) -> Sample:
-    values = _doubles(len(numbers) // 8)(numbers)
-    # What is not a number is equal to nothing, itself included.
-    others = [value if value == value else None for value in values[:3]]
-    return Sample(
-        scenario,
-        choice,
-        _STATUSES[status],
-        values[_BEFORE_TIMES:],
-        others[0],
-        others[1],
-        values[3],
-        int(values[5]),
-        int(values[6]),
-        values[4],
-        detail,
-        others[2],
-        Overlap(*values[7:10]) if values[7] == values[7] else None,
-    )
-
-
-@cache
-def _doubles(count: int) -> Callable[[bytes], tuple[float, ...]]:
-    return struct.Struct(f"<{count}d").unpack
-
-
 def _place(scenario: Scenario) -> Place:
     return scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
 
 
-def _texts(written: str) -> tuple[str, ...]:
-    return tuple(json.loads(written))
+def _texts(written: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Each list of texts with what it says; read in one go, since most jobs have nodes of their own."""
+    return dict(zip(written, map(tuple, json.loads(f"[{','.join(written)}]")), strict=True))
 
 
 def open_index(store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None) -> Index:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.garbage import without_collections
 from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
@@ -66,6 +65,7 @@ class Knowledge:
         return {one.scenario: one for one in decisions if one.verdict in _SETTLED and one.reason != CUT_APART}
 
 
+@without_collections()
 def recall(
     store: SiteStore,
     here: Environment,
@@ -80,9 +80,8 @@ def recall(
     """
     key = Identity.of(here).key
     fresh_s = time.time() - STALE_S
-    with _without_collections():
-        index = open_index(store, key)
-        dated = list(index.measured(collectives, shapes, fresh_s))
+    index = open_index(store, key)
+    dated = list(index.measured(collectives, shapes, fresh_s))
     newest_s = max((one.date_s for one in dated), default=0.0)
     date = time.strftime("%Y-%m-%d", time.gmtime(newest_s)) if dated else ""
     listed = newest_tuning(index.entries, (here.nodes, here.ppn), fresh_s)
@@ -90,18 +89,6 @@ def recall(
     name = listed.name if listed is not None and tuning is not None else ""
     samples = tuple(one.sample for one in dated)
     return Knowledge(samples, date, tuning, name, _side_by_side(dated, default_of)), index
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Python looks for garbage again and again while objects are made by the hundred thousand: a third of the time."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 def _side_by_side(dated: Sequence[Dated], default_of: Callable[[Scenario], Choice]) -> tuple[Sample, ...]:

@@ -9,6 +9,7 @@ from math import comb
 from statistics import median
 from typing import TypeVar
 
+from colltune.core.garbage import without_collections
 from colltune.site.index import Index, Listed
 
 _J = TypeVar("_J", bound=Hashable)
@@ -21,6 +22,7 @@ _FACTOR, _FEWEST, _CHANCE = 1.15, 3, 0.01
 _SCENARIOS = 4
 
 
+@without_collections()
 def slow_nodes(index: Index, within: Collection[str] | None = None) -> list[str]:
     """A sentence for each slow node, the slowest first; ``within``: only of these nodes."""
     # By numbers, since a job is asked for at each of its times, and its name is long.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """``value``: log(time of ``baseline`` / time of ``choice``), from a common start.
 
     ``shape``: nodes and ranks per node of the job that compared them.

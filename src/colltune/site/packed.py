@@ -1,0 +1,77 @@
+"""The numbers of a sample as the index keeps them, and the sample made of them again, by the ten thousand at once."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from math import nan
+from typing import cast
+
+from colltune.core.choice import Choice
+from colltune.core.sample import Overlap, Sample, Status
+from colltune.core.scenario import Scenario
+
+# The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
+# not taken), cost, start, launch, group, overlap.
+_BEFORE_TIMES = 10
+_STATUSES = {one.value: one for one in Status}
+
+
+class _Open:
+    """A sample while its fields are set.
+
+    A frozen dataclass sets each of them by a call of ``object.__setattr__``, which takes six times as long. Slots of
+    the same names lie in the same places, so Python lets the object become a ``Sample``.
+    """
+
+    __slots__ = Sample.__slots__
+    back_to_back_s: float | None
+    osu_mean_s: float | None
+    skewed_s: float | None
+    overlap: Overlap | None
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        choice: Choice,
+        status: Status,
+        detail: str,
+        times_s: tuple[float, ...],
+        cost_s: float,
+        started_s: float,
+        launch: int,
+        group: int,
+    ) -> None:
+        self.scenario, self.choice, self.status, self.detail = scenario, choice, status, detail
+        self.times_s, self.cost_s, self.started_s, self.launch, self.group = times_s, cost_s, started_s, launch, group
+
+
+def pack_numbers(sample: Sample) -> bytes:
+    """All of ``sample`` but its scenario, choice, status and detail: 64-bit floats, without loss."""
+    others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s, sample.skewed_s))
+    count = _BEFORE_TIMES + len(sample.times_s)
+    overlap = (nan, nan, nan) if sample.overlap is None else sample.overlap
+    of = (sample.cost_s, sample.started_s, sample.launch, sample.group, *overlap)
+    return struct.pack(f"<{count}d", *others, *of, *sample.times_s)
+
+
+def unpack_sample(scenario: Scenario, choice: Choice, status: str, numbers: bytes, detail: str) -> Sample:
+    """The sample whose numbers were packed. Raises struct.error and KeyError for what was never packed."""
+    values = _doubles(len(numbers) // 8)(numbers)
+    back_to_back_s, osu_mean_s, skewed_s, cost_s, started_s, launch, group, compute_s = values[:8]
+    made = _Open(
+        scenario, choice, _STATUSES[status], detail, values[_BEFORE_TIMES:], cost_s, started_s, int(launch), int(group)
+    )
+    # What is not a number is equal to nothing, itself included.
+    made.back_to_back_s = back_to_back_s if back_to_back_s == back_to_back_s else None
+    made.osu_mean_s = osu_mean_s if osu_mean_s == osu_mean_s else None
+    made.skewed_s = skewed_s if skewed_s == skewed_s else None
+    made.overlap = Overlap(*values[7:10]) if compute_s == compute_s else None
+    made.__class__ = Sample  # type: ignore[assignment]
+    return cast(Sample, made)
+
+
+@cache
+def _doubles(count: int) -> Callable[[bytes], tuple[float, ...]]:
+    return struct.Struct(f"<{count}d").unpack
