@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,9 @@ from colltune.core.scenario import Scenario
 from colltune.mpi.installation import Installation
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, load_tuning, save_tuning
+from pip_environment import environment_with
 
 CHECK = Path(__file__).parents[2] / "examples/reframe/colltune_check.py"
-# For 22 small packages from the index; it takes 10 s beside a load of 8.
-PATIENCE_S = 240
 pytestmark = pytest.mark.mpi
 
 
@@ -32,18 +30,7 @@ def reframe(tmp_path_factory: pytest.TempPathFactory) -> str:
     if found := shutil.which("reframe"):
         return found
     place = tmp_path_factory.mktemp("reframe") / "venv"
-    venv.create(place)
-    command = [
-        *(sys.executable, "-m", "pip", "--python", str(place / "bin/python"), "install", "--quiet", "--no-compile"),
-        *("--disable-pip-version-check", "--no-deps", "--requirement", str(CHECK.with_name("requirements.txt"))),
-    ]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"pip did not install ReFrame within {PATIENCE_S} s")
-    if done.returncode != 0:
-        pytest.skip(f"pip cannot install ReFrame here: {done.stderr.strip().splitlines()[-1]}")
-    return str(place / "bin/reframe")
+    return str(environment_with(place, "--requirement", str(CHECK.with_name("requirements.txt"))) / "reframe")
 
 
 # Broadcasts are delayed in launches with a selection file, or in those without one.
