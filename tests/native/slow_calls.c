@@ -1,12 +1,14 @@
 /* Makes some of a program's MPI_Allreduce and MPI_Alltoall calls longer by a known time: to preload behind libcolltune.so.
  *
- * CT_SLOW=default|tuned: which, CT_SLOW_US: by how much. Every rank sleeps after the call, when all of them have what
- * they need, so the program takes so much longer. On MPICH a call is tuned while the control variable CT_SLOW_VARIABLE
- * is not as it was; on Open MPI tuned calls come by their PMPI names. In MPI_Finalize the first rank prints how many calls
- * were longer, and by how much on average, as the clock says. */
+ * CT_SLOW=default|tuned: which, CT_SLOW_US: by how much. After each call the ranks meet; then all wait, where the call is one
+ * of these, and meet again. So ranks that share cores leave every call alike, and the program takes longer by what the clock
+ * says of this time alone. On MPICH a call is tuned while the control variable CT_SLOW_VARIABLE is not as it was; on Open MPI
+ * tuned calls come by their PMPI names. In MPI_Finalize the first rank prints how many calls were longer, and by how much on
+ * average: the mean of that time less its mean in the other calls. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 static MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
 static int current, usual;
 static bool known, inside;
-static int64_t delayed[2]; /* calls, nanoseconds */
+static int64_t meetings[2][2]; /* of the other calls, of those that are longer: how many, nanoseconds */
 static int (*allreduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
 static int (*alltoall)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
 
@@ -55,59 +57,66 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void delay(bool tuned)
+static void delay(bool tuned, MPI_Comm comm)
 {
     const char *slow = getenv("CT_SLOW"), *us = getenv("CT_SLOW_US");
     known = slow != NULL && us != NULL;
-    if (!known || strcmp(slow, tuned ? "tuned" : "default") != 0)
+    if (!known)
         return;
-    int64_t ns = (int64_t)(1000.0 * atof(us)), began_ns = now_ns();
-    struct timespec pause = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-    nanosleep(&pause, NULL);
-    delayed[0]++;
-    delayed[1] += now_ns() - began_ns;
+    bool longer = strcmp(slow, tuned ? "tuned" : "default") == 0;
+    int64_t ns = longer ? (int64_t)(1000.0 * atof(us)) : 0;
+    PMPI_Barrier(comm);
+    int64_t began_ns = now_ns();
+    while (now_ns() - began_ns < ns)
+        sched_yield(); /* as a library that waits: a sleep would change the turns of ranks that share a core */
+    PMPI_Barrier(comm);
+    meetings[longer][0]++;
+    meetings[longer][1] += now_ns() - began_ns;
 }
 
 /* A library may make one call by another: only the outer one counts. */
-#define CALL(REAL, TUNED)                                                                                              \
+#define CALL(REAL, TUNED, COMM)                                                                                        \
     if (inside)                                                                                                        \
         return REAL;                                                                                                   \
     inside = true;                                                                                                     \
     bool tuned = TUNED;                                                                                                \
     int code = REAL;                                                                                                   \
+    delay(tuned, COMM);                                                                                                \
     inside = false;                                                                                                    \
-    delay(tuned);                                                                                                      \
     return code
 
 int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
-    CALL(allreduce(in, out, count, type, op, comm), current != usual);
+    CALL(allreduce(in, out, count, type, op, comm), current != usual, comm);
 }
 
 int MPI_Alltoall(const void *in, int sent, MPI_Datatype type, void *out, int got, MPI_Datatype other, MPI_Comm comm)
 {
-    CALL(alltoall(in, sent, type, out, got, other, comm), current != usual);
+    CALL(alltoall(in, sent, type, out, got, other, comm), current != usual, comm);
 }
 
 #ifdef OPEN_MPI
 int PMPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
-    CALL(allreduce(in, out, count, type, op, comm), true);
+    CALL(allreduce(in, out, count, type, op, comm), true, comm);
 }
 
 int PMPI_Alltoall(const void *in, int sent, MPI_Datatype type, void *out, int got, MPI_Datatype other, MPI_Comm comm)
 {
-    CALL(alltoall(in, sent, type, out, got, other, comm), true);
+    CALL(alltoall(in, sent, type, out, got, other, comm), true, comm);
 }
 #endif
 
 int MPI_Finalize(void)
 {
-    int64_t sums[2];
+    int64_t sums[2][2];
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    PMPI_Reduce(delayed, sums, 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    PMPI_Reduce(meetings, sums, 4, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    double mean[2];
+    for (int i = 0; i < 2; i++)
+        mean[i] = sums[i][0] == 0 ? 0.0 : (double)sums[i][1] / (double)sums[i][0];
     if (rank == 0 && known)
-        printf("delayed_calls %lld delayed_ns %.0f\n", (long long)sums[0], sums[0] == 0 ? 0.0 : (double)sums[1] / (double)sums[0]);
+        printf("delayed_calls %lld delayed_ns %.0f\n", (long long)sums[1][0], sums[1][0] == 0 ? 0.0 : mean[1] - mean[0]);
     return PMPI_Finalize();
 }
