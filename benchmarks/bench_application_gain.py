@@ -52,7 +52,7 @@ NODES, PPN, SHARE = 4, 2, 50
 PROGRAMS: dict[str, tuple[list[str], str]] = {
     "solver": (["1000"], r"step_s (\S+)"),
     "fft_transpose": (["64"], r"step_s (\S+)"),
-    "sample_sort": (["2000", "uniform"], r"total_s (\S+)"),
+    "sample_sort": (["2000", "uniform"], r"step_s (\S+)"),
     "path_finding": (["random", "200"], r"total_s (\S+)"),
 }
 # Of Debian, whose Open MPI they are built with.
