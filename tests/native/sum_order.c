@@ -17,8 +17,8 @@
 #include <time.h>
 
 enum { MOST = 512, SETS = 2, REPETITIONS = 7 };
-enum { ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK };
-static const char *const names[] = { "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block" };
+enum { ALLREDUCE, IALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK };
+static const char *const names[] = { "allreduce", "iallreduce", "reduce", "reduce_scatter", "reduce_scatter_block" };
 
 struct seen {
     uint32_t bits[MOST];
@@ -61,6 +61,12 @@ static void sum(int collective, const float *in, float *out, int count, const in
         case ALLREDUCE:
             MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
             break;
+        case IALLREDUCE: {
+            MPI_Request request;
+            MPI_Iallreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            break;
+        }
         case REDUCE:
             MPI_Reduce(in, out, count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
             break;
@@ -112,7 +118,7 @@ int main(int argc, char **argv)
                 for (int j = 0; j < count; j++)
                     note(any, out[j]);
             }
-            if (collective == ALLREDUCE) {
+            if (collective == ALLREDUCE || collective == IALLREDUCE) {
                 float *theirs = malloc(sizeof(float) * (size_t) size);
                 if (theirs == NULL)
                     MPI_Abort(MPI_COMM_WORLD, 2);
