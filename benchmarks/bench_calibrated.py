@@ -289,6 +289,17 @@ def plain_part(
     return summary(rows) | {"calibrated_seeds": seeds}, {"plain": rounded_rows(rows)}
 
 
+def hyperparameters(every: Sequence[Case], out: Path, *, reuse: bool) -> dict[str, np.ndarray]:
+    """By cluster, fitted to the others; kept in ``out``, and with ``reuse`` taken from there."""
+    out.mkdir(exist_ok=True)
+    kept = out / "calibrated_theta.json"
+    if reuse and kept.exists():
+        return {name: np.array(own) for name, own in json.loads(kept.read_text()).items()}
+    theta = fitted(sorted({case.cluster for case in every}))
+    kept.write_text(json.dumps({name: own.tolist() for name, own in theta.items()}) + "\n")
+    return theta
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default="plain,default")
@@ -301,13 +312,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("bench"))
     options = parser.parse_args()
     every = [case for case in cases() if options.only in case.name]
-    options.out.mkdir(exist_ok=True)
-    kept = options.out / "calibrated_theta.json"
-    if options.reuse and kept.exists():
-        theta = {name: np.array(own) for name, own in json.loads(kept.read_text()).items()}
-    else:
-        theta = fitted(sorted({case.cluster for case in every}))
-        kept.write_text(json.dumps({name: own.tolist() for name, own in theta.items()}) + "\n")
+    theta = hyperparameters(every, options.out, reuse=options.reuse)
     figures: dict[str, float] = {}
     tables: dict[str, object] = {}
     for name, part in (("plain", plain_part), ("default", default_part)):

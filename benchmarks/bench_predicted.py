@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_calibrated import Case, calibration_of, cases, fitted
+from bench_calibrated import Case, calibration_of, cases, hyperparameters
 from colltune.learn.calibration import LOSS, MOST_PROBABLE, probability_of_loss
 from colltune.learn.transfer import TransferPrior
 
@@ -131,13 +131,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("bench"))
     options = parser.parse_args()
     every = list(cases())
-    options.out.mkdir(exist_ok=True)
-    kept = options.out / "calibrated_theta.json"
-    if options.reuse and kept.exists():
-        theta = {name: np.array(own) for name, own in json.loads(kept.read_text()).items()}
-    else:
-        theta = fitted(sorted({case.cluster for case in every}))
-        kept.write_text(json.dumps({name: own.tolist() for name, own in theta.items()}) + "\n")
+    theta = hyperparameters(every, options.out, reuse=options.reuse)
     tables = {case.name: compared(case, theta[case.cluster]) for case in every}
     risks = {f"{risk:g}": {name: handed_over(some, risk) for name, some in tables.items()} for risk in RISKS}
     rows = reliability(tables)

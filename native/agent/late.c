@@ -29,8 +29,7 @@ int ct_point_late(ct_point *point, int index)
     const ct_request *request = point->request;
     ct_choice_state *state = &point->states[index];
     double own[CT__LATE_CALLS], began = MPI_Wtime();
-    double each_s = state->estimate_s + request->skew_s + 1e-9, fitting = 0.1 * request->box_s / each_s;
-    int calls = each_s > request->box_s ? 1 : fitting < 3 ? 3 : fitting > CT__LATE_CALLS ? CT__LATE_CALLS : (int)fitting;
+    int calls = ct_point_calls_beside(point, state->estimate_s + request->skew_s, CT__LATE_CALLS);
     int code = MPI_SUCCESS;
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
         double delay = ct__delay(point, i, point->rank);

@@ -86,8 +86,7 @@ int ct_point_views(ct_point *point, int index)
     const ct_request *request = point->request;
     ct_choice_state *state = &point->states[index];
     double own[2 * CT__VIEWS], low, high, began = ct__now();
-    double each_s = state->estimate_s + point->compute_s + 1e-9, fitting = 0.1 * request->box_s / each_s;
-    int calls = each_s > request->box_s ? 1 : fitting < 3 ? 3 : fitting > CT__VIEWS ? CT__VIEWS : (int)fitting;
+    int calls = ct_point_calls_beside(point, state->estimate_s + point->compute_s, CT__VIEWS);
     int code = MPI_SUCCESS;
     for (int i = 0; i < 2 * calls && code == MPI_SUCCESS; i++) {
         code = ct_synchronise(point->group->comm);

@@ -46,6 +46,12 @@ int ct_point_run(ct_point *point, int index, double *elapsed_s)
     return code == MPI_SUCCESS ? restored : code;
 }
 
+int ct_point_calls_beside(const ct_point *point, double each_s, int most)
+{
+    double box_s = point->request->box_s, fitting = 0.1 * box_s / (each_s + 1e-9);
+    return each_s + 1e-9 > box_s ? 1 : fitting < 3 ? 3 : fitting > most ? most : (int)fitting;
+}
+
 void ct_point_tell(ct_point *point, int choice)
 {
     if (point->rank == 0)

@@ -53,6 +53,8 @@ int ct_point_attend(ct_point *point);
 void ct_point_alive(ct_point *point);
 /* Whether a call takes so long that even its fewest repetitions are cut down: no other call than these is made then. */
 bool ct_point_long(const ct_point *point, double time_s);
+/* How many calls of `each_s` are made of one choice beside those that decide: few, and no more than `most`. */
+int ct_point_calls_beside(const ct_point *point, double each_s, int most);
 /* Times calls of a choice to which the ranks come late, each by its own share of the request's skew, from the arrival of
  * the last one. Returns an MPI error code. */
 int ct_point_late(ct_point *point, int index);

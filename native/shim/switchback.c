@@ -181,8 +181,8 @@ ct_switch_decision ct_switch_try(const ct_switch *at, ct_switch_evidence *eviden
     lost_ns = evidence->agreed_ns + (lost_ns > 0.0 ? lost_ns : 0.0);
     ct_switch_decision said = {.seed = seed, .length = ct__length(at->length, cycle_ns, 0.0),
                                .off = ct__is_harmful(evidence, CT__SURE_OF_CANDIDATE)};
-    /* What agreeing takes needs no longer blocks here, since it is in the cost. The next round is to earn what is lost by then, the calls of a rank being one after the other: so all candidates
-     * together lose no more than this share of the run. */
+    /* The next round is to earn what is lost by then, agreeing included, so that blocks need not be longer for its sake. The
+     * calls of a rank come one after the other: all candidates together lose no more than this share of the run. */
     double block_ns = (double)said.length * call_ns;
     double next_ns = ct__excess(evidence) * block_ns + trial->agree_ns;
     double blocks = ceil(((lost_ns + next_ns) / risk - evidence->by_default_ns) / block_ns);

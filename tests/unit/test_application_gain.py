@@ -208,7 +208,7 @@ def test_blocks_that_spread_widely_still_have_bounds() -> None:
 
 def test_what_was_tried_is_told_apart_from_what_is_proven() -> None:
     both = experiment(pairs(1, 40, 1.5, 0.02), pairs(2, 40, 3.0, 0.02))
-    gain = gain_of(both, CHOICES, candidates=1)
+    gain = gain_of(both, CHOICES, lambda cell: cell.choice == 1)
     assert [cell.candidate for cell in sorted(gain.cells, key=lambda one: str(one.choice))] == [False, True]
     said = explored_text(gain)
     assert "1 kind of calls had candidates tried, which saved" in said
@@ -219,9 +219,9 @@ def test_what_was_tried_is_told_apart_from_what_is_proven() -> None:
 
 def test_a_run_that_only_tries_says_nothing_of_the_tuning() -> None:
     tried = replace(experiment(pairs(1, 40, 0.5, 0.02)), share=0)
-    said = gain_line(gain_of(tried, CHOICES[:1], candidates=1))
+    said = gain_line(gain_of(tried, CHOICES[:1], lambda _cell: True))
     assert "without the tuning" not in said
-    few = gain_of(replace(experiment(pairs(1, 2, 0.5, 0.02)), share=0), CHOICES[:1], candidates=1)
+    few = gain_of(replace(experiment(pairs(1, 2, 0.5, 0.02)), share=0), CHOICES[:1], lambda _cell: True)
     assert "too few to compare candidates" in explored_text(few)
 
 

@@ -1,33 +1,19 @@
 """A few measurements of a left-out cluster, on recorded tables: what benchmarks/bench_calibrated.py reports."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+import bench_calibrated as bench
 from colltune.learn.pair_kernel import PRIOR_THETA
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
-def bench():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import bench_calibrated
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-    return bench_calibrated
-
-
-@pytest.fixture(scope="module")
-def left_out(bench):
+def left_out():
     """The two clusters of which an allgather was measured that others predict worst."""
     return [case for case in bench.cases() if case.name in ("pico_lumi/allgather", "pico_marenostrum5/allgather")]
 
 
-def test_measuring_a_left_out_cluster_is_no_worse_than_not_measuring(bench, left_out):
+def test_measuring_a_left_out_cluster_is_no_worse_than_not_measuring(left_out):
     assert len(left_out) == 2
     rows = [bench.run(case, PRIOR_THETA, 0, 24, 10.0) for case in left_out]
     before, after = (np.mean([row[name] for row in rows]) for name in ("slowdown_0", "slowdown"))
@@ -38,7 +24,7 @@ def test_measuring_a_left_out_cluster_is_no_worse_than_not_measuring(bench, left
         assert row["spent_s"] <= 10.0
 
 
-def test_what_replaces_the_default_seldom_loses(bench, left_out):
+def test_what_replaces_the_default_seldom_loses(left_out):
     figures, gaps = bench.run_with_default(left_out[1], PRIOR_THETA, 0, 40, 10.0)
     assert figures["handed_over"] >= 1
     assert figures["lost"] == 0
@@ -46,7 +32,7 @@ def test_what_replaces_the_default_seldom_loses(bench, left_out):
     assert gaps.shape[1] == 3
 
 
-def test_probabilities_are_compared_with_what_happened(bench):
+def test_probabilities_are_compared_with_what_happened():
     sure_gain, sure_loss = [-1.0, 0.05, -0.9], [1.0, 0.05, 1.1]
     rows = bench.reliability(np.array([sure_gain] * 3 + [sure_loss] * 2))
     assert [row["choices"] for row in rows] == [3.0, 2.0]

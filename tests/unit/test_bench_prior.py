@@ -1,26 +1,12 @@
 """When a campaign counts as worse than a cold start in benchmarks/bench_prior.py."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pytest
 
+import bench_prior as bench
 from colltune.research.metrics import Metrics
 from colltune.research.simulate import Run, Step
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def bench():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import bench_prior
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-    return bench_prior
 
 
 def runs(kind, slowdowns):
@@ -32,7 +18,7 @@ def runs(kind, slowdowns):
     ]
 
 
-def test_a_campaign_is_worse_where_the_seeds_agree_that_it_is(bench):
+def test_a_campaign_is_worse_where_the_seeds_agree_that_it_is():
     cold = runs("cold", [1.02, 1.03, 1.04, 1.03, 1.02, 1.05, 1.03, 1.02, 1.04, 1.03])
     slower = runs("prior", [1.12, 1.13, 1.14, 1.13, 1.12, 1.15, 1.13, 1.12, 1.14, 1.13])
     assert bench.worse_at(slower, cold, 0.02) == {"interval": 1.0, "worst": 1.0}
@@ -40,20 +26,20 @@ def test_a_campaign_is_worse_where_the_seeds_agree_that_it_is(bench):
     assert bench.worse_at(slower, cold, 0.005) == {"interval": 0.0, "worst": 0.0}  # nothing is selected yet
 
 
-def test_one_bad_seed_of_a_cold_start_hides_nothing_from_the_interval(bench):
+def test_one_bad_seed_of_a_cold_start_hides_nothing_from_the_interval():
     cold = runs("cold", [1.02, 1.03, 1.04, 1.03, 1.02, 1.05, 1.03, 1.02, 1.04, 2.0])
     slower = runs("prior", [1.12, 1.13, 1.14, 1.13, 1.12, 1.15, 1.13, 1.12, 1.14, 1.13])
     assert bench.worse_at(slower, cold, 0.02) == {"interval": 1.0, "worst": 0.0}
 
 
-def test_seeds_that_scatter_alike_are_not_worse(bench):
+def test_seeds_that_scatter_alike_are_not_worse():
     random = np.random.default_rng(0)
     some, others = (runs("any", random.lognormal(0.1, 0.1, 10)) for _ in range(2))
     assert bench.worse_at(some, others, 0.02)["interval"] == 0.0
     assert bench.worse_at(others, some, 0.02)["interval"] == 0.0
 
 
-def test_the_figures_are_of_tables_on_which_all_three_ran(bench):
+def test_the_figures_are_of_tables_on_which_all_three_ran():
     some = [*runs("cold", [1.01] * 3), *runs("prior", [1.01] * 3), *runs("wrong", [1.2] * 3)]
     alone = [replace(run, grid="other") for run in runs("cold", [1.01])]
     tables = {}

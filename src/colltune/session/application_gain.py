@@ -8,7 +8,7 @@ time tuned). Intervals are those of ``prove.evidence``, with pairs in place of l
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 
@@ -90,9 +90,11 @@ class ApplicationGain:
         return (low is not None and low > 0.0) or (high is not None and high < 0.0)
 
 
-def gain_of(experiment: Experiment, choices: Sequence[Choice], candidates: int = 0) -> ApplicationGain:
-    """What ``experiment`` says. ``choices``: those of the selector's rules, by their numbers; not proven are the last
-    ``candidates`` of them.
+def gain_of(
+    experiment: Experiment, choices: Sequence[Choice], is_candidate: Callable[[Cell], bool] = lambda _cell: False
+) -> ApplicationGain:
+    """What ``experiment`` says. ``choices``: those of the selector's rules, by their numbers. ``is_candidate``: whether
+    that of a cell is not proven.
 
     All intervals of a run hold together with 95% (each side of each cell's interval misses with 2.5% over the number of
     cells); so the sums of their ends are an interval of the sum.
@@ -107,7 +109,7 @@ def gain_of(experiment: Experiment, choices: Sequence[Choice], candidates: int =
         share = cell.ranks / max(experiment.ranks, 1)
         gains.append(
             _gain(cell, choices[cell.choice], interval_of(wall, scales[0], alpha), interval_of(call, scales[1], alpha),
-                  share, experiment.elapsed_s, cell.choice >= len(choices) - candidates)
+                  share, experiment.elapsed_s, is_candidate(cell))
         )  # fmt: skip
     agree_s = sum(cell.agree_s * cell.ranks for cell in experiment.cells) / max(experiment.ranks, 1)
     lost_s = sum(one.saved_s.estimate * one.default_calls / max(one.tuned_calls, 1) for one in gains)

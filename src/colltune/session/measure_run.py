@@ -40,7 +40,7 @@ class MeasuredRun:
             with contextlib.suppress(OSError):
                 (self.place / RUN).unlink()
                 self.place.rmdir()
-        return [gain_of(found, run.record.choices, run.record.candidates) for found in run.jobs]
+        return [gain_of(found, run.record.choices, run.record.is_candidate) for found in run.jobs]
 
     def keep(self, gains: Sequence[ApplicationGain]) -> Path:
         """Writes ``gains`` beside what they were made of; the file of the last one. Raises ColltuneError."""
@@ -107,7 +107,7 @@ def latest_gains(directory: Path) -> tuple[list[ApplicationGain], bool]:
         raise InputError(
             f"{directory} holds no run with --measure", f"Start one: colltune run --measure {directory} -- mpiexec ..."
         )
-    gains = [gain_of(job, run.record.choices, run.record.candidates) for job in run.jobs]
+    gains = [gain_of(job, run.record.choices, run.record.is_candidate) for job in run.jobs]
     return gains, (run.place / GAIN).exists() or (bool(gains) and all(gain.complete for gain in gains))
 
 

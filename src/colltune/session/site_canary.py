@@ -88,7 +88,7 @@ def _report(store: SiteStore, given: Given, run: ApplicationRun, note: Callable[
 
 def saved_by(run: ApplicationRun) -> Saved:
     """What the tuning saved in all MPI jobs of ``run``; without a bound where one of them has none."""
-    gains = [(job.nodes, gain_of(job, run.record.choices, run.record.candidates)) for job in run.jobs]
+    gains = [(job.nodes, gain_of(job, run.record.choices, run.record.is_candidate)) for job in run.jobs]
     lows = [None if one.saved_s.low is None else nodes * one.saved_s.low for nodes, one in gains]
     highs = [None if one.saved_s.high is None else nodes * one.saved_s.high for nodes, one in gains]
     return Saved(
