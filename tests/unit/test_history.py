@@ -16,7 +16,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort
 from colltune.measure.simulated import QUIET, Noise, SimulatedSource
-from colltune.prove.drift import Finding, Recheck, Sentinel, recheck, sentinels, verdicts
+from colltune.prove.drift import Recheck, Sentinel, SentinelFinding, recheck, sentinels, verdicts
 from colltune.search.reuse import begin_journal, cheap, fitting, reuse
 from colltune.store.history import Earlier, archive, entries, latest_profile, new_entry, read_history
 from colltune.store.journal import Journal, read_journal
@@ -188,9 +188,15 @@ def test_failed_choices_and_a_missing_default_are_no_sentinels() -> None:
 
 @pytest.mark.parametrize(
     ("now_s", "finding"),
-    [(1.0, Finding.HOLDS), (1.2, Finding.HOLDS), (1.4, Finding.CHANGED), (0.7, Finding.CHANGED), (1.6, Finding.SLOWER)],
+    [
+        (1.0, SentinelFinding.HOLDS),
+        (1.2, SentinelFinding.HOLDS),
+        (1.4, SentinelFinding.CHANGED),
+        (0.7, SentinelFinding.CHANGED),
+        (1.6, SentinelFinding.SLOWER),
+    ],
 )
-def test_a_gain_is_compared_with_that_of_then(now_s: float, finding: Finding) -> None:
+def test_a_gain_is_compared_with_that_of_then(now_s: float, finding: SentinelFinding) -> None:
     one = Sentinel(scenarios("bcast")[0], RING, default_s=1.5, choice_s=1.0)
     assert Recheck(one, ((1.5, now_s),)).finding is finding
     # The median of three launches: one that is off changes nothing.
@@ -200,7 +206,7 @@ def test_a_gain_is_compared_with_that_of_then(now_s: float, finding: Finding) ->
 def test_what_could_not_be_measured_does_not_hold() -> None:
     wanted = sentinels(measured("bcast"), 4)
     found = recheck(wanted, [[Sample(one.scenario, DEFAULT, Status.OK, (1.0,)) for one in wanted]])
-    assert {one.finding for one in found} == {Finding.GONE}
+    assert {one.finding for one in found} == {SentinelFinding.GONE}
     assert verdicts(found)["bcast"] == "4 of 4 sentinels changed"
 
 
@@ -226,7 +232,7 @@ def test_what_was_proven_comes_first_and_must_not_be_slower_even_where_that_was_
         for choice in (DEFAULT, one.choice)
     ]
     as_then = [Sentinel(one.scenario, one.choice, 1.0, 2.0, promised=one.promised) for one in wanted if one.promised]
-    assert {one.finding for one in recheck(as_then, [now])} == {Finding.SLOWER}
+    assert {one.finding for one in recheck(as_then, [now])} == {SentinelFinding.SLOWER}
     assert verdicts(recheck(as_then, [now]))["bcast"]
 
 
@@ -239,7 +245,7 @@ def test_the_fastest_of_many_that_is_a_little_slower_when_it_is_measured_again_h
         times = {DEFAULT: 1.0, RING: ring_s}
         return recheck(wanted, [[Sample(one.scenario, c, Status.OK, (times[c],)) for one in wanted for c in times]])
 
-    assert {one.finding for one in now(1.05)} == {Finding.SLOWER}
+    assert {one.finding for one in now(1.05)} == {SentinelFinding.SLOWER}
     assert verdicts(now(1.05), unproven)["bcast"] == ""
     assert verdicts(now(1.05))["bcast"]
     assert verdicts(now(1.3), unproven)["bcast"] == "6 of 6 sentinels changed"

@@ -20,7 +20,7 @@ from colltune.core.proven import Verdict
 from colltune.core.sample import OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.core.switchback import Finding
+from colltune.core.switchback import RuleFinding
 from colltune.prove.case import Case
 from colltune.prove.claims import Claim
 from colltune.prove.evidence import Yardstick
@@ -37,8 +37,10 @@ from colltune.store.tuning import MANIFEST, load_tuning
 LARGE = 1 << 20
 
 
-@pytest.mark.parametrize(("ratio", "finding"), [(1.3, Finding.FASTER), (0.8, Finding.SLOWER), (1.0, Finding.UNSURE)])
-def test_a_standing_says_what_the_pairs_say(tmp_path: Path, ratio: float, finding: Finding) -> None:
+@pytest.mark.parametrize(
+    ("ratio", "finding"), [(1.3, RuleFinding.FASTER), (0.8, RuleFinding.SLOWER), (1.0, RuleFinding.UNSURE)]
+)
+def test_a_standing_says_what_the_pairs_say(tmp_path: Path, ratio: float, finding: RuleFinding) -> None:
     for when_s in (1e9, 1e9 + 100):
         leave_run(tmp_path, ENVIRONMENT, RING, ratio, size=4096, when_s=when_s)
     (one,) = standings(application_runs(tmp_path))
@@ -99,7 +101,7 @@ def test_report_explain_and_watch_read_it(tmp_path: Path) -> None:
     assert "in the application: the calls are 1." in " ".join(text.split())
     assert "in the application" not in explain_call(tmp_path, "bcast", 64)
     (said,) = load_findings(tmp_path).applications
-    assert said.finding is Finding.FASTER
+    assert said.finding is RuleFinding.FASTER
     for command in (["report", str(tmp_path), "--text"], ["watch", str(tmp_path), "--once"]):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.output
@@ -116,7 +118,7 @@ def test_watch_wants_a_run(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_one_communicator_switched_off_is_not_slower_where_all_pairs_say_faster(tmp_path: Path) -> None:
-    for number, (ratio, finding) in enumerate(((1.3, Finding.UNSURE), (1.0, Finding.SLOWER))):
+    for number, (ratio, finding) in enumerate(((1.3, RuleFinding.UNSURE), (1.0, RuleFinding.SLOWER))):
         place = leave_run(tmp_path / str(number), ENVIRONMENT, RING, ratio)
         blocks = place / f"{PARTS}.1.0"
         blocks.write_text(blocks.read_text().replace("off=0", "off=1"))

@@ -97,11 +97,11 @@ def _rows(found: Drift) -> Iterator[Rechecked]:
 
 
 def _sentences(found: Drift) -> Iterator[str]:
-    from colltune.prove.holding import Finding
+    from colltune.prove.holding import PromiseFinding
 
     for name, why in found.verdicts.items():
         mine = [one for one in found.rules if one.promise.scenario.collective == name]
-        unsure = sum(one.finding is Finding.UNSURE for one in mine)
+        unsure = sum(one.finding is PromiseFinding.UNSURE for one in mine)
         yield f"{name}: does not hold: {why}." if why else f"{name}: holds; rules looked at: {len(mine)}."
         if unsure and not why:
             yield f"{name}: {unsure} of them looked slower, which may be chance; look again on a quiet node."

@@ -92,7 +92,7 @@ class Interval:
         return Interval(by(self.estimate), *ends)
 
 
-class Finding(StrEnum):
+class RuleFinding(StrEnum):
     """What the application says of a rule. FASTER and SLOWER are sure, by whole blocks."""
 
     FASTER = "faster"
@@ -126,14 +126,14 @@ class Standing:
     last: str
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> RuleFinding:
         """One of many communicators may switch off a good rule by chance: where all pairs say faster, none is sure."""
         if self.faster.high is not None and self.faster.high < 1.0:
-            return Finding.SLOWER
+            return RuleFinding.SLOWER
         is_faster = self.faster.low is not None and self.faster.low > 1.0
         if self.off:
-            return Finding.UNSURE if is_faster else Finding.SLOWER
-        return Finding.FASTER if is_faster else Finding.UNSURE
+            return RuleFinding.UNSURE if is_faster else RuleFinding.SLOWER
+        return RuleFinding.FASTER if is_faster else RuleFinding.UNSURE
 
     @property
     def place(self) -> str:

@@ -29,7 +29,7 @@ _STRAY, _GAIN = 0.25, 1.03
 Item = TypeVar("Item")
 
 
-class Finding(StrEnum):
+class SentinelFinding(StrEnum):
     HOLDS = "holds"
     CHANGED = "changed"
     SLOWER = "now slower than the default"
@@ -72,13 +72,13 @@ class Recheck:
         return median(default for default, _ in self.pairs) / self.sentinel.default_s
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> SentinelFinding:
         if not self.pairs:
-            return Finding.GONE
+            return SentinelFinding.GONE
         # What was proven must not be slower now, whatever it was when it was measured last.
         if (self.sentinel.promised or self.sentinel.gain > _GAIN) and self.gain < 1.0 / _GAIN:
-            return Finding.SLOWER
-        return Finding.HOLDS if self.is_alike else Finding.CHANGED
+            return SentinelFinding.SLOWER
+        return SentinelFinding.HOLDS if self.is_alike else SentinelFinding.CHANGED
 
     @property
     def is_alike(self) -> bool:
@@ -163,12 +163,12 @@ def _verdict(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str:
     off = [
         one
         for one in mine
-        if one.finding is not Finding.HOLDS
-        and not (one.finding is Finding.SLOWER and one.sentinel.scenario in unproven and one.is_alike)
+        if one.finding is not SentinelFinding.HOLDS
+        and not (one.finding is SentinelFinding.SLOWER and one.sentinel.scenario in unproven and one.is_alike)
     ]
     if len(off) > _STRAY * len(mine):
         return f"{len(off)} of {len(mine)} sentinels changed"
-    slower = [one for one in off if one.finding is Finding.SLOWER and one.sentinel.scenario not in unproven]
+    slower = [one for one in off if one.finding is SentinelFinding.SLOWER and one.sentinel.scenario not in unproven]
     if slower:
         return f"{slower[0].sentinel.choice} is now slower than the default in {len(slower)} of {len(mine)} sentinels"
     pace = median(one.pace for one in mine if one.pairs)

@@ -36,7 +36,7 @@ _DISTURBED, _CLEARLY_SLOWER = 3.0, 0.9
 _FAILURES = 3
 
 
-class Finding(StrEnum):
+class PromiseFinding(StrEnum):
     HOLDS = "holds"
     UNSURE = "slower, not sure"
     LOST = "no longer pays"
@@ -134,33 +134,35 @@ class Holding:
         return sum(not look.pays(self.promise.limit) for look in self.looks)
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> PromiseFinding:
         if not self.legal or (self.failures >= _FAILURES and not self.looks):
-            return Finding.GONE
+            return PromiseFinding.GONE
         if not self.looks:
-            return Finding.UNKNOWN
+            return PromiseFinding.UNKNOWN
         if len(self.looks) >= launches_to_lose(len(self.looks) - self.short, self.rules):
-            return Finding.LOST
-        return Finding.UNSURE if self.short > len(self.looks) / 2 and self.speedup < 1.0 else Finding.HOLDS
+            return PromiseFinding.LOST
+        return (
+            PromiseFinding.UNSURE if self.short > len(self.looks) / 2 and self.speedup < 1.0 else PromiseFinding.HOLDS
+        )
 
     @property
     def open(self) -> bool:
         """Whether a further launch could still show that it is lost."""
-        if self.finding in (Finding.LOST, Finding.GONE):
+        if self.finding in (PromiseFinding.LOST, PromiseFinding.GONE):
             return False
         paid = len(self.looks) - self.short
         return paid < _ACQUITTED
 
     @property
     def failed(self) -> bool:
-        return self.finding in (Finding.LOST, Finding.GONE)
+        return self.finding in (PromiseFinding.LOST, PromiseFinding.GONE)
 
     @property
     def reason(self) -> str:
         """Why it failed."""
         scenario, choice = self.promise.scenario, self.promise.choice
         where = f"{choice} at {scenario.nodes} x {scenario.ppn}, {scenario.size_bytes} B,"
-        if self.finding is Finding.GONE:
+        if self.finding is PromiseFinding.GONE:
             return f"{where} does not run on this MPI any more"
         return (
             f"{where} is {self.speedup:.2f} times as fast as the default, and paid in"

@@ -18,7 +18,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
-from colltune.core.switchback import BlockTimes, Cell, Finding, Interval, Pair, Standing
+from colltune.core.switchback import BlockTimes, Cell, Interval, Pair, RuleFinding, Standing
 from colltune.prove.evidence import ALPHA, FEWEST_LAUNCHES, high_bound, low_bound, pooled_scale
 from colltune.store.applications import ApplicationRun, application_runs
 
@@ -53,7 +53,7 @@ def said_of(directory: Path, environment: Environment, note: Callable[[str], Non
 
 def without_slower(space: Space, said: Iterable[Standing]) -> Space:
     """``space`` without the choices that are surely slower in the application, each at the calls where it is."""
-    slower = [one for one in said if one.collective == space.collective and one.finding is Finding.SLOWER]
+    slower = [one for one in said if one.collective == space.collective and one.finding is RuleFinding.SLOWER]
     if not slower:
         return space
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
-from colltune.core.switchback import Finding, Standing
+from colltune.core.switchback import RuleFinding, Standing
 from colltune.deploy.application import put_in_force
 from colltune.prove.in_application import standings
 from colltune.search.reuse import Drift
@@ -32,7 +32,7 @@ class ApplicationAnswer:
     @property
     def lost(self) -> list[str]:
         """The collectives with a rule that is surely slower in the application."""
-        return sorted({one.collective for one in self.standings if one.finding is Finding.SLOWER})
+        return sorted({one.collective for one in self.standings if one.finding is RuleFinding.SLOWER})
 
 
 def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAnswer | None:
@@ -68,7 +68,7 @@ def answer_of(runs: Sequence[ApplicationRun], departing: Collection[str]) -> App
     cells = [cell for run in runs for job in run.jobs for cell in job.cells]
     for name in departing:
         calls = sum(cell.tuned_calls + cell.default_calls for cell in cells if cell.collective == name)
-        sure = sum(one.calls for one in said if one.collective == name and one.finding is not Finding.UNSURE)
+        sure = sum(one.calls for one in said if one.collective == name and one.finding is not RuleFinding.UNSURE)
         if not sure or sure < (1.0 - _UNSURE_SHARE) * calls:
             return None
     return ApplicationAnswer(said) if departing else None

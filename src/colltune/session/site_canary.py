@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.core.switchback import Finding, Interval, Standing
+from colltune.core.switchback import Interval, RuleFinding, Standing
 from colltune.core.units import format_count
 from colltune.mpi.detect import ask_flux, find_mpi
 from colltune.mpi.job import find_job
@@ -144,7 +144,7 @@ def _obstacles(jobs: int, faster: Interval, found: Sequence[Standing]) -> list[s
     if jobs < FEWEST_LAUNCHES:
         reported = "no job has" if jobs == 0 else f"{format_count(jobs, 'job')} {'has' if jobs == 1 else 'have'}"
         return [f"{reported} reported measurements of it, and it takes {FEWEST_LAUNCHES} at least"]
-    slower = [one for one in found if one.finding is Finding.SLOWER]
+    slower = [one for one in found if one.finding is RuleFinding.SLOWER]
     told = [f"{one.place}: {one.choice} is slower in applications ({one.faster.estimate:.2f} times)" for one in slower]
     if faster.low is None or faster.low < 1.0 / SLOWER:
         low = "no bound" if faster.low is None else f"at least {faster.low:.2f}"

@@ -22,7 +22,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.core.switchback import Finding, Standing
+from colltune.core.switchback import RuleFinding, Standing
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided, decide
 from colltune.distill.reproducible import distill_reproducible
@@ -153,12 +153,12 @@ def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Itera
     for one in said:
         if one.collective not in collectives:
             continue
-        if one.finding is Finding.SLOWER:
+        if one.finding is RuleFinding.SLOWER:
             yield (
                 f"{one.place}: {one.choice} is not proposed again, for it was slower in the application"
                 f" ({one.faster.estimate:.2f} times as fast)"
             )
-        elif one.finding is Finding.FASTER:
+        elif one.finding is RuleFinding.FASTER:
             yield (
                 f"{one.place}: {one.choice} was {one.faster_in_calls.estimate:.2f} times as fast in the application;"
                 f" {format_count(len({date for date, _ in one.launches}), 'run')} of it count as evidence"
