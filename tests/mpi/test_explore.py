@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from slow_default import colltune
-from test_live_selector import ON_EITHER, live
-from test_switchback import Measured, measured_in
+from switchback_loop import BYTES, broadcasts, delay, loop_on
+from test_switchback import Measured
 
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
@@ -24,7 +24,6 @@ from colltune.store.history import GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi
-BYTES = 64
 
 
 @pytest.fixture(params=["mpich", "openmpi"])
@@ -33,10 +32,9 @@ def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:
 
 
 def loop_in(installation: Installation, tmp_path: Path) -> Measured:
-    """A program of broadcasts on two ranks, and a tuning that could not decide one choice for them."""
-    made = measured_in(live(installation, tmp_path), "switchback_loop.c")
+    """A program of broadcasts, and a tuning that could not decide one choice for them."""
+    made, choice = loop_on(installation, tmp_path)
     bench = made.mpi.bench
-    choice = next(one for one in bench.catalogue.choices("bcast") if one.algorithm in ("binomial", "pipeline"))
     default = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"))
     left_open = ProvenDecision(
         Scenario("bcast", 1, 2, BYTES), choice, Verdict.NOT_TRIED, (1.2, 0.9, 1.3), "the budget ended after 3 launches"
@@ -54,12 +52,8 @@ def explore(
     made: Measured, monkeypatch: pytest.MonkeyPatch, calls: int, slow: str, slow_us: int, *flags: str
 ) -> tuple[str, Cell]:
     """Standard error of the command, and what it left of the broadcasts; ``slow`` calls take ``slow_us`` longer."""
-    spy = {"LD_PRELOAD": str(made.spy), "CT_SLOW": slow, "CT_SLOW_US": str(slow_us)}
-    for name, value in {**ON_EITHER, **spy}.items():
-        monkeypatch.setenv(name, value)
-    more = ["--oversubscribe", "--bind-to", "none"] if "openmpi" in made.mpi.bench.environment.mpi else []
-    mpiexec = str(made.mpi.bench.installation.mpiexec)
-    command = [mpiexec, *more, "-n", "2", str(made.program), str(calls), str(BYTES), "7"]
+    delay(made, monkeypatch, slow, slow_us)
+    command = broadcasts(made, calls, code=7)
     done = colltune("run", "--explore", *flags, str(made.out.parent), "--", *command, code=7)
     assert done.stdout.splitlines()[0] == "done"
     (run,) = application_runs(made.out.parent)
@@ -72,7 +66,7 @@ def test_a_candidate_that_is_faster_is_found_and_counts_as_evidence(
     loop: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "right results: 1 choice of bcast" in check(loop)
-    said, cell = explore(loop, monkeypatch, 4000, "default", 1000, "--risk", "10%")
+    said, cell = explore(loop, monkeypatch, 3000, "default", 5000, "--risk", "10%")
     assert "times as fast as the default" in said
     assert "without the tuning it would have taken" not in said  # no proven choice was compared
     assert len(cell.pairs) >= 3
@@ -116,10 +110,6 @@ def test_nothing_is_tried_that_was_not_replayed_for_this_tuning(loop: Measured) 
 def test_a_plain_run_tries_nothing(loop: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even beside candidates that passed the replay."""
     check(loop)
-    for name, value in {**ON_EITHER, "LD_PRELOAD": str(loop.spy)}.items():
-        monkeypatch.setenv(name, value)
-    mpiexec = str(loop.mpi.bench.installation.mpiexec)
-    more = ["--oversubscribe", "--bind-to", "none"] if "openmpi" in loop.mpi.bench.environment.mpi else []
-    command = [mpiexec, *more, "-n", "2", str(loop.program), "200", str(BYTES), "0"]
-    colltune("run", "--via", "live", str(loop.out.parent), "--", *command)
+    delay(loop, monkeypatch)
+    colltune("run", "--via", "live", str(loop.out.parent), "--", *broadcasts(loop, 200))
     assert not (loop.out.parent / HISTORY).exists()

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from slow_default import colltune, start
-from test_live_selector import ON_EITHER, live
-from test_switchback import Measured, measured_in
+from switchback_loop import broadcasts, delay, loop_on
+from test_switchback import Measured
 
 from colltune import load
 from colltune import run as run_program
@@ -40,9 +40,8 @@ def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:
 
 def loop_in(installation: Installation, tmp_path: Path) -> Measured:
     """A program of broadcasts, and a tuning with a rule for them in its directory."""
-    made = measured_in(live(installation, tmp_path), "switchback_loop.c")
+    made, choice = loop_on(installation, tmp_path)
     bench = made.mpi.bench
-    choice = next(one for one in bench.catalogue.choices("bcast") if one.algorithm in ("binomial", "pipeline"))
     rules = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)
     tuning = Tuning(bench.environment, {"bcast": RuleSet.always("bcast", rules.basis)}, {}, {})
     save_tuning(tmp_path, with_live(bench, tuning, {"bcast": rules}))
@@ -59,19 +58,8 @@ def run(
     code: int = 0,
 ) -> str:
     """Standard error of the command, with ``slow`` calls ("default" or "tuned") delayed by ``slow_us``."""
-    for name, value in {**ON_EITHER, "LD_PRELOAD": str(made.spy), "CT_SLOW": slow, "CT_SLOW_US": str(slow_us)}.items():
-        monkeypatch.setenv(name, value)
-    more = ["--oversubscribe", "--bind-to", "none"] if "openmpi" in made.mpi.bench.environment.mpi else []
-    command = [
-        str(made.mpi.bench.installation.mpiexec),
-        *more,
-        "-n",
-        "2",
-        str(made.program),
-        str(calls),
-        "64",
-        str(code),
-    ]
+    delay(made, monkeypatch, slow, slow_us)
+    command = broadcasts(made, calls, code)
     done = colltune("run", "--measure=50%", *flags, str(made.out.parent), "--", *command, code=code)
     assert done.stdout.splitlines()[0] == "done"
     return done.stderr
@@ -152,10 +140,8 @@ def test_the_function_returns_what_the_command_prints(
     mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = loop_in(mpi, tmp_path)
-    slow = {"CT_SLOW": "default", "CT_SLOW_US": "1000"}
-    for name, value in {**ON_EITHER, "LD_PRELOAD": str(loop.spy), **slow}.items():
-        monkeypatch.setenv(name, value)
-    command = [str(mpi.mpiexec), "-n", "2", str(loop.program), "2000", "64", "7"]
+    delay(loop, monkeypatch, "default", 1000)
+    command = broadcasts(loop, 2000, code=7)
     told = list[str]()
     done = run_program(tmp_path, command, measure=True, share=50, prove=True, profile=True, listener=told.append)
     assert done.exit_code == 7
@@ -172,10 +158,8 @@ def test_the_function_returns_what_the_command_prints(
 
 def test_a_run_that_is_killed_leaves_what_it_measured(loop: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ranks get a SIGKILL, which no program hears, in the midst of their calls."""
-    for name, value in {**ON_EITHER, "LD_PRELOAD": str(loop.spy), "CT_SLOW": "default", "CT_SLOW_US": "1000"}.items():
-        monkeypatch.setenv(name, value)
-    more = ["--oversubscribe", "--bind-to", "none"] if "openmpi" in loop.mpi.bench.environment.mpi else []
-    job = [str(loop.mpi.bench.installation.mpiexec), *more, "-n", "2", str(loop.program), "100000000", "64"]
+    delay(loop, monkeypatch, "default", 1000)
+    job = broadcasts(loop, 100_000_000)
     directory = loop.out.parent
     process = start("run", "--measure=50%", str(directory), "--", *job)
     try:
@@ -193,7 +177,7 @@ def test_a_run_that_is_killed_leaves_what_it_measured(loop: Measured, monkeypatc
     (job_of_it,) = run.jobs
     assert not job_of_it.complete
     assert sum(len(cell.pairs) for cell in job_of_it.cells) >= 20
-    assert run.record.command[-3:] == (str(loop.program), "100000000", "64")
+    assert list(run.record.command) == job
     found = gain(loop)
     assert found["saved_in_calls_s"]["low"] > 0.0
 
@@ -210,7 +194,7 @@ def ranks_of(program: Path) -> list[int]:
 
 def test_equal_calls_are_no_difference(mpi: Installation, tmp_path: Path) -> None:
     """A rule that sets nothing: tuned and default calls are the same, whatever the machine does beside."""
-    made = measured_in(live(mpi, tmp_path), "switchback_loop.c")
+    made, _ = loop_on(mpi, tmp_path)
     rules = b"colltune-rules 2\nchoice 0 - -\nrules bcast message\nrule - - - 0\n"
     told = {"COLLTUNE_MEASURE": str(made.out), "COLLTUNE_MEASURE_SHARE": "50"}
     done = made.mpi.run(2, [str(made.program), "100000", "64"], rules, **told)

@@ -1,0 +1,36 @@
+"""A program that broadcasts in a loop on two ranks, with a known delay put before some of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from test_live_selector import ON_EITHER, live
+from test_switchback import Measured, measured_in
+
+from colltune.core.choice import Choice
+from colltune.mpi.installation import Installation, Library
+
+BYTES = 64
+
+
+def loop_on(installation: Installation, place: Path) -> tuple[Measured, Choice]:
+    """The program, and a choice other than the default for what it calls."""
+    made = measured_in(live(installation, place), "switchback_loop.c")
+    choices = made.mpi.bench.catalogue.choices("bcast")
+    return made, next(one for one in choices if one.algorithm in ("binomial", "pipeline"))
+
+
+def delay(made: Measured, monkeypatch: pytest.MonkeyPatch, slow: str = "", slow_us: int = 0) -> None:
+    """From here on ``slow`` calls ("default" or "tuned") of the program begin ``slow_us`` later."""
+    spy = {"LD_PRELOAD": str(made.spy), "CT_SLOW": slow, "CT_SLOW_US": str(slow_us)}
+    for name, value in {**ON_EITHER, **spy}.items():
+        monkeypatch.setenv(name, value)
+
+
+def broadcasts(made: Measured, calls: int, code: int = 0) -> Sequence[str]:
+    """The command of so many calls, which ends with exit code ``code``."""
+    mpi = made.mpi.bench.installation
+    more = ["--oversubscribe", "--bind-to", "none"] if mpi.library is Library.OPENMPI else []
+    return [str(mpi.mpiexec), *more, "-n", "2", str(made.program), str(calls), str(BYTES), str(code)]
