@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from ast import literal_eval
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +69,24 @@ def test_help_names_the_commands_and_imports_no_heavy_library() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+def test_a_command_imports_neither_the_others_nor_rich() -> None:
+    script = (
+        "import sys\nfrom colltune.cli.app import app\n"
+        "try:\n    app(['env', 'nowhere'])\nexcept Exception:\n    pass\n"
+        "print(sorted(name for name in sys.modules if name.startswith('colltune.cli.') or name == 'rich'))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    names = {name.removeprefix("colltune.cli.") for name in literal_eval(loaded.stdout)}
+    assert names >= {"app", "env"}
+    assert names.isdisjoint({"tune", "run", "predict", "site", "rich"})
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest() -> None:
+    done = colltune("prdict")
+    assert done.returncode == 2
+    assert "Did you mean 'predict'?" in done.stderr
 
 
 @pytest.mark.parametrize(

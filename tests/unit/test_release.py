@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.main import get_command
 
 from colltune.cli.app import app
 from colltune.core.version import read_version
@@ -178,8 +179,7 @@ def _manual_commands() -> dict[str, str]:
 
 def test_the_manual_page_says_of_each_command_what_its_help_says() -> None:
     said = _manual_commands()
-    helps = {one.name or one.callback.__name__: one.callback.__doc__ for one in app.registered_commands}  # type: ignore[union-attr]
-    helps |= {group.name: group.typer_instance.info.help for group in app.registered_groups}  # type: ignore[union-attr]
+    helps = {name: command.help for name, command in get_command(app).commands.items()}  # type: ignore[attr-defined]
     assert set(said) == set(helps)
     for name, text in helps.items():
         help_text = " ".join((text or "").split())

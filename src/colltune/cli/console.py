@@ -7,9 +7,10 @@ import io
 import shutil
 import sys
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _FILE_WIDTH = 140
 _PLAIN = "colltune-plain"
@@ -17,21 +18,15 @@ _PLAIN = "colltune-plain"
 _SUBSTITUTES = {"█": "#", "░": "-", "…": "..."}
 
 
-class _Terminal(Console):
-    """Goes on in the next line between words: where a terminal wraps, it cuts words and numbers."""
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        if self.is_terminal and len(objects) == 1 and isinstance(objects[0], str) and "soft_wrap" not in options:
-            objects = ("\n".join(_folded(line, self.width) for line in objects[0].split("\n")),)
-        super().print(*objects, **options)
-
-
 def make_console() -> Console:
     """The terminal; a wide page where the output goes to a file, which nobody wants cut to 80 columns.
 
     Colours and the like are left out for NO_COLOR and in a file. ``soft_wrap=True`` prints a line as it is: a command.
     """
-    return _Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    # Imported late: most commands print lines, and need no rich.
+    from colltune.cli.terminal import Terminal
+
+    return Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -42,8 +37,13 @@ def echo(text: str, *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     if stream.isatty():
         width = shutil.get_terminal_size().columns
-        text = "\n".join(_folded(line, width) for line in text.split("\n"))
+        text = folded(text, width)
     print(text, file=stream)
+
+
+def folded(text: str, width: int) -> str:
+    """``text`` in lines of at most ``width`` characters, broken between words."""
+    return "\n".join(_folded(line, width) for line in text.split("\n"))
 
 
 def _folded(line: str, width: int) -> str:
