@@ -3,16 +3,17 @@
     python benchmarks/alltoallv_on_cluster.py [--shapes 8x1,4x4] [--budget 150s] [--rounds 6] [--launches 8]
 
 Two things for each shape, nodes x ranks on each. The gate: what a program gets by the table beside the library's own,
-in turns inside fresh launches, over average blocks and patterns, also such as were not tuned. The application:
-path-finding on graphs of four kinds, by turns with the table and without. `make bench-alltoallv-cluster` keeps the
-figures; needs root, iproute2 and gcc.
+in turns inside fresh launches, over average blocks and patterns, also such as were not tuned, and over matrices of
+sparse products, graph exchanges and sorted keys (alltoallv_applications.py). The application:
+path-finding on graphs of four kinds, by turns with the table and without. With --keep DIR a tuning is kept in
+DIR/SHAPE, and one that is there already is judged as it is. `make bench-alltoallv-cluster` keeps the figures; needs
+root, iproute2 and gcc.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -22,15 +23,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import geometric_mean, median
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "mpi"))
 
 from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
 
+from alltoallv_applications import matrices  # noqa: E402
+from colltune.alltoallv.cells import fill_class  # noqa: E402
 from colltune.alltoallv.preload import with_alltoallv  # noqa: E402
-from colltune.alltoallv.setting import Shape  # noqa: E402
+from colltune.alltoallv.recorded import Matrix  # noqa: E402
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape  # noqa: E402
 from colltune.alltoallv.source import AlltoallvSource, Blocks  # noqa: E402
-from colltune.alltoallv.table import FIRST_CALL, load_table, save_table  # noqa: E402
+from colltune.alltoallv.table import FIRST_CALL, find, load_table, save_table  # noqa: E402
+from colltune.alltoallv.tune import TABLE  # noqa: E402
 from colltune.core.choice import DEFAULT, Choice  # noqa: E402
 from colltune.core.proven import lower_bound, upper_bound  # noqa: E402
 from colltune.core.sample import Environment  # noqa: E402
@@ -54,12 +61,13 @@ class Place:
     cluster: NamespaceCluster
     shape: Shape
     directory: Path
+    tuned: Path
     measure: Path
     path_finding: Path
 
     @property
     def table(self) -> Path:
-        return self.directory / "tuned" / "alltoallv.rules"
+        return self.tuned / TABLE
 
     def job(self, program: Path, *arguments: str) -> list[str]:
         hosts = str(self.cluster.host_file(self.shape.ppn))
@@ -75,7 +83,7 @@ class Place:
             env=environment or self.environment,
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=900,
             check=False,
         )
         if done.returncode != 0:
@@ -83,8 +91,21 @@ class Place:
         return done.stdout
 
 
+@dataclass(frozen=True)
+class Judged:
+    """``setting``: what the table has for it. ``ratios``: the library's time over the table's, of each launch."""
+
+    pattern: str
+    size_bytes: int
+    setting: Setting
+    ratios: Sequence[float]
+
+
+Gate = list[Judged]
+
+
 @contextmanager
-def place(shape: Shape) -> Iterator[Place]:
+def place(shape: Shape, keep: Path | None = None) -> Iterator[Place]:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         mpicc = MPICH.with_name("mpicc")
@@ -92,15 +113,15 @@ def place(shape: Shape) -> Iterator[Place]:
         subprocess.run([str(mpicc), "-O2", str(ROOT / "examples/path_finding.c"), "-o", str(program)], check=True)
         measure = build_parts(mpicc, ("alltoallv_measure", "alltoallv"), cache_directory(os.environ))
         with namespace_cluster(directory / "cluster", shape.nodes, realtime=False) as cluster:
-            yield Place(cluster, shape, directory, measure, program)
+            tuned = (keep or directory) / str(shape)
+            yield Place(cluster, shape, directory, tuned.absolute(), measure, program)
 
 
 def tune(here: Place, budget: str) -> None:
     hosts = str(here.cluster.host_file(here.shape.ppn))
     options = ["--mpiexec", str(MPICH), "--hostfile", hosts, "--ppn", str(here.shape.ppn), "--budget", budget]
     command = [sys.executable, "-m", "colltune", "tune", "alltoallv", *options, "--max-size", "4KiB"]
-    print(here.run([*command, "--out", str(here.directory / "tuned")]), file=sys.stderr)
-    print(re.sub(r"\s+", " ", here.table.read_text()), file=sys.stderr)
+    print(here.run([*command, "--out", str(here.tuned)]), file=sys.stderr)
 
 
 def patterns(ranks: int) -> list[Blocks]:
@@ -111,16 +132,34 @@ def patterns(ranks: int) -> list[Blocks]:
     )
 
 
-def gate(here: Place, launches: int) -> dict[Scenario, list[float]]:
+def exchanged(here: Place) -> tuple[list[Scenario], list[Path], dict[Scenario, tuple[str, int]]]:
+    """What is compared; the files of its matrices; of each its name, and its class of fill."""
+    shape, names, paths = here.shape, {}, []
+    for size in SIZES:
+        for blocks in patterns(shape.ranks):
+            drawn = Scenario(blocks.collective, shape.nodes, shape.ppn, size)
+            peers = blocks.peers_among(shape.ranks) or shape.ranks - 1
+            names[drawn] = (blocks.collective, fill_class(peers / (shape.ranks - 1)))
+    for number, (name, counts) in enumerate(matrices(shape.ranks).items()):
+        path = here.directory / f"counts{number}.txt"
+        np.savetxt(path, counts, "%d")
+        paths.append(path)
+        matrix = Matrix(path, counts)
+        recorded = Scenario(Blocks(f"counts{number}").collective, shape.nodes, shape.ppn, matrix.average_bytes)
+        names[recorded] = (name, matrix.fill)
+    return list(names), paths, names
+
+
+def gate(here: Place, launches: int) -> Gate:
     """Library over tuned, a ratio for each launch."""
     shape = here.shape
-    grid = [Scenario(b.collective, shape.nodes, shape.ppn, size) for size in SIZES for b in patterns(shape.ranks)]
+    grid, paths, names = exchanged(here)
     found: dict[Scenario, list[float]] = {scenario: [] for scenario in grid}
     variables = {**here.environment, "COLLTUNE_ALLTOALLV": str(in_force_at_once(here))}
     made = Environment("mpich", "", "", "", shape.nodes, shape.ppn, "single", {})
     effort = Effort(relative_width=0.02, box_s=0.01, fewest=20, most=40)
     for launch in range(launches):
-        command = here.cluster.inside(*here.job(here.measure))
+        command = here.cluster.inside(*here.job(here.measure, *map(str, paths)))
         source = AlltoallvSource(made, command, variables, seed=100 + launch, launch=launch)
         try:
             for point, samples in source.measure((Point(s, (DEFAULT, TUNED)) for s in grid), effort):
@@ -128,7 +167,12 @@ def gate(here: Place, launches: int) -> dict[Scenario, list[float]]:
                 found[point.scenario].append(times[DEFAULT] / times[TUNED])
         finally:
             source.close()
-    return found
+    entries = load_table(here.table)
+    return [
+        Judged(name, scenario.size_bytes, find(entries, shape.ranks, shape.ppn, scenario.size_bytes, fill), ratios)
+        for scenario, ratios in found.items()
+        for name, fill in [names[scenario]]
+    ]
 
 
 def in_force_at_once(here: Place) -> Path:
@@ -139,18 +183,22 @@ def in_force_at_once(here: Place) -> Path:
     return path
 
 
-def gate_figures(name: str, found: Mapping[Scenario, Sequence[float]]) -> dict[str, float]:
-    slower = [s for s, ratios in found.items() if upper_bound(ratios) < SLOWER]
-    faster = [s for s, ratios in found.items() if lower_bound(ratios) > 1.0]
-    for scenario, ratios in found.items():
-        marks = "slower" if scenario in slower else "faster" if scenario in faster else ""
-        ratio = f"{median(ratios):.3f} ({lower_bound(ratios):.3f} to {upper_bound(ratios):.3f})"
-        print(f"{name} {scenario.collective} {scenario.size_bytes} B: {ratio} {marks}")
+def gate_figures(name: str, found: Gate) -> dict[str, float]:
+    slower = [one for one in found if upper_bound(one.ratios) < SLOWER]
+    faster = [one for one in found if lower_bound(one.ratios) > 1.0]
+    ruled = [median(one.ratios) for one in found if one.setting != LIBRARY]
+    for one in found:
+        marks = "slower" if one in slower else "faster" if one in faster else ""
+        ratio = f"{median(one.ratios):.3f} ({lower_bound(one.ratios):.3f} to {upper_bound(one.ratios):.3f})"
+        print(f"{name} {one.pattern} {one.size_bytes} B by {one.setting}: {ratio} {marks}")
     return {
         f"gate_{name}_points": float(len(found)),
         f"gate_{name}_slower": float(len(slower)),
         f"gate_{name}_faster": float(len(faster)),
-        f"gate_{name}_ratio": round(geometric_mean(median(ratios) for ratios in found.values()), 3),
+        f"gate_{name}_ratio": round(geometric_mean(median(one.ratios) for one in found), 3),
+        f"gate_{name}_ruled": float(len(ruled)),
+        f"gate_{name}_ruled_ratio": round(geometric_mean(ruled), 3) if ruled else 1.0,
+        f"gate_{name}_largest": round(max(median(one.ratios) for one in found), 3),
     }
 
 
@@ -191,12 +239,16 @@ def row(name: str, graph: str, default: list[dict[str, float]], tuned: list[dict
     }
 
 
-def measure(shapes: Sequence[Shape], budget: str, rounds: int, launches: int) -> dict[str, float]:
+def measure(
+    shapes: Sequence[Shape], budget: str, rounds: int, launches: int, keep: Path | None = None
+) -> dict[str, float]:
     figures: dict[str, float] = {}
     for shape in shapes:
         name = str(shape)
-        with place(shape) as here:
-            tune(here, budget)
+        with place(shape, keep) as here:
+            if not here.table.exists():
+                tune(here, budget)
+            print(here.table.read_text(), file=sys.stderr)
             if launches:
                 figures |= gate_figures(name, gate(here, launches))
             for graph in GRAPHS if rounds else ():
@@ -210,12 +262,13 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     parser.add_argument("--budget", default="150s")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--launches", type=int, default=8)
+    parser.add_argument("--keep", type=Path, help="where tunings are kept, and looked for")
     options = parser.parse_args(arguments)
     reason = why_not()
     if reason is not None:
         sys.exit(f"no namespace cluster here: {reason}")
     shapes = [Shape(*map(int, text.split("x"))) for text in options.shapes.split(",")]
-    figures = measure(shapes, options.budget, options.rounds, options.launches)
+    figures = measure(shapes, options.budget, options.rounds, options.launches, options.keep)
     print(figures)
     return figures
 

@@ -26,9 +26,9 @@ def test_the_usual_pattern_of_a_class_comes_first_and_those_that_gain_least_foll
         some = [usual(fill), *alike(fill)]
         return [(name, peers_among(peers, ranks)) for name, peers in some if exists((name, peers), fill, ranks)]
 
-    assert found(4, 8) == [("uniform", 0), ("uniform", 6), ("skewed", 6), ("power", 6)]
+    assert found(4, 8) == [("constant", 0), ("constant", 6), ("skewed", 6), ("power", 6)]
     assert found(0, 8) == []
-    assert found(4, 3) == [("uniform", 0), ("skewed", 0), ("power", 0)]
+    assert found(4, 3) == [("constant", 0), ("skewed", 0), ("power", 0)]
 
 
 @pytest.mark.parametrize("text", ["", "most", "few5", "least3", "-1", "most1.5"])

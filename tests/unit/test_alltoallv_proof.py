@@ -85,11 +85,17 @@ def test_what_is_faster_for_every_pattern_is_kept_in_every_class_that_eight_rank
     machine = Machine({})
     _, kept = prove(machine)
     assert kept == {fill: {(_WHOLE, 8), (_WHOLE, 16)} for fill in (4, 3, 2, 1)}
-    assert {Blocks(), *(Blocks(name, "few4") for name in ("uniform", "skewed", "power"))} <= machine.seen
-    assert Blocks("uniform", "most0") not in machine.seen
+    assert {Blocks("constant"), *(Blocks(name, "few4") for name in ("constant", "skewed", "power"))} <= machine.seen
+    assert Blocks("constant", "most0") not in machine.seen
 
 
-@pytest.mark.parametrize("name", ["uniform", "skewed", "power"])
+def test_the_most_bytes_that_a_cell_can_have_to_forward_are_looked_at() -> None:
+    """Measured on 4 x 4 at 4 KiB: uniform blocks 1.39 as fast by a rule, blocks of one size 0.92."""
+    _, kept = prove(Machine({Blocks("constant"): 1.1e-3}))
+    assert set(kept) == {3, 2, 1}
+
+
+@pytest.mark.parametrize("name", ["constant", "skewed", "power"])
 def test_one_pattern_that_is_slower_withdraws_the_rule_for_all_that_look_alike(name: str) -> None:
     slow = Blocks(name, "few4")
     proof, kept = prove(Machine({slow: 1.1e-3}))
@@ -104,7 +110,7 @@ def test_a_pattern_that_gains_nothing_and_loses_nothing_withdraws_nothing() -> N
 
 
 def test_a_class_in_which_it_does_not_pay_has_no_rule_and_is_looked_at_no_further() -> None:
-    machine = Machine({Blocks("uniform", "most3"): 1e-3})
+    machine = Machine({Blocks("constant", "most3"): 1e-3})
     _, kept = prove(machine)
     assert set(kept) == {4, 2, 1}
     assert Blocks("skewed", "few3") not in machine.seen

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from colltune.alltoallv.table import FILLS
 
-_UNEVEN = ("skewed", "power")
+_EVEN, _UNEVEN = "constant", ("skewed", "power")
 _MOST, _FEWEST = "most", "few"
 
 Key = TypeVar("Key")
@@ -42,13 +42,16 @@ def peers_among(peers: str, ranks: int) -> int | None:
 
 
 def usual(fill: int) -> tuple[str, str]:
-    """The pattern of a class of FILLS that a setting is chosen and first proven on: distribution and peers."""
-    return ("uniform", "0" if fill == len(FILLS) - 1 else f"{_MOST}{fill}")
+    """The pattern of a class of FILLS that a setting is first proven on: distribution and peers.
+
+    Blocks of one size: of all patterns with the same bytes of the busiest rank it has the most bytes to forward.
+    """
+    return (_EVEN, "0" if fill == len(FILLS) - 1 else f"{_MOST}{fill}")
 
 
 def alike(fill: int) -> list[tuple[str, str]]:
     """What looks the same and gains least from forwarding: as few messages as the class allows, few ranks with much."""
-    return [(name, f"{_FEWEST}{fill}") for name in ("uniform", *_UNEVEN)]
+    return [(name, f"{_FEWEST}{fill}") for name in (_EVEN, *_UNEVEN)]
 
 
 def exists(pattern: tuple[str, str], fill: int, ranks: int) -> bool:

@@ -78,6 +78,8 @@ class AgentProcess:
 
     def send(self, line: str) -> bool:
         """Whether the agent could still be written to."""
+        if self._input.closed:  # it was killed
+            return False
         try:
             self._input.write(line + "\n")
             self._input.flush()
