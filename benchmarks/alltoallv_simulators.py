@@ -1,7 +1,8 @@
-"""Times the settings on a simulated cluster, a fat tree with a cost of CPU for each message.
+"""Times the settings on a simulated cluster, with a cost of CPU for each message.
 
-Two simulators run the real algorithms. SimGrid's SMPI shares its links among all messages on them. Our own
-(benchmarks/native/alltoallv_cluster) carries one message after the other, and takes a hundredth of the time.
+Two simulators run the real algorithms. SimGrid's SMPI shares its links among all messages on them; here it has a fat
+tree. Our own (benchmarks/native/alltoallv_cluster) carries one message after the other, takes a hundredth of the time,
+and has a dragonfly and a torus too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from colltune.alltoallv.setting import Setting, Shape
 from colltune.core.errors import InputError
 from colltune.machine.compile import source_directory
 
+# Of our own simulator; the constants of each are in native/alltoallv_cluster/routes.c.
+NETWORKS = ("fattree", "dragonfly", "torus")
 _NATIVE = Path(__file__).parent / "native"
 # The published simulations of these algorithms use half a microsecond; current network cards and MPI need less.
 MESSAGE_S = 0.3e-6
@@ -141,13 +144,19 @@ def simulate(
 
 
 def simulate_own(
-    program: Path, shape: Shape, asked: Sequence[tuple[Setting, Pattern]], seed: int = 1, limit_s: float = 3600.0
+    program: Path,
+    shape: Shape,
+    asked: Sequence[tuple[Setting, Pattern]],
+    seed: int = 1,
+    limit_s: float = 3600.0,
+    network: str = NETWORKS[0],
 ) -> Iterator[Timing]:
-    """The same by the program of :func:`compile_cluster`."""
+    """The same by the program of :func:`compile_cluster`, on one of NETWORKS."""
     with tempfile.TemporaryDirectory() as name:
         requests = Path(name) / "requests"
         requests.write_text("".join(_request(setting, pattern) for setting, pattern in asked))
-        command = ["timeout", str(limit_s), str(program), str(requests), str(shape.ppn), str(seed), str(shape.nodes)]
+        words = map(str, (limit_s, program, requests, shape.ppn, seed, shape.nodes, network))
+        command = ["timeout", *words]
         yield from _answers(command, shape, asked)
 
 

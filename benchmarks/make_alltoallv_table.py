@@ -1,9 +1,10 @@
 """Records simulated times of the non-uniform all-to-all: benchmarks/data/alltoallv_simulated.csv, one row per setting.
 
-    python benchmarks/make_alltoallv_table.py [--smpi | --shapes]
+    python benchmarks/make_alltoallv_table.py [--network dragonfly | --smpi | --shapes]
 
-With --smpi alltoallv_simulated_smpi.csv instead, by SimGrid; with --shapes alltoallv_shapes.csv, the parts of a job of
-64 x 16. Goes on where it was stopped: what the file has is not simulated again. Ten minutes of one core each.
+On the fat tree, or on another network into a table of its own. With --smpi alltoallv_simulated_smpi.csv instead, by
+SimGrid; with --shapes alltoallv_shapes.csv, the parts of a job of 64 x 16. Goes on where it was stopped: what the file
+has is not simulated again. Ten minutes of one core each.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from dataclasses import astuple
 from math import isqrt
 from pathlib import Path
 
-from alltoallv_simulators import Pattern, Timing, compile_cluster, compile_sweep, simulate, simulate_own
+from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, compile_sweep, simulate, simulate_own
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, candidates, radices
 from colltune.core.space import counts
 
 TABLE = Path(__file__).parent / "data" / "alltoallv_simulated.csv"
+TABLES = {name: TABLE if name == NETWORKS[0] else TABLE.with_stem(f"{TABLE.stem}_{name}") for name in NETWORKS}
 SMPI_TABLE = TABLE.with_name("alltoallv_simulated_smpi.csv")
 SHAPES_TABLE = TABLE.with_name("alltoallv_shapes.csv")
 COLUMNS = (
@@ -28,11 +30,14 @@ COLUMNS = (
     *("measured_largest_bytes", "peers", "deviation_bytes", "skewness", "quartile_1_bytes", "quartile_3_bytes"),
 )
 SIZES = (8, 128, 32, 512, 1024)  # bytes of the largest block, uniformly drawn
+WHOLE_SIZES = SIZES[:3]  # of which all settings are simulated on 1,024 ranks of a dragonfly and a torus
 TRAINING = tuple(Shape(nodes, 16) for nodes in (16, 32, 48))
 HELD_OUT = (Shape(64, 16), Shape(80, 16))
 # At 2,048 ranks spread-out takes minutes and 15 GB for one exchange of larger blocks.
 LARGEST = Shape(128, 16)
 LARGEST_SIZES = (8, 128)
+# Of 4,096 ranks one exchange by the library is 17 million messages: only what is chosen is compared with it.
+HUGE = Shape(256, 16)
 # Parts of a job of 64 x 16: every count of nodes that is tuned, with powers of two of the ranks on each.
 PARTS = tuple(Shape(nodes, ppn) for nodes in counts(64) for ppn in (1, 2, 4, 8, 16) if nodes * ppn > 2)
 _FEW_RANKS = 128  # up to these every setting that the tuner knows is simulated
@@ -57,6 +62,22 @@ def wanted() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
     small = TRAINING[0]
     patterns = [Pattern(kind, size) for kind in SHAPES_OF_BLOCKS for size in SIZES]
     yield small, [(setting, pattern) for pattern in patterns for setting in exhaustive(small)]
+
+
+def wanted_on(network: str) -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
+    """The same on another network than the fat tree: uniform blocks on fewer counts of ranks, and fewer sizes."""
+    for shape in trained_on(network):
+        yield shape, [(setting, Pattern("uniform", size)) for size in SIZES for setting in exhaustive(shape)]
+    for shape in held_out(network):
+        yield shape, [(setting, Pattern("uniform", size)) for size in WHOLE_SIZES for setting in exhaustive(shape)]
+
+
+def trained_on(network: str) -> tuple[Shape, ...]:
+    return TRAINING if network == NETWORKS[0] else TRAINING[:2]
+
+
+def held_out(network: str) -> tuple[Shape, ...]:
+    return HELD_OUT if network == NETWORKS[0] else HELD_OUT[:1]
 
 
 def of_smpi() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
@@ -116,10 +137,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Record simulated times of the non-uniform all-to-all.")
     parser.add_argument("--smpi", action="store_true", help="the points for the comparison with SimGrid")
     parser.add_argument("--shapes", action="store_true", help="the parts of a job of 64 x 16")
+    parser.add_argument("--network", choices=NETWORKS, default=NETWORKS[0])
     given = parser.parse_args()
-    smpi = given.smpi
+    smpi, network = given.smpi, given.network
     table, points = (
-        (SMPI_TABLE, of_smpi()) if smpi else (SHAPES_TABLE, of_parts()) if given.shapes else (TABLE, wanted())
+        (SMPI_TABLE, of_smpi())
+        if smpi
+        else (SHAPES_TABLE, of_parts())
+        if given.shapes
+        else (TABLES[network], wanted() if network == NETWORKS[0] else wanted_on(network))
     )
     known = (
         {(timing.shape, timing.setting, timing.pattern) for timing in load_table(table)} if table.exists() else set()
@@ -128,7 +154,11 @@ def main() -> None:
         program = (compile_sweep if smpi else compile_cluster)(Path(name))
         for shape, asked in points:
             missing = [point for point in asked if (shape, *point) not in known]
-            for timing in (simulate if smpi else simulate_own)(program, shape, missing) if missing else ():
+            if not missing:
+                continue
+            for timing in (
+                simulate(program, shape, missing) if smpi else simulate_own(program, shape, missing, network=network)
+            ):
                 append(table, timing)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from alltoallv_simulators import MESSAGE_S, Pattern, Timing, compile_cluster, simulate_own
+from alltoallv_simulators import MESSAGE_S, NETWORKS, Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape
 from colltune.core.errors import InputError
 
@@ -20,25 +20,33 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_cluster(tmp_path_factory.mktemp("cluster"))
 
 
-def _times(program: Path, shape: Shape, *settings: Setting, pattern: Pattern = _SMALL) -> list[Timing]:
-    return list(simulate_own(program, shape, [(setting, pattern) for setting in settings]))
+def _times(
+    program: Path, shape: Shape, *settings: Setting, pattern: Pattern = _SMALL, network: str = NETWORKS[0]
+) -> list[Timing]:
+    return list(simulate_own(program, shape, [(setting, pattern) for setting in settings], network=network))
 
 
-def test_spread_out_of_small_blocks_takes_cpu_time_for_each_message(program: Path) -> None:
-    for timing in _times(program, Shape(8, 4), LIBRARY, Setting("linear")):
-        assert timing.time_s == pytest.approx(2 * 31 * MESSAGE_S, rel=0.1)
+@pytest.mark.parametrize(("network", "message_s"), [("fattree", MESSAGE_S), ("dragonfly", 0.4e-6), ("torus", 0.8e-6)])
+def test_spread_out_of_small_blocks_takes_cpu_time_for_each_message(
+    program: Path, network: str, message_s: float
+) -> None:
+    for timing in _times(program, Shape(8, 4), LIBRARY, Setting("linear"), network=network):
+        assert timing.time_s == pytest.approx(2 * 31 * message_s, rel=0.1)
 
 
-def test_two_nodes_exchange_at_the_speed_of_their_cards(program: Path) -> None:
-    (timing,) = _times(program, Shape(2, 4), Setting("linear"), pattern=Pattern("constant", 1_000_000))
+@pytest.mark.parametrize(("network", "link"), [("fattree", 12.5e9), ("dragonfly", 25e9), ("torus", 6.75e9)])
+def test_two_nodes_exchange_at_the_speed_of_a_link(program: Path, network: str, link: float) -> None:
+    large = Pattern("constant", 1_000_000)
+    (timing,) = _times(program, Shape(2, 4), Setting("linear"), pattern=large, network=network)
     own_block_s = 1e6 * 0.15e-9
-    assert timing.time_s == pytest.approx(own_block_s + 4 * 4 * 1e6 / 12.5e9, rel=0.02)
+    assert timing.time_s == pytest.approx(own_block_s + 4 * 4 * 1e6 / link, rel=0.02)
 
 
-def test_forwarding_pays_for_small_blocks_and_not_for_large_ones(program: Path) -> None:
+@pytest.mark.parametrize("network", NETWORKS)
+def test_forwarding_pays_for_small_blocks_and_not_for_large_ones(program: Path, network: str) -> None:
     bruck, linear = Setting("parata", 2), Setting("linear")
-    small = _times(program, Shape(32, 4), bruck, linear)
-    large = _times(program, Shape(32, 4), bruck, linear, pattern=Pattern("constant", 4096))
+    small = _times(program, Shape(32, 4), bruck, linear, network=network)
+    large = _times(program, Shape(32, 4), bruck, linear, pattern=Pattern("constant", 8192), network=network)
     assert small[0].time_s < small[1].time_s / 2
     assert large[0].time_s > large[1].time_s
 

@@ -1,10 +1,10 @@
 /* A simulated cluster, message by message: ranks are coroutines that run the real algorithms; time is reckoned.
  *
- * A message costs its sender and its receiver CPU_S each. Between nodes it goes by way of links (the sender's card, of a
- * fat tree with half as many links upwards the one that its destination names, the receiver's card), each of which carries
- * one message at a time, in order of arrival, and passes it on as its head arrives; within a node it takes a latency and
- * its bytes. The constants are those of the SimGrid platform in benchmarks/alltoallv_simulators.py, where links are shared
- * instead; what is left out is the same there (adaptive routes, memory bandwidth of the node, noise). */
+ * A message costs its sender and its receiver CPU time each. Between nodes it goes by way of links (routes.c has the networks),
+ * each of which carries one message at a time, in order of arrival, and passes it on as its head arrives; within a node it takes
+ * a latency and its bytes. The constants are those of the simulated clusters that colltune tunes (docs/design/simulated.md), for the
+ * fat tree also those of the SimGrid platform in benchmarks/alltoallv_simulators.py, where links are shared instead; what is left
+ * out is the same there (adaptive routes, memory bandwidth of the node, noise). */
 #ifndef CT_CLUSTER_H
 #define CT_CLUSTER_H
 
@@ -41,8 +41,24 @@ int ct_cluster_others_ready(void);
 /* All ranks meet; all clocks are then that of the last. Takes no time. */
 void ct_cluster_barrier(void);
 
+/* ---- routes.c ---- */
+enum { CT_ROUTE_MOST = 64 };
+
+typedef struct {
+    const char *name;
+    double link_bytes_per_s, link_s; /* of every link: bandwidth and latency */
+    double node_bytes_per_s, node_s; /* between ranks of a node */
+    double message_s;                /* CPU time of a message, at either end */
+    int (*links)(int nodes);         /* how many there are */
+    int (*route)(int nodes, int from, int to, int links[CT_ROUTE_MOST]); /* between two nodes, in order; how many */
+} ct_network;
+
+/* "fattree", "dragonfly", "torus"; NULL for another. */
+const ct_network *ct_network_find(const char *name);
+
 /* ---- network.c ---- */
-void ct_network_make(int nodes, int ppn);
+void ct_network_make(const ct_network *kind, int nodes, int ppn);
+double ct_network_message_s(void);
 /* `message` gets on its way at its time_s. */
 void ct_network_send(ct_message *message);
 /* Carries one message on by one link; false: none is on its way. `*arrived`: the message if it is there now, else NULL. */

@@ -27,13 +27,14 @@ static void ct__body(void *argument)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5 || !ct_sweep_open(argv[1]) || atoi(argv[2]) < 1 || atoi(argv[4]) < 1) {
-        fprintf(stderr, "usage: sweep REQUESTS PPN SEED NODES\n");
+    const ct_network *network = argc == 6 ? ct_network_find(argv[5]) : NULL;
+    if (network == NULL || !ct_sweep_open(argv[1]) || atoi(argv[2]) < 1 || atoi(argv[4]) < 1) {
+        fprintf(stderr, "usage: sweep REQUESTS PPN SEED NODES NETWORK\n");
         return 2;
     }
     ct__job job = {.ppn = atoi(argv[2]), .seed = strtoull(argv[3], NULL, 10)};
     int nodes = atoi(argv[4]);
-    ct_network_make(nodes, job.ppn);
+    ct_network_make(network, nodes, job.ppn);
     ct_cluster_run(nodes * job.ppn, ct__body, &job, ct_messages_step);
     return 0;
 }

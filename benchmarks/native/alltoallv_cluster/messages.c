@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CT__CPU_S = 0.3e-6; /* of a message, at either end; MESSAGE_S in benchmarks/alltoallv_simulators.py */
-enum { CT__EAGER = 8192 };              /* larger ones wait for their receive */
+enum { CT__EAGER = 8192 }; /* larger ones wait for their receive */
 
 /* Of a message, the heads of native/alltoallv alone are carried: at most a statistic and 16 bits for each rank's block. */
 static size_t ct__carried(int bytes)
@@ -124,7 +123,7 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
     ct_rank *mine = ct_cluster_rank(ct_cluster_me());
     ct_message *m = ct__new();
     (void)type, (void)comm;
-    mine->clock_s += CT__CPU_S;
+    mine->clock_s += ct_network_message_s();
     m->from = ct_cluster_me(), m->to = to, m->tag = tag, m->bytes = count, m->eager = count <= CT__EAGER;
     m->time_s = mine->clock_s;
     *request = m->eager ? MPI_REQUEST_NULL : m;
@@ -184,7 +183,7 @@ int PMPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
     }
     qsort(times_s, (size_t)received, sizeof(double), ct__compare);
     for (int i = 0; i < received; i++)
-        mine->clock_s = (times_s[i] > mine->clock_s ? times_s[i] : mine->clock_s) + CT__CPU_S;
+        mine->clock_s = (times_s[i] > mine->clock_s ? times_s[i] : mine->clock_s) + ct_network_message_s();
     if (times_s != few)
         free(times_s);
     return MPI_SUCCESS;

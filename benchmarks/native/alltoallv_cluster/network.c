@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const double CT__LINK_BYTES_PER_S = 12.5e9, CT__LINK_S = 300e-9, CT__NODE_BYTES_PER_S = 8e9, CT__NODE_S = 200e-9;
-enum { CT__LEAF = 16, CT__UP = 8 };
-
 typedef struct {
     double time_s;
     uint64_t order; /* of equal times, the first that was asked for */
@@ -16,6 +13,7 @@ typedef struct {
 } ct__event;
 
 static struct {
+    const ct_network *kind;
     int ppn, nodes;
     double *free_s; /* of each link, from when it is free */
     ct__event *heap;
@@ -23,12 +21,13 @@ static struct {
     uint64_t order;
 } ct__net;
 
-void ct_network_make(int nodes, int ppn)
+void ct_network_make(const ct_network *kind, int nodes, int ppn)
 {
-    int leaves = (nodes + CT__LEAF - 1) / CT__LEAF;
-    ct__net.ppn = ppn, ct__net.nodes = nodes;
-    ct__net.free_s = calloc((size_t)(2 * nodes + 2 * leaves * CT__UP), sizeof(double));
+    ct__net.kind = kind, ct__net.ppn = ppn, ct__net.nodes = nodes;
+    ct__net.free_s = calloc((size_t)kind->links(nodes), sizeof(double));
 }
+
+double ct_network_message_s(void) { return ct__net.kind->message_s; }
 
 static bool ct__before(const ct__event *a, const ct__event *b)
 {
@@ -68,19 +67,6 @@ static ct__event ct__pop(void)
     return top;
 }
 
-/* The links from node to node, in order: cards are 0 to 2 nodes - 1, then those of the leaves. Returns how many. */
-static int ct__route(int from, int to, int links[4])
-{
-    int count = 0, first = 2 * ct__net.nodes;
-    links[count++] = from;
-    if (from / CT__LEAF != to / CT__LEAF) {
-        links[count++] = first + (from / CT__LEAF * 2 * CT__UP) + to % CT__UP;
-        links[count++] = first + (to / CT__LEAF * 2 * CT__UP) + CT__UP + to % CT__UP;
-    }
-    links[count++] = ct__net.nodes + to;
-    return count;
-}
-
 void ct_network_send(ct_message *message) { ct__push(message->time_s, message, 0); }
 
 static void ct__arrive(ct_message *m, double time_s, ct_message **arrived)
@@ -96,18 +82,19 @@ bool ct_network_step(ct_message **arrived)
         return false;
     ct__event event = ct__pop();
     ct_message *m = event.message;
-    int from = m->from / ct__net.ppn, to = m->to / ct__net.ppn, links[4];
+    const ct_network *kind = ct__net.kind;
+    int from = m->from / ct__net.ppn, to = m->to / ct__net.ppn, links[CT_ROUTE_MOST];
     if (from == to) {
-        ct__arrive(m, event.time_s + CT__NODE_S + m->bytes / CT__NODE_BYTES_PER_S, arrived);
+        ct__arrive(m, event.time_s + kind->node_s + m->bytes / kind->node_bytes_per_s, arrived);
         return true;
     }
-    int count = ct__route(from, to, links);
-    double *free_s = &ct__net.free_s[links[event.hop]], taken_s = m->bytes / CT__LINK_BYTES_PER_S;
+    int count = kind->route(ct__net.nodes, from, to, links);
+    double *free_s = &ct__net.free_s[links[event.hop]], taken_s = m->bytes / kind->link_bytes_per_s;
     double start_s = *free_s > event.time_s ? *free_s : event.time_s;
     *free_s = start_s + taken_s;
     if (event.hop + 1 < count)
-        ct__push(start_s + CT__LINK_S, m, event.hop + 1);
+        ct__push(start_s + kind->link_s, m, event.hop + 1);
     else
-        ct__arrive(m, start_s + CT__LINK_S + taken_s, arrived);
+        ct__arrive(m, start_s + kind->link_s + taken_s, arrived);
     return true;
 }

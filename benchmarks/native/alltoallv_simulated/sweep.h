@@ -2,7 +2,7 @@
  * SimGrid's (smpi.c) or our own (benchmarks/native/alltoallv_cluster).
  *
  *     sweep REQUESTS PPN SEED           with SMPI, started by smpirun
- *     sweep REQUESTS PPN SEED NODES     on our own
+ *     sweep REQUESTS PPN SEED NODES NETWORK     on our own
  *
  * A line of REQUESTS: algorithm radix batch direct_above distribution bytes peers. With peers -1 the distribution is one of
  * pattern.c and `bytes` its largest block; else one of native/alltoallv_measure/weights.h with so many peers, and `bytes` the
