@@ -93,7 +93,7 @@ int ct_group_release(int slot);
 /* Room for the variants of all choices of `request`: without it, all variants so far are given back. */
 int ct_group_reserve(ct_group *group, const ct_request *request);
 /* The communicator on which calls run as `choice` says: of the group's ranks, in the group's order. */
-int ct_group_variant(ct_group *group, const ct_choice *choice, MPI_Comm *comm);
+int ct_group_variant(ct_group *group, bool nonblocking, const ct_choice *choice, MPI_Comm *comm);
 
 /* ---- collective.c: the calls that are timed, their data, and the check of their results ---- */
 

@@ -35,7 +35,7 @@ int ct_point_late(ct_point *point, int index)
         double delay = ct__delay(point, i, point->rank);
         code = ct_synchronise(point->group->comm);
         if (code == MPI_SUCCESS)
-            code = ct_point_steer(&request->choices[index], true);
+            code = ct_point_steer(point, &request->choices[index], true);
         double start = MPI_Wtime(), arrival;
         do
             arrival = MPI_Wtime();
@@ -45,7 +45,7 @@ int ct_point_late(ct_point *point, int index)
         double end = MPI_Wtime();
         point->inside_s += end - arrival;
         own[i] = end - start - request->skew_s;
-        int restored = ct_point_steer(&request->choices[index], false);
+        int restored = ct_point_steer(point, &request->choices[index], false);
         code = code == MPI_SUCCESS ? restored : code;
     }
     if (code == MPI_SUCCESS)

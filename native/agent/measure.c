@@ -48,7 +48,7 @@ static int ct__start(ct_point *point, int index)
     ct_choice_state *state = &point->states[index];
     const ct_request *request = point->request;
     double shortest_s, elapsed_s;
-    int code = ct_group_variant(point->group, &request->choices[index], &state->comm);
+    int code = ct_group_variant(point->group, ct_call_overlaps(point->call), &request->choices[index], &state->comm);
     if (code != MPI_SUCCESS)
         return code;
     ct_status own = ct__try(point, index, &elapsed_s);
@@ -86,13 +86,13 @@ static int ct__back_to_back(ct_point *point, int index)
     int calls = state->estimate_s > point->request->box_s ? 1 : fitting < 3 ? 3 : fitting > 50 ? 50 : (int)fitting;
     int code = ct_synchronise(point->group->comm);
     if (code == MPI_SUCCESS)
-        code = ct_point_steer(choice, true);
+        code = ct_point_steer(point, choice, true);
     double start = MPI_Wtime();
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++)
         code = ct_call_run(point->call, state->comm);
     double own = (MPI_Wtime() - start) / calls;
     point->inside_s += own * calls;
-    int restored = ct_point_steer(choice, false);
+    int restored = ct_point_steer(point, choice, false);
     state->cost_s += own * calls;
     if (code == MPI_SUCCESS)
         code = MPI_Allreduce(&own, &state->back_to_back_s, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);

@@ -91,7 +91,7 @@ int ct_point_views(ct_point *point, int index)
     for (int i = 0; i < 2 * calls && code == MPI_SUCCESS; i++) {
         code = ct_synchronise(point->group->comm);
         if (code == MPI_SUCCESS)
-            code = ct_point_steer(&request->choices[index], true);
+            code = ct_point_steer(point, &request->choices[index], true);
         double start = ct__now();
         if (code == MPI_SUCCESS && i < calls) {
             code = ct_call_run(point->call, state->comm);
@@ -100,7 +100,7 @@ int ct_point_views(ct_point *point, int index)
             code = ct_point_overlapped(point, state->comm, CT__TESTS, &own[i]);
         }
         point->inside_s += code == MPI_SUCCESS ? own[i] : 0.0;
-        int restored = ct_point_steer(&request->choices[index], false);
+        int restored = ct_point_steer(point, &request->choices[index], false);
         code = code == MPI_SUCCESS ? restored : code;
     }
     if (code == MPI_SUCCESS)

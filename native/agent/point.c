@@ -19,9 +19,9 @@ int ct_synchronise(MPI_Comm comm)
     return code;
 }
 
-int ct_point_steer(const ct_choice *choice, bool on)
+int ct_point_steer(const ct_point *point, const ct_choice *choice, bool on)
 {
-    if (ct_settings_by_communicator())
+    if (ct_settings_by_communicator(ct_call_overlaps(point->call)))
         return MPI_SUCCESS;
     return on ? ct_settings_write(choice->settings, choice->setting_count)
               : ct_settings_restore(choice->settings, choice->setting_count);
@@ -32,7 +32,7 @@ int ct_point_run(ct_point *point, int index, double *elapsed_s)
     const ct_choice *choice = &point->request->choices[index];
     int code = point->request->osu ? MPI_Barrier(point->group->comm) : ct_synchronise(point->group->comm);
     if (code == MPI_SUCCESS)
-        code = ct_point_steer(choice, true);
+        code = ct_point_steer(point, choice, true);
     double start = MPI_Wtime();
     if (code == MPI_SUCCESS && ct_call_overlaps(point->call)) {
         code = ct_point_overlapped(point, point->states[index].comm, 0, elapsed_s);
@@ -42,7 +42,7 @@ int ct_point_run(ct_point *point, int index, double *elapsed_s)
         *elapsed_s = MPI_Wtime() - start;
     }
     point->inside_s += *elapsed_s;
-    int restored = ct_point_steer(choice, false);
+    int restored = ct_point_steer(point, choice, false);
     return code == MPI_SUCCESS ? restored : code;
 }
 

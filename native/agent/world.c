@@ -80,7 +80,7 @@ int ct_group_release(int slot)
 
 int ct_group_reserve(ct_group *group, const ct_request *request)
 {
-    if (!ct_settings_by_communicator())
+    if (!ct_settings_by_communicator(false))
         return MPI_SUCCESS;
     int code = MPI_SUCCESS, needed = request->choice_count > CT_USUAL_VARIANTS ? request->choice_count : CT_USUAL_VARIANTS;
     if (group->variant_count + request->choice_count > needed)
@@ -106,10 +106,10 @@ static bool ct__same(const ct_variant *variant, const ct_choice *choice)
     return true;
 }
 
-int ct_group_variant(ct_group *group, const ct_choice *choice, MPI_Comm *comm)
+int ct_group_variant(ct_group *group, bool nonblocking, const ct_choice *choice, MPI_Comm *comm)
 {
     *comm = group->comm;
-    if (!ct_settings_by_communicator() || choice->setting_count == 0)
+    if (!ct_settings_by_communicator(nonblocking) || choice->setting_count == 0)
         return MPI_SUCCESS;
     for (int i = 0; i < group->variant_count; i++)
         if (ct__same(&group->variants[i], choice)) {

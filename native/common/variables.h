@@ -24,12 +24,13 @@ int ct_settings_write(const ct_setting *settings, int count); /* up to the first
 int ct_settings_restore(const ct_setting *settings, int count);
 
 /* Whether settings hold for communicators made under them, not for calls: MPICH looks a variable up in every call, Open MPI
- * once, when a communicator is made. */
-static inline bool ct_settings_by_communicator(void)
+ * once, when a communicator is made. For calls that do not block libnbc looks its own up in every call. */
+static inline bool ct_settings_by_communicator(bool nonblocking)
 {
 #ifdef OPEN_MPI
-    return true;
+    return !nonblocking;
 #else
+    (void)nonblocking;
     return false;
 #endif
 }

@@ -1,4 +1,4 @@
-/* Counts the calls that meet a rule of a tuning, for `colltune run --prove`: each blocking call is looked up in the
+/* Counts the calls that meet a rule of a tuning, for `colltune run --prove`: each call is looked up in the
  * rules that the library's file was made of (COLLTUNE_COUNT_RULES, as the live selector's, without settings), or, where
  * the live selector is asked for, held against what it did. In MPI_Finalize rank 0 writes the sums of all ranks. */
 #define _POSIX_C_SOURCE 200809L
@@ -73,7 +73,7 @@ static void ct__after(ct_call *call, int code)
                    .remote_size = (uint32_t)comm->remote_size, .nodes = (uint32_t)comm->nodes,
                    .ppn = (uint32_t)comm->ppn, .even = comm->even, .calls = 1};
     MPI_Count size = 0, count;
-    if (!ct_select_measure(call, ct_select_table.proven[call->function].basis, &size, &count) || size < 0)
+    if (!ct_select_measure(call, ct_select_table.proven[ct_select_kind(call)].basis, &size, &count) || size < 0)
         size = 0;
     row.least = row.most = (uint64_t)size;
     const ct_select_choice *met = ct__live ? call->note[CT_MODULE_SELECT] : ct_select_choose(call);

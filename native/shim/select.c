@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a communicator: where the rules of its shape begin, by function; -1: it has none. */
+/* Of a communicator: where the rules of its shape begin, by kind of call; -1: it has none. */
 typedef struct {
-    int proven[CT_FUNCTIONS], candidates[CT_FUNCTIONS];
+    int proven[CT_SELECT_KINDS], candidates[CT_SELECT_KINDS];
 #ifdef OPEN_MPI
     MPI_Comm variants[CT_SELECT_CHOICES]; /* by choice; MPI_COMM_NULL until it is needed */
 #endif
@@ -97,9 +97,9 @@ static ct__shape *ct__look(ct_comm *comm)
     ct__shape *shape = malloc(sizeof *shape);
     if (shape == NULL)
         return NULL;
-    for (int f = 0; f < CT_FUNCTIONS; f++) {
-        shape->proven[f] = ct__first(comm, &ct_select_table.proven[f]);
-        shape->candidates[f] = ct__first(comm, &ct_select_table.candidates[f]);
+    for (int kind = 0; kind < CT_SELECT_KINDS; kind++) {
+        shape->proven[kind] = ct__first(comm, &ct_select_table.proven[kind]);
+        shape->candidates[kind] = ct__first(comm, &ct_select_table.candidates[kind]);
     }
 #ifdef OPEN_MPI
     for (int i = 0; i < CT_SELECT_CHOICES; i++)
@@ -129,16 +129,16 @@ static const ct_select_choice *ct__find(const ct_call *call, const ct_select_rul
 /* The choice for a call: the proven one, or with `candidates` one that may be tried where there is none. */
 static const ct_select_choice *ct__choose(const ct_call *call, bool candidates, MPI_Count *size)
 {
-    const ct_select_rules *proven = &ct_select_table.proven[call->function];
-    const ct_select_rules *open = &ct_select_table.candidates[call->function];
-    if ((proven->count == 0 && open->count == 0) || call->form != CT_BLOCKING || call->known == NULL)
+    int kind = ct_select_kind(call);
+    const ct_select_rules *proven = &ct_select_table.proven[kind], *open = &ct_select_table.candidates[kind];
+    if ((proven->count == 0 && open->count == 0) || call->known == NULL)
         return NULL;
     ct__shape *shape = call->known->data[CT_MODULE_SELECT];
     if (shape == NULL && (shape = ct__look(call->known)) == NULL)
         return NULL;
-    const ct_select_choice *found = ct__find(call, proven, shape->proven[call->function], size);
+    const ct_select_choice *found = ct__find(call, proven, shape->proven[kind], size);
     if (found == NULL && candidates)
-        found = ct__find(call, open, shape->candidates[call->function], size);
+        found = ct__find(call, open, shape->candidates[kind], size);
     return found;
 }
 
@@ -149,10 +149,13 @@ const ct_select_choice *ct_select_choose(const ct_call *call)
     return ct__choose(call, false, &size);
 }
 
-/* What is done with this call: the experiment may have the library's own in place of the choice. */
+/* What is done with this call: the experiment may have the library's own in place of the choice. It times blocking calls:
+ * what a program sees of the others is not in the call. */
 static const ct_select_choice *ct__decide(ct_call *call)
 {
     MPI_Count size = 0;
+    if (call->form != CT_BLOCKING)
+        return ct__choose(call, false, &size);
     const ct_select_choice *choice = ct__choose(call, true, &size);
     if (choice != NULL && ct_measure_by_default(call, (int)(choice - ct_select_choices), size, ct_select_is_candidate(choice)))
         return NULL;
@@ -218,7 +221,7 @@ static bool ct__call_on(MPI_Comm comm, const ct_call *c, int *code)
 /* The variant's errors come back as codes: they are raised where the program made the call. */
 static bool ct__carry_out(ct_call *c, int *code)
 {
-    const ct_select_choice *choice = c->large ? NULL : ct__decide(c);
+    const ct_select_choice *choice = c->large || c->form != CT_BLOCKING ? NULL : ct__decide(c);
     MPI_Comm comm = choice == NULL ? MPI_COMM_NULL : ct__variant(c, choice);
     if (comm == MPI_COMM_NULL || !ct__call_on(comm, c, code))
         return false;
@@ -240,8 +243,20 @@ static void ct__comm_freed(ct_comm *comm)
 
 #else
 
+static void ct__comm_freed(ct_comm *comm)
+{
+    free(comm->data[CT_MODULE_SELECT]);
+    comm->data[CT_MODULE_SELECT] = NULL;
+}
+
+#endif
+
+/* Settings that are read at the call. A request that is under way keeps what it was started with: both libraries list its
+ * messages at the start. */
 static void ct__before(ct_call *call)
 {
+    if (ct_settings_by_communicator(call->form != CT_BLOCKING))
+        return;
     const ct_select_choice *choice = ct__decide(call);
     call->note[CT_MODULE_SELECT] = (void *)choice;
     if (choice != NULL)
@@ -251,18 +266,12 @@ static void ct__before(ct_call *call)
 static void ct__after(ct_call *call, int code)
 {
     (void)code;
+    if (ct_settings_by_communicator(call->form != CT_BLOCKING))
+        return;
     const ct_select_choice *choice = call->note[CT_MODULE_SELECT];
     if (choice != NULL)
         ct_settings_restore(choice->settings, choice->count);
 }
-
-static void ct__comm_freed(ct_comm *comm)
-{
-    free(comm->data[CT_MODULE_SELECT]);
-    comm->data[CT_MODULE_SELECT] = NULL;
-}
-
-#endif
 
 static void ct__stop(void) { MPI_T_finalize(); }
 
@@ -270,12 +279,11 @@ const ct_module ct_select_module = {
     .name = "select",
     .variable = "COLLTUNE_SELECT",
     .start = ct__start,
+    .before = ct__before,
 #ifdef OPEN_MPI
     .carry_out = ct__carry_out,
-#else
-    .before = ct__before,
-    .after = ct__after,
 #endif
+    .after = ct__after,
     .comm_freed = ct__comm_freed,
     .stop = ct__stop,
 };

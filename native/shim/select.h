@@ -3,7 +3,10 @@
  * A choice depends only on what is the same on all ranks of a call: the communicator's shape and the size that all ranks
  * agree on. Where the library takes control variables at the call (MPICH) they are written before it and put back after
  * it; where it takes them when a communicator is made (Open MPI) the call is made on a communicator of the same ranks
- * that was made under them. */
+ * that was made under them, but for non-blocking calls: Open MPI's libnbc takes its variables at the call, too.
+ *
+ * Rules of a non-blocking collective ("ibcast") hold for its persistent form as well, when the request is made: both
+ * libraries make the one as they make the other. */
 #ifndef CT_SELECT_H
 #define CT_SELECT_H
 
@@ -38,6 +41,13 @@ typedef struct {
     int choice;              /* -1: the library's own */
 } ct_select_rule;
 
+/* Which rules a call has: those of its function, or behind them those of the non-blocking form. */
+enum { CT_SELECT_KINDS = 2 * CT_FUNCTIONS };
+static inline int ct_select_kind(const ct_call *call)
+{
+    return (int)call->function + (call->form == CT_BLOCKING ? 0 : CT_FUNCTIONS);
+}
+
 /* The size that a collective's rules compare. */
 typedef enum { CT_BASIS_NONE, CT_BASIS_MESSAGE, CT_BASIS_TOTAL } ct_basis;
 
@@ -53,16 +63,16 @@ static inline bool ct_select_is_candidate(const ct_select_choice *choice)
 {
     return choice - ct_select_choices >= ct_select_first_candidate;
 }
-/* By function: the rules, and where those leave a call to the library, choices that are not proven (candidates). */
+/* By kind: the rules, and where those leave a call to the library, choices that are not proven (candidates). */
 typedef struct {
-    ct_select_rules proven[CT_FUNCTIONS], candidates[CT_FUNCTIONS];
+    ct_select_rules proven[CT_SELECT_KINDS], candidates[CT_SELECT_KINDS];
 } ct_select_tables;
 
 extern ct_select_tables ct_select_table;
 
 /* Reads rules into one of the tables; false, with a reason in `why`, for text that cannot be read. Choices are numbered on
  * from those of a text that was read before. */
-bool ct_select_parse(char *text, ct_select_rules table[CT_FUNCTIONS], char *why, size_t why_size);
+bool ct_select_parse(char *text, ct_select_rules table[CT_SELECT_KINDS], char *why, size_t why_size);
 
 /* For the module that counts: the text of rules, on all ranks, and the choice for a call; NULL: the library's own. */
 char *ct_select_read(const char *path);

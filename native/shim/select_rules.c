@@ -70,13 +70,19 @@ static bool ct__parse_choice(const ct_rules_text *text, char *why, size_t why_si
     return true;
 }
 
-static bool ct__parse_collective(const ct_rules_text *text, ct_select_rules table[CT_FUNCTIONS], ct_select_rules **rules)
+/* "bcast", or "ibcast" for the other forms. */
+static bool ct__parse_collective(const ct_rules_text *text, ct_select_rules table[CT_SELECT_KINDS],
+                                 ct_select_rules **rules)
 {
     static const char *const BASES[] = {"none", "message", "total"};
     *rules = NULL;
-    for (int f = 0; f < CT_FUNCTIONS; f++)
-        if (strcmp(text->collective, ct_function_name((ct_function)f)) == 0)
+    for (int f = 0; f < CT_FUNCTIONS; f++) {
+        const char *name = ct_function_name((ct_function)f);
+        if (strcmp(text->collective, name) == 0)
             *rules = &table[f];
+        else if (text->collective[0] == 'i' && strcmp(text->collective + 1, name) == 0)
+            *rules = &table[CT_FUNCTIONS + f];
+    }
     for (int b = 0; b < 3 && *rules != NULL; b++)
         if (strcmp(text->basis, BASES[b]) == 0)
             return (*rules)->basis = (ct_basis)b, true;
@@ -98,7 +104,7 @@ static bool ct__add_rule(const ct_rules_text *text, int first_choice, ct_select_
     return true;
 }
 
-bool ct_select_parse(char *content, ct_select_rules table[CT_FUNCTIONS], char *why, size_t why_size)
+bool ct_select_parse(char *content, ct_select_rules table[CT_SELECT_KINDS], char *why, size_t why_size)
 {
     int first_choice = ct_select_choice_count;
     ct_rules_text text;

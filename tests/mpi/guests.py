@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from live_jobs import ON_EITHER, program
+from live_jobs import live as live_kit
 from test_alltoallv_use import table
-from test_live_selector import ON_EITHER, program
-from test_live_selector import live as live_kit
 
 from colltune.bench.workbench import Workbench
 from colltune.core.rules import RuleSet

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from test_live_selector import ON_EITHER, live
+from live_jobs import ON_EITHER, live
 from test_switchback import Measured, measured_in
 
 from colltune.core.choice import Choice

@@ -3,66 +3,24 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS, OPENMPI, QUIET
+from live_jobs import Live, live, program, sanitized, shared
 
-from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.deploy.live import FOLDER, in_force_via, with_live
-from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
-from colltune.machine.compile import COMMON, LIBRARY_PARTS, build, build_library, source_directory
+from colltune.emit.live import LIVE_FILE, live_basis
+from colltune.machine.compile import build
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.conformance import replay_arguments
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi
-NATIVE = Path(__file__).parents[1] / "native"
-ON_EITHER = {**OPENMPI, **QUIET}
-
-
-@dataclass
-class Live:
-    """A library with the selector compiled for it."""
-
-    bench: Workbench
-    preload: Path
-    directory: Path
-
-    def run(
-        self, ranks: int, command: Sequence[str], rules: bytes, beside: Path | None = None, **variables: str
-    ) -> subprocess.CompletedProcess[str]:
-        (self.directory / LIVE_FILE).write_bytes(rules)
-        loaded = f"{self.preload}:{beside}" if beside else str(self.preload)
-        inside = {"LD_PRELOAD": loaded, "COLLTUNE_SELECT": str(self.directory / LIVE_FILE), **variables}
-        started = self.bench.command(command, inside, ppn=ranks)
-        environment = {
-            **os.environ,
-            **ON_EITHER,
-            "MPIR_CVAR_COLLECTIVE_FALLBACK": "error",
-            **started.environment,
-            **inside,
-        }
-        return subprocess.run(
-            started.argv, env=environment, capture_output=True, text=True, timeout=200, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-
-    def emit(self, *rule_sets: RuleSet) -> bytes:
-        return LiveEmitter(self.bench.catalogue, self.bench.settings).emit(rule_sets)[LIVE_FILE]
-
-
-def live(installation: Installation, directory: Path) -> Live:
-    bench = open_workbench(MachineOptions(mpiexec=str(installation.mpiexec), ppn=4), {**os.environ, **ON_EITHER})
-    return Live(bench, build_library(installation.mpicc), directory)
 
 
 @pytest.fixture(params=["mpich", "openmpi"])
@@ -73,19 +31,6 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
 @pytest.fixture
 def on_openmpi(openmpi: Installation, tmp_path: Path) -> Live:
     return live(openmpi, tmp_path)
-
-
-def shared(source: str, target: Path) -> Path:
-    compiler = shutil.which("cc") or "gcc"
-    command = [compiler, *C_FLAGS, "-shared", "-fPIC", str(NATIVE / source), "-o", str(target), "-ldl"]
-    subprocess.run(command, check=True, timeout=60)
-    return target
-
-
-def program(mpi: Live, source: str) -> str:
-    target = mpi.directory / Path(source).stem
-    subprocess.run([str(mpi.bench.installation.mpicc), *C_FLAGS, str(NATIVE / source), "-o", str(target)], check=True)
-    return str(target)
 
 
 def test_the_selector_decides_at_each_bound(on_openmpi: Live) -> None:
@@ -173,21 +118,10 @@ def test_whatever_the_rules_prefer_every_legal_call_works(either: Live, number: 
 @pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
 def test_the_library_is_clean_under_sanitizers(either: Live, number: int) -> None:
     """Selector and profile on every legal call: no byte beyond a buffer, and nothing that C leaves undefined."""
-    sanitizer = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-    asan = sanitizer.stdout.strip()
-    if not Path(asan).is_file():
-        pytest.skip("no AddressSanitizer beside the C compiler")
-    target = either.directory / "libsanitized.so"
-    parts = [source_directory(name) for name in ("include", COMMON, *LIBRARY_PARTS)]
-    flags = ["-g", *C_FLAGS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-fsanitize=address,undefined"]
-    flags += ["-fno-sanitize-recover=all", *(f"-I{part}" for part in parts)]
-    sources = [str(path) for part in parts for path in sorted(part.glob("*.c"))]
-    command = [str(either.bench.installation.mpicc), *flags, *sources, "-lm", "-ldl", "-o", str(target)]
-    subprocess.run(command, check=True, timeout=200)
+    checked = sanitized(either)
     rule_sets = prefer(either, number)
     conformance = str(build(either.bench.installation.mpicc, "conformance"))
-    sanitized = Live(either.bench, Path(f"{asan}:{target}"), either.directory)
-    done = sanitized.run(
+    done = checked.run(
         3, [conformance, *replay_arguments([3], rule_sets, short=True, max_bytes=20_000)], either.emit(*rule_sets),
         COLLTUNE_PROFILE=str(either.directory / "profile"), COLLTUNE_MEASURE=str(either.directory / "measure"),
         COLLTUNE_MEASURE_SHARE="50", ASAN_OPTIONS="detect_leaks=0",

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from live_jobs import ON_EITHER
 from slow_default import colltune
-from test_live_selector import ON_EITHER
 from test_run_measure import loop_in
 
 from colltune.core.choice import DEFAULT

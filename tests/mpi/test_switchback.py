@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from jobs import C_FLAGS
-from test_live_selector import NATIVE, Live, live, prefer
+from live_jobs import NATIVE, Live, live
+from test_live_selector import prefer
 
 from colltune.core.rules import RuleSet
 from colltune.emit.live import live_basis

@@ -7,6 +7,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "variables.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +26,44 @@ static void fail(const char *what)
     exit(2);
 }
 
+/* A call that does not block, or, by the name of its maker, a persistent one, and its end. */
+static bool call_nonblocking(const char *name, const char *in, char *out, int count, MPI_Comm comm)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (strcmp(name, "iallgather") == 0)
+        MPI_Iallgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, &request);
+    else if (strcmp(name, "iallreduce") == 0)
+        MPI_Iallreduce(in, out, count, MPI_FLOAT, MPI_SUM, comm, &request);
+    else if (strcmp(name, "ialltoall") == 0)
+        MPI_Ialltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, &request);
+    else if (strcmp(name, "ibcast") == 0)
+        MPI_Ibcast(out, count, MPI_FLOAT, 0, comm, &request);
+#if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
+    else if (strcmp(name, "allgather_init") == 0)
+        MPI_Allgather_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "allreduce_init") == 0)
+        MPI_Allreduce_init(in, out, count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "alltoall_init") == 0)
+        MPI_Alltoall_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "bcast_init") == 0)
+        MPI_Bcast_init(out, count, MPI_FLOAT, 0, comm, MPI_INFO_NULL, &request);
+#endif
+    else
+        return false;
+    bool persistent = strstr(name, "_init") != NULL;
+    if (persistent)
+        MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (persistent)
+        MPI_Request_free(&request);
+    return true;
+}
+
 static void call(const char *name, const char *in, char *out, int bytes, MPI_Comm comm)
 {
     int count = bytes / 4, counts[64], at[64];
+    if (call_nonblocking(name, in, out, count, comm))
+        return;
     for (int i = 0; i < ranks; i++) {
         counts[i] = strcmp(name, "reduce_scatter") == 0 ? count / ranks + (i < count % ranks) : count;
         at[i] = i * count;

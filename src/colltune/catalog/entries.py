@@ -121,7 +121,8 @@ class CollectiveEntry:
     ``basis``: the size that its rules compare with. ``nothing_to_tune``: the reason in words, or None.
     ``network_only``: the composition that hands all ranks to the flat algorithm; NO_DEVICE where the device of the
     library has no part in the collective. ``number``: of the collective in a
-    file of Open MPI; ``owner``: the component that takes it from there on several nodes, or None.
+    file of Open MPI; ``owner``: the component that takes it from there on several nodes, or None. ``in_file``: False
+    where no file of the library decides it, so that only the live selector can.
     """
 
     name: str
@@ -131,6 +132,7 @@ class CollectiveEntry:
     nothing_to_tune: str | None = None
     number: int = -1
     owner: str | None = None
+    in_file: bool = True
     _by_key: dict[str, Algorithm] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

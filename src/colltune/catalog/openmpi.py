@@ -12,8 +12,15 @@ from colltune.core.scenario import SizeBasis
 _TUNED = Algorithm("tuned", Kind.COMPOSITION, "tuned", candidate=False, why_not="a component, not an algorithm")
 
 
+# The component that makes the calls that do not block. It reads its variables in each call, and has no file of rules.
+_LIBNBC = "coll_libnbc_"
+
+
 class OpenMpiCatalogue(Catalogue):
-    """What coll/tuned can run. All settings are integers, and hold for communicators that are made afterwards."""
+    """What coll/tuned can run, and coll/libnbc of the calls that do not block. All settings are integers.
+
+    Those of coll/tuned hold for communicators that are made afterwards, those of coll/libnbc for calls.
+    """
 
     @property
     def has_han(self) -> bool:
@@ -25,6 +32,8 @@ class OpenMpiCatalogue(Catalogue):
             return ()
         algorithm = self.algorithm(collective, choice)
         entry = self.collective(collective)
+        if not entry.in_file:
+            return ((f"{_LIBNBC}{collective}_algorithm", str(algorithm.number)),)
         settings = [
             (f"{self.prefix}use_dynamic_rules", "1"),
             (f"{self.prefix}{collective}_algorithm", str(algorithm.number)),
@@ -59,8 +68,9 @@ def openmpi_entry(name: str, body: dict[str, Any], prefix: str) -> CollectiveEnt
         algorithms,
         _TUNED,
         body.get("nothing_to_tune"),
-        number=body["id"],
+        number=body.get("id", -1),
         owner="han" if body.get("han") else None,
+        in_file="id" in body,
     )
 
 

@@ -10,7 +10,6 @@ from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import NONBLOCKING
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis
 from colltune.machine.compile import build_library, cache_directory
 from colltune.machine.preload import PRELOAD
@@ -34,14 +33,19 @@ def proven_live(gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
 
 
 def with_live(bench: LibraryBench, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-    """``tuning`` with ``rule_sets`` for the selector, and the file in which it reads them.
-
-    The selector leaves non-blocking calls to the library: those that a file decides stay with the file.
-    """
-    departing = {name: rules for name, rules in rule_sets.items() if rules.departs and name not in NONBLOCKING}
+    """``tuning`` with ``rule_sets`` for the selector, and the file in which it reads them."""
+    departing = {name: rules for name, rules in rule_sets.items() if rules.departs}
     files = LiveEmitter(bench.catalogue, bench.settings).emit(list(departing.values()))
     named = {f"{FOLDER}/{name}": data for name, data in files.items()}
     return replace(tuning, live=departing, files={**tuning.files, **named})
+
+
+def by_selector_alone(
+    bench: LibraryBench, tuning: Tuning, rule_sets: Mapping[str, RuleSet], environment: Mapping[str, str]
+) -> Tuning:
+    """``tuning`` with ``rule_sets`` and nothing else, as the selector decides. Raises as ``in_force_via``."""
+    made = with_live(bench, replace(tuning, rule_sets=rule_sets, files={}, by_shape=None), rule_sets)
+    return in_force_via(made, "live", environment)
 
 
 def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tuning:

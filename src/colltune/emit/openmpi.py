@@ -73,6 +73,8 @@ class OpenMpiEmitter:
 
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
         """The part of ``rule_set`` that the file can express: no ppn, and each choice only where it can run."""
+        if not self._in_file(rule_set.collective):
+            return RuleSet.always(rule_set.collective, rule_set.basis)
         merged = merge_ppn(rule_set, shapes, lambda choice, ranks: self._fits(rule_set.collective, choice, ranks))
         return start_at_one(merged) if rule_set.collective in _SIZE_UNKNOWN_IN_PLACE else merged
 
@@ -85,17 +87,23 @@ class OpenMpiEmitter:
         return ranks == 2 or Need.TWO_RANKS not in algorithm.needs
 
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
+        unsaid = [rules.collective for rules in rule_sets if rules.departs and not self._in_file(rules.collective)]
+        if unsaid:
+            raise InputError(f"no file of Open MPI decides {', '.join(unsaid)}", "Use `colltune run --via live`")
         table = {
             self._catalogue.collective(rule_set.collective).number: dict(self._communicators(rule_set))
             for rule_set in rule_sets
             if rule_set.departs
         }
-        names = {self._catalogue.collective(name).number: name for name in self._catalogue.entries}
+        names = {entry.number: name for name, entry in self._catalogue.entries.items() if entry.in_file}
         files = {RULES_FILE: format_rules(table, names, wide=self._wide)}
         if self._catalogue.has_han:
             mine = [rules for rules in rule_sets if self._catalogue.collective(rules.collective).owner == "han"]
             files[HAN_FILE] = format_han(mine)
         return files
+
+    def _in_file(self, collective: str) -> bool:
+        return self._catalogue.collective(collective).in_file
 
     def _communicators(self, rule_set: RuleSet) -> Iterator[tuple[int, list[MessageRule]]]:
         by_ranks = by_ranks_of(rule_set, "Open MPI's file")
@@ -127,6 +135,8 @@ class OpenMpiEmitter:
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         entry = self._catalogue.collective(collective)
+        if not entry.in_file:
+            return RuleSet.always(collective, entry.basis)
         try:
             text = files[RULES_FILE].decode("ascii")
         except (KeyError, UnicodeDecodeError):

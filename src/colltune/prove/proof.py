@@ -150,18 +150,23 @@ class Proof:
         rules_of: Rules,
         emit: Emit,
     ) -> list[ProvenDecision]:
-        """``gate`` after the comparison of the files, where there is anything to compare."""
+        """``gate`` after the comparison of the files, where there is anything to compare.
+
+        What no file decides was proven by the control variables that the live selector sets.
+        """
+        beside = [result for result in gate if not library.catalogue.collective(result.scenario.collective).in_file]
+        gate = [result for result in gate if result not in beside]
         if self.stop.made:
-            return provisional(gate, _UNCOMPARED)
+            return [*beside, *provisional(gate, _UNCOMPARED)]
         if not any(result.verdict is Verdict.KEPT for result in gate):
-            return list(gate)
+            return [*beside, *gate]
         self.listener.stage("comparing the file in force with the default")
         try:
             with self.stop.cuts(), workplace(self.out) as place:
-                return self._in_force(library, place, default_s, rules_of, emit).keep_what_pays(gate)
+                return [*beside, *self._in_force(library, place, default_s, rules_of, emit).keep_what_pays(gate)]
         except INTERRUPTIONS:
             self.listener.note("the comparison of the files was cut off, so nothing is proven")
-            return provisional(gate, _UNCOMPARED)
+            return [*beside, *provisional(gate, _UNCOMPARED)]
 
     def _in_force(
         self, library: LibraryBench, place: Path, default_s: Mapping[Scenario, float], rules_of: Rules, emit: Emit

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.bench.contract import LibraryBench
@@ -15,10 +15,10 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario
+from colltune.core.scenario import NONBLOCKING, Scenario
 from colltune.core.space import Space
 from colltune.deploy.candidates import Candidates, save_candidates
-from colltune.deploy.live import in_force_via, with_live
+from colltune.deploy.live import by_selector_alone
 from colltune.distill.rules import distill_proven
 from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
 from colltune.prove.replay import departing, make_safe
@@ -50,8 +50,7 @@ def replay_candidates(directory: Path, machine: MachineOptions) -> Replayed:
 
     def alone(rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """The candidates by themselves, each as the rule for all the calls that it may be tried in."""
-        made = with_live(bench, replace(tuning, rule_sets=rule_sets, files={}, by_shape=None), rule_sets)
-        return in_force_via(made, "live", os.environ)
+        return by_selector_alone(bench, tuning, rule_sets, os.environ)
 
     with tempfile.TemporaryDirectory(dir=directory) as workplace:
         safe, notes = make_safe(bench, alone(rules), Path(workplace), alone)
@@ -63,10 +62,11 @@ def replay_candidates(directory: Path, machine: MachineOptions) -> Replayed:
 def left_open(tuning: Tuning) -> dict[str, dict[Scenario, Choice]]:
     """By collective, the choice of each scenario that may be faster than the default, and was not decided.
 
-    Scenarios of other verdicts keep the default there: so rules do not reach over them.
+    Scenarios of other verdicts keep the default there: so rules do not reach over them. Calls that do not block are
+    left out: what a program sees of them is not in the call, so `run --explore` could not time them.
     """
     found: defaultdict[str, dict[Scenario, Choice]] = defaultdict(dict)
-    for one in tuning.summary.decisions:
+    for one in (one for one in tuning.summary.decisions if one.scenario.collective not in NONBLOCKING):
         found[one.scenario.collective][one.scenario] = one.choice if _may_pay(one) else DEFAULT
     return {name: choices for name, choices in found.items() if set(choices.values()) - {DEFAULT}}
 

@@ -77,7 +77,8 @@ def diagnose(
         else:
             size = 0 if collective == "barrier" else _SIZE
             choices[collective] = bench.legal(Scenario(collective, bench.nodes, bench.ppn, size))
-        say(f"{collective:<22} {nothing.get(collective) or format_choices(choices[collective])}")
+        way = "" if bench.catalogue.collective(collective).in_file else " (by colltune run --via live)"
+        say(f"{collective:<22} {nothing.get(collective) or format_choices(choices[collective])}{way}")
     say(f"{ALLTOALLV:<22} algorithms of colltune's own, by: colltune tune {ALLTOALLV}")
     nonblocking = _steered(bench, [name for name in NONBLOCKING if name not in bench.catalogue.entries])
     title = "other non-blocking" if len(nonblocking) < len(NONBLOCKING) else "non-blocking"

@@ -5,14 +5,16 @@ Where no library loads the files (``bench.library`` is None) they are not compar
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from colltune.bench.contract import Bench
+from colltune.bench.contract import Bench, LibraryBench
 from colltune.bench.workbench import check_collectives
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
@@ -24,6 +26,7 @@ from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import RuleFinding, Standing
 from colltune.core.units import format_count
+from colltune.deploy.live import by_selector_alone
 from colltune.distill.decide import Decided, decide
 from colltune.distill.reproducible import distill_reproducible
 from colltune.prove.candidates import judge_one_launch, provisional
@@ -63,6 +66,7 @@ def tune(
     collectives, nothing = check_collectives(options.collectives, bench.catalogue)
     for name, reason in nothing.items():
         listener.note(f"{name}: {reason}")
+    _require_selector(bench, collectives)
     said = said_of(out, bench.environment, listener.note)
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     spaces = keep_apart(_spaces(bench, options, collectives), held)
@@ -236,19 +240,50 @@ def _replayed(
         listener.note("the files are those that an earlier job of this shape compared and replayed")
         return tuning, set()
     before = departing(tuning.rule_sets)
+    live = {name: rules for name, rules in decisions.live(gate).items() if not _in_file(library, name)}
     if before:
         listener.stage("replaying every collective under the new file")
     try:
         with stop.cuts(), workplace(out) as place:
             tuning, found = make_safe(library, tuning, place, decisions.tuning)
+            wrong, more = _wrong_by_selector(library, tuning, live, place, listener)
     except INTERRUPTIONS:
         listener.note("the replay was cut off, so nothing of this campaign is proven")
         return None
-    for text in found:
+    for text in (*found, *more):
         listener.note(text)
     for name in sorted(decisions.fixed.keys() - departing(tuning.rule_sets)):
         listener.note(f"{name} is at the library's default, so its results are not reproducible")
-    return tuning, before - departing(tuning.rule_sets)
+    return tuning, (before - departing(tuning.rule_sets)) | wrong
+
+
+def _require_selector(bench: Bench, collectives: Iterable[str]) -> None:
+    """Raises InputError where nothing could put the rules of ``collectives`` in force."""
+    unsaid = [name for name in collectives if bench.library is not None and not _in_file(bench.library, name)]
+    if unsaid and bench.environment.thread_level == "multiple":
+        raise InputError(
+            f"no file of this MPI decides {', '.join(unsaid)}, and the live selector does not work where several"
+            " threads call MPI at once",
+            "Leave it out, or give another --thread-level",
+        )
+
+
+def _in_file(library: LibraryBench, collective: str) -> bool:
+    return library.catalogue.collective(collective).in_file
+
+
+def _wrong_by_selector(
+    library: LibraryBench, tuning: Tuning, live: Mapping[str, RuleSet], place: Path, listener: Listener
+) -> tuple[set[str], list[str]]:
+    """The collectives of ``live``, which no file decides, that fail the replay by the live selector, and why."""
+    if not departing(live):
+        return set(), []
+    names = ", ".join(sorted(departing(live)))
+    listener.stage("replaying every collective by the live selector")
+    listener.note(f"no file of this MPI decides {names}: `colltune run --via live` does")
+    alone = partial(by_selector_alone, library, tuning, environment=os.environ)
+    safe, found = make_safe(library, alone(live), place, alone)
+    return departing(live) - departing(safe.rule_sets), found
 
 
 def _reproducible(

@@ -22,6 +22,7 @@ from colltune.emit.openmpi import OpenMpiEmitter, reads_version_2
 _PREFIX = "OMPI_MCA_"
 _OWN = "Open MPI's own decision (coll/tuned, fixed rules)"
 _OF_HAN = "Open MPI's own decision (coll/han)"
+_OF_LIBNBC = "Open MPI's own decision (coll/libnbc)"
 
 
 class OpenMpiBackend:
@@ -34,7 +35,7 @@ class OpenMpiBackend:
             name: value
             for name, value in environ.items()
             if not name.endswith(("_dynamic_rules_filename", "_use_dynamic_rules", "_use_dynamic_file_rules"))
-            and not (name.startswith(f"{_PREFIX}coll_tuned_") and "_algorithm" in name)
+            and not (name.startswith((f"{_PREFIX}coll_tuned_", f"{_PREFIX}coll_libnbc_")) and "_algorithm" in name)
         }
 
     @property
@@ -61,7 +62,10 @@ class OpenMpiBackend:
         return f"coll/tuned, algorithm {number}: {choice}"
 
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:  # noqa: ARG002
-        owner = self.catalogue.collective(scenario.collective).owner
+        entry = self.catalogue.collective(scenario.collective)
+        if not entry.in_file:
+            return _OF_LIBNBC
+        owner = entry.owner
         return _OF_HAN if owner == "han" and scenario.nodes > 1 and self.catalogue.has_han else _OWN
 
     def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:

@@ -1,0 +1,87 @@
+"""The live selector in front of a program, on either library; plain, or under sanitizers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from jobs import C_FLAGS, OPENMPI, QUIET
+
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.core.rules import RuleSet
+from colltune.emit.live import LIVE_FILE, LiveEmitter
+from colltune.machine.compile import COMMON, LIBRARY_PARTS, build_library, source_directory
+from colltune.mpi.installation import Installation
+
+NATIVE = Path(__file__).parents[1] / "native"
+ON_EITHER = {**OPENMPI, **QUIET}
+
+
+@dataclass
+class Live:
+    """A library with the selector compiled for it."""
+
+    bench: Workbench
+    preload: Path
+    directory: Path
+
+    def run(
+        self, ranks: int, command: Sequence[str], rules: bytes, beside: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        (self.directory / LIVE_FILE).write_bytes(rules)
+        loaded = f"{self.preload}:{beside}" if beside else str(self.preload)
+        inside = {"LD_PRELOAD": loaded, "COLLTUNE_SELECT": str(self.directory / LIVE_FILE), **variables}
+        started = self.bench.command(command, inside, ppn=ranks)
+        environment = {
+            **os.environ,
+            **ON_EITHER,
+            "MPIR_CVAR_COLLECTIVE_FALLBACK": "error",
+            **started.environment,
+            **inside,
+        }
+        return subprocess.run(
+            started.argv, env=environment, capture_output=True, text=True, timeout=200, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def emit(self, *rule_sets: RuleSet) -> bytes:
+        return LiveEmitter(self.bench.catalogue, self.bench.settings).emit(rule_sets)[LIVE_FILE]
+
+
+def live(installation: Installation, directory: Path) -> Live:
+    bench = open_workbench(MachineOptions(mpiexec=str(installation.mpiexec), ppn=4), {**os.environ, **ON_EITHER})
+    return Live(bench, build_library(installation.mpicc), directory)
+
+
+def shared(source: str, target: Path) -> Path:
+    compiler = shutil.which("cc") or "gcc"
+    command = [compiler, *C_FLAGS, "-shared", "-fPIC", str(NATIVE / source), "-o", str(target), "-ldl"]
+    subprocess.run(command, check=True, timeout=60)
+    return target
+
+
+def program(mpi: Live, source: str) -> str:
+    target = mpi.directory / Path(source).stem
+    subprocess.run([str(mpi.bench.installation.mpicc), *C_FLAGS, str(NATIVE / source), "-o", str(target)], check=True)
+    return str(target)
+
+
+def sanitized(mpi: Live) -> Live:
+    """The same with the library compiled such that a byte beyond a buffer, or what C leaves undefined, ends the job."""
+    sanitizer = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    asan = sanitizer.stdout.strip()
+    if not Path(asan).is_file():
+        pytest.skip("no AddressSanitizer beside the C compiler")
+    target = mpi.directory / "libsanitized.so"
+    parts = [source_directory(name) for name in ("include", COMMON, *LIBRARY_PARTS)]
+    flags = ["-g", *C_FLAGS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-fsanitize=address,undefined"]
+    flags += ["-fno-sanitize-recover=all", *(f"-I{part}" for part in parts)]
+    sources = [str(path) for part in parts for path in sorted(part.glob("*.c"))]
+    command = [str(mpi.bench.installation.mpicc), *flags, *sources, "-lm", "-ldl", "-o", str(target)]
+    subprocess.run(command, check=True, timeout=500)
+    return Live(mpi.bench, Path(f"{asan}:{target}"), mpi.directory)

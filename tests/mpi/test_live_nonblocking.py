@@ -1,0 +1,191 @@
+"""The live selector on calls that do not block: what runs, its results, and that the program finds all as it was."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from jobs import C_FLAGS
+from live_jobs import NATIVE, Live, live, sanitized, shared
+
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import NONBLOCKING, SizeBasis
+from colltune.emit.live import live_basis
+from colltune.machine.compile import COMMON, build, source_directory
+from colltune.mpi.installation import Installation, Library
+from colltune.prove.conformance import replay_arguments
+
+pytestmark = pytest.mark.mpi
+# No library has more choices of one collective than this.
+MOST_CHOICES = 18
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
+    return live(request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi"), tmp_path)
+
+
+def choices_of(mpi: Live, name: str) -> tuple[Choice, ...]:
+    return mpi.bench.catalogue.choices(name)[1:] if name in mpi.bench.catalogue.entries else ()
+
+
+def prefer(mpi: Live, number: int, bound: int | None = None) -> list[RuleSet]:
+    """The ``number``-th choice of each collective up to ``bound`` bytes of a block or a vector."""
+    found = []
+    for name in NONBLOCKING:
+        choices = choices_of(mpi, name)
+        basis = live_basis(mpi.bench.catalogue, name) if choices else SizeBasis.MESSAGE
+        if choices:
+            first = Rule(None, None, bound, choices[number % len(choices)])
+            rules = (first,) if bound is None else (first, Rule(None, None, None, DEFAULT))
+            found.append(RuleSet(name, basis, rules))
+    return found
+
+
+def program(mpi: Live, source: str, *more: str) -> str:
+    target = mpi.directory / Path(source).stem
+    command = [str(mpi.bench.installation.mpicc), *C_FLAGS, *more, str(NATIVE / source), "-o", str(target)]
+    subprocess.run(command, check=True, timeout=100)
+    return str(target)
+
+
+# Messages of one call on 8 ranks, by the textbook; the last two words are collective and bytes.
+ON_MPICH = {
+    "tsp_ring(chunk_size=8192) ibcast 16000": 7 * 2,
+    "tsp_ring iallreduce 16000": 2 * 7 * 8,
+    "sched_brucks ialltoall 16000": 8 * 3,
+    "sched_ring iallgather 16000": 8 * 7,
+}
+ON_OPENMPI = {
+    "ring iallreduce 16000": 2 * 7 * 8,
+    "rabenseifner iallreduce 16000": 2 * 3 * 8,
+    "recursive_doubling iallreduce 16000": 3 * 8,
+    "recursive_doubling iallgather 16000": 3 * 8,
+}
+
+
+def sent(mpi: Live, rules: bytes, calls: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Messages of all ranks in each of ``calls``."""
+    common = source_directory(COMMON)
+    count = program(mpi, "count_traffic.c", f"-I{common}", str(common / "variables.c"))
+    arguments = [word for name, size in calls for word in (name, str(size), "-")]
+    beside: Path | None = None
+    variables: Mapping[str, str] = {"OMPI_MCA_pml_monitoring_enable": "1"}
+    if mpi.bench.installation.library is Library.MPICH:
+        beside = shared("traffic_count.c", mpi.directory / "count.so")
+        variables = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
+    done = mpi.run(8, [count, *arguments], rules, beside, **variables)
+    assert done.returncode == 0, done.stderr
+    assert "selector is off" not in done.stderr
+    found = dict.fromkeys(calls, 0)
+    for line in done.stdout.splitlines():
+        number, _, _, messages, *_ = map(int, line.split())
+        found[calls[number]] += messages
+    return found
+
+
+@pytest.mark.parametrize("case", [*ON_MPICH, *ON_OPENMPI])
+def test_the_rule_holds_up_to_its_bound_in_both_forms(
+    request: pytest.FixtureRequest, tmp_path: Path, case: str
+) -> None:
+    """Non-blocking and persistent calls send the messages of the choice, and those above the bound the default's."""
+    mpi = live(request.getfixturevalue("mpi" if case in ON_MPICH else "openmpi"), tmp_path)
+    key, name, size = case.split()
+    choice, bound = parse_choice(key), int(size)
+    if choice not in choices_of(mpi, name):
+        pytest.skip("this version has not the choice")
+    basis = live_basis(mpi.bench.catalogue, name)
+    limit = bound * 8 if basis is SizeBasis.TOTAL else bound
+    rules = RuleSet(name, basis, (Rule(None, None, limit, choice), Rule(None, None, None, DEFAULT)))
+    blocking = name.removeprefix("i")
+    calls = [(one, at) for one in (name, f"{blocking}_init", blocking) for at in (bound, bound + 4)]
+    tuned, default = sent(mpi, mpi.emit(rules), calls), sent(mpi, mpi.emit(), calls)
+    due = (ON_MPICH if case in ON_MPICH else ON_OPENMPI)[case]
+    assert {call: tuned[call] for call in [(name, bound), (f"{blocking}_init", bound)]} == {
+        (name, bound): due,
+        (f"{blocking}_init", bound): due,
+    }
+    others = [call for call in calls if call[1] > bound or call[0] == blocking]
+    assert {call: tuned[call] for call in others} == {call: default[call] for call in others}
+    assert default[name, bound] != due
+
+
+def test_no_library_has_more_choices_than_are_tried(either: Live) -> None:
+    assert 0 < max(len(choices_of(either, name)) for name in NONBLOCKING) <= MOST_CHOICES
+
+
+@pytest.mark.parametrize(
+    "number", [pytest.param(n, marks=[] if n in (0, 2) else [pytest.mark.slow]) for n in range(MOST_CHOICES)]
+)
+def test_every_choice_is_right_at_1_to_8_ranks(either: Live, number: int) -> None:
+    if number >= max(len(choices_of(either, name)) for name in NONBLOCKING):
+        pytest.skip("it has no more choices")
+    rule_sets = prefer(either, number)
+    conformance = str(build(either.bench.installation.mpicc, "conformance"))
+    arguments = replay_arguments(range(1, 9), rule_sets, short=True, collectives=NONBLOCKING, max_bytes=1 << 18)
+    done = either.run(8, [conformance, *arguments], either.emit(*rule_sets), MPIR_CVAR_NUM_CLIQUES="2")
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "failures=0" in done.stdout
+    assert "selector is off" not in done.stderr
+
+
+def property_arguments(mpi: Live, rule_sets: Sequence[RuleSet], seed: int, cases: int) -> list[str]:
+    settings = [mpi.bench.settings(rules.collective, rules.rules[0].choice) or () for rules in rule_sets]
+    names = sorted({name for some in settings for name, _ in some})
+    return [program(mpi, "nonblocking_property.c"), str(seed), str(cases), *names]
+
+
+def test_random_calls_find_all_as_it_was(either: Live) -> None:
+    """Attributes, error handlers, environment and control variables; three requests at once, in any order."""
+    rule_sets = prefer(either, 1, bound=4096)
+    done = either.run(3, property_arguments(either, rule_sets, 3, 60), either.emit(*rule_sets))
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "3 ranks, 60 cases, 0 mismatches" in done.stdout
+    assert "selector is off" not in done.stderr
+
+
+def test_random_calls_are_clean_under_sanitizers(either: Live) -> None:
+    rule_sets = prefer(either, 1)
+    arguments = property_arguments(either, rule_sets, 5, 40)
+    profile = str(either.directory / "profile")
+    done = sanitized(either).run(
+        2, arguments, either.emit(*rule_sets), COLLTUNE_PROFILE=profile, ASAN_OPTIONS="detect_leaks=0"
+    )
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "2 ranks, 40 cases, 0 mismatches" in done.stdout
+    assert "selector is off" not in done.stderr
+
+
+# Ranks and cases, for each of five choices: 10,000 in all, fewer where ranks share the cores.
+WHOLE = {1: 700, 2: 800, 3: 200, 4: 120, 5: 100, 8: 80}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checked", [False, True], ids=["plain", "sanitizers"])
+@pytest.mark.parametrize("ranks", WHOLE)
+def test_ten_thousand_random_calls(either: Live, ranks: int, checked: bool) -> None:
+    assert 5 * sum(WHOLE.values()) == 10_000
+    kit = sanitized(either) if checked else either
+    for number in range(5):
+        rule_sets = prefer(either, number)
+        arguments = property_arguments(either, rule_sets, 1000 * ranks + number, WHOLE[ranks])
+        done = kit.run(ranks, arguments, either.emit(*rule_sets), ASAN_OPTIONS="detect_leaks=0")
+        assert done.returncode == 0, f"{number}: {done.stdout[-1500:]}{done.stderr[-1500:]}"
+        assert f"{ranks} ranks, {WHOLE[ranks]} cases, 0 mismatches" in done.stdout
+        assert "selector is off" not in done.stderr
+
+
+def test_an_operation_that_does_not_commute_keeps_the_default(openmpi: Installation, tmp_path: Path) -> None:
+    """libnbc's ring adds in another order; alone, as one variable for all calls, it fails the replay."""
+    mpi = live(openmpi, tmp_path)
+    rules = RuleSet.always("iallreduce", SizeBasis.MESSAGE, Choice("ring"))
+    conformance = str(build(mpi.bench.installation.mpicc, "conformance"))
+    arguments = [conformance, *replay_arguments([2, 3], short=True, collectives=["iallreduce"], max_bytes=1 << 14)]
+    forced = mpi.run(3, arguments, mpi.emit(), OMPI_MCA_coll_libnbc_iallreduce_algorithm="1")
+    assert forced.returncode == 1
+    assert "op=user_ordered" in forced.stdout
+    chosen = mpi.run(3, arguments, mpi.emit(rules))
+    assert chosen.returncode == 0, chosen.stdout[-1500:] + chosen.stderr[-1500:]
