@@ -17,6 +17,7 @@ from colltune.learn.stakes import Stakes, gains_of
 from colltune.profile.application import Communicator, Profile, calls_per_second, stakes
 from colltune.profile.benefit import benefit_of
 from colltune.profile.files import load_profile, save_profile
+from colltune.profile.nonblocking import tunable_by_name
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.preload import preload_command, preload_environment
 
@@ -177,3 +178,31 @@ def test_the_library_is_loaded_first_and_named_to_open_mpi() -> None:
     command = ["mpirun", "-n", "4", "./app"]
     assert preload_command(command, openmpi=False) == command
     assert preload_command(command, openmpi=True)[:5] == ["mpirun", "-x", "LD_PRELOAD", "-x", "COLLTUNE_PROFILE"]
+
+
+def test_calls_that_do_not_block_are_counted_and_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def call(function: str, form: str, where: str = _WHERE) -> str:
+        text = _CALL.format(where=where, function=function, calls=400, time_ns=4000, sum=409600)
+        return text.replace("form=blocking", f"form={form}")
+
+    alone = "size=1 remote_size=0 nodes=1 ppn=1 even=1"
+    write(
+        tmp_path / "app.json.all",
+        _JOB.format("all", 0),
+        f"communicators {_WHERE} count=8",
+        call("allreduce", "nonblocking"),
+        call("allreduce", "persistent"),
+        call("bcast", "blocking"),
+        call("bcast", "nonblocking", alone),
+        call("scan", "nonblocking"),
+        call("alltoallv", "nonblocking"),
+        call("neighbor_alltoallv", "blocking"),
+    )
+    profile = read_parts(part_files(tmp_path / "app.json"))
+    assert tunable_by_name(profile) == {"iallreduce": 200.0}
+    assert tunable_by_name(profile, ["ibcast"]) == {}
+    print_profile(profile, tmp_path / "app.json", brief=True)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "iallreduce (200 calls): what the application sees of them is in MPI_Wait" in told
+    assert "colltune tune iallreduce" in told
+    assert "ialltoallv (100 calls), neighbor_alltoallv (100 calls): left to the library" in told

@@ -12,6 +12,7 @@ from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
 from colltune.profile.application import Calls, Profile
 from colltune.profile.benefit import benefit_of
+from colltune.profile.nonblocking import by_name_text, left_text, tunable_by_name
 
 _BAR = 24
 _BRIEF = 8
@@ -48,6 +49,10 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
             f" {colltune_command('tune', 'alltoallv', '--profile', path)}",
             markup=False,
         )
+    if called := tunable_by_name(profile):
+        console.print(f"{by_name_text(called)}: {colltune_command('tune', *called)}", markup=False)
+    if left := left_text(profile):
+        console.print(left, markup=False)
 
 
 def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:

@@ -19,6 +19,7 @@ from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
 from colltune.pretrained.features import read_features
 from colltune.pretrained.record import RunningMachine
+from colltune.profile.nonblocking import by_name_text, tunable_by_name
 from colltune.prove.trial import require_command
 from colltune.session.check_application import check_with_application
 from colltune.session.options import Listener, TuneOptions, TuneResult, require_writable
@@ -76,6 +77,8 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
                 f"MPI_Alltoallv takes {share:.1%} of the profiled run and is tuned by itself:"
                 " colltune tune alltoallv --profile"
             )
+        if called := tunable_by_name(application, bench.catalogue.entries):
+            listener.note(f"{by_name_text(called)}: colltune tune {' '.join(called)}")
         options = for_application(options, application, options.runtime_s, bench.catalogue, shape, listener.note)
         if options.check:
             require_command(application.command, bench.environment.facts, bench.process_environment)
