@@ -29,6 +29,7 @@ from functools import cache
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.garbage import without_collections
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
@@ -94,11 +95,12 @@ def tuning_of(nodes: int, ppn: int) -> dict[str, bytes]:
 
 
 def tune_reads(store: SiteStore) -> None:
-    """What a tuning of a job of 32 x 32 takes out of the store."""
-    _, index = recall(store, HERE, COLLECTIVES, shapes(32, 32))
-    slow_nodes(index)
+    """What a tuning of a job of 32 x 32 takes out of the store, in the order of `SiteMemory`."""
+    with without_collections():
+        _, index = recall(store, HERE, COLLECTIVES, shapes(32, 32))
+        slow_nodes(index)
     places = (Scenario(name, *of, 1 << size) for name in COLLECTIVES for of in shapes(32, 32) for size in range(2, 21))
-    list(index.compared((place, CHOICES[1 + number % 4]) for number, place in enumerate(places)))
+    index.compared((place, CHOICES[1 + number % 4]) for number, place in enumerate(places))
 
 
 def run_status(store: SiteStore) -> None:

@@ -18,6 +18,7 @@ from colltune.core.rules import Rule
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
+from colltune.session.site import status
 from colltune.site.canary import Canary, is_drawn
 from colltune.site.entry import Entry, Provenance
 from colltune.site.release import activate, active, publish
@@ -53,7 +54,7 @@ def test_jobs_of_a_candidate_report_and_it_is_promoted(
         return publish(store, "root", "1", lambda _tuning: []).name
 
     activate(store, released(1))
-    candidate = released(2)
+    before, candidate = active(store), released(2)
     monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
     assert "50%" in colltune("site", "canary", candidate, "--share", "50%").stdout
     drawn = [str(job) for job in range(50) if is_drawn(str(job), Canary(candidate, 50, 0.0))][:3]
@@ -80,3 +81,12 @@ def test_jobs_of_a_candidate_report_and_it_is_promoted(
     assert "3 have reported" in colltune("site", "canary").stdout
     assert colltune("site", "promote").stdout.strip() == f"{candidate} is active"
     assert active(store) == candidate
+    with monkeypatch.context() as context:  # and without a release
+        for name, value in slow.items():
+            context.setenv(name, value)
+        done = colltune("run", "--measure=50%", str(tuned), "--", *program)
+    assert f"what this run measured is in the store {store.directory}" in done.stderr
+    ((mine, *of_releases),) = [machine.saved for machine in status(store).machines]
+    assert (mine.release, mine.runs + mine.too_short) == ("", 1)
+    runs = {one.release: one.runs + one.too_short for one in of_releases}
+    assert runs == {candidate: 3, before: 1}  # each once

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from colltune.catalog import Kind, Need, load
@@ -284,3 +286,15 @@ def test_legal_choices_are_counted_as_they_are_listed(library: str, nodes: int, 
         for size in (0, 4, 64, 2**20):
             here = Scenario(name, nodes, ppn, size)
             assert catalogue.count_legal(here, level) == len(catalogue.legal(here, level))
+
+
+@pytest.mark.parametrize("library", ["mpich", "openmpi", "simulated"])
+def test_sizes_of_one_class_have_equally_many_legal_choices(library: str) -> None:
+    catalogue = load_simulated() if library == "simulated" else load(library, {"mpich": "5.0.2"}.get(library, "5.0.11"))
+    for name, (nodes, ppn) in product(catalogue.entries, [(1, 2), (3, 1), (6, 4), (32, 32)]):
+        counts: dict[object, int] = {}
+        for size in sorted({1, 12, 96, 4800, *(1 << power for power in range(2, 23))}):
+            here = Scenario(name, nodes, ppn, size)
+            count = catalogue.count_legal(here)
+            assert counts.setdefault(catalogue.size_class(here), count) == count, here
+        assert len(counts) < 22  # most of the sizes fall into a class with others

@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,17 @@ def test_a_file_of_open_mpi_on_another_count_of_nodes_is_an_obstacle(tmp_path: P
     found = in_force("openmpi", {"PATH": ""}, tmp_path).obstacles(["mpiexec", "./app"])
     assert any("tuned on 2 nodes, and this job has 1" in text for text in found)
     assert in_force("mpich", {"PATH": ""}, tmp_path).obstacles(["mpiexec", "./app"]) == []
+
+
+def test_the_files_of_a_module_do_not_decide_the_calls_by_default_of_the_live_selector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def live(tuning: Tuning, way: str, around: Mapping[str, str]) -> Tuning:
+        assert (way, "TUNED_FILE" in around) == ("live", False)
+        return replace(tuning, variables={"LD_PRELOAD": "/live.so", "COLLTUNE_SELECT": "{directory}/live"})
+
+    monkeypatch.setattr("colltune.deploy.live.in_force_via", live)
+    environment = Environment("mpich", "5.0", "0", "here", 2, 4, "single", {})
+    tuning = Tuning(environment, {"bcast": _RULES}, {}, {"TUNED_FILE": "{directory}/rules"})
+    force = put_in_force(tmp_path, tuning, {"HOME": "/home/me", "TUNED_FILE": "of a module"}, "live")
+    assert force.environment.keys() == {"HOME", "LD_PRELOAD", "COLLTUNE_SELECT"}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from application_history import leave_run
 from test_site_release import NOW, lint, tuned
+from test_site_store import NOW_S, entry
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
@@ -16,16 +18,17 @@ from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.session.application_gain import gain_of
 from colltune.session.site import SavedBy, saved_by_release, status
-from colltune.session.site_canary import Given, outlook, promote, report_runs
+from colltune.session.site_canary import outlook, promote
 from colltune.session.site_metrics import metrics
 from colltune.session.site_page import write_site_page
+from colltune.session.site_runs import add_run, copied_if_released, store_for_runs
 from colltune.site.canary import Canary, begin, current, is_drawn, release_of, reports_of, stop
 from colltune.site.entry import BadEntryError, Saved, name_of, pack, unpack
 from colltune.site.release import activate, active, publish, read_release
 from colltune.site.store import SiteStore
 from colltune.store.applications import application_runs
 from colltune.store.records import decode, encode
-from colltune.store.tuning import load_tuning
+from colltune.store.tuning import load_tuning, save_tuning
 
 TREE, RING = Choice("tree"), Choice("ring")
 JOBS = [str(number) for number in range(4000)]
@@ -37,7 +40,8 @@ def store(tmp_path: Path) -> SiteStore:
     made = SiteStore.made(tmp_path / "store")
     made.add(tuned(tmp_path, 2))
     activate(made, publish(made, "root", "1", lint, NOW).name)
-    made.add(tuned(tmp_path, 2, choice=RING))
+    later = replace(entry(2).provenance, began_s=NOW_S + 9.0)
+    made.add(replace(tuned(tmp_path, 2, choice=RING), provenance=later))
     publish(made, "root", "1", lint, NOW + 1.0)
     return made
 
@@ -53,12 +57,12 @@ def reported(
     """A job for each of ``ratios``, in whose application calls by default took so many times as long."""
     for number, ratio in enumerate(ratios, first):
         monkeypatch.setenv("SLURM_JOB_ID", f"{number}")
+        monkeypatch.setenv("COLLTUNE_RELEASE", str(store.outbox / "releases" / candidate(store)))
         release = read_release(store.outbox / "releases" / candidate(store))
         out = tmp_path / f"job{number}"
-        environment = load_tuning(release.place / release.tunings[0].directory).environment
-        leave_run(out, environment, RING, ratio, when_s=2e9 + 60 * number)
-        given = Given(release, out)
-        assert report_runs(store, given, "", pytest.fail) == 1
+        shutil.copytree(release.place / release.tunings[0].directory, out)
+        place = leave_run(out, load_tuning(out).environment, RING, ratio, when_s=2e9 + 60 * number)
+        assert add_run(store, out, place, pytest.fail)
 
 
 def test_all_steps_of_a_job_agree_and_the_share_is_that_of_the_jobs() -> None:
@@ -198,3 +202,90 @@ def test_an_entry_that_claims_an_impossible_saving_is_refused(tmp_path: Path, va
     bad = gzip.compress(b"".join(map(encode, notes)))
     with pytest.raises(BadEntryError, match=r"saved|time"):
         unpack(bad, name_of(bad))
+
+
+def own(tmp_path: Path, store: SiteStore) -> Path:
+    """A directory of a user's own, with a tuning of which no release knows."""
+    place = tmp_path / "own"
+    made = tuned(tmp_path, 2, choice=Choice("chain"))
+    save_tuning(place, replace(load_tuning(tmp_path / "tuned-2x2"), environment=made.environment))
+    return place
+
+
+def test_a_run_under_a_users_own_tuning_is_told_apart_from_those_under_a_release(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(store, candidate(store), 50)
+    place = own(tmp_path, store)
+    run = leave_run(place, load_tuning(place).environment, Choice("chain"), 1.2)
+    monkeypatch.setenv("COLLTUNE_RELEASE", str(store.outbox / "releases" / candidate(store)))  # and ran another tuning
+    assert add_run(store, place, run, pytest.fail)
+    reported(store, tmp_path, monkeypatch, [1.2])
+    assert outlook(store).jobs == 1
+    ((mine, of_release),) = [machine.saved for machine in status(store).machines]
+    assert (mine.release, mine.runs, of_release.release) == ("", 1, candidate(store))
+    assert 'release="own"} ' in metrics(status(store))
+    assert "users&#39; own tunings" in write_site_page(store, tmp_path / "site.html").read_text()
+    shown = CliRunner().invoke(app, ["site", "status", "--store", str(store.directory)]).output
+    assert f"  users' own tunings: {mine.saved_h:.3g} node-hours saved" in shown
+    assert f"  {candidate(store)}: {of_release.saved_h:.3g} node-hours saved" in shown
+
+
+def test_what_users_tried_beside_a_release_does_not_count_for_it(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run --explore`: choices that are not proven, and here are slower."""
+    begin(store, candidate(store), 50)
+    reported(store, tmp_path, monkeypatch, [1.2, 1.21, 1.19])
+    before = outlook(store).faster
+    real = reports_of(store, candidate(store), 0.0)
+    tried = [replace(one.run, record=replace(one.run.record, candidates=1)) for one in real]
+    monkeypatch.setattr(
+        "colltune.session.site_canary.reports_of",
+        lambda *_: [*real, *(replace(one, run=run) for one, run in zip(real, tried, strict=True))],
+    )
+    assert outlook(store).faster == before
+
+
+def test_a_store_that_takes_nothing_keeps_the_run_beside_its_tuning_until_it_does(
+    store: SiteStore, tmp_path: Path
+) -> None:
+    place = own(tmp_path, store)
+    run = leave_run(place, load_tuning(place).environment, Choice("chain"), 1.2)
+    inbox = store.directory / "inbox"
+    inbox.rename(tmp_path / "away")
+    notes: list[str] = []
+    assert not add_run(store, place, run, notes.append)
+    assert len(list((place / "pending").iterdir())) == 1
+    assert "adds it later" in notes[0]
+    (tmp_path / "away").rename(inbox)
+    second = leave_run(place, load_tuning(place).environment, Choice("chain"), 1.2, when_s=2e9)
+    assert add_run(store, place, second, pytest.fail)
+    assert not list((place / "pending").iterdir())
+    ((saved,),) = [machine.saved for machine in status(store).machines]
+    assert saved.runs == 2
+
+
+def test_no_application_fails_for_the_sites_store(store: SiteStore, tmp_path: Path) -> None:
+    notes: list[str] = []
+    assert store_for_runs(None, {}, notes.append) is None
+    assert notes == []
+    assert store_for_runs(None, {"COLLTUNE_STORE": str(tmp_path / "gone")}, notes.append) is None
+    assert "is no store of a site" in notes[0]
+    with pytest.raises(InputError, match="no store of a site"):  # which was named for this very run
+        store_for_runs(tmp_path / "gone", {}, notes.append)
+    assert store_for_runs(None, {"COLLTUNE_STORE": str(store.directory)}, pytest.fail) == store
+
+
+def test_what_runs_under_a_tuning_of_a_release_leaves_the_release_as_it_is(store: SiteStore, tmp_path: Path) -> None:
+    release = read_release(store.outbox / "releases" / active(store))
+    place = release.place / release.tunings[0].directory
+    notes: list[str] = []
+    made = copied_if_released(place, notes.append, tmp_path / "copies")
+    assert made == tmp_path / "copies" / release.name / "2x2"
+    assert load_tuning(made) == load_tuning(place)
+    leave_run(made, load_tuning(made).environment, TREE, 1.2)
+    assert copied_if_released(place, notes.append, tmp_path / "copies") == made
+    assert str(made) in notes[0]
+    assert copied_if_released(made, pytest.fail) == made
+    assert read_release(release.place) == release

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -32,11 +29,6 @@ TREE = Choice("tree")
 FILES = {"mpich/mpich-coll.json": b'{"collective=bcast": {}}'}
 VARIABLES = {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "{directory}/mpich/mpich-coll.json"}
 NOW = NOW_S + 1e6 + 60.0
-needs_lmod = pytest.mark.skipif(not Path("/usr/share/lmod/lmod/libexec/lmod").exists(), reason="no Lmod (apt: lmod)")
-_TCL = "/usr/lib/x86_64-linux-gnu/modulecmd.tcl"
-needs_tcl = pytest.mark.skipif(
-    not Path(_TCL).exists() and shutil.which("modulecmd") is None, reason="no Tcl modules (apt: environment-modules)"
-)
 
 
 def tuned(place: Path, nodes: int = 4, ppn: int = 2, choice: Choice = TREE, **changes: object) -> Entry:
@@ -274,79 +266,3 @@ def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monk
     assert f"active: {second}" in said("status")
     assert f"{first} is active again" in said("rollback")
     assert "removed 0 entries" in said("expire", "--older", "9999")
-
-
-def loaded(lines: str) -> dict[str, str]:
-    """The variables that the output of a module command sets in a shell."""
-    script = f"{lines}\nenv -0"
-    clean = {"PATH": os.environ["PATH"], "MODULEPATH": ""}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=clean)
-    return dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
-
-
-KINDS = [
-    pytest.param("lmod", "lmod", marks=needs_lmod),
-    pytest.param("lmod", "tcl", marks=needs_lmod),
-    pytest.param("tcl", "tcl", marks=needs_tcl),
-]
-JOBS = [
-    ("", "", "4x2"),
-    ("2", "2", "2x2"),
-    ("3", "2", "4x2"),
-    ("2", "2(x2)", "2x2"),
-    ("1", "1", "2x2"),
-    ("64", "2", ""),
-]
-
-
-@pytest.mark.parametrize(("command", "kind"), KINDS)
-@pytest.mark.parametrize(("nodes", "tasks", "chosen"), JOBS)
-def test_the_module_loads_the_tuning_of_the_jobs_shape(
-    store: SiteStore, command: str, kind: str, nodes: str, tasks: str, chosen: str
-) -> None:
-    release = publish(store, "root", "1", lint, NOW)
-    activate(store, release.name)
-    job = {"SLURM_JOB_NUM_NODES": nodes, "SLURM_TASKS_PER_NODE": tasks} if nodes else {}
-    found = load_module(store, command, kind, job)
-    name = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
-    if not chosen:
-        assert name not in found
-        return
-    path = Path(found[name])
-    assert path.read_bytes() == FILES["mpich/mpich-coll.json"]
-    assert path.is_relative_to(release.place.resolve())  # its own release, and not what is active later
-    assert path.parts[-3] == chosen
-    assert found["COLLTUNE_RELEASE"] == str(release.place.resolve())
-
-
-@pytest.mark.parametrize(("command", "kind"), KINDS)
-def test_the_module_refuses_another_build_of_the_library(
-    store: SiteStore, tmp_path: Path, command: str, kind: str
-) -> None:
-    activate(store, publish(store, "root", "1", lint, NOW).name)
-    (tmp_path / "libmpi.so").write_bytes(b"upgraded")
-    assert "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" not in load_module(store, command, kind, {})
-
-
-def load_module(store: SiteStore, by: str, kind: str, job: dict[str, str]) -> dict[str, str]:
-    modules = store.outbox / "active/modules" / kind
-    command = ["/usr/share/lmod/lmod/libexec/lmod", "bash"]
-    if by == "tcl":
-        command = [_TCL if Path(_TCL).exists() else str(shutil.which("modulecmd")), "bash"]
-    around = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "MODULEPATH": str(modules), **job}
-    done = subprocess.run(
-        [*command, "load", "colltune-tuned/mpich-5.0.2"], capture_output=True, text=True, check=False, env=around
-    )
-    return loaded(done.stdout)
-
-
-def test_module_files_say_nothing_that_a_shell_of_modules_would_run(store: SiteStore, tmp_path: Path) -> None:
-    wild = replace(tuned(tmp_path, 2), environment=replace(HERE, nodes=2, mpi_version='../9"]] [exec touch owned] $x'))
-    store.add(wild)
-    release = publish(store, "root", "1", lint, NOW)
-    for path in release.place.glob("modules/*/*/*"):
-        text = path.read_text()
-        assert "[exec touch" not in text
-        assert '9"' not in text
-        assert "/.." not in text
-    assert json.loads((release.place / "manifest.json").read_text())["by"] == "root"

@@ -8,10 +8,8 @@ import os
 import resource
 import signal
 import stat
-import tempfile
 import time
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -20,12 +18,11 @@ from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import ColltuneError, InputError
-from colltune.core.sample import Environment, Overlap, Sample, Status
+from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import shapes
 from colltune.site.entry import BadEntryError, Entry, Provenance, name_of, pack, unpack
 from colltune.site.identity import FABRIC, Identity
-from colltune.site.index import Index, open_index
+from colltune.site.index import open_index
 from colltune.site.store import INBOX, SiteStore
 
 HERE = Environment("mpich", "5.0.2", "ab" * 32, "a CPU, 2 cores", 4, 2, "single", {FABRIC: "ethernet"})
@@ -222,58 +219,6 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(store: SiteStore) -> None
     assert [path.name for path in (store.directory / INBOX).iterdir()] == [store.place(KEY, kept).name]
 
 
-def test_the_index_is_only_a_cache(store: SiteStore) -> None:
-    for number in range(9):
-        store.add(entry(number, samples=8))
-
-    def said() -> object:
-        index = open_index(store, KEY)
-        return sorted(one.name for one in index.entries), sorted(map(repr, index.measured(["bcast"], [(2, 2)])))
-
-    whole = said()
-    assert said() == whole
-    path = store.index_path(KEY)
-    for damaged in (b"", b"SQLite format 3\x00 and then nothing", path.read_bytes()[:5000], os.urandom(9000)):
-        path.unlink()
-        path.write_bytes(damaged)
-        assert said() == whole
-    path.unlink()
-    path.mkdir()  # nobody can write it: whoever reads works it out again
-    assert said() == whole
-
-
-def test_the_index_has_the_newest_sample_of_each_pair_whatever_the_order_of_the_entries(store: SiteStore) -> None:
-    old, new = sample(0, 1e-5), replace(sample(0, 2e-5), started_s=NOW_S + 500)
-    for made in ((new,), (old,)):
-        store.add(replace(entry(), samples=made))
-        open_index(store, KEY)
-    (found,) = open_index(store, KEY).measured(["bcast"], [(2, 2)])
-    assert (found.sample, found.date_s) == (new, NOW_S + 500)
-
-
-def test_comparisons_from_before_a_change_are_no_evidence(store: SiteStore) -> None:
-    tree = Choice("tree")
-    look = (sample(0, 2e-5), sample(0, 1e-5, tree))
-    other = tuple(replace(one, scenario=replace(one.scenario, nodes=8)) for one in look)
-    store.add(replace(entry(), compared=(*look, *other)))
-    pairs = [(one.scenario, tree) for one in (look[0], other[0])]
-    assert len(list(open_index(store, KEY).compared(pairs))) == 2
-    later = replace(entry().provenance, began_s=NOW_S + 2e6, ended_s=NOW_S + 3e6)
-    store.add(replace(entry(1), provenance=later, changed=("bcast", "reduce")))
-    left = list(open_index(store, KEY).compared(pairs))
-    assert [one.scenario.nodes for one in left] == [8]  # which the job that saw the change could not form
-    store.add(replace(entry(2), provenance=later, compared=look))
-    assert len(list(open_index(store, KEY).compared(pairs))) == 2
-
-
-def test_an_old_sample_that_is_added_again_stays_old(store: SiteStore) -> None:
-    """From the history of a directory; a clock that counts from the start of a node tells no date."""
-    old, no_date = replace(sample(0), started_s=NOW_S - 3e7), replace(sample(1), started_s=5e5)
-    store.add(replace(entry(), samples=(old, no_date)))
-    found = list(open_index(store, KEY).measured(["bcast"], [(2, 2)]))
-    assert [one.date_s for one in found] == [NOW_S - 3e7, NOW_S + 1e6]
-
-
 def test_a_file_that_is_too_large_is_not_read(store: SiteStore) -> None:
     place = store.place(KEY, "33" * 32)
     place.touch()
@@ -289,115 +234,3 @@ def test_a_strict_umask_leaves_the_store_open_for_the_others(tmp_path: Path) -> 
     finally:
         os.umask(before)
     assert made.directory.stat().st_mode & 0o055 == 0o055
-
-
-def test_parts_of_a_job_are_found_and_larger_jobs_are_not(store: SiteStore) -> None:
-    made = [replace(sample(0), scenario=Scenario("bcast", nodes, 2, 8)) for nodes in (2, 4, 8)]
-    store.add(replace(entry(), samples=tuple(made)))
-    index = open_index(store, KEY)
-    assert [one.sample.scenario.nodes for one in index.measured(["bcast", "reduce"], shapes(4, 2))] == [2, 4]
-    assert not list(index.measured(["bcast"], shapes(8, 1)))
-
-
-def test_a_sample_comes_back_as_it_was_and_not_if_it_is_too_old(store: SiteStore) -> None:
-    taken = replace(
-        sample(0), back_to_back_s=2e-5, skewed_s=3e-5, overlap=Overlap(1e-3, 2e-5, 1e-5), cost_s=0.5, group=7, detail=""
-    )
-    wrong = replace(sample(1, choice=Choice("tree")), status=Status.WRONG, times_s=(), detail="two bytes")
-    store.add(replace(entry(), samples=(taken, wrong)))
-    index = open_index(store, KEY)
-    assert [one.sample for one in index.measured(["bcast"], [(2, 2)])] == [taken, wrong]
-    assert [one.sample for one in index.measured(["bcast"], [(2, 2)], NOW_S + 0.5)] == [wrong]
-
-
-def test_comparisons_of_many_jobs_are_launches_of_their_own(store: SiteStore) -> None:
-    tree = Choice("tree")
-    for job in range(3):
-        looks = []
-        for launch in (1, 2):
-            both = [sample(0, 2e-5, launch=launch), sample(0, 1e-5, tree, launch=launch)]
-            looks += both if job % 2 else both[::-1]  # whichever was told first
-        broken = replace(sample(1, 2e-5, tree), status=Status.HUNG, times_s=())
-        store.add(replace(entry(job), compared=(*looks, sample(1, 2e-5), broken)))
-    found = list(open_index(store, KEY).compared([(sample(0).scenario, tree), (sample(1).scenario, tree)]))
-    assert len({one.launch for one in found}) == 6 == len(found)
-    assert {(one.choice, one.baseline, one.shape) for one in found} == {(tree, DEFAULT, (4, 2))}
-    assert all(one.value == pytest.approx(0.6931, abs=1e-3) for one in found)
-
-
-def test_what_is_taken_away_is_forgotten(store: SiteStore) -> None:
-    first, second = store.add(entry(1)), store.add(entry(2))
-    open_index(store, KEY)
-    store.place(KEY, first).unlink()
-    index = open_index(store, KEY)
-    assert [one.name for one in index.entries] == [second]
-    assert {one.entry for one in index.measured(["bcast"], [(2, 2)])} == {second}
-
-
-@given(
-    st.lists(st.integers(0, 60), unique=True, min_size=1, max_size=24),
-    st.lists(st.sampled_from(["open", "damage", "an older one comes back"]), max_size=24),
-)
-@settings(max_examples=25, deadline=None)
-def test_the_index_says_what_the_entries_say_whatever_came_before(added: list[int], between: list[str]) -> None:
-    """Entries come in any order while others read, and while the cache is lost, or written over by a slower job."""
-    with tempfile.TemporaryDirectory() as place:
-        store = SiteStore.made(Path(place) / "store")
-        path, older = store.index_path(KEY), b""
-        for number, event in zip_longest(added, between):
-            if number is not None:
-                # Each sample has a date of its own: of two of one moment either may stay.
-                store.add(entry(2 * number, samples=2, compared=look(number)))
-            if event == "open":
-                older = older or (path.read_bytes() if path.exists() else b"")
-                open_index(store, KEY)
-            elif event is not None:
-                path.unlink(missing_ok=True)
-                path.write_bytes(older if event != "damage" else b"nothing of it")
-        told = all_of(open_index(store, KEY))
-        path.unlink(missing_ok=True)
-        assert told == all_of(open_index(store, KEY))
-        assert {one.name for one in open_index(store, KEY).entries} == store.names()[KEY]
-
-
-def look(number: int) -> tuple[Sample, Sample]:
-    return sample(number, 2e-5), sample(number, 1e-5, Choice("tree"))
-
-
-def all_of(index: Index) -> object:
-    """All that an index says, in an order of its own."""
-    pairs = [(sample(number).scenario, Choice("tree")) for number in range(20)]
-    said = (index.measured(["bcast"], [(2, 2)]), index.compared(pairs), index.paces(), index.entries, index.coverage())
-    return [sorted(map(repr, one)) for one in said]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"group": 10**400}, {"times_s": (0.0, 0.0)}, {"scenario": Scenario("bcast", 2, 2, 1 << 70)}],
-    ids=["huge", "no time", "large size"],
-)
-def test_an_entry_with_an_impossible_number_does_not_stop_the_others(
-    store: SiteStore, changes: dict[str, object]
-) -> None:
-    """Its bytes are those that its writer meant, so that its checksums are right."""
-    kept = store.add(entry(1))
-    store.add(replace(entry(2), samples=(sample(7), replace(sample(8), **changes))))  # type: ignore[arg-type]
-    notes: list[str] = []
-    index = open_index(store, KEY, notes.append)
-    assert [one.name for one in index.entries] == [kept]
-    assert {one.entry for one in index.measured(["bcast"], [(2, 2)])} == {kept}
-    ((_, reason),) = store.quarantined()
-    assert "number" in reason
-    assert len(notes) == 1
-
-
-def test_entries_of_twenty_jobs_are_asked_for_one_by_one_and_all_at_once_alike(store: SiteStore) -> None:
-    """The times of the default that are kept are the newest, whichever job reads them first."""
-    for number in range(20):
-        made = replace(sample(0, 1e-5 * (1 + number)), started_s=NOW_S + number)
-        store.add(replace(entry(number), samples=(made,), compared=look(0)))
-        open_index(store, KEY)
-    one_by_one = all_of(open_index(store, KEY))
-    store.index_path(KEY).unlink()
-    assert all_of(open_index(store, KEY)) == one_by_one
-    assert len(list(open_index(store, KEY).paces())) == 12

@@ -233,12 +233,14 @@ def run(
     provisional: bool = False,
     via: str = "file",
     alltoallv: PathLike | None = None,
+    store: PathLike | None = None,
     listener: Callable[[str], None] = lambda _text: None,
 ) -> ApplicationRun:
     """Runs an MPI program with a tuning in force, as `colltune run` does, and waits for its end.
 
     ``share``: with ``measure``, the share of its calls that run by default, in percent, 1 to 50. ``risk``: with
     ``explore``, what trying choices that are not proven may cost of the run's time, in percent. ``via``: file or live.
+    ``store``: of the site, to which it adds what it measured; None is the one that COLLTUNE_STORE names.
     ``listener`` hears, a sentence each, what is unsure before the start, and what was found at the end. Raises
     InputError where the command would use another build of the MPI than the one that was tuned.
     """
@@ -255,6 +257,7 @@ def run(
         provisional=provisional,
         via=via,
         alltoallv=None if alltoallv is None else Path(alltoallv),
+        store=None if store is None else Path(store),
     )
     directory = tuned.directory if isinstance(tuned, Tuned) else Path(tuned)
     return ready_run(directory, command, options, os.environ, listener).run(listener)

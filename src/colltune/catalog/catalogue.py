@@ -78,6 +78,20 @@ class Catalogue:
         worth = self._worth_measuring(scenario, thread_level)
         return 1 + sum(prod(len(_useful(p, below)) for p in algorithm.tuned) for algorithm, below in worth)
 
+    def size_class(self, scenario: Scenario) -> tuple[object, ...]:
+        """What the number of candidates depends on of the size.
+
+        ``count_legal`` is the same for two scenarios of one collective and shape whose class is the same.
+        """
+        count = scenario.size_bytes // _ELEMENT_BYTES
+        # The leaders of the nodes, and the ranks inside of one, are communicators of their own.
+        of_parts = [
+            (count >= 1 << (ranks.bit_length() - 1), count >= ranks, count % ranks == 0)
+            for ranks in (scenario.ranks, scenario.nodes, scenario.ppn)
+        ]
+        limited = [value < scenario.size_bytes for value in _limited_by_size(self, scenario.collective)]
+        return (*of_parts, *limited)
+
     def _worth_measuring(self, scenario: Scenario, thread_level: str) -> Iterator[tuple[Algorithm, Scenario]]:
         """The candidates by their algorithm, and the scenario in which its parameters differ."""
         # With several threads in MPI the device has no shared-memory algorithms, so that on one node all its
@@ -140,6 +154,20 @@ def _choices(catalogue: Catalogue, collective: str) -> tuple[Choice, ...]:
         if algorithm.candidate:
             choices += _with_values(algorithm, [parameter.values for parameter in algorithm.tuned])
     return tuple(choices)
+
+
+@cache
+def _limited_by_size(catalogue: Catalogue, collective: str) -> tuple[int, ...]:
+    """The values that parameters of ``collective`` have below the size of the message alone."""
+    limited = [
+        value
+        for algorithm in catalogue.collective(collective).algorithms
+        for parameter in algorithm.tuned
+        if parameter.limit == "size"
+        for value in parameter.values
+        if isinstance(value, int)
+    ]
+    return tuple(sorted(set(limited)))
 
 
 def _below(algorithm: Algorithm, scenario: Scenario, thread_level: str) -> Scenario | None:

@@ -23,8 +23,9 @@ _RISK = "--risk"
 _VIA = "--via"
 _PROVISIONAL = "--provisional"
 _ALLTOALLV = "--alltoallv"
+_STORE = "--store"
 _FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE, _EXPLORE)
-_VALUES = (_VIA, _SHARE, _RISK)
+_VALUES = (_VIA, _SHARE, _RISK, _STORE)
 _USUAL_SHARE, _USUAL_RISK = "5%", "0.1%"
 # The exit code where the application succeeded and nothing proves that the tuning was in force.
 _UNPROVEN = 3
@@ -90,6 +91,14 @@ def run(
             help="Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out.",
         ),
     ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            _STORE,
+            help="With --measure: the store of the site, to which it adds what it measured. Default: COLLTUNE_STORE.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
 
@@ -114,6 +123,7 @@ def run(
         provisional=provisional or _PROVISIONAL in flags,
         via=values.get(_VIA, via),
         alltoallv=alltoallv,
+        store=Path(values[_STORE]) if _STORE in values else store,
     )
     ready = ready_run(tuned, command, options, os.environ, _say)
     if not options.watches:

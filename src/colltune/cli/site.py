@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from colltune.session.site import Machine, Shape, Status
+    from colltune.session.site import Machine, SavedBy, Shape, Status
 
 site = typer.Typer(
     help="The memory of a site: what all jobs measured, and the releases that its users load.", no_args_is_help=True
@@ -69,6 +69,8 @@ def _show_machine(machine: Machine) -> None:
     typer.echo(f"{machine.identity}: {counted}, the last {_date(machine.newest_s)}")
     for shape in machine.shapes:
         _show_shape(shape)
+    for saved in machine.saved:
+        _show_saved(saved)
     for text in machine.slow:
         typer.echo(f"  {text}")
 
@@ -80,6 +82,19 @@ def _show_shape(shape: Shape) -> None:
     tuned = "no tuning" if shape.tuned_s is None else f"tuned {_date(shape.tuned_s)}, {shape.proven} proven"
     typer.echo(f"  {shape.nodes} x {shape.ppn}: {shape.jobs} jobs; measured {known or 'nothing'}; {tuned}")
     typer.echo(f"      the next job would {shape.next}")
+
+
+def _show_saved(saved: SavedBy) -> None:
+    from colltune.core.units import format_count
+
+    told = "no run was long enough to tell what they saved"
+    if saved.runs:
+        told = (
+            f"{saved.saved_h:.3g} node-hours saved ({saved.low_h:.3g} to {saved.high_h:.3g}) in"
+            f" {format_count(saved.runs, 'measured run')} of {saved.measured_h:.3g} node-hours"
+        )
+    short = f"; {format_count(saved.too_short, 'run')} too short to tell" if saved.runs and saved.too_short else ""
+    typer.echo(f"  {saved.under}: {told}{short}")
 
 
 def _date(when_s: float) -> str:
@@ -167,7 +182,7 @@ def canary(
     end: Annotated[bool, typer.Option("--stop", help="No further job gets the candidate.")] = False,
     store: Store = None,
 ) -> None:
-    """Give a release to a share of the jobs first, or say how it does there. Jobs get it by `colltune site run`."""
+    """Give a release to a share of the jobs first, by the module and `site run`, or say how it does there."""
     from colltune.core.errors import InputError
     from colltune.session.site import store_of
     from colltune.session.site_canary import outlook
@@ -183,7 +198,7 @@ def canary(
         if not number.isdecimal():
             raise InputError(f"the share {share!r} is no whole percentage", "Write for example --share 10%")
         begun = begin(found, release, int(number))
-        typer.echo(f"{begun.release} goes to {begun.share}% of the jobs that start by colltune site run")
+        typer.echo(f"{begun.release} goes to {begun.share}% of the jobs, by the module and by colltune site run")
         return
     said = outlook(found)
     typer.echo(f"{said.canary.release}: {said.canary.share}% of the jobs; {said.jobs} have reported measurements")
@@ -211,13 +226,14 @@ def run(
     store: Store = None,
 ) -> None:
     """Run a command with the release that this job gets: colltune site run -- mpiexec -n 4 ./app."""
+    import os
     import subprocess
     import sys
-    import time
 
     from colltune.core.errors import InputError
     from colltune.session.site import store_of
-    from colltune.session.site_canary import given_here, report_runs
+    from colltune.session.site_canary import given_here
+    from colltune.site.release import LOADED
 
     if not context.args:
         raise InputError("there is no command to run", "Write: colltune site run -- mpiexec -n 4 ./app")
@@ -226,13 +242,10 @@ def run(
     if given.tuning is None:
         typer.echo(f"colltune: {given.release.name} has no tuning for this job; it runs by default", err=True)
         raise typer.Exit(subprocess.run(context.args, check=False).returncode)
-    options = ["--measure", "--share", share] if measure else []
-    began = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
+    options = ["--measure", "--share", share, "--store", str(found.directory)] if measure else []
     command = [sys.executable, "-m", "colltune", "run", *options, str(given.tuning), "--", *context.args]
-    code = subprocess.run(command, check=False).returncode
-    if measure:
-        report_runs(found, given, began, lambda text: typer.echo(f"colltune: {text}", err=True))
-    raise typer.Exit(code)
+    environment = {**os.environ, LOADED: str(given.release.place.resolve())}
+    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 @site.command()

@@ -115,6 +115,8 @@ def put_in_force(directory: Path, tuning: Tuning, around: Mapping[str, str], via
     from colltune.deploy.live import in_force_via
     from colltune.machine.preload import PRELOAD, preload_variables
 
+    # A file that is in force already, by a module for example, would decide the calls by default.
+    around = {name: value for name, value in around.items() if name not in tuning.variables}
     tuning = in_force_via(tuning, via, around)
     variables = tuning.variables_at(directory)
     preloaded = preload_variables(variables[PRELOAD], around) if variables else {}

@@ -18,6 +18,7 @@ from colltune.store.tuning import load_deployable
 if TYPE_CHECKING:
     from colltune.prove.loaded import Proof
     from colltune.session.application_gain import ApplicationGain
+    from colltune.site.store import SiteStore
 
 Listener = Callable[[str], None]
 
@@ -34,7 +35,8 @@ class RunOptions:
     ``share`` percent of its blocks of calls run by default at first, and compare; the way is then "live".
     ``explore``: also try what the proof left open, at the cost of the part ``risk`` of the run's time at most.
     ``provisional``: use decisions that a job which was ended left unproven. ``via``: "file" or "live". ``alltoallv``:
-    a directory of `tune alltoallv`, or its table, for MPI_Alltoallv.
+    a directory of `tune alltoallv`, or its table, for MPI_Alltoallv. ``store``: of the site, to which what is measured
+    is added; None: the one that the environment names.
     """
 
     prove: bool = False
@@ -46,6 +48,7 @@ class RunOptions:
     provisional: bool = False
     via: str = "file"
     alltoallv: Path | None = None
+    store: Path | None = None
 
     @property
     def way(self) -> str:
@@ -83,7 +86,8 @@ class ApplicationRun:
 class ReadyRun:
     """An application that can be started: its command and environment are seen to fit the tuning.
 
-    ``obstacles``: what is known to keep the tuning from deciding, of which the listener heard.
+    ``obstacles``: what is known to keep the tuning from deciding, of which the listener heard. ``store``: gets what is
+    measured.
     """
 
     options: RunOptions
@@ -91,6 +95,7 @@ class ReadyRun:
     force: InForce
     obstacles: Sequence[str]
     exploration: Exploration | None = None
+    store: SiteStore | None = None
 
     def started(self) -> tuple[Sequence[str], Mapping[str, str]]:
         """The command and the environment by which the application starts."""
@@ -120,6 +125,8 @@ class ReadyRun:
             code = run_child(*_started(force, self.given, self.options.alltoallv))
         profile = _gathered(record, self.given, force, listener) if record is not None else None
         gains, page = _measured(measured, listener) if measured is not None else ((), None)
+        if measured is not None and self.store is not None:
+            _added(self.store, force, measured.place, listener)
         return ApplicationRun(code, proof, profile, gains, page)
 
     def _proven(self, force: InForce) -> tuple[int, Proof]:
@@ -145,6 +152,12 @@ def ready_run(
     """
     if not command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
+    store = None
+    if options.measures:
+        from colltune.session.site_runs import copied_if_released, store_for_runs
+
+        store = store_for_runs(options.store, environment, listener)
+        directory = copied_if_released(directory, listener)
     tuning = load_deployable(directory, provisional=options.provisional)
     if tuning.left_out:
         listener(left_out_text(tuning.left_out))
@@ -156,7 +169,7 @@ def ready_run(
     obstacles = [] if options.way == "live" else force.obstacles(command)
     for text in ([unsure] if unsure else []) + obstacles:
         listener(f"warning: {text}")
-    return ReadyRun(options, command, force, obstacles, exploration)
+    return ReadyRun(options, command, force, obstacles, exploration, store)
 
 
 def left_out_text(count: int) -> str:
@@ -222,3 +235,14 @@ def _measured(run: MeasuredRun, listener: Listener) -> tuple[tuple[ApplicationGa
     except OSError as error:
         listener(f"cannot write {error.filename}: {error.strerror}")
     return gains, None
+
+
+def _added(store: SiteStore, force: InForce, place: Path, listener: Listener) -> None:
+    """Adds what the run in ``place`` measured to ``store``, as far as it can be: no application fails for that."""
+    from colltune.session.site_runs import add_run
+
+    try:
+        if add_run(store, force.directory, place, listener, force.around):
+            listener(f"what this run measured is in the store {store.directory}")
+    except ColltuneError as error:
+        listener(f"what this run measured is not added to the store: {error.what}")

@@ -17,16 +17,13 @@ from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import message_sizes, shapes
 from colltune.core.version import __version__
-from colltune.emit.lint import lint_files
-from colltune.emit.lint_check import Severity
-from colltune.emit.lint_openmpi import lint_rules_files
 from colltune.report.diff import compare_decisions
 from colltune.session.site_pending import add_or_put_by, add_pending, user_name
 from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.identity import Identity
-from colltune.site.index import Listed, open_index
+from colltune.site.index import Listed, job_of, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
-from colltune.site.nodes import job_of, slow_nodes
+from colltune.site.nodes import slow_nodes
 from colltune.site.release import Release, active, publish, read_release, releases
 from colltune.site.store import VARIABLE, SiteStore
 from colltune.store.history import measurements
@@ -67,6 +64,7 @@ class Shape:
 class SavedBy:
     """What applications saved under a release, by measured runs that could tell, in node-hours.
 
+    ``release``: "" for tunings that are in none, which users made for themselves.
     ``runs``: those that could tell, of ``measured_h`` together. ``saved_h``: between ``low_h`` and ``high_h``, the sums
     of the bounds of the runs. ``too_short``: runs that had too few blocks for a bound, which count nothing.
     """
@@ -79,12 +77,17 @@ class SavedBy:
     low_h: float
     high_h: float
 
+    @property
+    def under(self) -> str:
+        """By which tunings, for a reader."""
+        return self.release or "users' own tunings"
+
 
 @dataclass(frozen=True)
 class Machine:
     """One identity. ``slow``: a sentence for each node that is slower than the others.
 
-    ``saved``: of each release under which applications were measured.
+    ``saved``: of each release under which applications were measured, and of users' own tunings.
     """
 
     identity: Identity
@@ -177,7 +180,7 @@ def _shape(
     count = Counter(one.verdict for one in decisions)
     return Shape(
         *shape,
-        jobs=len({job_of(one) for one in entries}),
+        jobs=len({job_of(one.user, one.job, one.began_s, one.hosts) for one in entries}),
         measured=measured,
         tuned_s=when_s,
         proven=count[Verdict.KEPT],
@@ -195,9 +198,10 @@ def _pairs(identity: Identity, collective: str, shape: tuple[int, int]) -> int:
         return 0
     if collective not in catalogue.entries:
         return 0
-    sizes = message_sizes(collective, 1, _LARGEST_BYTES)
-    grid = (Scenario(collective, *shape, size) for size in sizes)
-    return sum(catalogue.count_legal(scenario, identity.thread_level) for scenario in grid)
+    grid = [Scenario(collective, *shape, size) for size in message_sizes(collective, 1, _LARGEST_BYTES)]
+    classes = {catalogue.size_class(one): one for one in grid}
+    counts = {name: catalogue.count_legal(one, identity.thread_level) for name, one in classes.items()}
+    return sum(counts[catalogue.size_class(one)] for one in grid)
 
 
 def _next(measured: dict[str, tuple[int, int]], tuned_s: float | None, untried: int, now_s: float) -> str:
@@ -232,6 +236,10 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
 
 def lint(tuning: Tuning) -> list[str]:
     """The errors in the files of a tuning that a library would load, a line each."""
+    from colltune.emit.lint import lint_files
+    from colltune.emit.lint_check import Severity
+    from colltune.emit.lint_openmpi import lint_rules_files
+
     here = tuning.environment
     files = {name: data for name, data in tuning.files.items() if name.split("/")[0] == here.mpi}
     catalogue = load(here.mpi, here.mpi_version)

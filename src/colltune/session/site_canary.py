@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import InputError
 from colltune.core.switchback import Interval, RuleFinding, Standing
 from colltune.core.units import format_count
 from colltune.mpi.detect import ask_flux, find_mpi
@@ -18,14 +17,12 @@ from colltune.prove.effects import GREATEST
 from colltune.prove.evidence import ALPHA, FEWEST_LAUNCHES, pooled_scale
 from colltune.prove.harm import SLOWER
 from colltune.prove.in_application import alike, in_calls, interval_of, log_ratios, standings
-from colltune.session.application_gain import gain_of
-from colltune.session.site_pending import add_or_put_by, user_name
-from colltune.site.canary import Canary, Report, current, files_of_run, jobs_of, release_of, reports_of, stop
-from colltune.site.entry import Entry, Provenance, Saved
+from colltune.session.site_runs import copied
+from colltune.site.canary import Canary, Report, current, jobs_of, release_of, reports_of, stop
 from colltune.site.knowledge import job_name
 from colltune.site.release import RELEASES, Published, Release, activate, read_release
 from colltune.site.store import SiteStore
-from colltune.store.applications import ApplicationRun, application_runs
+from colltune.store.applications import ApplicationRun
 
 
 @dataclass(frozen=True)
@@ -49,15 +46,7 @@ def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.envi
     chosen = _fitting(release, find_mpi(None, environ).build, len(job.nodes), job.ppn)
     if chosen is None:
         return Given(release, None)
-    place = out / name / Path(chosen.directory).name
-    try:
-        if not place.exists():
-            shutil.copytree(release.place / chosen.directory, place)
-            for path in (place, *place.rglob("*")):
-                path.chmod(0o755 if path.is_dir() else 0o644)  # a release is read-only, and runs add to its history
-    except OSError as error:
-        raise ColltuneError(f"cannot write {place}: {error.strerror}", "Give another directory by --out") from error
-    return Given(release, place)
+    return Given(release, copied(release.place / chosen.directory, name, out))
 
 
 def _fitting(release: Release, build: str, nodes: int, ppn: int) -> Published | None:
@@ -65,38 +54,6 @@ def _fitting(release: Release, build: str, nodes: int, ppn: int) -> Published | 
     mine = [one for one in release.tunings if one.identity.mpi_build == build]
     holding = [one for one in mine if one.nodes >= nodes and one.ppn >= ppn]
     return min(holding, key=lambda one: (one.nodes * one.ppn, one.nodes), default=None)
-
-
-def report_runs(store: SiteStore, given: Given, since: str, note: Callable[[str], None]) -> int:
-    """Adds what runs in ``given.tuning`` measured since a date (as folders are named); how many that were."""
-    if given.tuning is None:
-        return 0
-    runs = [run for run in application_runs(given.tuning, note, since=since) if run.jobs]
-    return sum(_report(store, given, run, note) for run in runs)
-
-
-def _report(store: SiteStore, given: Given, run: ApplicationRun, note: Callable[[str], None]) -> bool:
-    began_s = (run.place / "application-run.json").stat().st_mtime
-    ended_s = max(path.stat().st_mtime for path in run.place.iterdir())
-    command = " ".join(run.record.command)
-    said = Provenance(command, user_name(), job_name(), (), began_s, ended_s)
-    files = files_of_run(run)
-    entry = Entry(run.record.environment, said, release=given.release.name, run=files, saved=saved_by(run))
-    assert given.tuning is not None, "without a tuning nothing runs in it"
-    return add_or_put_by(store, entry, given.tuning, note)
-
-
-def saved_by(run: ApplicationRun) -> Saved:
-    """What the tuning saved in all MPI jobs of ``run``; without a bound where one of them has none."""
-    gains = [(job.nodes, gain_of(job, run.record.choices, run.record.is_candidate)) for job in run.jobs]
-    lows = [None if one.saved_s.low is None else nodes * one.saved_s.low for nodes, one in gains]
-    highs = [None if one.saved_s.high is None else nodes * one.saved_s.high for nodes, one in gains]
-    return Saved(
-        run=sum(nodes * one.elapsed_s for nodes, one in gains),
-        saved=sum(nodes * one.saved_s.estimate for nodes, one in gains),
-        low=None if None in lows else sum(filter(None, lows)),
-        high=None if None in highs else sum(filter(None, highs)),
-    )
 
 
 @dataclass(frozen=True)
@@ -123,10 +80,11 @@ def outlook(store: SiteStore) -> Outlook:
 
 def judged(canary: Canary, reports: Sequence[Report]) -> Outlook:
     """What ``reports`` say of the candidate."""
-    runs = [one.run for one in reversed(reports)]
-    found = standings(runs)
+    # What a user tried beside the release (`run --explore`) is not the release.
+    reports = [replace(one, run=one.run.proven_alone) for one in reports]
+    found = standings([one.run for one in reversed(reports)])
     # One run with a delay that has other reasons is not to count for many.
-    values = [min(max(value, -GREATEST), GREATEST) for run in runs if (value := _value_of(run)) is not None]
+    values = [min(max(value, -GREATEST), GREATEST) for one in reports if (value := _value_of(one.run)) is not None]
     jobs = jobs_of([one for one in reports if _value_of(one.run) is not None])
     faster = Interval(1.0, None, None)
     if values:

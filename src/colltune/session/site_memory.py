@@ -13,6 +13,7 @@ from pathlib import Path
 
 from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.garbage import without_collections
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
@@ -72,11 +73,16 @@ class SiteMemory:
         store = SiteStore.opened(place)
         add_pending(store, out, note)
         shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
-        known, index = recall(store, bench.environment, spaces, shapes, defaults_of(bench, spaces))
-        for text in slow_nodes(index, bench.topology(None, note).hosts[: bench.nodes]):
+        hosts = bench.topology(None, note).hosts[: bench.nodes]
+        with without_collections():
+            known, index = recall(store, bench.environment, spaces, shapes, defaults_of(bench, spaces))
+            slow = slow_nodes(index, hosts)
+        for text in slow:
             note(text)
-        jobs = len(index.entries)
-        note(f"the store of this site has {jobs} entries of this machine and MPI" if jobs else "the store is new here")
+        count = index.count
+        note(
+            f"the store of this site has {count} entries of this machine and MPI" if count else "the store is new here"
+        )
         there = {} if known.tuning is None else known.tuning.rule_sets
         narrower = any(rules.departs and name not in spaces for name, rules in there.items())
         given = {_key(one) for one in known.samples}

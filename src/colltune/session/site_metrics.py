@@ -13,7 +13,7 @@ _HELP = {
     "colltune_site_decisions_proven": "Decisions that are proven in the last tuning of the shape.",
     "colltune_site_tuned_timestamp_seconds": "When a job last handed over a tuning of the shape, or confirmed it.",
     "colltune_site_slow_nodes": "Nodes that are slower in all jobs that ran on them.",
-    "colltune_site_saved_node_hours": "What applications saved under a release, by their own measured runs.",
+    "colltune_site_saved_node_hours": "What applications saved under a release (own: in no release), by measured runs.",
     "colltune_site_saved_node_hours_low": "The same, the lower bound (95% of each run).",
     "colltune_site_saved_node_hours_high": "The same, the upper bound (95% of each run).",
     "colltune_site_measured_node_hours": "How long the runs were by which it is known what was saved.",
@@ -44,7 +44,7 @@ def _of_machine(machine: Machine) -> Iterator[tuple[str, dict[str, str], float]]
     yield "colltune_site_entries", of, machine.entries
     yield "colltune_site_slow_nodes", of, len(machine.slow)
     for saved in machine.saved:
-        at = {**of, "release": saved.release}
+        at = {**of, "release": saved.release or "own"}
         yield "colltune_site_saved_node_hours", at, saved.saved_h
         yield "colltune_site_saved_node_hours_low", at, saved.low_h
         yield "colltune_site_saved_node_hours_high", at, saved.high_h

@@ -87,8 +87,8 @@ def _tables(found: Status, tried: Outlook | None, now_s: float) -> Iterator[_Tab
         rows = [_shape_row(shape, now_s) for shape in machine.shapes]
         yield _Table(f"machine{number}", _machine_text(machine, now_s), head, rows, (2, 4, 5, 6, 7))
         if machine.saved:
-            head_saved = ("release", "runs", "too short", "measured", "saved", "at least", "at most")
-            caption = "What applications saved by their own measurements (site run --measure), in node-hours"
+            head_saved = ("by", "runs", "too short", "measured", "saved", "at least", "at most")
+            caption = "What applications saved by their own measurements (run --measure), in node-hours"
             saved = [_saved_row(one) for one in machine.saved]
             yield _Table(f"saved{number}", caption, head_saved, saved, (2, 3, 4, 5, 6, 7))
     releases = [(name, "active" if name == found.active else "") for name in reversed(found.releases)]
@@ -132,4 +132,4 @@ def _shape_row(shape: Shape, now_s: float) -> tuple[str, ...]:
 
 def _saved_row(saved: SavedBy) -> tuple[str, ...]:
     hours = (saved.measured_h, saved.saved_h, saved.low_h, saved.high_h)
-    return saved.release, str(saved.runs), str(saved.too_short), *(f"{one:.3g}" for one in hours)
+    return saved.under, str(saved.runs), str(saved.too_short), *(f"{one:.3g}" for one in hours)

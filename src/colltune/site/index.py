@@ -6,20 +6,22 @@ is a database of SQLite in one file, which is read as a whole and replaced as a 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple
-from functools import cache, cached_property, partial
-from itertools import product
+from functools import cache, cached_property
+from itertools import groupby, product, repeat
 from math import log
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import NamedTuple
 
 from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
+from colltune.core.garbage import without_collections
 from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.machine.files import write_atomically
@@ -31,7 +33,7 @@ from colltune.site.store import SiteStore
 _VERSION = 6
 # Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
 _LOOKS, _PACES = 40, 12
-_CHECKSUM_BYTES = 32
+_CHECKSUM_BYTES = 4
 # So many new entries make it worth to replace the cache; fewer are read again.
 _WORTH_WRITING = 8
 _TABLES = """
@@ -51,22 +53,31 @@ CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, en
 CREATE TABLE saved (entry INTEGER, release TEXT, run REAL, saved REAL, low REAL, high REAL);
 CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 """
-_HOSTS, _TUNED = 4, 11
+_TUNED = 11
 _LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
 # A clock that says less counts from the start of its node: from no date.
 _SINCE_THE_EPOCH_S = 1e9
 Place = tuple[str, int, int, int]  # of a scenario: collective, nodes, ranks per node, bytes
+# The pairs that are asked for, by their numbers: one question for all takes a third of the time of one for each.
+_ASKED = """CREATE TEMP TABLE IF NOT EXISTS asked (number INTEGER PRIMARY KEY, collective TEXT, nodes INTEGER,
+    ppn INTEGER, size INTEGER, choice TEXT, since_s REAL)"""
+_COMPARED = """SELECT number, baseline, entry, launch, date_s, value, back_to_back, mean_over_ranks, late_arrivals
+    FROM asked CROSS JOIN compared USING (collective, nodes, ppn, size, choice)
+    WHERE date_s >= since_s ORDER BY number, date_s, compared.rowid"""
 _AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
 
 
 class Listed(NamedTuple):
-    """An entry as the index has it. ``tuned``: the collectives of the tuning in it, by which it can be handed over."""
+    """An entry as the index has it. ``tuned``: the collectives of the tuning in it, by which it can be handed over.
+
+    ``hosts``: the names of its nodes as they are written, in JSON: most jobs have nodes of their own, and few are read.
+    """
 
     name: str
     began_s: float
     user: str
     job: str
-    hosts: tuple[str, ...]
+    hosts: str
     nodes: int
     ppn: int
     samples: int
@@ -77,12 +88,29 @@ class Listed(NamedTuple):
     confirms: str
 
 
-class Dated(NamedTuple):
-    """A sample, the entry it is of, and when it was taken in seconds since the epoch."""
+Job = tuple[str, str, str]
 
-    sample: Sample
-    entry: str
-    date_s: float
+
+def job_of(user: str, job: str, began_s: float, hosts: str) -> Job:
+    """What the entries of one job have in common: it adds one before its proof, and one at its end."""
+    return user, job or str(began_s), hosts
+
+
+class Measured(NamedTuple):
+    """Of one scenario the newest sample of each choice, as columns: the entry that each is of, and when it was taken in
+    seconds since the epoch. A job reads samples by the ten thousand."""
+
+    samples: Sequence[Sample]
+    entries: Sequence[str]
+    dates_s: Sequence[float]
+
+
+class _Parsed(dict[str, Choice]):
+    """Choices by how they are written; each is read once."""
+
+    def __missing__(self, text: str) -> Choice:
+        self[text] = found = parse_choice(text)
+        return found
 
 
 class Index:
@@ -91,7 +119,7 @@ class Index:
     def __init__(self, store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None) -> None:
         self._store, self._key = store, key
         self._data = _loaded(store, key)
-        names = store.names().get(key, set())
+        names = store.names_of(key)
         held = {name for (name,) in self._data.execute("SELECT name FROM entry UNION SELECT name FROM unused")}
         self._forget(held - names)
         new = names - held
@@ -103,9 +131,27 @@ class Index:
     @cached_property
     def entries(self) -> list[Listed]:
         """The newest first."""
-        rows = self._data.execute(f"SELECT {_LISTED} FROM entry ORDER BY began_s DESC, name").fetchall()
-        texts = _texts({one for row in rows for one in (row[_HOSTS], row[_TUNED])})
-        return [_entry_of(row, texts) for row in rows]
+        return self._listed("")
+
+    @property
+    def count(self) -> int:
+        """Of the entries."""
+        (found,) = self._data.execute("SELECT count(*) FROM entry").fetchone()
+        return int(found)
+
+    def of_shape(self, nodes: int, ppn: int) -> list[Listed]:
+        """Of jobs of this shape, the newest first."""
+        return self._listed("WHERE nodes = ? AND ppn = ?", nodes, ppn)
+
+    def _listed(self, where: str, *values: int) -> list[Listed]:
+        rows = self._data.execute(f"SELECT {_LISTED} FROM entry {where} ORDER BY began_s DESC, name", values).fetchall()
+        tuned = {text: tuple(json.loads(text)) for text in {row[_TUNED] for row in rows}}
+        return [Listed._make((*row[:_TUNED], tuned[row[_TUNED]], *row[_TUNED + 1 :])) for row in rows]
+
+    def jobs(self) -> dict[str, Job]:
+        """By the name of each entry what those of one job have in common, where the nodes are known."""
+        rows = self._data.execute("SELECT name, user, job, began_s, hosts FROM entry WHERE hosts != '[]'")
+        return {name: job_of(user, job, began_s, hosts) for name, user, job, began_s, hosts in rows}
 
     @property
     def unused(self) -> dict[str, str]:
@@ -114,42 +160,51 @@ class Index:
 
     def measured(
         self, collectives: Collection[str], shapes: Collection[tuple[int, int]], since_s: float = 0.0
-    ) -> Iterator[Dated]:
-        """The newest sample of every pair in communicators of ``shapes``, where it was taken ``since_s``.
-
-        Those of one scenario follow one another.
-        """
-        choice_of, places = cache(parse_choice), self._places
+    ) -> Iterator[Measured]:
+        """The newest sample of every pair in communicators of ``shapes``, where it was taken ``since_s``."""
+        choices = _Parsed()
+        names = {number: name for number, (name, _) in self._places.items()}
         for name, (nodes, ppn) in product(sorted(collectives), sorted(shapes)):
-            scenario_of = cache(partial(Scenario, name, nodes, ppn))
             rows = self._data.execute(
                 "SELECT size, choice, date_s, entry, status, numbers, detail FROM measured"
                 " WHERE collective = ? AND nodes = ? AND ppn = ? AND date_s >= ? ORDER BY size, choice",
                 (name, nodes, ppn, since_s),
             )
-            for size, choice, date_s, entry, status, numbers, detail in rows:
-                sample = unpack_sample(scenario_of(size), choice_of(choice), status, numbers, detail)
-                yield Dated(sample, places[entry][0], date_s)
+            for size, of_size in groupby(rows, key=itemgetter(0)):
+                _, written, dates_s, entries, statuses, numbers, details = zip(*of_size, strict=True)
+                scenario = repeat(Scenario(name, nodes, ppn, size))
+                taken = map(unpack_sample, scenario, map(choices.__getitem__, written), statuses, numbers, details)
+                yield Measured(list(taken), list(map(names.__getitem__, entries)), dates_s)
 
-    def compared(self, pairs: Iterable[tuple[Scenario, Choice]], since_s: float = 0.0) -> Iterator[Comparison]:
+    @without_collections()
+    def compared(self, pairs: Iterable[tuple[Scenario, Choice]], since_s: float = 0.0) -> list[Comparison]:
         """The comparisons of ``pairs`` that were taken ``since_s``, of each the oldest first.
 
         None that are older than a job which could form the scenario and found that its collective had changed.
         """
-        choice_of, places = cache(parse_choice), self._places
+        choices, places, asked = _Parsed(), self._places, list(pairs)
         changed = self._data.execute("SELECT collective, nodes, ppn, date_s FROM changed").fetchall()
-        for scenario, choice in pairs:
-            name, nodes, ppn, _ = _place(scenario)
-            dates_s = [one[3] for one in changed if one[0] == name and one[1] >= nodes and one[2] >= ppn]
-            rows = self._data.execute(
-                "SELECT baseline, entry, launch, date_s, value, back_to_back, mean_over_ranks, late_arrivals"
-                f" FROM compared WHERE {_AT} AND choice = ? AND date_s >= ? ORDER BY date_s, rowid",
-                (*_place(scenario), format_choice(choice), max([since_s, *dates_s])),
+
+        @cache
+        def least_s(name: str, nodes: int, ppn: int) -> float:
+            dates_s = [float(one[3]) for one in changed if one[0] == name and one[1] >= nodes and one[2] >= ppn]
+            return max([since_s, *dates_s])
+
+        self._data.execute(_ASKED)
+        self._data.execute("DELETE FROM asked")
+        places_of = [(*_place(scenario), format_choice(choice)) for scenario, choice in asked]
+        self._data.executemany(
+            "INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?, ?)",
+            ((number, *place, least_s(*place[:3])) for number, place in enumerate(places_of)),
+        )
+        rows = self._data.execute(_COMPARED)
+        return [
+            Comparison._make(
+                (*asked[number], choices[baseline], places[entry][1], f"{places[entry][0]}/{launch}", date_s, value,
+                 OtherViews(back_to_back, mean_over_ranks, late_arrivals))
             )
-            for baseline, entry, launch, date_s, value, *others in rows:
-                job, shape = places[entry]
-                of = (shape, f"{job}/{launch}", date_s, value, OtherViews(*others))
-                yield Comparison(scenario, choice, choice_of(baseline), *of)
+            for number, baseline, entry, launch, date_s, value, back_to_back, mean_over_ranks, late_arrivals in rows
+        ]  # fmt: skip
 
     def coverage(self) -> list[tuple[str, int, int, int, float, float]]:
         """Of each collective and shape: (collective, nodes, ppn, pairs, oldest, newest) with dates in seconds."""
@@ -264,6 +319,7 @@ class Index:
     def _write(self) -> None:
         """Replaces the cache where this user may; who may not reads the new entries again the next time."""
         self._data.commit()
+        self._data.execute("VACUUM")  # every reader reads all of its pages, and inserts leave them half full
         with suppress(OSError):
             written = self._data.serialize()
             write_atomically(self._store.index_path(self._key), _checksum(written) + written, mode=0o664)
@@ -286,7 +342,8 @@ def _loaded(store: SiteStore, key: str) -> sqlite3.Connection:
 
 
 def _checksum(data: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(data, digest_size=_CHECKSUM_BYTES).digest()
+    """Against damage, and nothing else: whoever may write a cache may write this too."""
+    return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
 
 
 def _listed(name: str, entry: Entry) -> tuple[object, ...]:
@@ -295,12 +352,6 @@ def _listed(name: str, entry: Entry) -> tuple[object, ...]:
     tuned = json.dumps(_collectives(entry))
     return (name, said.began_s, said.user, said.job, json.dumps(said.hosts), *counts, entry.colltune, said.command,
             tuned, entry.confirms)  # fmt: skip
-
-
-def _entry_of(row: Sequence[Any], texts: Mapping[str, tuple[str, ...]]) -> Listed:
-    name, began_s, user, job, hosts, nodes, ppn, samples, compared, version, command, tuned, confirms = row
-    counts = (nodes, ppn, samples, compared)
-    return Listed(name, began_s, user, job, texts[hosts], *counts, version, command, texts[tuned], confirms)
 
 
 def _collectives(entry: Entry) -> list[str]:
@@ -320,11 +371,6 @@ def _date_s(sample: Sample, entry: Entry) -> float:
 
 def _place(scenario: Scenario) -> Place:
     return scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
-
-
-def _texts(written: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Each list of texts with what it says; read in one go, since most jobs have nodes of their own."""
-    return dict(zip(written, map(tuple, json.loads(f"[{','.join(written)}]")), strict=True))
 
 
 def open_index(store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None) -> Index:

@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
@@ -19,12 +19,14 @@ from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.site.entry import BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
-from colltune.site.index import Dated, Index, Listed, open_index
+from colltune.site.index import Index, Listed, Measured, open_index
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning, write_files
 
 # What is older is measured again, and proves nothing any more.
 STALE_S = 90 * 86400.0
+# Variables in which schedulers give a job its number.
+JOB_NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID", "LSB_JOBID", "JOB_ID")
 _SETTLED = frozenset({Verdict.KEPT, Verdict.REFUSED})
 
 
@@ -81,32 +83,32 @@ def recall(
     key = Identity.of(here).key
     fresh_s = time.time() - STALE_S
     index = open_index(store, key)
-    dated = list(index.measured(collectives, shapes, fresh_s))
-    newest_s = max((one.date_s for one in dated), default=0.0)
-    date = time.strftime("%Y-%m-%d", time.gmtime(newest_s)) if dated else ""
-    listed = newest_tuning(index.entries, (here.nodes, here.ppn), fresh_s)
+    measured = list(index.measured(collectives, shapes, fresh_s))
+    newest_s = max((max(one.dates_s) for one in measured), default=0.0)
+    date = time.strftime("%Y-%m-%d", time.gmtime(newest_s)) if measured else ""
+    listed = newest_tuning(index.of_shape(here.nodes, here.ppn), (here.nodes, here.ppn), fresh_s)
     tuning = None if listed is None else tuning_of(store, key, listed.name)
     name = listed.name if listed is not None and tuning is not None else ""
-    samples = tuple(one.sample for one in dated)
-    return Knowledge(samples, date, tuning, name, _side_by_side(dated, default_of)), index
+    samples = tuple(chain.from_iterable(one.samples for one in measured))
+    return Knowledge(samples, date, tuning, name, _side_by_side(measured, default_of)), index
 
 
-def _side_by_side(dated: Sequence[Dated], default_of: Callable[[Scenario], Choice]) -> tuple[Sample, ...]:
+def _side_by_side(measured: Sequence[Measured], default_of: Callable[[Scenario], Choice]) -> tuple[Sample, ...]:
     """Of each scenario what one job took, if it took the default: without it there is no gain to tell."""
     found: list[Sample] = []
-    for scenario, here in groupby(dated, key=lambda one: one.sample.scenario):
-        jobs: defaultdict[str, list[Dated]] = defaultdict(list)
-        for one in here:
-            jobs[one.entry].append(one)
-        several = [some for some in jobs.values() if len(some) > 1]
-        with_default = [some for some in several if default_of(scenario) in _choices(some)]
-        most = max(with_default, key=lambda some: (len(some), some[0].date_s), default=())
-        found += [one.sample for one in most]
+    for one in measured:
+        if len(set(one.entries)) == len(one.entries):
+            continue  # each sample is of another job
+        jobs: defaultdict[str, list[int]] = defaultdict(list)
+        for number, entry in enumerate(one.entries):
+            jobs[entry].append(number)
+        default = default_of(one.samples[0].scenario)
+        with_default = [
+            some for some in jobs.values() if len(some) > 1 and any(one.samples[k].choice == default for k in some)
+        ]
+        most = max(with_default, key=lambda some: (len(some), one.dates_s[some[0]]), default=[])
+        found += [one.samples[k] for k in most]
     return tuple(found)
-
-
-def _choices(dated: Sequence[Dated]) -> set[Choice]:
-    return {one.sample.choice for one in dated}
 
 
 def newest_tuning(entries: Collection[Listed], shape: tuple[int, int], fresh_s: float) -> Listed | None:
@@ -159,7 +161,7 @@ def not_for_others(tuning: Tuning) -> str:
 
 def job_name(environ: Mapping[str, str] = os.environ) -> str:
     """The number that the scheduler gave this job, with its name; "" outside of one."""
-    for name in ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID", "LSB_JOBID", "JOB_ID"):
+    for name in JOB_NUMBERS:
         if environ.get(name):
             return environ[name]
     return ""

@@ -1,6 +1,7 @@
 """Module files of a release, for Lmod and for Tcl: they load the tuning of the shape of the job that loads them.
 
 Each checks that the MPI library is still the one that was tuned, by its checksum, and does nothing but set variables.
+While a candidate is tried, those jobs get it that get it by `colltune site run`: `sha256sum` takes the same hash.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from jinja2 import Environment, StrictUndefined
-
 from colltune.site.identity import Identity
+from colltune.site.knowledge import JOB_NUMBERS
 
 
 class Tuned(Protocol):
@@ -44,46 +44,86 @@ _LUA = """\
 help([[{{ about }}
 What is not proven faster than the library's default is the library's default.]])
 whatis("{{ about }}")
-local release = "{{ place }}"
--- Shapes (nodes, ranks per node) with a tuning of their own, the smallest first.
-local shapes = {
-{%- for one in shapes %}
-    { nodes = {{ one.nodes }}, ppn = {{ one.ppn }}, directory = "{{ one.directory }}", variables = {
-    {%- for name, value in one.variables %}
-        ["{{ name }}"] = "{{ value }}",
-    {%- endfor %}
-    } },
-{%- endfor %}
-}
-{%- if libmpi %}
-local libmpi, build = "{{ libmpi }}", "{{ build }}"
-if mode() == "load" and isFile(libmpi) then
-    local found = capture("sha256sum '" .. libmpi .. "'"):match("^%x+")
-    if found and found ~= build then
-        LmodError("the MPI library " .. libmpi .. " is not the one that was tuned: publish a new release")
-    end
-end
-{%- endif %}
--- The shape of this job; outside of one, the largest that was tuned.
+local own, version = "{{ place }}", "{{ name }}"
+local outbox = own:match("^(.*)/releases/[^/]+$")
+
 local function first(...)
     for _, name in ipairs({ ... }) do
-        local number = (os.getenv(name) or ""):match("^%d+")
-        if number then return tonumber(number) end
+        local text = os.getenv(name)
+        if text and text ~= "" then return text end
     end
 end
-local nodes = first("SLURM_JOB_NUM_NODES", "SLURM_NNODES", "PBS_NUM_NODES")
-local ppn = first("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "PBS_NUM_PPN")
+
+-- What `release` has for this MPI: its library, and the shapes with a tuning of their own, the smallest first.
+local function read(release)
+    local found = { release = release, libmpi = "", build = "", shapes = {} }
+    local file = assert(io.open(release .. "/modules/shapes/" .. version))
+    for line in file:lines() do
+        local word, rest = line:match("^(%a+) (.*)$")
+        if word == "tuning" then
+            local nodes, ppn, directory = rest:match("^(%d+) (%d+) (.+)$")
+            table.insert(found.shapes,
+                { nodes = tonumber(nodes), ppn = tonumber(ppn), directory = directory, variables = {} })
+        elseif word == "set" then
+            local name, value = rest:match("^(%S+) (.*)$")
+            found.shapes[#found.shapes].variables[name] = value
+        elseif word then
+            found[word] = rest
+        end
+    end
+    file:close()
+    return found
+end
+
+local function fits(tuned)
+    if tuned.libmpi == "" or not isFile(tuned.libmpi) then return true end
+    local found = capture("sha256sum '" .. tuned.libmpi .. "'"):match("^%x+")
+    return not found or found == tuned.build
+end
+
+-- The candidate release, if this job is one of those that get it: by the same hash as in `colltune site run`.
+local function candidate()
+    local job = first({{ jobs }})
+    local file = job and io.open(outbox .. "/canary.json")
+    if not file then return nil end
+    local said = file:read("*a")
+    file:close()
+    local release, share = said:match('"release": "([%w.-]+)"'), said:match('"share": (%d+)')
+    local text = "'" .. (job .. " " .. release):gsub("'", "'\\\\''") .. "'"
+    local digits = capture("printf %s " .. text .. " | sha256sum"):match("^%x%x%x%x%x%x%x%x")
+    if tonumber(digits, 16) % 100 < tonumber(share) then
+        local tuned = read(outbox .. "/releases/" .. release)
+        return fits(tuned) and tuned or nil
+    end
+end
+
+-- A job keeps what it has loaded. Whatever is wrong with another release leaves it with this one.
+local known, tuned = true, nil
+if mode() == "load" then
+    known, tuned = pcall(candidate)
+elseif mode() == "unload" and first("COLLTUNE_RELEASE") then
+    known, tuned = pcall(read, first("COLLTUNE_RELEASE"))
+end
+if not known or not tuned then tuned = read(own) end
+if mode() == "load" and not fits(tuned) then
+    LmodError("the MPI library " .. tuned.libmpi .. " is not the one that was tuned: publish a new release")
+end
+-- The shape of this job; outside of one, the largest that was tuned.
+local nodes = tonumber((first("SLURM_JOB_NUM_NODES", "SLURM_NNODES", "PBS_NUM_NODES") or ""):match("^%d+"))
+local ppn = tonumber((first("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "PBS_NUM_PPN") or ""):match("^%d+"))
 local chosen = nil
-for _, one in ipairs(shapes) do
+for _, one in ipairs(tuned.shapes) do
     if not nodes or not ppn or (not chosen and one.nodes >= nodes and one.ppn >= ppn) then
         chosen = one
     end
 end
 if chosen then
+    local directory = tuned.release .. "/" .. chosen.directory
     for name, value in pairs(chosen.variables) do
-        setenv(name, (value:gsub("{directory}", release .. "/" .. chosen.directory)))
+        setenv(name, (value:gsub("{directory}", (directory:gsub("%%", "%%%%")))))
     end
-    setenv("COLLTUNE_RELEASE", release)
+    setenv("COLLTUNE_RELEASE", tuned.release)
+    setenv("COLLTUNE_TUNED", directory)
 end
 """
 _TCL = """\
@@ -94,51 +134,95 @@ proc ModulesHelp { } {
 What is not proven faster than the library's default is the library's default.}
 }
 module-whatis {{ '{' }}{{ about }}}
-set release {{ '{' }}{{ place }}}
-{%- if libmpi %}
-set libmpi {{ '{' }}{{ libmpi }}}
-if { [module-info mode load] && [file isfile $libmpi] && ![catch { exec sha256sum $libmpi } said] } {
-    if { [lindex $said 0] ne "{{ build }}" } {
-        puts stderr "the MPI library $libmpi is not the one that was tuned: publish a new release"
-        break
+set own {{ '{' }}{{ place }}}
+set version {{ '{' }}{{ name }}}
+regexp {^(.*)/releases/[^/]+$} $own all outbox
+
+proc colltuneFirst { names } {
+    foreach name $names {
+        if { [info exists ::env($name)] && $::env($name) ne "" } { return $::env($name) }
     }
+    return ""
 }
-{%- endif %}
+
+# What a release has for this MPI: itself, the library, its checksum, and the shapes with a tuning of their own, the
+# smallest first (nodes, ranks per node, directory, variables).
+proc colltuneRead { release version } {
+    set libmpi ""
+    set build ""
+    set shapes {}
+    set file [open "$release/modules/shapes/$version"]
+    foreach line [split [read $file] "\\n"] {
+        if { [regexp {^tuning ([0-9]+) ([0-9]+) (.+)$} $line all nodes ppn directory] } {
+            lappend shapes $nodes $ppn $directory {}
+        } elseif { [regexp {^set ([^ ]+) (.*)$} $line all name value] } {
+            lset shapes end [concat [lindex $shapes end] [list $name $value]]
+        } elseif { ![regexp {^libmpi (.*)$} $line all libmpi] } {
+            regexp {^build (.*)$} $line all build
+        }
+    }
+    close $file
+    return [list $release $libmpi $build $shapes]
+}
+
+proc colltuneFits { tuned } {
+    set libmpi [lindex $tuned 1]
+    if { ![file isfile $libmpi] || [catch { exec sha256sum $libmpi } said] } { return 1 }
+    return [expr { [lindex $said 0] eq [lindex $tuned 2] }]
+}
+
+# The candidate release, if this job is one of those that get it: by the same hash as in `colltune site run`.
+proc colltuneCandidate { outbox version } {
+    set job [colltuneFirst { {{ jobs }} }]
+    if { $job eq "" || ![file exists "$outbox/canary.json"] } { return {} }
+    set file [open "$outbox/canary.json"]
+    set said [read $file]
+    close $file
+    regexp {"release": "([A-Za-z0-9.-]+)"} $said all release
+    regexp {"share": ([0-9]+)} $said all share
+    set digits [string range [exec sha256sum << "$job $release"] 0 7]
+    if { [expr { "0x$digits" % 100 }] >= $share } { return {} }
+    set tuned [colltuneRead "$outbox/releases/$release" $version]
+    return [lindex [list {} $tuned] [colltuneFits $tuned]]
+}
+
+# A job keeps what it has loaded. Whatever is wrong with another release leaves it with this one.
+set tuned {}
+if { [module-info mode load] } {
+    if { [catch { colltuneCandidate $outbox $version } tuned] } { set tuned {} }
+} elseif { ([module-info mode unload] || [module-info mode remove]) && [colltuneFirst COLLTUNE_RELEASE] ne "" } {
+    if { [catch { colltuneRead [colltuneFirst COLLTUNE_RELEASE] $version } tuned] } { set tuned {} }
+}
+if { $tuned eq "" } { set tuned [colltuneRead $own $version] }
+if { [module-info mode load] && ![colltuneFits $tuned] } {
+    puts stderr "the MPI library [lindex $tuned 1] is not the one that was tuned: publish a new release"
+    break
+}
 # The shape of this job; outside of one, the largest that was tuned.
 set nodes ""
 set ppn ""
-foreach name { SLURM_JOB_NUM_NODES SLURM_NNODES PBS_NUM_NODES } {
-    if { $nodes eq "" && [info exists ::env($name)] } { set nodes $::env($name) }
-}
-foreach name { SLURM_NTASKS_PER_NODE SLURM_TASKS_PER_NODE PBS_NUM_PPN } {
-    if { $ppn eq "" && [info exists ::env($name)] } { regexp {^[0-9]+} $::env($name) ppn }
-}
+regexp {^[0-9]+} [colltuneFirst { SLURM_JOB_NUM_NODES SLURM_NNODES PBS_NUM_NODES }] nodes
+regexp {^[0-9]+} [colltuneFirst { SLURM_NTASKS_PER_NODE SLURM_TASKS_PER_NODE PBS_NUM_PPN }] ppn
 set chosen {}
-# Shapes with a tuning of their own, the smallest first: nodes, ranks per node, directory, variables.
-foreach { n p directory variables } {
-{%- for one in shapes %}
-    {{ one.nodes }} {{ one.ppn }} {{ '{' }}{{ one.directory }}} {
-    {%- for name, value in one.variables %}
-        {{ '{' }}{{ name }}} {{ '{' }}{{ value }}}
-    {%- endfor %}
-    }
-{%- endfor %}
-} {
+foreach { n p directory variables } [lindex $tuned 3] {
     if { $nodes eq "" || $ppn eq "" || ($chosen eq "" && $n >= $nodes && $p >= $ppn) } {
-        set chosen [list $directory $variables]
+        set chosen [list "[lindex $tuned 0]/$directory" $variables]
     }
 }
 if { $chosen ne "" } {
     foreach { name value } [lindex $chosen 1] {
-        setenv $name [string map [list "{directory}" "$release/[lindex $chosen 0]"] $value]
+        setenv $name [string map [list "{directory}" [lindex $chosen 0]] $value]
     }
-    setenv COLLTUNE_RELEASE $release
+    setenv COLLTUNE_RELEASE [lindex $tuned 0]
+    setenv COLLTUNE_TUNED [lindex $chosen 0]
 }
 """
 
 
 def module_files(place: Path, tunings: Sequence[Tuned]) -> dict[str, bytes]:
     """By their names in the release at ``place``: one for each identity, in ``modules/lmod`` and ``modules/tcl``."""
+    from jinja2 import Environment, StrictUndefined
+
     jinja = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     files: dict[str, bytes] = {}
     for name, found in _named(tunings):
@@ -146,24 +230,26 @@ def module_files(place: Path, tunings: Sequence[Tuned]) -> dict[str, bytes]:
         values = {
             "about": _plain(_ABOUT.format(identity=identity)),
             "place": _plain(str(place.resolve())),
-            "libmpi": _plain(found[0].libmpi),
-            "build": _plain(identity.mpi_build),
-            "shapes": [
-                {
-                    "nodes": one.nodes,
-                    "ppn": one.ppn,
-                    "directory": one.directory,
-                    "variables": [
-                        (_plain(key), _PLACE.join(map(_plain, value.split(_PLACE))))
-                        for key, value in sorted(one.variables.items())
-                    ],
-                }
-                for one in sorted(found, key=lambda one: (one.nodes * one.ppn, one.nodes))
-            ],
+            "name": name,
         }
-        files[f"modules/lmod/colltune-tuned/{name}.lua"] = jinja.from_string(_LUA).render(values).encode()
-        files[f"modules/tcl/colltune-tuned/{name}"] = jinja.from_string(_TCL).render(values).encode()
+        lua, tcl = (
+            jinja.from_string(text).render(values, jobs=separator.join(map(form.format, JOB_NUMBERS))).encode()
+            for text, form, separator in ((_LUA, '"{}"', ", "), (_TCL, "{}", " "))
+        )
+        files[f"modules/lmod/colltune-tuned/{name}.lua"] = lua
+        files[f"modules/tcl/colltune-tuned/{name}"] = tcl
+        files[f"modules/shapes/{name}"] = _shapes(found).encode()
     return files
+
+
+def _shapes(tunings: Sequence[Tuned]) -> str:
+    """What a module reads of a release, a line each, without a quote or a bracket: its own, or that of a candidate."""
+    lines = [f"libmpi {_plain(tunings[0].libmpi)}", f"build {_plain(tunings[0].identity.mpi_build)}"]
+    for one in sorted(tunings, key=lambda one: (one.nodes * one.ppn, one.nodes)):
+        lines.append(f"tuning {one.nodes} {one.ppn} {one.directory}")
+        for name, value in sorted(one.variables.items()):
+            lines.append(f"set {_plain(name)} {_PLACE.join(map(_plain, value.split(_PLACE)))}")
+    return "\n".join(lines) + "\n"
 
 
 def _named(tunings: Sequence[Tuned]) -> Iterator[tuple[str, Sequence[Tuned]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -10,10 +11,9 @@ from statistics import median
 from typing import TypeVar
 
 from colltune.core.garbage import without_collections
-from colltune.site.index import Index, Listed
+from colltune.site.index import Index, Job
 
 _J = TypeVar("_J", bound=Hashable)
-Job = tuple[str, str, tuple[str, ...]]
 
 # A node is named if all jobs on it took so many times as long as the others, and there are as many that chance would
 # not have picked out just these of all jobs.
@@ -27,19 +27,25 @@ def slow_nodes(index: Index, within: Collection[str] | None = None) -> list[str]
     """A sentence for each slow node, the slowest first; ``within``: only of these nodes."""
     # By numbers, since a job is asked for at each of its times, and its name is long.
     number_of: dict[Job, int] = {}
-    jobs = {one.name: number_of.setdefault(job_of(one), len(number_of)) for one in index.entries if one.hosts}
-    hosts = {number: frozenset(job[2]) for job, number in number_of.items()}
+    jobs = {name: number_of.setdefault(job, len(number_of)) for name, job in index.jobs().items()}
     times = ((place, jobs[entry], log_s) for place, entry, log_s in index.paces() if entry in jobs)
     return [
         f"node {host} is {factor:.2g} times slower in all {len(found)} jobs that ran on it"
-        for host, factor, found in slow_among(paces_of(times), hosts)
+        for host, factor, found in slow_among(paces_of(times), _Hosts([job[2] for job in number_of]))
         if within is None or host in within
     ]
 
 
-def job_of(entry: Listed) -> Job:
-    """What the entries of one job have in common: it adds one before its proof, and one at its end."""
-    return entry.user, entry.job or str(entry.began_s), entry.hosts
+class _Hosts(dict[int, frozenset[str]]):
+    """The nodes of each job by its number, out of what is written of them as soon as somebody asks."""
+
+    def __init__(self, written: Sequence[str]) -> None:
+        super().__init__()
+        self._written = written
+
+    def __missing__(self, job: int) -> frozenset[str]:
+        self[job] = found = frozenset(json.loads(self._written[job]))
+        return found
 
 
 def paces_of(times: Iterable[tuple[Hashable, _J, float]]) -> dict[_J, float]:
@@ -75,17 +81,18 @@ def slow_among(paces: Mapping[_J, float], hosts: Mapping[_J, Collection[str]]) -
 
 
 def _slowest(paces: Mapping[_J, float], hosts: Mapping[_J, Collection[str]]) -> tuple[str, float, Sequence[_J]] | None:
-    """The node whose jobs are furthest behind, of those that can be told from chance."""
-    on: defaultdict[str, list[_J]] = defaultdict(list)
+    """The node whose jobs are furthest behind, of those that can be told from chance.
+
+    All of its jobs are the slowest there are: then it is one of the nodes on which the first few of all ran.
+    """
     ordered = sorted(paces, key=lambda job: -paces[job])
-    for job in ordered:
-        for host in hosts.get(job, ()):
-            on[host].append(job)
+    if len(ordered) <= _FEWEST:
+        return None
     best: tuple[float, str, list[_J]] | None = None
-    for host, mine in sorted(on.items()):
+    for host in sorted(set.intersection(*(set(hosts[job]) for job in ordered[:_FEWEST]))):
+        mine = [job for job in ordered if host in hosts[job]]
         count = len(mine)
-        # All of its jobs are the slowest there are: then they are the first of all.
-        if not _FEWEST <= count < len(ordered) or mine != ordered[:count]:
+        if count == len(ordered) or mine != ordered[:count]:
             continue
         if paces[ordered[count - 1]] <= paces[ordered[count]] or comb(len(ordered), count) * _CHANCE <= 1.0:
             continue

@@ -6,7 +6,6 @@ import struct
 from collections.abc import Callable
 from functools import cache
 from math import nan
-from typing import cast
 
 from colltune.core.choice import Choice
 from colltune.core.sample import Overlap, Sample, Status
@@ -26,25 +25,19 @@ class _Open:
     """
 
     __slots__ = Sample.__slots__
+    scenario: Scenario
+    choice: Choice
+    status: Status
+    detail: str
+    times_s: tuple[float, ...]
     back_to_back_s: float | None
     osu_mean_s: float | None
     skewed_s: float | None
     overlap: Overlap | None
-
-    def __init__(
-        self,
-        scenario: Scenario,
-        choice: Choice,
-        status: Status,
-        detail: str,
-        times_s: tuple[float, ...],
-        cost_s: float,
-        started_s: float,
-        launch: int,
-        group: int,
-    ) -> None:
-        self.scenario, self.choice, self.status, self.detail = scenario, choice, status, detail
-        self.times_s, self.cost_s, self.started_s, self.launch, self.group = times_s, cost_s, started_s, launch, group
+    cost_s: float
+    started_s: float
+    launch: int
+    group: int
 
 
 def pack_numbers(sample: Sample) -> bytes:
@@ -59,17 +52,17 @@ def pack_numbers(sample: Sample) -> bytes:
 def unpack_sample(scenario: Scenario, choice: Choice, status: str, numbers: bytes, detail: str) -> Sample:
     """The sample whose numbers were packed. Raises struct.error and KeyError for what was never packed."""
     values = _doubles(len(numbers) // 8)(numbers)
-    back_to_back_s, osu_mean_s, skewed_s, cost_s, started_s, launch, group, compute_s = values[:8]
-    made = _Open(
-        scenario, choice, _STATUSES[status], detail, values[_BEFORE_TIMES:], cost_s, started_s, int(launch), int(group)
-    )
+    made = _Open()
+    made.scenario, made.choice, made.status, made.detail = scenario, choice, _STATUSES[status], detail
+    back_to_back_s, osu_mean_s, skewed_s, made.cost_s, made.started_s, launch, group, compute_s = values[:8]
+    made.launch, made.group, made.times_s = int(launch), int(group), values[_BEFORE_TIMES:]
     # What is not a number is equal to nothing, itself included.
     made.back_to_back_s = back_to_back_s if back_to_back_s == back_to_back_s else None
     made.osu_mean_s = osu_mean_s if osu_mean_s == osu_mean_s else None
     made.skewed_s = skewed_s if skewed_s == skewed_s else None
     made.overlap = Overlap(*values[7:10]) if compute_s == compute_s else None
     made.__class__ = Sample  # type: ignore[assignment]
-    return cast(Sample, made)
+    return made  # type: ignore[return-value]
 
 
 @cache

@@ -38,6 +38,7 @@ from colltune.store.fields import FieldError, decode, encode
 from colltune.store.tuning import Tuning, write_files
 
 MANIFEST, ACTIVE, ACTIVATIONS, RELEASES = "manifest.json", "active", "activations.json", "releases"
+LOADED = "COLLTUNE_RELEASE"  # names the directory of the release that a job has loaded
 SCHEMA = 1
 _DIGITS = 8
 # Variables that a module may set for all users: those by which an MPI loads its files.

@@ -104,6 +104,12 @@ class SiteStore:
                 found[key].add(name)
         return dict(found)
 
+    def names_of(self, key: str) -> set[str]:
+        """Of the entries of one identity."""
+        begin, end = f"{key}-", SUFFIX
+        found = os.listdir(self.directory / INBOX)
+        return {one[len(begin) : -len(end)] for one in found if one.startswith(begin) and one.endswith(end)}
+
     def place(self, key: str, name: str) -> Path:
         return self.directory / INBOX / f"{key}-{name}{SUFFIX}"
 

@@ -1,0 +1,210 @@
+"""Modules of a release in Lmod and in Tcl: the tuning of the job's shape, of the release that `site run` would give."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_site_release import FILES, NOW, lint, tuned
+from test_site_store import HERE, NOW_S, entry
+
+from colltune.core.choice import Choice
+from colltune.site.canary import Canary, begin, is_drawn, stop
+from colltune.site.release import Release, activate, publish
+from colltune.site.store import SiteStore
+
+NAME = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+needs_lmod = pytest.mark.skipif(not Path("/usr/share/lmod/lmod/libexec/lmod").exists(), reason="no Lmod (apt: lmod)")
+_TCL = "/usr/lib/x86_64-linux-gnu/modulecmd.tcl"
+needs_tcl = pytest.mark.skipif(
+    not Path(_TCL).exists() and shutil.which("modulecmd") is None, reason="no Tcl modules (apt: environment-modules)"
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SiteStore:
+    made = SiteStore.made(tmp_path / "store")
+    made.add(tuned(tmp_path, 2))
+    made.add(tuned(tmp_path, 4))
+    return made
+
+
+def loaded(lines: str) -> dict[str, str]:
+    """The variables that the output of a module command sets in a shell."""
+    script = f"{lines}\nenv -0"
+    clean = {"PATH": os.environ["PATH"], "MODULEPATH": ""}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=clean)
+    return dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
+
+
+KINDS = [
+    pytest.param("lmod", "lmod", marks=needs_lmod),
+    pytest.param("lmod", "tcl", marks=needs_lmod),
+    pytest.param("tcl", "tcl", marks=needs_tcl),
+]
+JOBS = [
+    ("", "", "4x2"),
+    ("2", "2", "2x2"),
+    ("3", "2", "4x2"),
+    ("2", "2(x2)", "2x2"),
+    ("1", "1", "2x2"),
+    ("64", "2", ""),
+]
+
+
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+@pytest.mark.parametrize(("nodes", "tasks", "chosen"), JOBS)
+def test_the_module_loads_the_tuning_of_the_jobs_shape(
+    store: SiteStore, command: str, kind: str, nodes: str, tasks: str, chosen: str
+) -> None:
+    release = publish(store, "root", "1", lint, NOW)
+    activate(store, release.name)
+    job = {"SLURM_JOB_NUM_NODES": nodes, "SLURM_TASKS_PER_NODE": tasks} if nodes else {}
+    found = load_module(store, command, kind, job)
+    if not chosen:
+        assert NAME not in found
+        return
+    path = Path(found[NAME])
+    assert path.read_bytes() == FILES["mpich/mpich-coll.json"]
+    assert path.is_relative_to(release.place.resolve())  # its own release, and not what is active later
+    assert path.parts[-3] == chosen
+    assert found["COLLTUNE_RELEASE"] == str(release.place.resolve())
+    assert found["COLLTUNE_TUNED"] == str(release.place.resolve() / release.tunings[chosen == "4x2"].directory)
+
+
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+def test_the_module_refuses_another_build_of_the_library(
+    store: SiteStore, tmp_path: Path, command: str, kind: str
+) -> None:
+    activate(store, publish(store, "root", "1", lint, NOW).name)
+    (tmp_path / "libmpi.so").write_bytes(b"upgraded")
+    assert NAME not in load_module(store, command, kind, {})
+
+
+def load_module(
+    store: SiteStore, by: str, kind: str, job: dict[str, str], verb: str = "load", path: str = ""
+) -> dict[str, str]:
+    """The environment after ``module load``, or another ``verb``; ``path`` comes before PATH."""
+    modules = store.outbox / "active/modules" / kind
+    command = ["/usr/share/lmod/lmod/libexec/lmod", "bash"]
+    if by == "tcl":
+        command = [_TCL if Path(_TCL).exists() else str(shutil.which("modulecmd")), "bash"]
+    around = {"PATH": f"{path}:{os.environ['PATH']}", "HOME": "/nonexistent", "MODULEPATH": str(modules), **job}
+    done = subprocess.run(
+        [*command, verb, "colltune-tuned/mpich-5.0.2"], capture_output=True, text=True, check=False, env=around
+    )
+    return loaded(done.stdout)
+
+
+def test_module_files_say_nothing_that_a_shell_of_modules_would_run(store: SiteStore, tmp_path: Path) -> None:
+    wild = replace(tuned(tmp_path, 2), environment=replace(HERE, nodes=2, mpi_version='../9"]] [exec touch owned] $x'))
+    store.add(wild)
+    release = publish(store, "root", "1", lint, NOW)
+    for path in [*release.place.glob("modules/*/*/*"), *release.place.glob("modules/shapes/*")]:
+        text = path.read_text()
+        assert "[exec touch" not in text
+        assert '9"]' not in text
+        assert "/.." not in text
+    assert json.loads((release.place / "manifest.json").read_text())["by"] == "root"
+
+
+@pytest.fixture
+def tried(store: SiteStore, tmp_path: Path) -> tuple[Release, Release, Canary]:
+    """The active release, and another that goes to half of the jobs."""
+    before = publish(store, "root", "1", lint, NOW)
+    activate(store, before.name)
+    later = replace(entry(2).provenance, began_s=NOW_S + 9.0)
+    store.add(replace(tuned(tmp_path, 2, choice=Choice("ring")), provenance=later))
+    after = publish(store, "root", "1", lint, NOW + 1.0)
+    return before, after, begin(store, after.name, 50)
+
+
+def jobs(canary: Canary, drawn: bool) -> list[str]:
+    """Some that get the candidate, or not; with what schedulers and users write into the number of a job."""
+    names = [*map(str, range(4711, 4731)), "17.head[3]", "\u01922oLk Tb", "it's $HOME `x`"]
+    return [name for name in names if is_drawn(name, canary) == drawn]
+
+
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+@pytest.mark.parametrize("drawn", [True, False])
+def test_the_module_gives_the_candidate_to_the_jobs_that_get_it_by_site_run(
+    store: SiteStore, tried: tuple[Release, Release, Canary], command: str, kind: str, drawn: bool
+) -> None:
+    release = tried[drawn].place.resolve()
+    some = jobs(tried[2], drawn)
+    for job in [*some[:4], *some[-2:]]:
+        found = load_module(store, command, kind, {"SLURM_JOB_ID": job})
+        assert (job, found["COLLTUNE_RELEASE"]) == (job, str(release))
+        assert Path(found[NAME]).is_relative_to(release)
+
+
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+def test_outside_of_a_job_and_without_a_candidate_the_module_loads_the_active_release(
+    store: SiteStore, tried: tuple[Release, Release, Canary], command: str, kind: str
+) -> None:
+    before, _, canary = tried
+    assert load_module(store, command, kind, {})["COLLTUNE_RELEASE"] == str(before.place.resolve())
+    job = {"SLURM_JOB_ID": jobs(canary, drawn=True)[0]}
+    stop(store)
+    assert load_module(store, command, kind, job)["COLLTUNE_RELEASE"] == str(before.place.resolve())
+
+
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+@pytest.mark.parametrize("broken", ["canary", "half", "gone", "shapes", "sha256sum", "library", "unreadable"])
+def test_whatever_is_wrong_with_a_candidate_leaves_the_job_with_the_active_release(
+    store: SiteStore,
+    tmp_path: Path,
+    tried: tuple[Release, Release, Canary],
+    command: str,
+    kind: str,
+    broken: str,
+) -> None:
+    before, after, canary = tried
+    job = {"SLURM_JOB_ID": jobs(canary, drawn=True)[0]}
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    shapes = after.place / "modules/shapes/mpich-5.0.2"
+    if broken == "canary":
+        (store.outbox / "canary.json").write_text("not JSON")
+    elif broken == "half":
+        (store.outbox / "canary.json").write_text(json.dumps({"release": after.name}))
+    elif broken == "gone":
+        shutil.rmtree(after.place)
+    elif broken == "unreadable":
+        shapes.unlink()
+        shapes.mkdir()
+    elif broken == "shapes":
+        shapes.chmod(0o644)
+        shapes.write_text("set X Y\ntuning two 2 x\n")
+    elif broken == "sha256sum":
+        (programs / "sha256sum").write_text("#!/bin/sh\nexit 1\n")
+        (programs / "sha256sum").chmod(0o755)
+    else:  # tuned for the library that was there before
+        (tmp_path / "libmpi.so").write_bytes(b"upgraded")
+        (before.place / "modules/shapes/mpich-5.0.2").chmod(0o644)
+        text = (before.place / "modules/shapes/mpich-5.0.2").read_text()
+        (before.place / "modules/shapes/mpich-5.0.2").write_text(text.replace(str(tmp_path / "libmpi.so"), "/gone"))
+    found = load_module(store, command, kind, job, path=str(programs))
+    assert found["COLLTUNE_RELEASE"] == str(before.place.resolve())
+    assert Path(found[NAME]).is_relative_to(before.place.resolve())
+
+
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+def test_what_was_loaded_is_unloaded_whatever_is_active_by_then(
+    store: SiteStore, tried: tuple[Release, Release, Canary], command: str, kind: str
+) -> None:
+    """The candidate of this job sets a variable of which the active release does not know."""
+    shapes = tried[1].place / "modules/shapes/mpich-5.0.2"
+    shapes.chmod(0o644)
+    shapes.write_text(shapes.read_text() + "set MPIR_CVAR_NEW_FILE {directory}/new.json\n")
+    job = {"SLURM_JOB_ID": jobs(tried[2], drawn=True)[0]}
+    found = load_module(store, command, kind, job)
+    assert found["MPIR_CVAR_NEW_FILE"].endswith("4x2/new.json")
+    stop(store)
+    left = load_module(store, command, kind, found, verb="unload")
+    assert not {NAME, "MPIR_CVAR_NEW_FILE", "COLLTUNE_RELEASE", "COLLTUNE_TUNED"} & left.keys()
