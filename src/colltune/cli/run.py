@@ -109,6 +109,12 @@ def run(
     from colltune.session.run_application import RunOptions, alltoallv_alone, ready_run
 
     if alltoallv is not None and not tuned.is_dir():
+        flags_of = {_PROVE: prove, _PROFILE: profile, _MEASURE: measure, _EXPLORE: explore, _PROVISIONAL: provisional}
+        for flag in (flag for flag, is_given in flags_of.items() if is_given):
+            raise InputError(
+                f"{flag} says nothing of MPI_Alltoallv, and no other tuning is given",
+                f"Give the directory of a tuning too, or leave {flag} out",
+            )
         command = [str(tuned), *context.args]
         _replace_by(command, alltoallv_alone(command, alltoallv, os.environ))
     flags, values, command = _split(context.args)
