@@ -171,6 +171,22 @@ def test_intel_mpi_is_told_from_mpich(tmp_path, tools) -> None:
     assert (found.library, found.version, found.launcher) == (Library.INTELMPI, "2021.18", Launcher.HYDRA)
 
 
+@pytest.mark.parametrize("constant", [b"\x005.0.2\x00", b"\x005.0.20\x00", b""])
+def test_mpichversion_is_asked_unless_the_library_holds_the_version(tmp_path, tools, constant) -> None:
+    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
+    library = prefix / "lib" / "libmpi.so.12"
+    library.write_bytes(library.read_bytes() + constant)
+    asked: list[str] = []
+
+    def run(command, environment):
+        asked.append(Path(command[0]).name)
+        return run_command(command, environment)
+
+    found = find_mpi(None, with_path(tools, prefix), python_bin=tmp_path, run=run)
+    assert found.version == "5.0.2"
+    assert ("mpichversion" in asked) is (constant != b"\x005.0.2\x00")
+
+
 def test_a_scheduler_as_launcher_takes_the_mpicc_on_path(tmp_path, tools) -> None:
     prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
     script(tmp_path / "slurm" / "bin" / "srun", "slurm 22.05.8")

@@ -71,3 +71,15 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
         load_times(tmp_path / "old.npz")
     with pytest.raises(InputError, match="two clusters"):
         train_times({"allreduce": {"a": table(1)}})
+
+
+def test_only_the_collectives_that_are_asked_for_are_read() -> None:
+    whole = load_times()
+    some = load_times(only=["alltoall", "reduce_scatter_block"])
+    assert set(some.collectives) == {"alltoall", "reduce_scatter"}
+    pairs = [(Scenario("alltoall", 4, 8, 1024), Choice(name)) for name in ("pairwise", "bruck")]
+    assert np.array_equal(
+        some.collectives["alltoall"].predict(pairs).log_time, whole.collectives["alltoall"].predict(pairs).log_time
+    )
+    # What other clusters did not measure is the mean of all.
+    assert set(load_times(only=["alltoall", "bcast"]).collectives) == set(whole.collectives)

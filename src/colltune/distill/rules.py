@@ -56,6 +56,8 @@ def distill_proven(proven: Mapping[Scenario, Choice], space: Space, basis: SizeB
 
     ``proven`` holds the scenarios that were looked at, those where the default stays included.
     """
+    if all(choice == DEFAULT for choice in proven.values()):
+        return RuleSet.always(space.collective, basis, DEFAULT)
     sizes: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for scenario in proven:
         sizes[scenario.nodes, scenario.ppn].add(scenario.size_bytes)

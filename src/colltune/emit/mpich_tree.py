@@ -133,14 +133,21 @@ def decide(tree: Tree, call: Call, version: tuple[int, int]) -> Leaf | None:
 def _search(tree: Tree, call: Call, version: tuple[int, int], early: bool) -> Leaf | None:
     while not is_leaf(tree):
         for key, subtree in tree.items():
-            operator = key.replace(" ", "")
-            early = early and (operator.startswith(_OF_COMMUNICATOR) or operator.endswith("any"))
+            operator, of_communicator = _operator(key)
+            early = early and of_communicator
             if _holds(operator, call, version, early):
                 tree = subtree
                 break
         else:
             return None
     return read_leaf(tree)
+
+
+@lru_cache(maxsize=10_000)
+def _operator(key: str) -> tuple[str, bool]:
+    """The operator without spaces, and whether it is decided when the communicator is made."""
+    operator = key.replace(" ", "")
+    return operator, operator.startswith(_OF_COMMUNICATOR) or operator.endswith("any")
 
 
 @lru_cache(maxsize=10_000)

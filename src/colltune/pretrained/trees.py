@@ -35,18 +35,23 @@ class Forest:
 
     def predict(self, x: Floats) -> Floats:
         """(t, n, k): what each tree says of each row."""
-        rows = np.arange(len(x))[None, :]
-        at = np.repeat(self.root[:, None], len(x), axis=1)
         # scikit-learn compares single precision, so a value on a threshold must be rounded alike.
         values = x.astype(np.float32)
+        at = np.repeat(self.root, len(x))
+        row = np.tile(np.arange(len(x)), len(self.root))
+        # Only the rows that are at no leaf yet go on: most are at one long before the deepest tree ends.
+        going = np.arange(len(at))
         while True:
-            feature = self.feature[at]
+            node = at[going]
+            feature = self.feature[node]
             inner = feature >= 0
-            if not inner.any():
-                return np.asarray(self.value[at], dtype=float)
-            own = values[rows, np.maximum(feature, 0)]
-            left = np.where(np.isnan(own), self.missing_left[at], own <= self.threshold[at])
-            at = np.where(inner, np.where(left, self.left[at], self.right[at]), at)
+            if not inner.all():
+                going, node, feature = going[inner], node[inner], feature[inner]
+            if not len(going):
+                return np.asarray(self.value[at], dtype=float).reshape(len(self.root), len(x), -1)
+            own = values[row[going], feature]
+            left = np.where(np.isnan(own), self.missing_left[node], own <= self.threshold[node])
+            at[going] = np.where(left, self.left[node], self.right[node])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in _FIELDS}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -93,31 +93,38 @@ class TimesModel:
         return Constants(pooled(some), some[0].uncertainty), min(one.bearable for one in self.collectives.values())
 
 
-def load_times(path: Path | None = None) -> TimesModel:
-    """The model of a file, or the one that colltune ships. Raises InputError for a file that is no model."""
+def load_times(path: Path | None = None, only: Collection[str] = ()) -> TimesModel:
+    """The model of a file, or the one that colltune ships. Raises InputError for a file that is no model.
+
+    ``only``: collectives, if no others are going to be asked for. All are read where one of these is not in the file.
+    """
     try:
         shipped = resources.files("colltune.pretrained").joinpath(FILE)
         data = shipped.read_bytes() if path is None else path.read_bytes()
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return _read({name: arrays[name] for name in arrays.files})
+            return _read(arrays, {LIKE.get(name, name) for name in only})
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         where = path or "the shipped model of times"
         raise InputError(f"{where} is not a model of times: {error!r}", "Make one by `make model`") from error
 
 
-def _read(arrays: Mapping[str, Any]) -> TimesModel:
+def _read(arrays: Mapping[str, Any], only: Collection[str]) -> TimesModel:
     head = json.loads(bytes(arrays["head"]).decode())
     if head["schema"] != SCHEMA or head["terms"] != list(TERMS):
         raise ValueError(f"it has schema {head['schema']}, and this colltune reads {SCHEMA}")
     if head["hyperparameters"] != [name for name, _ in HYPERPARAMETERS]:
         raise ValueError("its hyperparameters are of another colltune")
     found = {}
+    wanted = only if only and set(only) <= set(head["collectives"]) else head["collectives"]
     for collective, one in head["collectives"].items():
+        if collective not in wanted:
+            continue
         number = {parse_choice(text): place for place, text in enumerate(one["choices"])}
         values = np.array(one["constants"], dtype=float)
         bearable = np.inf if one["bearable"] is None else float(one["bearable"])
         prefix = f"{collective}."
-        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        # An array of the archive is decompressed when it is looked up.
+        own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
         width = prior_rows([(Scenario(collective, 2, 1, 64), choice) for choice in list(number)[:1]], number, values)
         forest = Forest.from_arrays(own, width.shape[1])
         constants = Constants(values, np.array(one["uncertainty"], dtype=float))

@@ -7,7 +7,7 @@ model of times, which knows what each algorithm sends, says how likely the propo
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from colltune.distill.rules import distill_proven
 from colltune.learn.calibration import MOST_PROBABLE
 from colltune.pretrained.families import LIKE, family_of_choice
 from colltune.pretrained.model import PretrainedModel
-from colltune.search.times_model import TimesModel, load_times
+from colltune.search.times_model import load_times
 from colltune.session.guesses import vetoed
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
@@ -74,14 +74,11 @@ def predict(
     ``risk``: with no greater probability may a rule lose more than LOSS against the default.
     """
     started_s = time.monotonic()
-    times = load_times()
-    guesses: list[Guess] = []
-    rule_sets: dict[str, RuleSet] = {}
-    for name in _known(collectives, model, bench):
-        space = _space(bench, name, largest_bytes)
-        own = _judged(times, _proposals(bench, model, hardware, space), risk)
-        guesses += own
-        rule_sets[name] = rules_of(bench, space, own)
+    spaces = {name: _space(bench, name, largest_bytes) for name in _known(collectives, model, bench)}
+    proposals = {name: _proposals(bench, model, hardware, space) for name, space in spaces.items()}
+    judged = _judged(proposals, risk)
+    guesses = [guess for own in judged.values() for guess in own]
+    rule_sets = {name: rules_of(bench, space, judged[name]) for name, space in spaces.items()}
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
     return PredictResult(replace(tuning, summary=summary_of(guesses, hardware, took_s)), guesses, took_s)
@@ -128,15 +125,16 @@ class _Proposal:
 
 def _proposals(bench: Workbench, model: PretrainedModel, hardware: Hardware, space: Space) -> list[_Proposal]:
     name = space.collective
-    asked = [replace(s, collective=LIKE.get(name, name)) for s in space.scenarios]
-    inside = model.knows(LIKE.get(name, name), asked)
+    like = LIKE.get(name, name)
+    asked = space.scenarios if like == name else [replace(s, collective=like) for s in space.scenarios]
+    inside = model.knows(like, asked)
     # The library's own choice is looked up only where there is an opinion on it.
     twins = [
         bench.backend.twin(scenario, bench.thread_level) if is_inside else None
         for scenario, is_inside in zip(space.scenarios, inside, strict=True)
     ]
     now = [None if twin is None else family_of_choice(name, twin) for twin in twins]
-    opinions = model.opinions(LIKE.get(name, name), asked, hardware, now)
+    opinions = model.opinions(like, asked, hardware, now)
     found = []
     for scenario, opinion, twin, current, is_inside in zip(space.scenarios, opinions, twins, now, inside, strict=True):
         choice, reason = DEFAULT, opinion.reason
@@ -150,16 +148,25 @@ def _proposals(bench: Workbench, model: PretrainedModel, hardware: Hardware, spa
     return found
 
 
-def _judged(times: TimesModel, proposals: Sequence[_Proposal], risk: float) -> list[Guess]:
-    """The proposals that lose improbably enough; the default stays in place of the others."""
-    groups = [(one.scenario, one.twin, [one.choice]) for one in proposals if one.twin and one.choice != DEFAULT]
+def _judged(proposals: Mapping[str, Sequence[_Proposal]], risk: float) -> dict[str, list[Guess]]:
+    """By collective the proposals that lose improbably enough; the default stays in place of the others."""
+    groups = {
+        name: [(one.scenario, one.twin, [one.choice]) for one in some if one.twin and one.choice != DEFAULT]
+        for name, some in proposals.items()
+    }
+    asked = {name: own for name, own in groups.items() if own}
     judged = {}
-    if groups:
-        collective = proposals[0].scenario.collective
-        known = times.calibration(collective, [(groups[0][0], groups[0][1])])
-        for group, gap in zip(groups, known.against(groups), strict=True):
+    # The model of times is read only as far as it is asked.
+    times = load_times(only=asked) if asked else None
+    for name, own in asked.items():
+        assert times is not None
+        known = times.calibration(name, [(own[0][0], own[0][1])])
+        for group, gap in zip(own, known.against(own), strict=True):
             judged[group[0]] = vetoed(*group, *gap, risk)
-    return [judged.get(one.scenario) or Guess(one.scenario, DEFAULT, 0.0, one.reason) for one in proposals]
+    return {
+        name: [judged.get(one.scenario) or Guess(one.scenario, DEFAULT, 0.0, one.reason) for one in some]
+        for name, some in proposals.items()
+    }
 
 
 def summary_of(
