@@ -85,8 +85,13 @@ def test_jobs_of_a_candidate_report_and_it_is_promoted(
         for name, value in slow.items():
             context.setenv(name, value)
         done = colltune("run", "--measure=50%", str(tuned), "--", *program)
+        # As in a job that has loaded the module of the release, to which nobody may write.
+        (placed,) = (store.outbox / "releases" / candidate).glob("tunings/*/*")
+        loaded = colltune("run", "--measure=50%", str(placed), "--", *program)
+    assert f"what is measured is kept in colltune-release/{candidate}/{placed.name}" in loaded.stderr
+    assert not (placed / "history").exists()
     assert f"what this run measured is in the store {store.directory}" in done.stderr
     ((mine, *of_releases),) = [machine.saved for machine in status(store).machines]
     assert (mine.release, mine.runs + mine.too_short) == ("", 1)
     runs = {one.release: one.runs + one.too_short for one in of_releases}
-    assert runs == {candidate: 3, before: 1}  # each once
+    assert runs == {candidate: 4, before: 1}  # each once

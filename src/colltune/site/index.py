@@ -36,6 +36,8 @@ _LOOKS, _PACES = 40, 12
 _CHECKSUM_BYTES = 4
 # So many new entries make it worth to replace the cache; fewer are read again.
 _WORTH_WRITING = 8
+# Gaps are taken out of the cache each time that so many more entries are in it.
+_TIDIED_EACH = 512
 _TABLES = """
 CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, user TEXT, job TEXT, hosts TEXT,
     nodes INTEGER, ppn INTEGER, samples INTEGER, compared INTEGER, colltune TEXT, command TEXT, tuned TEXT,
@@ -120,13 +122,13 @@ class Index:
         self._store, self._key = store, key
         self._data = _loaded(store, key)
         names = store.names_of(key)
-        held = {name for (name,) in self._data.execute("SELECT name FROM entry UNION SELECT name FROM unused")}
+        held = {name for (name,) in self._data.execute("SELECT name FROM entry UNION ALL SELECT name FROM unused")}
         self._forget(held - names)
         new = names - held
         for name in sorted(new):
             self._take(name, note)
         if len(new) >= _WORTH_WRITING or held - names:
-            self._write()
+            self._write(tidy=len(names) // _TIDIED_EACH > len(held) // _TIDIED_EACH)
 
     @cached_property
     def entries(self) -> list[Listed]:
@@ -316,10 +318,14 @@ class Index:
             place,
         )
 
-    def _write(self) -> None:
-        """Replaces the cache where this user may; who may not reads the new entries again the next time."""
+    def _write(self, tidy: bool) -> None:
+        """Replaces the cache where this user may; who may not reads the new entries again the next time.
+
+        ``tidy``: without gaps. Inserts leave pages half full, and every reader reads all of them.
+        """
         self._data.commit()
-        self._data.execute("VACUUM")  # every reader reads all of its pages, and inserts leave them half full
+        if tidy:
+            self._data.execute("VACUUM")
         with suppress(OSError):
             written = self._data.serialize()
             write_atomically(self._store.index_path(self._key), _checksum(written) + written, mode=0o664)
