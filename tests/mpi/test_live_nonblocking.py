@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from jobs import C_FLAGS
-from live_jobs import NATIVE, Live, live, sanitized, shared
+from live_jobs import NATIVE, ON_EITHER, Live, live, sanitized, shared
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
@@ -17,6 +19,7 @@ from colltune.emit.live import live_basis
 from colltune.machine.compile import COMMON, build, source_directory
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.conformance import replay_arguments
+from colltune.store.tuning import load_tuning
 
 pytestmark = pytest.mark.mpi
 # No library has more choices of one collective than this.
@@ -189,3 +192,35 @@ def test_an_operation_that_does_not_commute_keeps_the_default(openmpi: Installat
     assert "op=user_ordered" in forced.stdout
     chosen = mpi.run(3, arguments, mpi.emit(rules))
     assert chosen.returncode == 0, chosen.stdout[-1500:] + chosen.stderr[-1500:]
+
+
+def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path: Path) -> None:
+    """Without the acceptance test: whether something is faster is for the machine."""
+    environment = {**os.environ, **ON_EITHER, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "colltune", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=400, check=False)
+
+    tuned, where = tmp_path / "tuned", ["--mpiexec", str(openmpi.mpiexec), "--ppn", "2"]
+    sizes = ["--min-size", "4KiB", "--max-size", "8KiB"]
+    done = colltune("tune", "iallreduce", *sizes, *where, "--gate", "off", "--budget", "30s", "--out", str(tuned))
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = load_tuning(tuned)
+    assert not found.rule_sets["iallreduce"].departs
+    if not found.live:
+        pytest.skip("nothing looked faster here")
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "no file of this MPI decides iallreduce: `colltune run --via live` does" in said
+    assert "run --via live" in said.partition("Run your application with:")[2]
+    program(live(openmpi, tmp_path), "nonblocking_property.c")
+    job = [str(openmpi.mpiexec), "-n", "2", str(tmp_path / "nonblocking_property"), "1", "40"]
+    by_file = colltune("run", str(tuned), "--", *job)
+    assert "no file of Open MPI decides iallreduce: for these use --via live" in by_file.stderr
+    by_selector = colltune("run", "--prove", "--via", "live", str(tuned), "--", *job)
+    assert by_selector.returncode == 0, by_selector.stderr
+    assert "0 mismatches" in by_selector.stdout
+    assert "calls of iallreduce met a rule" in by_selector.stderr
+    refused = colltune("tune", "ibcast", *where, "--thread-level", "multiple", "--out", str(tmp_path / "threads"))
+    assert refused.returncode == 2
+    assert "no file of this MPI decides ibcast, and the live selector does not work" in refused.stderr

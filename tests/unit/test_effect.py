@@ -51,6 +51,22 @@ def test_calls_of_several_jobs_are_added_up(tmp_path: Path) -> None:
     assert "reduce" not in text.replace("allreduce", "")
 
 
+def test_calls_that_do_not_block_are_held_against_rules_of_their_own(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "count.1",
+        job(4),
+        _CALL.format("bcast", "blocking", 4, 4, 480, 0, 8, 64),
+        _CALL.format("bcast", "nonblocking", 4, 4, 40, 8, 8, 64),
+        _CALL.format("bcast", "persistent", 4, 4, 4, 0, 8, 64),
+    )
+    text = read_effect([file]).text(_TUNED, {"ibcast": rules("ibcast"), "iallreduce": rules("iallreduce")})
+    assert text == "2 of 11 calls of ibcast met a rule; it never called iallreduce"
+    both = read_effect([file]).text(_TUNED, {"ibcast": rules("ibcast"), "bcast": rules("bcast")})
+    assert "0 of 120 calls of bcast met a rule (they were on 1 x 4 ranks, 8 to 64 B" in both
+    assert "2 of 11 calls of ibcast met a rule" in both
+    assert "which no rule is for" not in both
+
+
 def test_where_none_met_a_rule_it_says_why(tmp_path: Path) -> None:
     file = write(tmp_path / "count.1", job(4, 1), _CALL.format("bcast", "blocking", 4, 4, 480, 0, 8, 64))
     text = read_effect([file]).text(_TUNED, RULES)

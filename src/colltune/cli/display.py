@@ -19,6 +19,7 @@ from colltune.cli.hints import colltune_command, run_command
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.units import format_count, format_duration, format_size
+from colltune.deploy.live import only_live
 from colltune.report.ending import ending, wrapped
 from colltune.search.campaign import WHOLE
 from colltune.search.campaign import Progress as Step
@@ -157,7 +158,8 @@ class Display:
             self._command(f"The rules are in {out}/simulated/rules.json, in a format of our own: no MPI reads them.")
         elif result.tuning.summary.having(Verdict.KEPT) or not interrupted:
             mpiexec = result.tuning.environment.facts.get("mpiexec", "")
-            self._command(f"Run your application with: {run_command(out, mpiexec, _ranks(result))}")
+            live = bool(only_live(result.tuning))
+            self._command(f"Run your application with: {run_command(out, mpiexec, _ranks(result), live=live)}")
 
     def _command(self, text: str) -> None:
         """Whole, so that it can be copied."""

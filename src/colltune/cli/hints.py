@@ -13,9 +13,13 @@ def colltune_command(*words: object) -> str:
     return shlex.join([_program(), *map(str, words)])
 
 
-def run_command(tuned: object, mpiexec: str = "", ranks: int = 0) -> str:
-    """How to run an application with ``tuned``; ``mpiexec`` is that of the tuning, ``ranks`` 0 leaves them out."""
-    return colltune_command("run", tuned, "--", *_launcher(mpiexec, ranks), "./app")
+def run_command(tuned: object, mpiexec: str = "", ranks: int = 0, *, live: bool = False) -> str:
+    """How to run an application with ``tuned``; ``mpiexec`` is that of the tuning, ``ranks`` 0 leaves them out.
+
+    ``live``: by the live selector.
+    """
+    way = ["--via", "live"] if live else []
+    return colltune_command("run", *way, tuned, "--", *_launcher(mpiexec, ranks), "./app")
 
 
 def run_alltoallv_command(table: object, mpiexec: str = "") -> str:

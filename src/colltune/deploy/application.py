@@ -73,11 +73,15 @@ class InForce:
         if self.tuning.environment.mpi != "openmpi":
             return []
         from colltune.bench.backends.openmpi import find_obstacles
+        from colltune.deploy.live import only_live
+        from colltune.machine.preload import PRELOAD
         from colltune.mpi.detect import ask_flux
         from colltune.mpi.job import find_job
 
         environment = self.environment
         found = find_obstacles(environment, command)
+        if PRELOAD not in self.variables and (unsaid := only_live(self.tuning)):
+            found.append(f"no file of Open MPI decides {', '.join(unsaid)}: for these use --via live")
         nodes = len(find_job(environment, flux_resources=ask_flux(environment)).nodes)
         counts = sorted({count for count, _ in self.tuning.tuned_in})
         if nodes not in counts:

@@ -40,6 +40,15 @@ def with_live(bench: LibraryBench, tuning: Tuning, rule_sets: Mapping[str, RuleS
     return replace(tuning, live=departing, files={**tuning.files, **named})
 
 
+def only_live(tuning: Tuning) -> list[str]:
+    """The collectives with a rule that no file of the library can hold."""
+    live = sorted(name for name, rules in (tuning.live or {}).items() if rules.departs)
+    if not live:
+        return []
+    catalogue = load(tuning.environment.mpi, tuning.environment.mpi_version)
+    return [name for name in live if not catalogue.collective(name).in_file]
+
+
 def by_selector_alone(
     bench: LibraryBench, tuning: Tuning, rule_sets: Mapping[str, RuleSet], environment: Mapping[str, str]
 ) -> Tuning:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +30,11 @@ class Counted:
     least: int
     most: int
 
+    @property
+    def ruled_as(self) -> str:
+        """The collective whose rules hold: ``"ibcast"`` for the non-blocking and persistent calls of bcast."""
+        return self.collective if self.form == "blocking" else f"i{self.collective}"
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -50,9 +55,11 @@ class Effect:
         if self.failure:
             return f"its calls were not counted: {self.failure}"
         names = sorted(name for name, rules in rule_sets.items() if rules.departs)
-        counted = {name: [row for row in self.rows if row.collective == name] for name in names}
-        said = [_one(name, rows) for name, rows in counted.items() if rows]
-        never = [name for name, rows in counted.items() if not rows]
+        counted = {name: [row for row in self.rows if row.ruled_as == name] for name in names}
+        beside = {name: self._beside(name) for name in names if f"i{name}" not in names}
+        texts = {name: _one(name, rows, beside.get(name, 0.0)) for name, rows in counted.items()}
+        said = [text for text in texts.values() if text]
+        never = [name for name, text in texts.items() if not text]
         if never:
             said.append(f"it never called {' or '.join(never)}")
         if not self.met:
@@ -63,6 +70,9 @@ class Effect:
             said.append(f"{self.lost_calls} calls found no room in the count")
         return "; ".join(said)
 
+    def _beside(self, name: str) -> float:
+        return sum(row.calls for row in self.rows if row.ruled_as == f"i{name}")
+
     def _ran(self) -> str:
         return " and ".join(dict.fromkeys(self.ran)) + (f" with {_MULTIPLE}" if self.threads_multiple else "")
 
@@ -72,15 +82,14 @@ def _tuned(tuned: Environment) -> str:
     return f"{shape} with {_MULTIPLE}" if tuned.thread_level == "multiple" else shape
 
 
-def _one(name: str, rows: Iterable[Counted]) -> str:
-    blocking = [row for row in rows if row.form == "blocking"]
-    others = sum(row.calls for row in rows if row.form != "blocking")
-    calls, met = sum(row.calls for row in blocking), sum(row.met for row in blocking)
-    text = f"{met:.6g} of {calls:.6g} calls of {name} met a rule" if blocking else ""
-    if blocking and not met:
-        least, most = min(row.least for row in blocking), max(row.most for row in blocking)
+def _one(name: str, rows: Sequence[Counted], others: float) -> str:
+    """What is said of the calls ``rows``; ``others``: calls in a form that has no rules. "" where there are none."""
+    calls, met = sum(row.calls for row in rows), sum(row.met for row in rows)
+    text = f"{met:.6g} of {calls:.6g} calls of {name} met a rule" if rows else ""
+    if rows and not met:
+        least, most = min(row.least for row in rows), max(row.most for row in rows)
         sizes = f"{least} B" if least == most else f"{least} to {most} B"
-        where = ", ".join(dict.fromkeys(row.where for row in blocking))
+        where = ", ".join(dict.fromkeys(row.where for row in rows))
         text += f" (they were on {where} ranks, {sizes} as its rules count them)"
     if others:
         more = f"{others:.6g} calls of {name} were non-blocking or persistent, which no rule is for"
