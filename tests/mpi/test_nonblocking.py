@@ -85,6 +85,27 @@ def test_every_choice_of_a_file_is_right_at_1_to_8_ranks(
     assert result.cases > 400
 
 
+@pytest.mark.parametrize("number", [4, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 8, 12))])
+def test_persistent_requests_are_right_at_each_start(
+    mpi: Installation, emitter: MpichEmitter, tmp_path: Path, number: int
+) -> None:
+    """A quarter of the requests are persistent, started three times; they take the file's choice when they are made."""
+    rule_sets = always(mpi, number)
+    files = emitter.emit(rule_sets)
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    program = tmp_path / "property"
+    command = [mpi.mpicc, *C_FLAGS, NATIVE / "nonblocking_property.c", "-o", program]
+    subprocess.run(command, check=True, timeout=100)
+    environment = {**os.environ, **QUIET, **TWO_NODES, **variables_for(emitter, tmp_path, files)}
+    done = subprocess.run(
+        [str(mpi.mpiexec), "-n", "4", str(program), str(number), "60"],
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "4 ranks, 60 cases, 0 mismatches" in done.stdout
+
+
 @pytest.fixture(scope="module")
 def counted(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with count_sends, and the library that counts what it sends."""
