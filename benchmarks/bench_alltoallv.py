@@ -1,16 +1,18 @@
-"""The tuned non-uniform all-to-all on a simulated cluster of 1,024 ranks: bench/alltoallv.json.
+"""The tuned non-uniform all-to-all on simulated clusters of 1,024 to 4,096 ranks: bench/alltoallv.json.
 
-Blocks of up to 1 KiB, drawn uniformly. A model is fitted to recorded times of other rank counts
-(make_alltoallv_table.py), chooses for rank counts it has not seen, and its choices are compared with the library's
-algorithm, with the best spread-out, and with the best of all settings. Points that the table lacks are simulated and
-added to it; two recorded ones are simulated again. `captured_shapes` is of alltoallv_parts.py: the whole command on the
-job and its parts. `--figures` also draws docs/figures/alltoallv_*.png.
+Blocks of up to 1 KiB, drawn uniformly. On each of three networks a model is fitted to recorded times of other rank
+counts (make_alltoallv_table.py), chooses for rank counts it has not seen, and its choices are compared with the
+library's algorithm, with the best spread-out, and with the best of all settings. Of a figure of all networks the worst
+network's is the one without a network's name. Points that the table lacks are simulated and added to it; two recorded
+ones of each network are simulated again. `captured_shapes` is of alltoallv_parts.py: the whole command on the job and
+its parts. `--figures` also draws docs/figures/alltoallv_*.png.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +22,7 @@ import numpy as np
 
 from alltoallv_figures import draw
 from alltoallv_parts import captured_shapes, explored_shapes
-from alltoallv_simulators import Pattern, Timing, compile_cluster, simulate_own
+from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.model import (
     COMPARED,
     CostModel,
@@ -33,15 +35,18 @@ from colltune.alltoallv.model import (
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape
 from make_alltoallv_table import (
     HELD_OUT,
+    HUGE,
     LARGEST,
     LARGEST_SIZES,
     SIZES,
     SMPI_TABLE,
-    TABLE,
+    TABLES,
     TRAINING,
     append,
     exhaustive,
+    held_out,
     load_table,
+    trained_on,
 )
 
 Key = tuple[Shape, Setting, Pattern]
@@ -66,11 +71,13 @@ def times_s(timings: Sequence[Timing]) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Figures of the tuned non-uniform all-to-all.")
     parser.add_argument("--figures", action="store_true", help="draw docs/figures/alltoallv_*.png too")
-    known = {(timing.shape, timing.setting, timing.pattern): timing for timing in load_table()}
-    figures = evaluate(known)
+    tables = {network: known_on(network) for network in NETWORKS}
+    figures = figures_of_all({network: evaluate(known, network) for network, known in tables.items()})
+    known = tables[NETWORKS[0]]
     figures |= compare_models(list(known.values()))
     figures |= captured_shapes() | explored_shapes()
-    figures |= checks(known)
+    figures |= compare_simulators(known)
+    figures["repeated_deviation"] = max(repeated(known, network) for network, known in tables.items())
     Path("bench").mkdir(exist_ok=True)
     text = json.dumps(figures, indent=2)
     Path("bench/alltoallv.json").write_text(text + "\n", encoding="utf-8")
@@ -79,28 +86,43 @@ def main() -> None:
         draw(known.values(), HELD_OUT[0], SIZES)
 
 
-def evaluate(known: Times) -> dict[str, float]:
+def known_on(network: str) -> Times:
+    return {(timing.shape, timing.setting, timing.pattern): timing for timing in load_table(TABLES[network])}
+
+
+def figures_of_all(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Of each network by its name, and the worst of all networks without."""
+    figures = {f"{network}_{name}": value for network, mine in found.items() for name, value in mine.items()}
+    for name in next(iter(found.values())):
+        worst = max if name.startswith("model_regret") else min
+        figures[name] = worst(mine[name] for mine in found.values())
+    return figures
+
+
+def evaluate(known: Times, network: str) -> dict[str, float]:
     """How fast the settings are that the model chooses for rank counts it was not fitted to."""
-    seen = [t for t in known.values() if t.shape in TRAINING and t.pattern.distribution == "uniform"]
+    seen = [t for t in known.values() if t.shape in trained_on(network) and t.pattern.distribution == "uniform"]
     model = CostModel().fit([query(t) for t in seen], times_s(seen))
     baselines = [setting for setting in exhaustive(HELD_OUT[0]) if setting.algorithm in ("library", "linear")]
-    points = [(shape, Pattern("uniform", size)) for shape in HELD_OUT for size in sorted(SIZES)]
-    points += [(LARGEST, Pattern("uniform", size)) for size in LARGEST_SIZES]
-    complete(known, [(shape, setting, pattern) for shape, pattern in points for setting in baselines])
+    points = [(shape, Pattern("uniform", size)) for shape in held_out(network) for size in sorted(SIZES)]
+    points += [(shape, Pattern("uniform", size)) for shape in (LARGEST, HUGE) for size in LARGEST_SIZES]
+    beside = {(shape, setting) for shape, _ in points for setting in baselines if shape != HUGE or setting == LIBRARY}
+    complete(known, network, [(*one, pattern) for shape, pattern in points for one in beside if one[0] == shape])
     chosen = {(shape, pattern): choice(model, known, shape, pattern) for shape, pattern in points}
-    complete(known, [(shape, setting, pattern) for (shape, pattern), setting in chosen.items()])
+    complete(known, network, [(shape, setting, pattern) for (shape, pattern), setting in chosen.items()])
     over_library, over_linear, regrets = [], [], []
     for (shape, pattern), setting in chosen.items():
         here = {other: t.time_s for (where, other, what), t in known.items() if (where, what) == (shape, pattern)}
-        linear = min(time_s for other, time_s in here.items() if other.algorithm == "linear")
+        linear = min((time_s for other, time_s in here.items() if other.algorithm == "linear"), default=math.nan)
         over_library.append(here[LIBRARY] / here[setting])
-        over_linear.append(linear / here[setting])
+        if not math.isnan(linear):
+            over_linear.append(linear / here[setting])
         best = min(here, key=lambda other: here[other])
         whole = all(other in here for other in exhaustive(shape))
         if whole:
             regrets.append(here[setting] / here[best])
         note = "" if whole else f", only {len(here)} settings known"
-        print(f"{shape} {pattern.largest} B: {setting} {here[setting] * 1e6:.1f} us")
+        print(f"{network} {shape} {pattern.largest} B: {setting} {here[setting] * 1e6:.1f} us")
         print(f"    best {best} {here[best] * 1e6:.1f}{note}")
         print(f"    library {here[LIBRARY] * 1e6:.1f}, linear {linear * 1e6:.1f}")
     return {
@@ -119,7 +141,7 @@ def choice(model: CostModel, known: Times, shape: Shape, pattern: Pattern) -> Se
     return model.choose(shape, exhaustive(shape), known[shape, LIBRARY, pattern].mean)
 
 
-def complete(known: Times, points: Iterable[Key]) -> None:
+def complete(known: Times, network: str, points: Iterable[Key]) -> None:
     """Simulates what is not known, and keeps it."""
     missing = [point for point in dict.fromkeys(points) if point not in known]
     if not missing:
@@ -128,9 +150,9 @@ def complete(known: Times, points: Iterable[Key]) -> None:
         program = compile_cluster(Path(name))
         for shape in dict.fromkeys(shape for shape, _, _ in missing):
             asked = [(setting, pattern) for where, setting, pattern in missing if where == shape]
-            for timing in simulate_own(program, shape, asked):
+            for timing in simulate_own(program, shape, asked, network=network):
                 known[timing.shape, timing.setting, timing.pattern] = timing
-                append(TABLE, timing)
+                append(TABLES[network], timing)
 
 
 def compare_models(timings: Sequence[Timing]) -> dict[str, float]:
@@ -149,21 +171,24 @@ def compare_models(timings: Sequence[Timing]) -> dict[str, float]:
     )
 
 
-def checks(known: Times) -> dict[str, float]:
-    """How far times simulated now are from recorded ones, and ours from SimGrid's where both are known."""
+def repeated(known: Times, network: str) -> float:
+    """How far times that are simulated now are from recorded ones."""
     again = [(TRAINING[0], setting, Pattern("uniform", 128)) for setting in (LIBRARY, Setting("hieata", 16, 0))]
     with tempfile.TemporaryDirectory() as name:
         asked = [(setting, pattern) for _, setting, pattern in again]
-        fresh = simulate_own(compile_cluster(Path(name)), TRAINING[0], asked)
-        apart = [abs(t.time_s / known[key].time_s - 1.0) for key, t in zip(again, fresh, strict=True)]
+        fresh = simulate_own(compile_cluster(Path(name)), TRAINING[0], asked, network=network)
+        return round(max(abs(t.time_s / known[key].time_s - 1.0) for key, t in zip(again, fresh, strict=True)), 4)
+
+
+def compare_simulators(known: Times) -> dict[str, float]:
+    """How far our times of the fat tree are from SimGrid's where both are known."""
     recorded = load_table(SMPI_TABLE) if SMPI_TABLE.exists() else []
     theirs = [t for t in recorded if (t.shape, t.setting, t.pattern) in known]
     off = [known[t.shape, t.setting, t.pattern].time_s / t.time_s for t in theirs]
     if not off:
-        return _rounded({"repeated_deviation": max(apart)})
+        return {}
     return _rounded(
         {
-            "repeated_deviation": max(apart),
             "smpi_points": float(len(off)),
             "smpi_ratio_median": median(off),
             "smpi_ratio_least": min(off),

@@ -30,7 +30,6 @@ COLUMNS = (
     *("measured_largest_bytes", "peers", "deviation_bytes", "skewness", "quartile_1_bytes", "quartile_3_bytes"),
 )
 SIZES = (8, 128, 32, 512, 1024)  # bytes of the largest block, uniformly drawn
-WHOLE_SIZES = SIZES[:3]  # of which all settings are simulated on 1,024 ranks of a dragonfly and a torus
 TRAINING = tuple(Shape(nodes, 16) for nodes in (16, 32, 48))
 HELD_OUT = (Shape(64, 16), Shape(80, 16))
 # At 2,048 ranks spread-out takes minutes and 15 GB for one exchange of larger blocks.
@@ -65,11 +64,9 @@ def wanted() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
 
 
 def wanted_on(network: str) -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
-    """The same on another network than the fat tree: uniform blocks on fewer counts of ranks, and fewer sizes."""
-    for shape in trained_on(network):
+    """The same on another network than the fat tree: uniform blocks on fewer counts of ranks."""
+    for shape in (*trained_on(network), *held_out(network)):
         yield shape, [(setting, Pattern("uniform", size)) for size in SIZES for setting in exhaustive(shape)]
-    for shape in held_out(network):
-        yield shape, [(setting, Pattern("uniform", size)) for size in WHOLE_SIZES for setting in exhaustive(shape)]
 
 
 def trained_on(network: str) -> tuple[Shape, ...]:

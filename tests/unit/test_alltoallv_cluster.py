@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from alltoallv_simulators import MESSAGE_S, NETWORKS, Pattern, Timing, compile_cluster, simulate_own
+from bench_alltoallv import figures_of_all
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape
 from colltune.core.errors import InputError
 
@@ -69,3 +70,13 @@ def test_the_same_seed_gives_the_same_times(program: Path) -> None:
 def test_a_compiler_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no-such-cc cannot be run"):
         compile_cluster(tmp_path, "no-such-cc")
+
+
+def test_a_figure_of_all_networks_is_that_of_the_worst() -> None:
+    found = {
+        "torus": {"speedup_median": 3.0, "model_regret": 0.01, "model_regret_worst": 0.2},
+        "dragonfly": {"speedup_median": 5.0, "model_regret": 0.04, "model_regret_worst": 0.1},
+    }
+    figures = figures_of_all(found)
+    assert figures["dragonfly_speedup_median"] == 5.0
+    assert (figures["speedup_median"], figures["model_regret"], figures["model_regret_worst"]) == (3.0, 0.04, 0.2)
