@@ -5,17 +5,22 @@
 Leave one cluster out throughout: what is tested is never in what was trained on. Data: benchmarks/data (its README says
 where from). Writes bench/prior.json, a flat object of named figures, and bench/prior_tables.json with the parts behind
 them; prints both. Ends within the minutes given: the simulated campaigns, which take longest, are cut short by then.
+Part calibrated is bench_calibrated.py's part plain; part predict is the processor time of `colltune predict`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
+from tempfile import TemporaryDirectory
 from time import monotonic
 
 import numpy as np
@@ -45,6 +50,7 @@ CAMPAIGN_SCENARIOS = 24
 # How much slower than the cold start counts.
 CLEARLY = 1.005
 BUDGETS = np.geomspace(1e-3, 0.5, 16)
+PREDICTIONS = 5
 
 Tables = dict[str, object]
 
@@ -144,6 +150,7 @@ def timed_part(seeds: int, tables: Tables) -> dict[str, float]:
         "unseen_default_slowdown": fmean(row["default"] for row in compared),
         "unseen_better_than_default": fmean(row["slowdown"] <= row["default"] for row in compared),
         "unseen_random_slowdown": fmean(row["random"] for row in rows.values()),
+        "unseen_worst_cell": max(row["worst"] for row in rows.values()),
         "unseen_cases": len(rows),
         "unseen_copied_winner": fmean(copied),
         "unseen_copied_scenarios": len(copied),
@@ -192,6 +199,31 @@ def predicted_slowdown(
         "scenarios": float(usable.sum()),
         "choices": float(len(shared)),
     }
+
+
+def calibrated_part(seeds: int, minutes: float, out: Path, tables: Tables, *, reuse: bool) -> dict[str, float]:
+    """Predictions for a cluster from all others and 40 pairs measured on it (bench_calibrated.py)."""
+    from bench_calibrated import cases, hyperparameters, plain_part
+
+    options = argparse.Namespace(seeds=seeds, minutes=minutes, pairs=40, budget_s=10.0)
+    every = list(cases())
+    figures, rows = plain_part(every, hyperparameters(every, out, reuse=reuse), options)
+    tables["calibrated"] = rows["plain"]
+    return figures | {"worst_cell": figures["calibrated_worst_cell"]}
+
+
+def predict_part() -> dict[str, float]:
+    """Processor time of `colltune predict` for 4 x 16 ranks and what it starts, the median; in seconds."""
+    found = []
+    for _ in range(PREDICTIONS):
+        with TemporaryDirectory(prefix="colltune-") as place:
+            before = os.times()
+            command = [sys.executable, "-m", "colltune", "predict", "--out", place, "--nodes", "4", "--ppn", "16"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+            after = os.times()
+        spent = after.children_user - before.children_user, after.children_system - before.children_system
+        found.append(sum(spent))
+    return {"predict_cpu_s": median(found)}
 
 
 class Reversed:
@@ -264,6 +296,8 @@ def campaigns_part(runs: Sequence[Run], tables: Tables) -> dict[str, float]:
     return {
         "hybrid_cost_ratio": median(found["prior"]),
         "hybrid_cost_ratio_geometric": float(np.exp(fmean(np.log(found["prior"])))),
+        "hybrid_cost_ratio_worst": max(found["prior"]),
+        "wrong_cost_ratio_worst": max(found["wrong"]),
         "wrong_cost_ratio": median(found["wrong"]),
         "wrong_cost_ratio_geometric": float(np.exp(fmean(np.log(found["wrong"])))),
         "hybrid_worse_share": fmean(found["prior interval"]),
@@ -299,7 +333,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--campaign-seeds", type=int, default=10, help="an interval needs more of them")
     parser.add_argument("--minutes", type=float, default=14.0)
-    parser.add_argument("--parts", default="timed,labels,models,campaigns")
+    parser.add_argument("--parts", default="predict,timed,labels,models,calibrated,campaigns")
     parser.add_argument("--out", type=Path, default=Path("bench"))
     parser.add_argument("--reuse", action="store_true", help="go on with the campaigns of an earlier run, in OUT")
     options = parser.parse_args()
@@ -313,7 +347,11 @@ def main() -> None:
         figures |= labels_part(options.seeds, tables)
     if "models" in wanted:
         models_part(tables)
+    if "predict" in wanted:
+        figures |= predict_part()
     options.out.mkdir(exist_ok=True)
+    if "calibrated" in wanted:
+        figures |= calibrated_part(options.seeds, 0.3 * options.minutes, options.out, tables, reuse=options.reuse)
     if "campaigns" in wanted:
         kept = options.out / "prior_steps.csv"
         if not options.reuse:

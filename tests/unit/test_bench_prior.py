@@ -48,4 +48,5 @@ def test_the_figures_are_of_tables_on_which_all_three_ran():
     assert figures["hybrid_tables"] == 1
     assert figures["hybrid_cost_ratio"] == 1.0
     assert figures["wrong_cost_ratio"] == 100.0  # never good enough: the whole cost
+    assert (figures["hybrid_cost_ratio_worst"], figures["wrong_cost_ratio_worst"]) == (1.0, 100.0)
     assert figures["hybrid_worse_share"] == 0.0 < figures["wrong_worse_share"]
