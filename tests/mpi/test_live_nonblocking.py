@@ -217,7 +217,8 @@ def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path
     assert f"no file of this MPI decides {unsaid}: `colltune run --via live` does" in said
     assert "run --via live" in said.partition("Run your application with:")[2]
     program(live(openmpi, tmp_path), "nonblocking_property.c")
-    job = [str(openmpi.mpiexec), "-n", "4", str(tmp_path / "nonblocking_property"), "1", "40"]
+    crowded = ["--oversubscribe", "--bind-to", "none"]
+    job = [str(openmpi.mpiexec), *crowded, "-n", "4", str(tmp_path / "nonblocking_property"), "1", "40"]
     by_file = colltune("run", str(tuned), "--", *job)
     assert f"no file of Open MPI decides {unsaid}: for these use --via live" in by_file.stderr
     by_selector = colltune("run", "--prove", "--via", "live", str(tuned), "--", *job)

@@ -194,18 +194,24 @@ def ranks_of(program: Path) -> list[int]:
 
 
 def test_equal_calls_are_no_difference(mpi: Installation, tmp_path: Path) -> None:
-    """A rule that sets nothing: tuned and default calls are the same, whatever the machine does beside."""
+    """A rule that sets nothing: tuned and default calls are the same, whatever the machine does beside.
+
+    An interval of 95% misses in one run of twenty, so that of three runs two may not.
+    """
     made, _ = loop_on(mpi, tmp_path)
     rules = b"colltune-rules 2\nchoice 0 - -\nrules bcast message\nrule - - - 0\n"
-    told = {"COLLTUNE_MEASURE": str(made.out), "COLLTUNE_MEASURE_SHARE": "50"}
-    done = made.mpi.run(2, [str(made.program), "100000", "64"], rules, **told)
-    assert done.returncode == 0, done.stderr
-    (found,) = read_experiments(made.parts())
-    worth = gain_of(found, [DEFAULT])
-    (cell,) = worth.cells
-    assert cell.off == 0
-    assert cell.pairs >= 10
-    assert not worth.is_sure, gain_line(worth)
+    said = []
+    for run in range(3):
+        told = {"COLLTUNE_MEASURE": f"{made.out}-{run}", "COLLTUNE_MEASURE_SHARE": "50"}
+        done = made.mpi.run(2, [str(made.program), "100000", "64"], rules, **told)
+        assert done.returncode == 0, done.stderr
+        (found,) = read_experiments(sorted(made.out.parent.glob(f"{made.out.name}-{run}.*")))
+        worth = gain_of(found, [DEFAULT])
+        (cell,) = worth.cells
+        assert cell.off == 0
+        assert cell.pairs >= 10
+        said.append(worth)
+    assert sum(one.is_sure for one in said) <= 1, [gain_line(one) for one in said]
 
 
 def test_a_command_without_a_rule_runs_as_it_is(
