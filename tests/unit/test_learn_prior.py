@@ -10,7 +10,7 @@ from colltune.core.space import Space
 from colltune.learn.belief import observations
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.features import scenario_columns
-from colltune.learn.informed import Trust, posteriors
+from colltune.learn.informed import Trust, posteriors, support
 from colltune.learn.transfer import TransferPrior
 from colltune.research.simulate import simulate
 from colltune.store.grid import Grid
@@ -140,6 +140,22 @@ def test_a_prior_counts_as_far_as_the_measurements_bear_it_out(prior):
         assert before
         assert trust.believed == more
         assert all((weight > 1.0) == more for weight in weights(trust).values())
+
+
+def test_a_prior_counts_once_the_measurements_are_likelier_with_it():
+    """The log of the ratio, whatever the weight: 0 where a prior says nothing, below 0 where it is wrong."""
+    assert support(np.log([[0.4, 0.4, 0.4, 0.4]])) == pytest.approx(0.0)
+    assert support(np.log([[0.1, 0.2, 0.4, 0.8], [0.1, 0.2, 0.4, 0.8]])) > 1.0
+    assert support(np.log([[0.8, 0.4, 0.2, 0.1]])) < 0.0
+
+
+def test_an_opposite_prior_has_no_weight_after_the_first_measurements(prior):
+    here = times_s(seed=3)
+    few = [(scenario, choice) for scenario in SCENARIOS[:2] for choice in CHOICES]
+    trust = Trust(Reversed(prior), CHOICES, 0)
+    assert trust.offsets(few).any()
+    trust.weigh(seen_of(here, few), few, len(CHOICES), 0)
+    assert not trust.offsets(few).any()
 
 
 class WrongAbout:

@@ -3,8 +3,9 @@
 The prediction of the prior, times a weight from 0 to 1 for each choice, is subtracted from the logarithm of each time
 before the Gaussian processes see it. The weight is its posterior mean: the likelihood of the choice's own measurements
 under each of a few weights, times a prior of these weights that the other choices determine (empirical Bayes; Gelman
-et al., "Bayesian Data Analysis", chapter 5). So a wrong prior loses its weight after a few measurements, and one that
-is wrong about some choices loses it for these. A prior with a large deviation has a small effect from the start.
+et al., "Bayesian Data Analysis", chapter 5). So one that is wrong about some choices loses its weight for these, and
+one with a large deviation has a small effect. After the first measurements a prior counts only once they are likelier
+with it than without it, so that a wrong one costs no more than what tried it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ _LIKELY: Floats = np.array([1.0, 1.35, 2.7, 1.35]) / 6.4
 _LIKELY_CHOICES = 2.0
 # Iterations between the weights of single choices and their common distribution.
 _PASSES = 10
+# The logarithm of how much likelier the measurements have to be with the prior than without it, for it to count.
+_EARNED = 1.0
 # From this mean weight on, the prior decides what to try first.
 _BELIEVED = 0.4
 # Degrees of freedom of the likelihood: one outlier must not outweigh the rest.
@@ -93,6 +96,9 @@ class Trust:
             axis=1,
         )
         measured = np.bincount(seen.number, minlength=choices) > 0
+        if support(evidence[measured]) < _EARNED:
+            self._common, self._weight = 0.0, {}
+            return
         posterior, everywhere = posteriors(evidence, measured)
         self._common = float(everywhere @ _WEIGHTS)
         number = {choice: int(n) for (_, choice), n in zip(pairs, seen.number, strict=True)}
@@ -144,6 +150,16 @@ class Trust:
         other = Trust(self.prior, self._choices, self.seed)
         other._offset = self._offset
         return other
+
+
+def support(evidence: Floats) -> float:
+    """The logarithm of how much likelier measurements are with a prior, whatever its weight, than without one.
+
+    ``evidence`` (M, W): their log likelihood by choice, under each of the W weights. One weight serves all choices.
+    """
+    together = evidence.sum(axis=0)
+    likely = _LIKELY[1:] / _LIKELY[1:].sum()
+    return float(np.logaddexp.reduce(np.log(likely) + together[1:]) - together[0])
 
 
 def posteriors(evidence: Floats, measured: NDArray[np.bool_]) -> tuple[Floats, Floats]:
