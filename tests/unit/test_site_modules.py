@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_site_release import FILES, NOW, lint, tuned
+from test_site_release import FILES, NOW, lint, store_of_two, tuned
 from test_site_store import HERE, NOW_S, entry
 
 from colltune.core.choice import Choice
@@ -28,10 +28,7 @@ needs_tcl = pytest.mark.skipif(
 
 @pytest.fixture
 def store(tmp_path: Path) -> SiteStore:
-    made = SiteStore.made(tmp_path / "store")
-    made.add(tuned(tmp_path, 2))
-    made.add(tuned(tmp_path, 4))
-    return made
+    return store_of_two(tmp_path)
 
 
 def loaded(lines: str) -> dict[str, str]:

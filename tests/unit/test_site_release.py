@@ -49,12 +49,17 @@ def lint(_tuning: Tuning) -> list[str]:
     return []
 
 
+def store_of_two(place: Path) -> SiteStore:
+    """A store in which a job of two nodes and one of four handed over a tuning."""
+    made = SiteStore.made(place / "store")
+    made.add(tuned(place, 2))
+    made.add(tuned(place, 4))
+    return made
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> SiteStore:
-    made = SiteStore.made(tmp_path / "store")
-    made.add(tuned(tmp_path, 2))
-    made.add(tuned(tmp_path, 4))
-    return made
+    return store_of_two(tmp_path)
 
 
 def test_a_release_has_a_tuning_for_every_shape_with_its_origin(store: SiteStore) -> None:

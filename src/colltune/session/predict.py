@@ -156,13 +156,12 @@ def _judged(proposals: Mapping[str, Sequence[_Proposal]], risk: float) -> dict[s
     }
     asked = {name: own for name, own in groups.items() if own}
     judged = {}
-    # The model of times is read only as far as it is asked.
-    times = load_times(only=asked) if asked else None
-    for name, own in asked.items():
-        assert times is not None
-        known = times.calibration(name, [(own[0][0], own[0][1])])
-        for group, gap in zip(own, known.against(own), strict=True):
-            judged[group[0]] = vetoed(*group, *gap, risk)
+    if asked:
+        times = load_times(only=asked)  # of what is asked alone
+        for name, own in asked.items():
+            known = times.calibration(name, [(own[0][0], own[0][1])])
+            for group, gap in zip(own, known.against(own), strict=True):
+                judged[group[0]] = vetoed(*group, *gap, risk)
     return {
         name: [judged.get(one.scenario) or Guess(one.scenario, DEFAULT, 0.0, one.reason) for one in some]
         for name, some in proposals.items()

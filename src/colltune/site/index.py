@@ -133,7 +133,7 @@ class Index:
     @cached_property
     def entries(self) -> list[Listed]:
         """The newest first."""
-        return self._listed("")
+        return self._selected("")
 
     @property
     def count(self) -> int:
@@ -143,9 +143,9 @@ class Index:
 
     def of_shape(self, nodes: int, ppn: int) -> list[Listed]:
         """Of jobs of this shape, the newest first."""
-        return self._listed("WHERE nodes = ? AND ppn = ?", nodes, ppn)
+        return self._selected("WHERE nodes = ? AND ppn = ?", nodes, ppn)
 
-    def _listed(self, where: str, *values: int) -> list[Listed]:
+    def _selected(self, where: str, *values: int) -> list[Listed]:
         rows = self._data.execute(f"SELECT {_LISTED} FROM entry {where} ORDER BY began_s DESC, name", values).fetchall()
         tuned = {text: tuple(json.loads(text)) for text in {row[_TUNED] for row in rows}}
         return [Listed._make((*row[:_TUNED], tuned[row[_TUNED]], *row[_TUNED + 1 :])) for row in rows]
