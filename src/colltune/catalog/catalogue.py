@@ -78,6 +78,10 @@ class Catalogue:
         worth = self._worth_measuring(scenario, thread_level)
         return 1 + sum(prod(len(_useful(p, below)) for p in algorithm.tuned) for algorithm, below in worth)
 
+    def numbered(self) -> dict[int, CollectiveEntry]:
+        """By their numbers in a file of Open MPI, the collectives that a file decides."""
+        return {entry.number: entry for entry in self.entries.values() if entry.in_file}
+
     def size_class(self, scenario: Scenario) -> tuple[object, ...]:
         """What the number of candidates depends on of the size.
 

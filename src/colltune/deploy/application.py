@@ -101,7 +101,7 @@ def numbered_algorithms(tuning: Tuning) -> dict[str, list[int]]:
     if data is None:
         return {}
     catalogue = load("openmpi", tuning.environment.mpi_version)
-    names = {entry.number: name for name, entry in catalogue.entries.items() if entry.in_file}
+    names = {number: entry.name for number, entry in catalogue.numbered().items()}
     return {
         f"{catalogue.prefix}{names[number]}_algorithm": sorted(
             {rule.algorithm for rules in communicators.values() for rule in rules}

@@ -75,7 +75,7 @@ def fix_rules(data: bytes, name: str, version: str, catalogue: Catalogue) -> byt
             messages = [MessageRule(row.rule.size, 0) if row in at_fault else row.rule for row in communicator.rows]
             messages = messages or [MessageRule(0, 0)]
             communicators[communicator.ranks] = [m for i, m in enumerate(messages) if not _repeats(messages, i)]
-    names = {entry.number: entry.name for entry in catalogue.entries.values() if entry.in_file}
+    names = {number: entry.name for number, entry in catalogue.numbered().items()}
     wide = any(m.max_requests for c in table.values() for messages in c.values() for m in messages)
     return format_rules(table, {number: names.get(number, "of tuned") for number in table}, wide=wide)
 
@@ -105,7 +105,7 @@ class _Lint:
         self._rows = rows
         self._version = version
         self._catalogue = catalogue
-        self._entries = {entry.number: entry for entry in catalogue.entries.values() if entry.in_file}
+        self._entries = catalogue.numbered()
 
     def faults(self) -> list[_Fault]:
         found: list[_Fault] = []

@@ -95,7 +95,7 @@ class OpenMpiEmitter:
             for rule_set in rule_sets
             if rule_set.departs
         }
-        names = {entry.number: name for name, entry in self._catalogue.entries.items() if entry.in_file}
+        names = {number: entry.name for number, entry in self._catalogue.numbered().items()}
         files = {RULES_FILE: format_rules(table, names, wide=self._wide)}
         if self._catalogue.has_han:
             mine = [rules for rules in rule_sets if self._catalogue.collective(rules.collective).owner == "han"]
