@@ -14,6 +14,7 @@ class PyColltune(PythonPackage):
     # The folder that holds pyproject.toml: spack install --source, or spack develop, or a release's archive.
     version("main", branch="main")
 
+    variant("train", default=False, description="Models of other clusters, and campaigns that start from them")
     variant("evaluate", default=False, description="Data sets and comparisons of strategies")
 
     depends_on("c", type="build")  # the agent is compiled on first use, by the mpicc of the MPI that is tuned
@@ -21,13 +22,14 @@ class PyColltune(PythonPackage):
     depends_on("py-hatchling@1.25:", type="build")
     depends_on("py-hatch-vcs@0.4:", type="build")
     depends_on("py-numpy@1.26:", type=("build", "run"))
-    depends_on("py-scikit-learn@1.6:", type=("build", "run"))
     depends_on("py-scipy@1.12:", type=("build", "run"))
     depends_on("py-threadpoolctl@3.2:", type=("build", "run"))
     depends_on("py-typer@0.12:", type=("build", "run"))
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-jinja2@3.1:", type=("build", "run"))
-    # Not vl-convert-python: without it `colltune report --text` works, and the HTML page says what lacks.
+    # Not vl-convert-python: without it the HTML page has its tables alone, and says so.
+    depends_on("py-scikit-learn@1.6:", type=("build", "run"), when="+train")
+    depends_on("py-scikit-learn@1.6:", type=("build", "run"), when="+evaluate")
     depends_on("py-pandas@2.2:", type=("build", "run"), when="+evaluate")
     depends_on("py-pyarrow@15:", type=("build", "run"), when="+evaluate")
     depends_on("py-matplotlib@3.8:", type=("build", "run"), when="+evaluate")

@@ -1,9 +1,8 @@
-"""Forests: the quick way to grow one gives what scikit-learn's public one gives; their variance and the stop by it."""
+"""Forests: their shape and their seed; their variance and the stop by it."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from colltune.research.learners import trees
 from colltune.research.learners.stopping import flat
@@ -16,17 +15,9 @@ def rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return inputs, np.log1p(inputs[:, 0]) + np.where(inputs[:, 1] > 9, inputs[:, 1], 2.0)
 
 
-def test_both_ways_agree_on_the_mean_of_many_trees():
+def test_a_tree_keeps_to_its_shape():
     inputs, output = rows()
-    quick = trees.predict(trees._grow_directly(inputs, output, 400, 1, len(output), trees.Shape()), inputs).mean(axis=0)
-    public = trees.predict(trees.grow_publicly(inputs, output, 400, 1, len(output), trees.Shape()), inputs).mean(axis=0)
-    np.testing.assert_allclose(quick, public, atol=0.15 * output.std())
-
-
-@pytest.mark.parametrize("way", [trees._grow_directly, trees.grow_publicly])
-def test_both_ways_keep_to_the_shape(way):
-    inputs, output = rows()
-    for tree in way(inputs, output, 5, 0, len(output), trees.Shape(max_depth=3, min_samples_leaf=4, max_features=0.5)):
+    for tree in trees.grow(inputs, output, 5, 0, shape=trees.Shape(max_depth=3, min_samples_leaf=4, max_features=0.5)):
         assert tree.max_depth <= 3
         leaves = tree.children_left == -1
         assert tree.n_node_samples[leaves].min() >= 4
@@ -46,15 +37,6 @@ def test_equal_seeds_give_equal_trees_and_hyperparameters_reach_them():
     np.testing.assert_array_equal(one, other)
     flat = trees.predict(trees.grow(inputs, output, 4, 7, shape=trees.Shape(max_depth=1)), inputs)
     assert all(len(np.unique(tree)) <= 2 for tree in flat)
-
-
-def test_another_release_of_scikit_learn_falls_back_to_the_public_way(monkeypatch: pytest.MonkeyPatch):
-    def moved(*_args: object) -> None:
-        raise ImportError("no module sklearn.tree._splitter")
-
-    monkeypatch.setattr(trees, "_grow_directly", moved)
-    inputs, output = rows()
-    assert trees.predict(trees.grow(inputs, output, 3, 0), inputs).shape == (3, 60)
 
 
 def test_the_closed_form_is_the_jackknife_with_every_tree_left_out_once():

@@ -50,16 +50,19 @@ def test_the_spack_recipe_asks_for_the_same_packages() -> None:
     recipe = (ROOT / "packaging" / "spack" / "package.py").read_text(encoding="utf-8")
     for requirement in METADATA["dependencies"]:
         name, _, version = re.fullmatch(r"([\w-]+)(>=)([\d.]+)", requirement).groups()  # type: ignore[union-attr]
-        if name == "vl-convert-python":
-            continue  # the recipe says why
         assert f'depends_on("py-{name}@{version}:"' in recipe
     assert f'depends_on("python@{METADATA["requires-python"].removeprefix(">=")}:"' in recipe
 
 
-def test_what_makes_the_report_is_in_the_plain_install() -> None:
+def test_a_plain_install_leaves_out_what_is_large_and_seldom_used() -> None:
     plain = {re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]}
-    assert {"jinja2", "vl-convert-python"} <= plain
-    assert METADATA["optional-dependencies"]["report"] == []
+    extras = METADATA["optional-dependencies"]
+    assert "jinja2" in plain
+    assert not plain & {"scikit-learn", "vl-convert-python", "pandas", "pyarrow", "matplotlib", "optuna"}
+    assert [one.partition(">")[0] for one in extras["report"] + extras["train"]] == [
+        "vl-convert-python",
+        "scikit-learn",
+    ]
 
 
 def test_the_module_file_sets_what_env_prints() -> None:

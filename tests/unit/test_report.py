@@ -241,6 +241,14 @@ def test_the_page_stands_alone_and_holds_the_numbers(tuned: Path) -> None:
     assert "20 us → 10 us" in page
 
 
+def test_without_what_draws_the_page_has_its_tables_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("colltune.report.html.can_draw", lambda: False)
+    page = build_page(findings(*SAMPLES))
+    assert "pip install vl-convert-python" in page
+    assert "<figure>" not in page
+    assert "Regions in force" in page
+
+
 def test_a_page_of_a_large_campaign_fits_a_telephone() -> None:
     """14 collectives on 20 shapes and 21 sizes, all of them decided."""
     sizes = [1 << power for power in range(21)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.collective_names import parse_collective
-from colltune.core.errors import InputError
+from colltune.core.extras import extra
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
@@ -276,8 +276,4 @@ def load(directory: PathLike, *, provisional: bool = False) -> Tuned:
 
 
 def _frame(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:
-    try:
-        import pandas
-    except ImportError as error:
-        raise InputError("frames need pandas", "Run pip install pandas") from error
-    return pandas.DataFrame(rows)
+    return extra("pandas", "a frame").DataFrame(rows)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.core.extras import extra
+
 if TYPE_CHECKING:
     from colltune.core.hardware import Hardware
     from colltune.pretrained.table import Label
@@ -29,6 +31,7 @@ def train(
     from colltune.pretrained.table import read_hardware, read_tables
     from colltune.pretrained.train import train_model
 
+    extra("sklearn", "training")
     labels, timed = read_tables(data)
     features = read_hardware(hardware) if hardware else {}
     typer.echo(f"{len(labels)} best algorithms, {len(timed)} scenarios with times")

@@ -1,6 +1,7 @@
 """Draws charts as SVG, for the page in its own colours, light or dark, and for a picture that stands alone.
 
-Vega-Lite comes with vl-convert-python, which draws without a browser: a page needs no script for its charts.
+Vega-Lite comes with vl-convert-python, which draws without a browser: a page needs no script for its charts. It is an
+extra (`report`), for it is larger than all else of a plain install that is not numpy or scipy.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from colltune.core.errors import InputError
+from colltune.core.extras import extra
 from colltune.report.charts import DEFAULT_LINE, INK, LINE, PALETTE, TUNED_LINE, Spec
 
 # What a colour of the charts is on the page, and in a picture.
@@ -48,6 +51,11 @@ _EXCESS = re.compile(
 )
 _LONG_NUMBER = re.compile(r"(\d+\.\d\d)\d+")
 _EMPTY = re.compile(r'<g></g>|<path d="M0,0h0v0h0Z"/>|<path d=""/>')
+
+
+def can_draw() -> bool:
+    """Whether what draws is installed."""
+    return find_spec("vl_convert") is not None
 
 
 def drawn_for_page(chart: Spec, description: str) -> str:
@@ -90,10 +98,4 @@ def _as_svg(chart: Spec, colours: Mapping[str, str]) -> str:
 
 
 def _converter() -> Any:
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise InputError(
-            "the report's charts need vl-convert-python", "Run pip install vl-convert-python, or give --text"
-        ) from error
-    return vl_convert
+    return extra("vl_convert", "drawing charts")

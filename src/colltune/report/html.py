@@ -1,6 +1,6 @@
 """The report as one HTML file that needs no network, no other file, and no script for what it shows.
 
-Needs what the plain install brings: jinja2, and vl-convert-python, which draws the charts.
+Where nothing is installed that draws charts (the extra `report`), the page has its tables and says what is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from colltune.core.version import __version__
 from colltune.report.application import ratio_text
 from colltune.report.charts import panel_charts, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
-from colltune.report.draw import drawn_for_page
+from colltune.report.draw import can_draw, drawn_for_page
 from colltune.report.findings import Findings, knowledge
 from colltune.report.headline import facts, headline, next_steps, saved_by, saved_share
 from colltune.report.maps import SHADES, selection_maps
@@ -55,20 +55,15 @@ def write_page(findings: Findings, path: Path, directory: Path | None = None) ->
 
 
 def build_page(findings: Findings, directory: Path | None = None) -> str:
-    """The HTML. ``directory``: where the tuning is, as commands are to name it.
+    """The HTML. ``directory``: where the tuning is, as commands are to name it."""
+    from jinja2 import Environment as Templates
+    from markupsafe import Markup
 
-    Raises InputError where a library that makes it is not installed.
-    """
-    try:
-        from jinja2 import Environment as Templates
-        from markupsafe import Markup
-    except ImportError as error:
-        raise InputError("the HTML report needs jinja2", "Run pip install jinja2, or give --text") from error
-    drawn = [(panel, Markup(svg)) for panel, svg in _drawn_panels(findings)]
+    charts = can_draw()
+    drawn = [(panel, Markup(svg)) for panel, svg in _drawn_panels(findings)] if charts else []
     shown = min(_OPEN_PANELS, len({panel.collective for panel, _ in drawn}))
-    over_time = {
-        name: Markup(drawn_for_page(chart, _DESCRIPTIONS[name])) for name, chart in time_charts(findings).items()
-    }
+    curves = time_charts(findings) if charts else {}
+    over_time = {name: Markup(drawn_for_page(chart, _DESCRIPTIONS[name])) for name, chart in curves.items()}
     maps, told = selection_maps(findings)
     decisions = _decision_rows(findings)
     text = resources.files("colltune.report").joinpath("page")
@@ -82,6 +77,7 @@ def build_page(findings: Findings, directory: Path | None = None) -> str:
         version=__version__,
         warnings=list(warnings(findings)),
         sentences=summary_sentences(findings),
+        without_charts=not charts,
         panels=drawn[:shown],
         more_panels=drawn[shown:],
         panels_left_out=max(len(panels(findings)) - _MOST_PANELS, 0),

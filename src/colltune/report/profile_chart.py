@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colltune.core.errors import InputError
+from colltune.core.extras import extra
 
 _MOST_BARS = 20
 
@@ -15,12 +16,8 @@ def draw_profile(bars: Sequence[tuple[str, float, float]], whole_s: float, path:
 
     Raises InputError where matplotlib is missing or ``path`` cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError("a plot needs matplotlib", "Run pip install matplotlib") from error
     shown = list(bars)[:_MOST_BARS][::-1]
-    figure = Figure(figsize=(8.0, 1.2 + 0.32 * len(shown)), layout="constrained")
+    figure = extra("matplotlib.figure", "a plot").Figure(figsize=(8.0, 1.2 + 0.32 * len(shown)), layout="constrained")
     axes = figure.add_subplot()
     whole_s = max(whole_s, 1e-12)
     own = [100.0 * time_s / whole_s for _, time_s, _ in shown]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from colltune.core.errors import InputError
+from colltune.core.extras import extra
 from colltune.research.simulate import GOOD_ENOUGH, Run
 from colltune.research.summary import METRICS, Axis, Curve, by_strategy, curve, places_on
 
@@ -125,11 +126,7 @@ def require_plots() -> None:
 
 
 def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise InputError("matplotlib is not installed", "Run pip install matplotlib, or give --plots none") from error
-    matplotlib.use("Agg")
+    extra("matplotlib", "drawing", "or give --plots none").use("Agg")
     from matplotlib import pyplot
 
     return pyplot

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
+from colltune.core.extras import extra
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.units import parse_duration, parse_size
@@ -153,6 +154,7 @@ def _load_prior(names: str | Sequence[str] | None) -> PriorSources | None:
     from colltune.pretrained.record import RunningMachine
     from colltune.search.priors import load_prior_sources
 
+    extra("sklearn", "--prior")
     names = [names] if isinstance(names, str) else names
     return load_prior_sources(names, lambda: read_features(RunningMachine()))
 

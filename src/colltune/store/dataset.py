@@ -19,6 +19,7 @@ import numpy as np
 
 from colltune.core.choice import Choice, Value, parse_choice
 from colltune.core.errors import InputError
+from colltune.core.extras import extra
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.store.grid import Floats, Grid
 from colltune.store.grid_noise import PROBABILITIES, quantiles
@@ -59,10 +60,7 @@ def load_grids(paths: Iterable[Path], fewest_scenarios: int = FEWEST_SCENARIOS) 
 
 def read_table(path: Path) -> pandas.DataFrame:
     """The rows of one file that have a time, checked. Raises InputError."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise InputError("reading tables needs pandas", "Run pip install pandas pyarrow") from error
+    pandas = extra("pandas", "reading tables")
     if not path.is_file():
         raise InputError(f"there is no file {path}", "Give a CSV, CSV.GZ or Parquet file of measurements")
     try:

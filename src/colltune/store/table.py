@@ -18,6 +18,7 @@ import numpy as np
 
 from colltune.core.choice import DEFAULT, format_choice
 from colltune.core.errors import InputError
+from colltune.core.extras import extra
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import PER_BLOCK
 from colltune.machine.files import write_atomically
@@ -144,9 +145,5 @@ def _parquet_bytes(rows: Sequence[Mapping[str, Value]]) -> bytes:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise InputError("Parquet needs pyarrow", "Run pip install pyarrow, or write a .csv.gz") from error
-    return pyarrow, parquet
+    parquet = extra("pyarrow.parquet", "Parquet", "or write a .csv.gz")
+    return extra("pyarrow", "Parquet"), parquet

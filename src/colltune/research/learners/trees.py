@@ -1,9 +1,4 @@
-"""Random forests of a few hundred rows, grown quickly.
-
-scikit-learn's compiled tree builder is called directly: at this size the checks and copies around it take ten times as
-long as growing the trees. The builder is not part of scikit-learn's public interface. Where a release has moved it, the
-public RandomForestRegressor grows the forest: slower, with the same distribution of trees.
-"""
+"""Random forests of a few hundred rows, by scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,11 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from colltune.learn.features import Floats
-
-Inputs = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,50 +27,19 @@ FULLY_GROWN = Shape()
 
 def grow(inputs: Floats, output: Floats, trees: int, seed: int, rows: int = 0, shape: Shape = FULLY_GROWN) -> list[Any]:
     """``trees`` regression trees of ``inputs`` (n, k) and ``output`` (n,), each of ``rows`` drawn rows (0: n)."""
-    narrow = np.ascontiguousarray(inputs, dtype=np.float32)
-    drawn = rows or len(output)
-    try:
-        return _grow_directly(narrow, output, trees, seed, drawn, shape)
-    except (ImportError, TypeError, AttributeError, ValueError):
-        return grow_publicly(narrow, output, trees, seed, drawn, shape)  # another release of scikit-learn
-
-
-def _grow_directly(inputs: Inputs, output: Floats, trees: int, seed: int, drawn: int, shape: Shape) -> list[Any]:
-    from sklearn.tree._criterion import MSE
-    from sklearn.tree._splitter import BestSplitter
-    from sklearn.tree._tree import DepthFirstTreeBuilder, Tree
-
-    count, features = inputs.shape
-    looked_at, leaf = max(1, int(shape.max_features * features)), shape.min_samples_leaf
-    depth = shape.max_depth or np.iinfo(np.int32).max
-    targets = np.ascontiguousarray(output.reshape(-1, 1), dtype=np.float64)
-    random = np.random.RandomState(seed)
-    grown = []
-    for _ in range(trees):
-        weight = np.bincount(random.randint(0, count, drawn), minlength=count).astype(np.float64)
-        tree = Tree(features, np.array([1], dtype=np.intp), 1)
-        splitter = BestSplitter(MSE(1, count), looked_at, leaf, 0.0, random, None)
-        builder = DepthFirstTreeBuilder(splitter, max(2, 2 * leaf), leaf, 0.0, depth, 0.0)
-        builder.build(tree, inputs, targets, weight, None)
-        grown.append(tree)
-    return grown
-
-
-def grow_publicly(inputs: Inputs, output: Floats, trees: int, seed: int, drawn: int, shape: Shape) -> list[Any]:
-    """The same by scikit-learn's public interface."""
     import sklearn
     from sklearn.ensemble import RandomForestRegressor
 
     with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
         forest = RandomForestRegressor(
             trees,
-            max_samples=drawn,
+            max_samples=rows or len(output),
             max_depth=shape.max_depth or None,
             min_samples_leaf=shape.min_samples_leaf,
             max_features=shape.max_features,
             random_state=seed,
             n_jobs=1,
-        ).fit(inputs, output)
+        ).fit(np.ascontiguousarray(inputs, dtype=np.float32), output)
     return [estimator.tree_ for estimator in forest.estimators_]
 
 

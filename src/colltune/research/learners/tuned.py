@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from colltune.core.errors import InputError
+from colltune.core.extras import extra
 from colltune.core.model import Model
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
@@ -115,9 +115,6 @@ def _slowdown(
 
 
 def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise InputError("Optuna is not installed", "Run pip install optuna, or use fact without tuning") from error
+    optuna = extra("optuna", "tuning hyperparameters", "or use fact without tuning")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

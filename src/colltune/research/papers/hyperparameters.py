@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from colltune.core.errors import InputError
+from colltune.core.extras import extra
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.research.compare import estimate
@@ -131,10 +132,7 @@ def _collected(grid: Grid, ends: float) -> list[Sample]:
 
 def tune(grid: Grid, samples: Sequence[Sample], seed: int) -> list[Trial]:
     """Optuna's trials on what was collected; the first one has the defaults. Raises InputError without Optuna."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise InputError("tuning hyperparameters needs optuna", "Run pip install optuna") from error
+    optuna = extra("optuna", "tuning hyperparameters")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     trials: list[Trial] = []
 
