@@ -61,7 +61,7 @@ FIGURE_DATA := $(addprefix benchmarks/data/,pico_lumi.csv.gz pico_leonardo.csv.g
     simulated_dragonfly.parquet simulated_fattree.parquet)
 SEEDS ?= 2
 figures: $(BIN)/.ready ## every figure and table of docs/figures, from the tables in benchmarks/data (SEEDS=2: minutes)
-	$(BIN)/python -m colltune.research.papers $(FIGURE_DATA) --seeds $(SEEDS) --out docs/figures
+	PYTHONPATH=benchmarks $(BIN)/python -m papers $(FIGURE_DATA) --seeds $(SEEDS) --out docs/figures
 
 clean:
 	rm -rf $(VENV) $(OMPI) build dist bench tuned .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -21,9 +21,7 @@ from statistics import geometric_mean, median
 import numpy as np
 
 from alltoallv_figures import draw
-from alltoallv_parts import captured_shapes, explored_shapes
-from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, simulate_own
-from colltune.alltoallv.model import (
+from alltoallv_model import (
     COMPARED,
     CostModel,
     Query,
@@ -32,6 +30,8 @@ from colltune.alltoallv.model import (
     plain_features,
     reduced_errors,
 )
+from alltoallv_parts import captured_shapes, explored_shapes
+from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape
 from make_alltoallv_table import (
     HELD_OUT,

@@ -4,7 +4,7 @@
 
 The part ``cluster`` times `colltune tune bcast allreduce alltoall allgather` on 8 nodes x 1 rank of network namespaces
 (root and iproute2; an idle machine). The part ``tables`` runs whole campaigns, the proof included, on each recorded
-table of benchmarks/data, on a clock of its own (`colltune.session.delivery`): a launch takes 5 s, and no library loads
+table of benchmarks/data, on a clock of its own (`colltune.research.delivery`): a launch takes 5 s, and no library loads
 files, so that none are compared and nothing is replayed. ``overrun_worst`` is the worst over all runs of all parts that
 were ever made: figures of parts that are not run again are kept in bench/budget.json. Writes that file and prints it.
 """
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colltune.core.units import parse_duration
-from colltune.session.delivery import by_cluster, deliver
+from colltune.research.delivery import by_cluster, deliver
 from colltune.store.dataset import load_grids
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -32,7 +32,7 @@ from colltune.measure.contract import Effort
 from colltune.measure.simulated import Noise, SimulatedSource
 from colltune.prove.audit import Audit
 from colltune.prove.claims import claims_of
-from colltune.session.delivery import by_cluster, deliver
+from colltune.research.delivery import by_cluster, deliver
 from colltune.store.dataset import load_grids
 
 DATA = Path(__file__).parent / "data"

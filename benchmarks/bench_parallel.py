@@ -37,11 +37,11 @@ from colltune.measure.replay import Cost
 from colltune.schedule.contract import Packer, Placement, Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
-from colltune.schedule.greedy import GreedyBatchPacker
-from colltune.schedule.simulate import simulate
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from greedy_batches import GreedyBatchPacker
 from learned import Learned, learn
+from packing_simulation import simulate
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"
 NODES, WINDOW, ORDERS = 64, 64, 3

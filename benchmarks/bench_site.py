@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from colltune.session.delivery import Delivery, by_cluster, deliver
+from colltune.research.delivery import Delivery, by_cluster, deliver
 from colltune.site.store import SiteStore
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid

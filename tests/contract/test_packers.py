@@ -1,7 +1,7 @@
 from colltune.core.topology import Topology
 from colltune.schedule.filling import FillingPacker
-from colltune.schedule.greedy import GreedyBatchPacker
 from colltune.testing.packer import PackerContract
+from greedy_batches import GreedyBatchPacker
 
 
 class TestGreedyBatchPacker(PackerContract):

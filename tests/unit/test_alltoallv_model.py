@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from colltune.alltoallv.cost import work
-from colltune.alltoallv.model import COMPARED, CostModel, Query, held_out_error, plain_features
+from alltoallv_cost import work
+from alltoallv_model import COMPARED, CostModel, Query, held_out_error, plain_features
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, hops, steps
 
 _SHAPE = Shape(64, 16)

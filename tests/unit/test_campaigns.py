@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
+from colltune.research.campaign_figures import by_table, campaigns_table, draw_campaigns, write_campaigns
+from colltune.research.delivery import Delivery
 from colltune.research.evaluation import load
-from colltune.session.campaign_figures import by_table, campaigns_table, draw_campaigns, write_campaigns
-from colltune.session.campaigns import CampaignPlan, run_campaigns
-from colltune.session.delivery import Delivery
+from colltune.research.whole_campaigns import CampaignPlan, run_campaigns
 
 pytest.importorskip("pandas")
 

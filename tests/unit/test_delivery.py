@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.session.delivery import by_cluster, deliver
+from colltune.research.delivery import by_cluster, deliver
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
 

@@ -14,18 +14,18 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.research.learners.trees import jackknife_variance
 from colltune.research.metrics import Metrics
-from colltune.research.papers import fact, hyperparameters
-from colltune.research.papers.__main__ import chosen, draw, main, page
-from colltune.research.papers.acclaim import watch
-from colltune.research.papers.entrants import OnPowersOfTwo, entrant
-from colltune.research.papers.fact import fact_7, fact_8
-from colltune.research.papers.parallel import acclaim_11, at_once
-from colltune.research.papers.study import Made, Study, at_mark, is_power_of_two, over_seeds
 from colltune.research.simulate import Pace, Run, Step, simulate
 from colltune.schedule.contract import Placement, Task
-from colltune.schedule.simulate import Run as Placed
-from colltune.schedule.simulate import Timeline
 from colltune.store.grid import Grid
+from packing_simulation import Run as Placed
+from packing_simulation import Timeline
+from papers import fact, hyperparameters
+from papers.__main__ import chosen, draw, main, page
+from papers.acclaim import watch
+from papers.entrants import OnPowersOfTwo, entrant
+from papers.fact import fact_7, fact_8
+from papers.parallel import acclaim_11, at_once
+from papers.study import Made, Study, at_mark, is_power_of_two, over_seeds
 
 pytest.importorskip("matplotlib")
 

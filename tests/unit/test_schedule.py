@@ -6,10 +6,10 @@ import pytest
 
 from colltune.core.topology import Top, Topology
 from colltune.schedule.filling import FillingPacker
-from colltune.schedule.greedy import GreedyBatchPacker
 from colltune.schedule.occupancy import Occupancy
-from colltune.schedule.simulate import simulate
 from colltune.testing.packer import groups, random_tree, switches_between, task
+from greedy_batches import GreedyBatchPacker
+from packing_simulation import simulate
 
 
 def test_the_anomaly_of_the_greedy_batch() -> None:

@@ -82,7 +82,7 @@ def evaluate(
     require_writable(out)
     grids = load(data, [name.strip() for name in collectives.split(",") if name.strip()])
     if campaign:
-        from colltune.session.campaigns import CampaignPlan
+        from colltune.research.whole_campaigns import CampaignPlan
 
         asked = sorted({parse_duration(text.strip()) for text in budgets.split(",")})
         evaluate_campaigns(

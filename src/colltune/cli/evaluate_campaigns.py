@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from colltune.session.campaigns import CampaignPlan
-    from colltune.session.delivery import Delivery
+    from colltune.research.delivery import Delivery
+    from colltune.research.whole_campaigns import CampaignPlan
     from colltune.store.grid import Grid
 
 _OF_STRATEGIES = ("strategies", "profile", "scaling", "good", "significant", "at")
@@ -33,9 +33,9 @@ def evaluate_campaigns(grids: Sequence[Grid], plan: CampaignPlan, out: Path, plo
     """Prints one table; leaves campaigns.csv and, where ``plots`` names a format, the picture in ``out``."""
     from colltune.cli.console import make_console
     from colltune.core.units import format_budget, format_count
-    from colltune.session.campaign_figures import campaigns_table, draw_campaigns, write_campaigns
-    from colltune.session.campaigns import run_campaigns
-    from colltune.session.delivery import by_cluster
+    from colltune.research.campaign_figures import campaigns_table, draw_campaigns, write_campaigns
+    from colltune.research.delivery import by_cluster
+    from colltune.research.whole_campaigns import run_campaigns
 
     console = make_console()
 

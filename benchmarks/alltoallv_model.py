@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.alltoallv.cost import work
+from alltoallv_cost import work
 from colltune.alltoallv.setting import Setting, Shape
 
 Array = NDArray[np.float64]

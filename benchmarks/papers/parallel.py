@@ -12,12 +12,12 @@ from colltune.core.topology import Top, Topology
 from colltune.measure.replay import Cost
 from colltune.research.compare import Estimate, estimate
 from colltune.research.figures import COLOURS, new_panels, save
-from colltune.research.papers.study import Made, Study, text_of
 from colltune.schedule.contract import Packer, Task
 from colltune.schedule.filling import FillingPacker
-from colltune.schedule.greedy import GreedyBatchPacker
-from colltune.schedule.simulate import Timeline, simulate
 from colltune.store.grid import Grid
+from greedy_batches import GreedyBatchPacker
+from packing_simulation import Timeline, simulate
+from papers.study import Made, Study, text_of
 
 _WINDOW = 64
 _PACKERS: dict[str, Callable[[Topology], Packer]] = {"ACCLAiM's batches": GreedyBatchPacker, "ours": FillingPacker}

@@ -7,10 +7,10 @@ from typing import Any
 
 from colltune.research.figures import COLOURS, STYLES, new_panels, save
 from colltune.research.learners.scaling import Scaling
-from colltune.research.papers.entrants import AT_MARKS, entrant
-from colltune.research.papers.study import MARKS, Made, Study, at_mark, names_of, over_seeds, text_of
 from colltune.research.simulate import GOOD_ENOUGH, Run
 from colltune.research.strategies import Contestant
+from papers.entrants import AT_MARKS, entrant
+from papers.study import MARKS, Made, Study, at_mark, names_of, over_seeds, text_of
 
 _METRICS = {
     "slowdown": "average slowdown",

@@ -15,9 +15,9 @@ from colltune.learn.contract import Learner
 from colltune.research.contract import Strategy
 from colltune.research.evaluation import Entrant
 from colltune.research.learners.scaling import Scaling
-from colltune.research.papers.study import MARKS, is_power_of_two
 from colltune.research.simulate import Pace
 from colltune.research.strategies import Contestant, contestants, shown_as
+from papers.study import MARKS, is_power_of_two
 
 AT_MARKS = Pace(marks=tuple(sorted(MARKS)))
 

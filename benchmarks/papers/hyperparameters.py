@@ -18,12 +18,12 @@ from colltune.research.figures import AXIS_LABELS, COLOURS, new_panels, save
 from colltune.research.learners.published import PublishedSettings
 from colltune.research.learners.trees import Shape
 from colltune.research.metrics import score, select
-from colltune.research.papers.entrants import entrant
-from colltune.research.papers.study import Made, Study, text_of
 from colltune.research.simulate import GOOD_ENOUGH, Run, simulate
 from colltune.research.strategies import Contestant
 from colltune.research.summary import Axis
 from colltune.store.grid import Grid
+from papers.entrants import entrant
+from papers.study import Made, Study, text_of
 
 _TRIALS = 20
 _FOLDS = 3

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from colltune.core.errors import InputError
+from colltune.research.delivery import LAUNCH_S, Delivery, by_cluster, deliver
 from colltune.research.processes import run_seeds
-from colltune.session.delivery import LAUNCH_S, Delivery, by_cluster, deliver
 from colltune.store.grid import Grid
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_budget, format_count
 from colltune.research.compare import Estimate, estimate
+from colltune.research.delivery import Delivery
 from colltune.research.figures import COLOURS, STYLES, new_panels, save
-from colltune.session.delivery import Delivery
 
 _PANELS = (("captured", "captured headroom"), ("harmed", "share slower by over 3%"), ("worst", "worst time / default"))
 

@@ -1,4 +1,4 @@
-"""Draws the papers' figures: ``python -m colltune.research.papers DATA... --out docs/figures`` (`make figures`).
+"""Draws the papers' figures: ``PYTHONPATH=benchmarks python3 -m papers DATA... --out docs/figures`` (`make figures`).
 
 Every figure is a picture and a section of README.md in the directory, with its numbers as a table.
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.research.evaluation import load
-from colltune.research.papers.acclaim import acclaim_4, acclaim_6, acclaim_7, acclaim_8, acclaim_9
-from colltune.research.papers.fact import fact_3, fact_4, fact_5, fact_7, fact_8
-from colltune.research.papers.hyperparameters import fact_10
-from colltune.research.papers.parallel import acclaim_11
-from colltune.research.papers.study import Made, Study
+from papers.acclaim import acclaim_4, acclaim_6, acclaim_7, acclaim_8, acclaim_9
+from papers.fact import fact_3, fact_4, fact_5, fact_7, fact_8
+from papers.hyperparameters import fact_10
+from papers.parallel import acclaim_11
+from papers.study import Made, Study
 
 Figure = Callable[[Study], Made]
 FIGURES: Sequence[Figure] = (
@@ -99,11 +99,11 @@ def _row(cells: Sequence[str]) -> str:
 
 def _command(options: argparse.Namespace) -> str:
     data = " ".join(map(str, options.data))
-    return f"python -m colltune.research.papers {data} --seeds {options.seeds} --out {options.out}"
+    return f"PYTHONPATH=benchmarks python3 -m papers {data} --seeds {options.seeds} --out {options.out}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m colltune.research.papers", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m papers", description=__doc__.split("\n")[0])
     parser.add_argument("data", nargs="+", type=Path, help="tables of measurements")
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
     parser.add_argument("--seeds", type=int, default=5)
