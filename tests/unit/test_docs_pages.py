@@ -80,7 +80,7 @@ def options() -> Mapping[tuple[str, ...], set[str]]:
 
 OPTIONS = options()
 # Benchmarks and the figures of the papers have options of their own.
-_SCRIPTS = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "src" / "colltune" / "research" / "papers").glob("*.py")]
+_SCRIPTS = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "benchmarks" / "papers").glob("*.py")]
 OF_SCRIPTS = {name for path in _SCRIPTS for name in re.findall(r'"(--[\w-]+)"', path.read_text(encoding="utf-8"))}
 COMMANDS = [words[0] for words in OPTIONS if len(words) == 1]
 
