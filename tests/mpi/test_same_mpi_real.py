@@ -114,18 +114,6 @@ def test_the_mpi_that_was_tuned_is_started(kit: Kit, tmp_path: Path) -> None:
     assert "export " in done.stdout
 
 
-def test_the_demo_ends_with_the_exports_of_its_own_mpi(kit: Kit, other: Kit, tmp_path: Path) -> None:
-    kit.tuned(tmp_path / "tuned")
-    made = ["make", "--no-print-directory", "-n", "demo", f"MPI={kit.mpi.library}"]
-    settings = [f"MPIEXEC={kit.mpi.mpiexec}", f"BIN={Path(sys.executable).parent}"]
-    lines = subprocess.run([*made, *settings], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    environment = {**os.environ, "PATH": bin_of(other.mpi)}
-    command = ["sh", "-c", lines[-1]]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "export " in done.stdout
-
-
 def test_another_build_is_refused_everywhere(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned = kit.tuned(tmp_path)
     upgraded(tuned)

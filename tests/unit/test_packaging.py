@@ -65,6 +65,18 @@ def test_a_plain_install_leaves_out_what_is_large_and_seldom_used() -> None:
     ]
 
 
+def test_the_demo_installs_what_a_plain_install_needs_as_the_tests_do_and_no_test_tools() -> None:
+    def pinned(name: str) -> set[str]:
+        return {line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if line[:1] not in ("#", "")}
+
+    demo = pinned("requirements-demo.txt")
+    assert demo <= pinned("requirements.txt")
+    names = {line.partition("==")[0].lower() for line in demo}
+    plain = {re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]}
+    assert plain | {"vl-convert-python", "mpich"} <= names
+    assert not names & {"pytest", "scikit-learn", "pandas", "matplotlib"}
+
+
 def test_the_module_file_sets_what_env_prints() -> None:
     module = (ROOT / "packaging" / "modulefiles" / "colltune-tuned.lua").read_text(encoding="utf-8")
     variables = MpichEmitter.environment(object.__new__(MpichEmitter), Path("tuned/mpich"))

@@ -53,6 +53,7 @@ _ENTRIES = {
     "train": _Entry("train"),
     "predict": _Entry("predict"),
     "site": _Entry("site", is_group=True),
+    "demo": _Entry("demo"),
 }
 
 

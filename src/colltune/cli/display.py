@@ -154,10 +154,11 @@ class Display:
             self._command(f"All regions: {colltune_command('report', out, '--text')}")
         if interrupted:
             self._command(f"The job was ended before the proof was over; go on with: {go_on}")
-        if result.tuning.environment.mpi == "simulated":
-            self._command(f"The rules are in {out}/simulated/rules.json, in a format of our own: no MPI reads them.")
+        environment = result.tuning.environment
+        if not environment.has_mpi:
+            self._command(f"No MPI reads these rules: they are of {environment.mpi} times.")
         elif result.tuning.summary.having(Verdict.KEPT) or not interrupted:
-            mpiexec = result.tuning.environment.facts.get("mpiexec", "")
+            mpiexec = environment.facts.get("mpiexec", "")
             live = bool(only_live(result.tuning))
             self._command(f"Run your application with: {run_command(out, mpiexec, _ranks(result), live=live)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -13,6 +13,9 @@ from colltune.cli.options import offers
 from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.errors import InputError
 from colltune.session.arguments import TuneArguments
+
+if TYPE_CHECKING:
+    from colltune.session.options import TuneOptions
 
 
 @offers(TuneArguments)
@@ -46,7 +49,11 @@ def tune(
         raise InputError("--counts is for alltoallv, whose blocks differ in size", "Use `colltune tune alltoallv`")
     from colltune.session.options import TuneOptions
 
-    options = TuneOptions.of(collectives or [], arguments)
+    tune_and_show(TuneOptions.of(collectives or [], arguments), out, began_s, go_on_command(sys.argv[1:]))
+
+
+def tune_and_show(options: TuneOptions, out: Path, began_s: float, go_on: str) -> None:
+    """Tunes, and shows how it goes and what came of it. ``go_on``: the command that goes on where it is cut off."""
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
     from colltune.cli.display import Display
     from colltune.core.stop import StopRequest
@@ -57,7 +64,7 @@ def tune(
     with Display(None if options.simulate else began_s + options.budget_s) as display:
         listener = display.listener(lambda: heed_scheduler(stop))
         done = tune_here(options, out, listener, stop, began_s)
-    display.result(done.result, out, go_on_command(sys.argv[1:]))
+    display.result(done.result, out, go_on)
     if done.payoff is not None:
         typer.echo(wrapped(done.payoff.text()))
     if not done.result.outcome.interrupted and not options.simulate:

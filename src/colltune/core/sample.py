@@ -110,3 +110,8 @@ class Environment:
     ppn: int
     thread_level: str
     facts: dict[str, str] = field(default_factory=dict, compare=False, hash=False)
+
+    @property
+    def has_mpi(self) -> bool:
+        """Whether an MPI ran: not on a simulated cluster, and not where recorded times were replayed."""
+        return self.mpi not in ("simulated", "recorded")

@@ -48,7 +48,7 @@ def next_steps(findings: Findings, directory: Path | None = None) -> list[str]:
     summary, here = findings.summary, findings.environment
     nodes, ppn = summary.job or (here.nodes, here.ppn)
     steps = []
-    if summary.having(Verdict.KEPT) and here.mpi != "simulated":
+    if summary.having(Verdict.KEPT) and here.has_mpi:
         place = shlex.quote(str(directory or "tuned"))
         steps.append(f"Use it: colltune run {place} -- mpiexec -n {nodes * ppn} ./app")
     if summary.interrupted:

@@ -22,7 +22,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
 from colltune.measure.replay import Drift
 from colltune.prove.harm import SLOWER
-from colltune.session.options import TuneOptions
+from colltune.session.options import Listener, TuneOptions, TuneResult
 from colltune.session.tune import tune
 from colltune.store.grid import Grid
 
@@ -79,6 +79,22 @@ def deliver(
     ``store``: that of its site, if it has one.
     """
     bench = RecordedBench(grids, launch_s, launch_sd, Drift(DRIFT_SD, seed), machine=table)
+    with tempfile.TemporaryDirectory() as place:
+        return deliver_into(Path(place), bench, budget_s, seed, gate=gate, store=store)[0]
+
+
+def deliver_into(
+    out: Path,
+    bench: RecordedBench,
+    budget_s: float,
+    seed: int,
+    listener: Listener | None = None,
+    *,
+    gate: bool = True,
+    store: Path | None = None,
+) -> tuple[Delivery, TuneResult]:
+    """The same on ``bench``, with the tuning left in ``out``."""
+    grids = bench.grids
     sizes = [scenario.size_bytes for grid in grids for scenario in grid.scenarios]
     options = TuneOptions(
         collectives=tuple(grid.collective for grid in grids),
@@ -90,15 +106,14 @@ def deliver(
         store=store,
     )
     began_s = time.monotonic()
-    with tempfile.TemporaryDirectory() as place:
-        result = tune(bench, options, Path(place))
+    result = tune(bench, options, out, listener)
     thinking_s = time.monotonic() - began_s
     scores = list(_scores(bench, grids, result.tuning.rule_sets))
     weight = sum(score.weight for score in scores)
     headroom = sum(score.weight * score.best for score in scores)
     summary = result.tuning.summary
-    return Delivery(
-        table=table,
+    delivered = Delivery(
+        table=bench.machine,
         seed=seed,
         budget_s=budget_s,
         captured=sum(score.weight * score.tuned for score in scores) / headroom if headroom > 0.0 else 1.0,
@@ -110,6 +125,7 @@ def deliver(
         kept=sum(decision.verdict is Verdict.KEPT for decision in result.gate),
         rules=sum(len(rules.rules) for rules in result.tuning.rule_sets.values()),
     )
+    return delivered, result
 
 
 @dataclass(frozen=True, slots=True)

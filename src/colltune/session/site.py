@@ -224,7 +224,7 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
     if pending:
         return pending
     tuning = load_tuning(directory)
-    if tuning.environment.mpi == "simulated" or tuning.summary.prediction is not None:
+    if not tuning.environment.has_mpi or tuning.summary.prediction is not None:
         raise InputError(f"{directory} was not measured on a machine", "Add a directory that `colltune tune` wrote")
     environment = read_journal(directory / JOURNAL).environment
     ended_s = (directory / JOURNAL).stat().st_mtime

@@ -165,7 +165,7 @@ def _obstacle(tuning: Tuning | None, identity: Identity, lint: Lint) -> str:
     """Why a tuning may not be handed to all users, "" where it may."""
     if tuning is None:
         return "its files do not make a tuning"
-    if tuning.environment.mpi == "simulated":
+    if not tuning.environment.has_mpi:
         return "it is of a simulated cluster"
     there = replace(Identity.of(tuning.environment), fabric=identity.fabric)  # a directory may not say its fabric
     if there != identity:

@@ -223,7 +223,7 @@ def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:
     tuning = load_tuning(directory)
     if provisional:
         tuning = tuning.with_provisional()
-    if tuning.environment.mpi == "simulated":
+    if not tuning.environment.has_mpi:
         raise InputError(
             f"{directory} was tuned on the simulated cluster {tuning.environment.machine}: no MPI reads its rules",
             f"`colltune explain {directory} COLLECTIVE` shows them; to tune an MPI, leave out --simulate",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from colltune.bench.backends.contract import Backend
 from colltune.bench.backends.mpich import MpichBackend
 from colltune.bench.backends.openmpi import OpenMpiBackend
-from colltune.bench.backends.simulated import SimulatedBackend
+from colltune.bench.backends.simulated import RecordedBackend, SimulatedBackend
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.emit.mpich_named import holds_named_trees
@@ -44,5 +44,7 @@ def recall_backend(tuned: Environment) -> Backend:
             return OpenMpiBackend(tuned.mpi_version)
         case "simulated":
             return SimulatedBackend()
+        case "recorded":
+            return RecordedBackend()
         case _:
             raise InputError(f"{tuned.mpi} is no MPI that colltune tunes", "Use the colltune that wrote the tuning")
