@@ -17,12 +17,17 @@ _TRACKER = b"multiprocessing.resource_tracker"
 
 
 class Session:
-    """Processes are known by the session's name in their environment, or by its directory in their command line."""
+    """Processes are known by the session's name in their environment, or by its directory in their command line.
+
+    What ran before the session is none of its own: a shell or a ``timeout`` whose command line names the directory.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.name = uuid.uuid4().hex
         self._directory = str(directory).encode()
         self._mark = f"{MARK}={self.name}".encode()
+        self._before = {os.getpid()}
+        self._before.update(self.processes())
 
     def processes(self) -> dict[int, str]:
         """Their commands, by process."""
@@ -31,7 +36,7 @@ class Session:
             with contextlib.suppress(OSError):
                 command = (place / "cmdline").read_bytes()
                 mine = self._mark in (place / "environ").read_bytes().split(b"\0") or self._directory in command
-                if command and mine and int(place.name) != os.getpid() and _TRACKER not in command:
+                if command and mine and int(place.name) not in self._before and _TRACKER not in command:
                     found[int(place.name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
         return found
 

@@ -1,0 +1,35 @@
+"""What a session of tests leaves is told apart from what ran before it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from leftovers import MARK, Session
+
+_WAIT = [sys.executable, "-c", "input()"]
+
+
+def test_what_was_begun_in_the_session_and_runs_on_is_left(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    marked = {**os.environ, MARK: session.name}
+    with (
+        subprocess.Popen(_WAIT, stdin=subprocess.PIPE, env=marked) as by_mark,
+        subprocess.Popen([*_WAIT, str(tmp_path)], stdin=subprocess.PIPE) as by_directory,
+    ):
+        assert set(session.processes()) == {by_mark.pid, by_directory.pid}
+        session.clean()
+    assert session.left_after(0.0) == []
+
+
+def test_a_timeout_around_the_tests_is_not_left_by_them(tmp_path: Path) -> None:
+    command = ["timeout", "60", *_WAIT, f"--basetemp={tmp_path}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as around:
+        # The program under the command has its own command line once it runs.
+        while not Path(f"/proc/{around.pid}/task/{around.pid}/children").read_text().strip():
+            pass
+        session = Session(tmp_path)
+        assert session.left_after(0.0) == []
+        around.communicate(b"\n")
