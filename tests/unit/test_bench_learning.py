@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from colltune.core.errors import InputError
 from colltune.research.compare import read_steps, write_steps
+from commands import script
 
 pytest.importorskip("pandas")
 
@@ -30,8 +30,7 @@ def table(path: Path) -> Path:
 
 
 def ran(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), *map(str, arguments), "--minutes", "0", "--jobs", "1"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    ended = script(SCRIPT, *arguments, "--minutes", "0", "--jobs", "1")
     assert ended.returncode == 0, ended.stderr
     return ended
 

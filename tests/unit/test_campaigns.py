@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from colltune.research.campaign_figures import by_table, campaigns_table, draw_c
 from colltune.research.delivery import Delivery
 from colltune.research.evaluation import load
 from colltune.research.whole_campaigns import CampaignPlan, run_campaigns
+from commands import colltune
 
 pytest.importorskip("pandas")
 
@@ -111,9 +110,9 @@ def test_the_table_shows_medians_of_captured_headroom_and_the_worst_of_harm(tmp_
 def test_the_command_prints_one_table_and_leaves_rows_and_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     data, out = table(tmp_path / "t.csv"), tmp_path / "out"
-    command = [sys.executable, "-m", "colltune", "evaluate", str(data), "--campaign", "--out", str(out)]
+    command = ["evaluate", str(data), "--campaign", "--out", str(out)]
     options = ["--seeds", "1", "--budgets", "20s,60s", "--launch", "1s", "--jobs", "1"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    done = colltune(*command, *options)
     assert done.returncode == 0, done.stderr
     assert "1 table of 1 cluster, 1 seed each, budgets 20s, 60s" in done.stdout
     assert "2 of 2 campaigns" in done.stdout
@@ -131,8 +130,8 @@ def test_the_command_prints_one_table_and_leaves_rows_and_picture(tmp_path: Path
     ],
 )
 def test_options_without_effect_are_refused(tmp_path: Path, options: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "colltune", "evaluate", str(table(tmp_path / "t.csv")), *options]
-    done = subprocess.run([*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, check=False)
+    command = ["evaluate", str(table(tmp_path / "t.csv")), *options]
+    done = colltune(*command, "--out", str(tmp_path / "out"))
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2

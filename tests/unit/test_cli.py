@@ -15,6 +15,7 @@ import pytest
 
 import colltune as colltune_api
 import colltune as colltune_package
+import commands
 from colltune.cli.hints import run_command
 from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
@@ -28,14 +29,8 @@ from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
 
 def colltune(*arguments: str, path: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """The command with only ``path`` on PATH, so that no MPI of the machine is found by chance."""
-    return subprocess.run(
-        [sys.executable, "-m", "colltune", *arguments],
-        capture_output=True,
-        text=True,
-        env={"PATH": path, "HOME": os.environ.get("HOME", "/"), "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        timeout=60,
-        check=False,
-    )
+    told = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    return commands.colltune(*arguments, environ=told | environment)
 
 
 def fails_with_one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:

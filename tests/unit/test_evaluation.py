@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import commands
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.model import Prediction
@@ -355,9 +354,7 @@ def test_time_that_runs_out_leaves_what_is_done_and_says_so(tmp_path: Path) -> N
 
 
 def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
-    command = [sys.executable, "-m", "colltune", "evaluate", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    return commands.colltune("evaluate", *arguments)
 
 
 def test_the_command_leaves_tables_and_plots(tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ Here the commands that look at files; tests/mpi/test_terminal_real.py has those 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,8 +23,9 @@ from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.summary import Summary, TimeShare
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+from commands import colltune
 from terminals import OF_FILES as COMMANDS
-from terminals import TIMED, bare, in_a_pipe, lines_too_long, numbers, on_terminal
+from terminals import TIMED, bare, lines_too_long, numbers, on_terminal
 
 
 @pytest.fixture(scope="module")
@@ -63,21 +67,34 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def arguments_of(name: str, wide: Path) -> list[object]:
-    return [wide if word == "WIDE" else word for word in COMMANDS[name]]
+def arguments_of(name: str, wide: Path) -> list[str]:
+    return [str(wide) if word == "WIDE" else word for word in COMMANDS[name]]
+
+
+@pytest.fixture(scope="module")
+def piped(wide: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """What a command writes where there is no terminal."""
+
+    @cache
+    def written(name: str) -> str:
+        with contextlib.chdir(tmp_path_factory.mktemp("piped")):
+            done = colltune(*arguments_of(name, wide))
+        return done.stdout + done.stderr
+
+    return written
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_terminal_of_80_columns_cuts_no_word_and_no_number(name: str, wide: Path, tmp_path: Path) -> None:
-    arguments = arguments_of(name, wide)
-    text = on_terminal(arguments, place=tmp_path)
+def test_a_terminal_of_80_columns_cuts_no_word_and_no_number(
+    name: str, wide: Path, piped: Callable[[str], str], tmp_path: Path
+) -> None:
+    text = on_terminal(arguments_of(name, wide), place=tmp_path)
     assert text.strip()
     assert lines_too_long(text) == []
     assert "…" not in text
     assert "Traceback" not in text
     if name not in TIMED:  # a wide page has no reason to cut anything
-        page = in_a_pipe(arguments, place=tmp_path).decode()
-        assert numbers(page) - numbers(text) == Counter()
+        assert numbers(piped(name)) - numbers(text) == Counter()
 
 
 @pytest.mark.parametrize("name", ["report", "report of wide numbers", "plan", "diff", "doctor", "an error"])
@@ -87,12 +104,12 @@ def test_no_color_is_heeded(name: str, wide: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_pipe_gets_plain_text(name: str, wide: Path, tmp_path: Path) -> None:
-    written = in_a_pipe(arguments_of(name, wide), place=tmp_path)
+def test_a_pipe_gets_plain_text(name: str, piped: Callable[[str], str]) -> None:
+    written = piped(name)
     assert written.strip()
-    assert b"\x1b" not in written
-    assert b"\r" not in written
-    assert "…".encode() not in written
+    assert "\x1b" not in written
+    assert "\r" not in written
+    assert "…" not in written
 
 
 _LIVE = """

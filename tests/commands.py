@@ -1,0 +1,57 @@
+"""Commands and scripts in the process of the tests: what they print and how they end, without the start of a process.
+
+tests/unit/test_terminal.py starts each command once as a user does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from unittest import mock
+
+from colltune.cli import main
+
+Done = subprocess.CompletedProcess[str]
+
+
+def colltune(*arguments: str, environ: Mapping[str, str] | None = None) -> Done:
+    """``colltune ARGUMENTS``, with ``environ`` for the whole environment where it is given."""
+    environ = os.environ if environ is None else environ
+    if arguments[:1] == ("run",):  # which becomes the command that it is given
+        command = [sys.executable, "-m", "colltune", *arguments]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    return _called(main, ["colltune", *arguments], environ)
+
+
+def script(path: Path, *arguments: object) -> Done:
+    """``python PATH ARGUMENTS``."""
+    return _called(
+        lambda: runpy.run_path(str(path), run_name="__main__"), [str(path), *map(str, arguments)], os.environ
+    )
+
+
+def _called(run: Callable[[], object], words: list[str], environ: Mapping[str, str]) -> Done:
+    encoding, _, errors = environ.get("PYTHONIOENCODING", "utf-8").partition(":")
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding, errors or "strict", write_through=True) for _ in range(2))
+    code, collected = 0, gc.get_threshold()
+    with (
+        mock.patch.object(sys, "argv", words),
+        mock.patch.dict(os.environ, dict(environ), clear=True),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            run()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        finally:
+            gc.set_threshold(*collected)
+    texts = [stream.buffer.getvalue().decode(encoding) for stream in (out, err)]  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, code, *texts)
