@@ -1,0 +1,155 @@
+"""How large the package is, how it hangs together, and what its tests cost: a table, and bench/house.json.
+
+``lines_python`` and ``lines_c``: lines of src and of native. ``class_names_twice``: names of public classes that stand
+for several things; ``file_names_twice``: names of modules that recur. ``rooms`` are the packages directly below the
+whole, ``arrows`` the pairs of them of which one imports the other; ``circles``: groups of modules that import one
+another. ``help_s``: `colltune --help`, the median of several starts. ``test_cases``: what pytest collects; of these
+``cases_make_test`` are run by `make test`. ``mutants_found`` of ``mutants``: what `benchmarks/mutants.py run` wrote
+last. With --install, ``install_mb``: plain colltune in a fresh environment, without pip itself. With --tests,
+``make_test_s``: `make test` on this machine, which has to be idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import grimp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from mutants import SLICE
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "colltune"
+STARTS = 15
+
+
+def lines(paths: Iterable[Path]) -> int:
+    return sum(len(path.read_bytes().splitlines()) for path in paths)
+
+
+def size() -> dict[str, float]:
+    """Lines, and names that stand for more than one thing."""
+    modules = sorted(PACKAGE.rglob("*.py"))
+    classes: Counter[str] = Counter()
+    for path in modules:
+        classes.update(
+            node.name
+            for node in ast.parse(path.read_bytes()).body
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        )
+    files = Counter(path.name for path in modules if path.name != "__init__.py")
+    native = [path for kind in ("*.c", "*.h", "*.cpp") for path in (ROOT / "native").rglob(kind)]
+    return {
+        "lines_python": lines(modules),
+        "lines_c": lines(native),
+        "modules": len(modules),
+        "class_names_twice": sum(number > 1 for number in classes.values()),
+        "file_names_twice": sum(number > 1 for number in files.values()),
+    }
+
+
+def imports() -> dict[str, float]:
+    """Rooms, arrows between them, and circles of modules."""
+    graph = grimp.build_graph("colltune", cache_dir=None)
+    modules = sorted(graph.modules)
+    number = {module: index for index, module in enumerate(modules)}
+    pairs = [(one, other) for one in modules for other in graph.find_modules_directly_imported_by(one)]
+    rows, columns = ([number[pair[end]] for pair in pairs] for end in (0, 1))
+    matrix = csr_array((np.ones(len(pairs)), (rows, columns)), shape=(len(modules), len(modules)))
+    _, group = connected_components(matrix, connection="strong")
+    rooms = [(".".join(one.split(".")[:2]), ".".join(other.split(".")[:2])) for one, other in pairs]
+    return {
+        "rooms": len(graph.find_children("colltune")),
+        "arrows": len({pair for pair in rooms if pair[0] != pair[1] and "colltune" not in pair}),
+        "circles": sum(members > 1 for members in Counter(group.tolist()).values()),
+    }
+
+
+def start_up_s() -> float:
+    command = [sys.executable, "-m", "colltune", "--help"]
+    times_s = []
+    for _ in range(STARTS):
+        begun_s = time.monotonic()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times_s.append(time.monotonic() - begun_s)
+    return round(statistics.median(times_s), 3)
+
+
+def cases(*options: str) -> int:
+    """How many test cases pytest collects."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *options]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return sum(int(line.rpartition(": ")[2]) for line in done.stdout.splitlines() if line.startswith("tests/"))
+
+
+def install_mb() -> float:
+    """Plain colltune and what it needs, on disk."""
+    with tempfile.TemporaryDirectory() as place:
+        venv.create(place, with_pip=True)
+        directory = next(Path(place, "lib").glob("python*")) / "site-packages"
+        before = _bytes(directory)
+        options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+        subprocess.run([f"{place}/bin/pip", "install", *options, str(ROOT)], check=True)
+        return round((_bytes(directory) - before) / 1e6, 1)
+
+
+def _bytes(directory: Path) -> int:
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
+
+
+def make_test_s() -> float:
+    begun_s = time.monotonic()
+    subprocess.run(["make", "test"], cwd=ROOT, check=True, env={**os.environ, "MAKEFLAGS": ""})
+    return round(time.monotonic() - begun_s, 1)
+
+
+def mutants() -> dict[str, float]:
+    path = ROOT / "bench" / "mutants.json"
+    found = json.loads(path.read_text()).values() if path.exists() else ()
+    return {"mutants": len(found), "mutants_found": sum(bool(one["found"]) for one in found)} if found else {}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--install", action="store_true", help="measure a plain install too: downloads its libraries")
+    parser.add_argument("--tests", action="store_true", help="time `make test` too")
+    arguments = parser.parse_args()
+    figures = {
+        **size(),
+        **imports(),
+        "help_s": start_up_s(),
+        "test_cases": cases(),
+        "cases_make_test": cases("-m", SLICE),
+    }
+    figures |= mutants()
+    if arguments.install:
+        figures["install_mb"] = install_mb()
+    if arguments.tests:
+        figures["make_test_s"] = make_test_s()
+    out = ROOT / "bench" / "house.json"
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(json.dumps(figures, indent=1) + "\n")
+    table = Table("what", "how much")
+    for name, value in figures.items():
+        table.add_row(name, f"{value:,}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
