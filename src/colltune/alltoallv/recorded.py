@@ -17,7 +17,7 @@ from colltune.alltoallv.setting import Shape
 from colltune.alltoallv.source import Blocks
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.machine.files import write_atomically
+from colltune.machine.files import read_text, write_atomically
 
 _ADVICE = (
     "Give P lines of P numbers, or a .npy of (P, P) integers: the bytes that each rank (row) sends to each (column)"
@@ -85,7 +85,7 @@ def load_matrix(path: Path) -> Matrix:
 
 def _rows(path: Path) -> list[list[int]]:
     rows: list[list[int]] = []
-    for number, line in enumerate(path.read_text(encoding="ascii").splitlines(), 1):
+    for number, line in enumerate(read_text(path, link=True).splitlines(), 1):
         words = line.partition("#")[0].replace(",", " ").split()
         if not words:
             continue

@@ -13,7 +13,7 @@ from typing import Any
 from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting, Shape
 from colltune.core.errors import InputError
 from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
-from colltune.machine.files import write_atomically
+from colltune.machine.files import read_text, write_atomically
 
 FIRST_CALL = 2
 Bounds = tuple[int, int]  # from and to, both included
@@ -119,7 +119,7 @@ def load_table(path: Path) -> list[Entry]:
     """The entries of a table. Raises InputError with what is wrong."""
     advice = "Make one by: colltune tune alltoallv --out tuned/"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, link=True)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the look-up table {path}: {error}", advice) from error
     try:

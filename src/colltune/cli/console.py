@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import shutil
 import sys
 import textwrap
@@ -16,6 +17,10 @@ _FILE_WIDTH = 140
 _PLAIN = "colltune-plain"
 # What stands for a character that the terminal's encoding does not have.
 _SUBSTITUTES = {"█": "#", "░": "-", "…": "..."}
+# What moves the cursor, colours, rings or turns the direction of writing: a file of somebody else may hold it.
+_CONTROLS = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\udc80-\\udc9f]"
+)
 
 
 def make_console() -> Console:
@@ -26,7 +31,8 @@ def make_console() -> Console:
     # Imported late: most commands print lines, and need no rich.
     from colltune.cli.terminal import Terminal
 
-    return Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    file = sys.__stdout__ if isinstance(sys.stdout, _Visible) else None
+    return Terminal(file=file, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -55,15 +61,34 @@ def _folded(line: str, width: int) -> str:
     )
 
 
+def visible(text: str) -> str:
+    """``text`` without a character that controls a terminal: ``"\\x1b"`` is written as four. Lines and tabs stay."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Visible(io.TextIOWrapper):
+    """A stream on which nothing that is printed controls the terminal. Rich writes colours past it."""
+
+    def write(self, text: str, /) -> int:
+        super().write(visible(text))
+        return len(text)
+
+
 def degrade_output() -> None:
-    """From now on nothing that is printed fails for its characters, whatever the encoding of the terminal.
+    """From now on nothing that is printed fails for its characters, or controls the terminal, whatever its encoding.
 
     What an encoding lacks is printed as a plain character. Bytes of file names that are no text are printed unchanged.
     """
     codecs.register_error(_PLAIN, _substitute)
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_PLAIN)
+            # Both write through, into one buffer, so that what is printed keeps its order.
+            stream.reconfigure(errors=_PLAIN, write_through=True)
+            lines = stream.line_buffering
+            setattr(
+                sys, name, _Visible(stream.buffer, stream.encoding, _PLAIN, line_buffering=lines, write_through=True)
+            )
 
 
 def _substitute(error: UnicodeError) -> tuple[str | bytes, int]:

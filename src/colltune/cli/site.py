@@ -173,6 +173,9 @@ def expire(
 
     found = remove(store_of(store), older * 86400.0)
     typer.echo(f"removed {found.entries} entries, {found.releases} releases, {found.leftovers} leftovers of writers")
+    for why in found.kept:
+        typer.echo(f"not removed: {why}")
+    raise typer.Exit(1 if found.kept else 0)
 
 
 @site.command()

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
 
-from colltune.cli.console import folded
+from colltune.cli.console import folded, visible
 
 
 class Terminal(Console):
-    """Goes on in the next line between words: where a terminal wraps, it cuts words and numbers."""
+    """Goes on in the next line between words: where a terminal wraps, it cuts words and numbers.
+
+    Controls are those of rich alone, and none in what is printed.
+    """
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
     def print(self, *objects: Any, **options: Any) -> None:
         if self.is_terminal and len(objects) == 1 and isinstance(objects[0], str) and "soft_wrap" not in options:

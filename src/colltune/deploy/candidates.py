@@ -16,6 +16,7 @@ from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.application import InForce
 from colltune.emit.live import LIVE_FILE, live_choices
+from colltune.machine.files import parse_json, read_file, read_text
 from colltune.machine.preload import PRELOAD, preload_variables
 from colltune.store.tuning import MANIFEST, write_files
 
@@ -47,7 +48,7 @@ def load_candidates(directory: Path) -> Candidates:
     place = directory / FOLDER
     replay = f"Replay them in a job of this shape: colltune check --candidates {directory}"
     try:
-        record, text = json.loads((place / _RECORD).read_bytes()), (place / LIVE_FILE).read_text(encoding="ascii")
+        record, text = parse_json(read_file(place / _RECORD)), read_text(place / LIVE_FILE)
     except FileNotFoundError as error:
         raise InputError(
             f"what the proof of {directory} left open was not checked for wrong results", replay
@@ -70,6 +71,6 @@ def with_candidates(force: InForce, candidates: Candidates) -> InForce:
 def _digest(directory: Path) -> str:
     """Of the manifest of the tuning, which changes with every campaign."""
     try:
-        return hashlib.sha256((directory / MANIFEST).read_bytes()).hexdigest()
+        return hashlib.sha256(read_file(directory / MANIFEST)).hexdigest()
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}", "Give the directory of a tuning") from error

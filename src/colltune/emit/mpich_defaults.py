@@ -8,6 +8,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.emit.mpich_tree import Tree, is_leaf, parse_tree, read_leaf
+from colltune.machine.files import LARGEST_BYTES, read_file
 
 _START = re.compile(rb'\0(\{\s*"\s*collective\s*=)')
 
@@ -31,7 +32,7 @@ def cut_default_trees(library: Path) -> DefaultTrees:
     there are several that differ.
     """
     try:
-        data = library.read_bytes()
+        data = read_file(library, LARGEST_BYTES, link=True)
     except OSError as error:
         raise InputError(f"cannot read {library}: {error.strerror}", "Name the libmpi.so of your MPICH") from None
     found: dict[str, list[Tree]] = {"general": [], "ch4": [], "posix": []}

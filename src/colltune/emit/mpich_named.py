@@ -30,6 +30,7 @@ from colltune.emit.mpich_named_grammar import (
     WITH_AVERAGE,
 )
 from colltune.emit.without_ppn import by_ranks_of, merge_ppn
+from colltune.machine.files import LARGEST_BYTES, parse_json, read_file
 
 NAMED_FILE = "mpich-coll-named.json"
 _OWN = "colltune-own"
@@ -132,7 +133,7 @@ class MpichNamedEmitter:
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         nothing = RuleSet.always(collective, self._catalogue.collective(collective).basis)
         try:
-            trees = json.loads(files[NAMED_FILE])
+            trees = parse_json(files[NAMED_FILE])
             if f"{NAME}{collective}-intra-auto" not in trees:
                 return nothing
             tree = trees[f"{NAME}{collective}-intra-auto"]
@@ -176,7 +177,7 @@ def _bound(key: str) -> int | None:
 def holds_named_trees(library: Path) -> bool:
     """Whether ``library`` (libmpi.so) selects by named trees. False also for a file that cannot be read."""
     try:
-        return _START.search(library.read_bytes()) is not None
+        return _START.search(read_file(library, LARGEST_BYTES, link=True)) is not None
     except OSError:
         return False
 
@@ -187,12 +188,12 @@ def cut_named_trees(library: Path) -> dict[str, NamedTree]:
     Raises InputError where they are not there: an MPICH before the redesign.
     """
     try:
-        data = library.read_bytes()
+        data = read_file(library, LARGEST_BYTES, link=True)
     except OSError as error:
         raise InputError(f"cannot read {library}: {error.strerror}", "Name the libmpi.so of your MPICH") from None
     for match in _START.finditer(data):
         try:
-            trees = json.loads(data[match.start() : data.index(b"\0", match.start())])
+            trees = parse_json(data[match.start() : data.index(b"\0", match.start())])
         except ValueError:
             continue
         return {key.removeprefix(NAME): tree for key, tree in trees.items()}

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from colltune.core.errors import InputError
 from colltune.core.scenario import REDUCTIONS, Scenario, SizeBasis
+from colltune.machine.files import parse_json
 
 Tree = dict[str, "Tree"]
 
@@ -84,7 +85,7 @@ class Leaf:
 def parse_tree(text: str | bytes) -> Tree:
     """Raises InputError for text that is not a nest of JSON objects."""
     try:
-        tree = json.loads(text)
+        tree = parse_json(text)
     except ValueError as error:
         raise InputError(f"a selection file is not JSON: {error}", "Write it again") from None
     _check(tree)

@@ -22,6 +22,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.steps import Span, Steps
 from colltune.emit.openmpi import LARGEST_RANKS, OpenMpiEmitter
+from colltune.machine.files import parse_json
 
 JSON_FILE = "openmpi-coll-tuned.json"
 INFINITE = "inf"
@@ -108,7 +109,7 @@ class OpenMpiJsonEmitter:
         basis = self._catalogue.collective(collective).basis
         nothing = RuleSet.always(collective, basis)
         try:
-            found = json.loads(files[JSON_FILE])["collectives"].get(collective, [])
+            found = parse_json(files[JSON_FILE])["collectives"].get(collective, [])
             parts = {name: list(self._read(collective, name, found)) for name in Distribution}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(

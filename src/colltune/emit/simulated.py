@@ -11,6 +11,7 @@ from colltune.core.choice import format_choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
+from colltune.machine.files import parse_json
 
 FILE = "rules.json"
 _ABOUT = "Decisions in terms of the algorithms of a simulated cluster; no MPI library reads this file"
@@ -42,7 +43,7 @@ class SimulatedEmitter:
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         try:
-            written = json.loads(files[FILE])["collectives"].get(collective)
+            written = parse_json(files[FILE])["collectives"].get(collective)
             if written is None:
                 return RuleSet.always(collective, load_simulated().collective(collective).basis)
             rules = tuple(

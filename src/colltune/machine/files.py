@@ -1,19 +1,97 @@
-"""Files that are written in one step."""
+"""Files that are written in one step, and files of others, which are read with distrust.
+
+What is read is a plain file, below a size, and not a link: a device, a pipe or a file without end in its place costs an
+error and no time, and nobody makes us read, and show, a file that only its owner may.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
+import re
 import secrets
 import socket
+import stat
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+MIB = 1 << 20
+# What is larger is none of our files: of records and rules; of journals, tables and libraries (libmpi.so).
+MOST_BYTES, LARGEST_BYTES = 64 * MIB, 2048 * MIB
+# Nothing that we read is nested deeper; MPICH reads 32 levels.
+DEEPEST = 64
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_DIGITS = 20  # of a 64-bit integer with its sign
 
 
-def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
+def read_file(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -> bytes:
+    """The bytes of a plain file. Raises OSError, which says so, for anything else, and for over ``most_bytes``.
+
+    ``link``: whether ``path`` itself may be a link: where whoever runs us named it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if link else os.O_NOFOLLOW))
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "no file can have this name", str(path)) from error
+    except OSError as error:
+        if error.errno == errno.ELOOP and not link:
+            raise OSError(errno.ELOOP, "it is a link", str(path)) from None
+        raise
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(most_bytes + 1) if about.st_size <= most_bytes else b""
+        if about.st_size > most_bytes or len(data) > most_bytes:
+            raise OSError(errno.EFBIG, f"it is larger than {most_bytes / MIB:.3g} MiB", str(path))
+        return data
+    finally:
+        os.close(descriptor)
+
+
+def read_text(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -> str:
+    """The same in UTF-8, with ends of lines as Python has them. Raises UnicodeDecodeError for what is no text."""
+    text = read_file(path, most_bytes, link=link).decode("utf-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse_json(data: bytes | str) -> Any:
+    """As ``json.loads``. Raises ValueError also for what is no text, and beyond 64-bit integers and DEEPEST levels."""
+    text = data.decode("utf-8") if isinstance(data, bytes) else data
+    try:
+        document = json.loads(text, parse_int=_whole)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
+    if _SURROGATE.search(text):
+        json.dumps(document, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
+    level = [document]
+    for _ in range(DEEPEST):
+        level = [part for one in level if isinstance(one, dict | list) for part in _parts(one)]
+        if not level:
+            return document
+    raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"it holds the integer {digits[:_DIGITS]}..., which is out of range")
+    return int(digits)
+
+
+def _parts(one: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return one.values() if isinstance(one, dict) else one
+
+
+def write_atomically(path: Path, data: bytes, mode: int | None = None, *, durable: bool = True) -> None:
     """Whoever reads ``path``, also after a crash of the machine, sees the old content or all of ``data``.
 
-    ``mode``: its permissions, whatever the umask; None leaves them to it. Processes on many nodes may write one path
-    at once: one of them wins. Raises OSError, and then leaves nothing behind.
+    ``mode``: its permissions, whatever the umask; None leaves them to it. ``durable``: False where a crash of the
+    machine may lose it. Processes on many nodes may write one path at once: one of them wins. Raises OSError, and then
+    leaves nothing behind.
     """
     beside = path.with_name(f".{path.name[:100]}.{socket.gethostname()[:40]}.{os.getpid()}.{secrets.token_hex(4)}.new")
     try:
@@ -22,7 +100,8 @@ def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
             file.flush()
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         beside.replace(path)
     except OSError:
         beside.unlink(missing_ok=True)

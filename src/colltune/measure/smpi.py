@@ -17,6 +17,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.machine.files import read_text
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
 from colltune.measure.simulated import Noise, SimulatedSource
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
@@ -87,7 +88,7 @@ class Simulator:
         self._known: dict[str, object] = {}
         self._running: OrderedDict[tuple[str, int, int], SmpiProcess] = OrderedDict()
         if memory is not None and memory.exists():
-            for line in memory.read_text(encoding="utf-8").splitlines():
+            for line in read_text(memory).splitlines():
                 with contextlib.suppress(ValueError):  # another tuning may be writing the last line
                     self._known.update(json.loads(line))
 

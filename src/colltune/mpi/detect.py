@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from colltune.core.errors import InputError
+from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.machine.process import run_launch
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
@@ -69,7 +70,7 @@ def find_mpi(
     mpicc = _find_mpicc(launcher_path, environment)
     command = _ask_wrapper(mpicc, environment, run)
     libmpi = _find_libmpi(mpicc, command, environment, run)
-    content = libmpi.read_bytes()
+    content = read_file(libmpi, LARGEST_BYTES, link=True)
     library = next((library for mark, library in _MARKS if mark in content), Library.UNKNOWN)
     if library is said_library is Library.MPICH and _holds(content, said_version):
         version = said_version
@@ -166,7 +167,7 @@ def find_library(
         mpicc = mpicc or _find_mpicc(mpiexec, environment)
         command = shlex.split(run([str(mpicc), "-show"], environment).text.strip().split("\n")[0])
         found = _find_libmpi(mpicc, command or ["cc"], environment, run)
-        content = found.read_bytes()
+        content = read_file(found, LARGEST_BYTES, link=True)
     except (InputError, OSError, ValueError):
         return None
     its_own = next((one for mark, one in _MARKS if mark in content), Library.UNKNOWN)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.core.hostlist import expand_hostlist, parse_counts
+from colltune.machine.files import read_text
 
 
 class Scheduler(StrEnum):
@@ -102,7 +103,7 @@ def parse_host_file(text: str, source: str, alone: int) -> tuple[Node, ...]:
 
 def _hosts_of_file(path: Path, alone: int) -> tuple[Node, ...]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, link=True)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the host file {path}: {error}", "Give a file with one host per line") from error
     return parse_host_file(text, str(path), alone)

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from colltune.machine.compile import cache_directory
-from colltune.machine.files import write_atomically
+from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
 from colltune.machine.process import run_launch
 
 _PATIENCE_S, _SHORT_PATIENCE_S = 60.0, 20.0
@@ -103,7 +103,7 @@ def refusal_of(library: Path, build: str, asked: Asked, environ: Mapping[str, st
 
 def _content(path: str) -> str:
     try:
-        return sha256(Path(path).read_bytes()).hexdigest()
+        return sha256(read_file(Path(path), LARGEST_BYTES, link=True)).hexdigest()
     except OSError as error:
         return f"unreadable: {error.strerror}"
 

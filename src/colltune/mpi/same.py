@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
+from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.detect import Runner, find_library, identify_launcher, run_command
 from colltune.mpi.installation import Library
@@ -137,7 +138,7 @@ class TunedMpi:
 
 def _build_of(library: Path) -> str:
     try:
-        return sha256(library.read_bytes()).hexdigest()
+        return sha256(read_file(library, LARGEST_BYTES, link=True)).hexdigest()
     except OSError as error:
         return f"unreadable: {error.strerror}"
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
 from colltune.core.scenario import Scenario
+from colltune.machine.files import parse_json, read_file
 from colltune.pretrained.columns import COLUMNS, Floats, columns_of
 from colltune.pretrained.relative import with_families
 from colltune.pretrained.trees import Forest
@@ -210,7 +211,7 @@ def load_model(path: Path | None = None) -> PretrainedModel:
         if data is None and path is not None:
             if path.stat().st_size > _LARGEST_BYTES:
                 raise InputError(f"{path} is too large for a model", "Make one by `colltune train`")
-            data = path.read_bytes()
+            data = read_file(path, _LARGEST_BYTES, link=True)
         with np.load(io.BytesIO(data or b""), allow_pickle=False) as arrays:
             return _read(arrays)
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
@@ -220,7 +221,7 @@ def load_model(path: Path | None = None) -> PretrainedModel:
 
 
 def _read(arrays: Mapping[str, NDArray[Any]]) -> PretrainedModel:
-    head = json.loads(bytes(arrays["head"]).decode())
+    head = parse_json(bytes(arrays["head"]))
     if head["schema"] != SCHEMA or head["columns"] != list(COLUMNS):
         raise ValueError(f"it has schema {head['schema']}, and this colltune reads {SCHEMA}")
     forests: dict[str, list[FamilyForest]] = {}

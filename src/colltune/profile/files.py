@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from colltune.core.errors import InputError
-from colltune.machine.files import write_atomically
+from colltune.machine.files import parse_json, read_file, write_atomically
 from colltune.profile.application import Blocks, Calls, Communicator, Profile
 from colltune.profile.parts import part_files, read_parts
 
@@ -32,7 +32,7 @@ def load_profile(path: Path) -> Profile:
     if not path.exists() and (parts := part_files(path)):
         return read_parts(parts)
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        content: dict[str, Any] = parse_json(read_file(path, link=True))
         if content.pop("kind") != _KIND or content.pop("schema") != SCHEMA:
             raise InputError(f"{path} is no profile of this version of colltune", "Run `colltune profile` again")
         calls = tuple(_calls_in(one) for one in content.pop("calls"))

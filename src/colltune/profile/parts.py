@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from colltune.core.errors import InputError
+from colltune.machine.files import read_text
 from colltune.profile.application import Blocks, Calls, Communicator, Profile
 
 _HEAD = "colltune-profile 1"
@@ -71,7 +72,7 @@ def read_parts(files: Iterable[Path]) -> Profile:
 
 def _read(path: Path) -> _Part:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", "Run `colltune profile` again") from error
     if len(lines) < 3 or lines[0] != _HEAD or lines[-1] != "end":

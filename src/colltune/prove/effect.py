@@ -9,6 +9,7 @@ from pathlib import Path
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
+from colltune.machine.files import read_text
 
 _HEAD = "colltune-count 1"
 _MULTIPLE = "MPI_THREAD_MULTIPLE"
@@ -128,7 +129,7 @@ def read_effect(files: Iterable[Path]) -> Effect:
     reading = _Reading()
     for path in sorted(files):
         try:
-            lines = path.read_text(encoding="ascii").splitlines()
+            lines = read_text(path).splitlines()
             if lines[0] != _HEAD or lines[-1] != "end":
                 raise InputError(f"{path} is no count of this colltune", "Run it again")
             for line in lines[1:-1]:

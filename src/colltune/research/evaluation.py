@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Protocol
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.space import Space
+from colltune.machine.files import parse_json, read_file
 from colltune.profile.application import calls_per_second
 from colltune.profile.files import load_profile
 from colltune.research.contract import Strategy
@@ -77,7 +77,7 @@ def load(paths: Sequence[Path], collectives: Sequence[str] = ()) -> list[Grid]:
 def load_weights(path: Path) -> CallCounts:
     """What an application calls: a file of `colltune profile`, or counts written by hand. Raises InputError."""
     try:
-        by_hand = "kind" not in json.loads(path.read_bytes())
+        by_hand = "kind" not in parse_json(read_file(path, link=True))
     except (OSError, ValueError, TypeError):
         by_hand = False  # the reader of profiles says what is wrong
     if by_hand:

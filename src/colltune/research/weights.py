@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
+from colltune.machine.files import parse_json, read_file
 from colltune.store.grid import Floats, Grid
 
 _FORM = '{"calls": [{"collective": "allreduce", "nodes": 16, "ppn": 32, "msg_bytes": 8, "calls": 1000}]}'
@@ -27,7 +27,7 @@ class CallCounts:
 def load_call_counts(path: Path) -> CallCounts:
     """Counts that somebody wrote by hand. Raises InputError for a file that holds none."""
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["calls"]
+        rows = parse_json(read_file(path, link=True))["calls"]
         calls = tuple(_call(row) for row in rows)
     except OSError as error:
         raise InputError(f"cannot read the profile {path}: {error.strerror}", "Give a JSON file") from error

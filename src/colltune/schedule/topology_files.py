@@ -13,6 +13,7 @@ from pathlib import Path
 from colltune.core.errors import InputError
 from colltune.core.hostlist import expand_hostlist
 from colltune.core.topology import Top, Topology
+from colltune.machine.files import read_text
 from colltune.schedule.yaml_subset import Node, parse_yaml
 
 SERIAL = "serial"
@@ -80,7 +81,7 @@ def load_topology(source: str, hosts: Sequence[str]) -> Topology:
         return of_scheme(parse_scheme(text, source), hosts)
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, link=True)
     except (OSError, UnicodeDecodeError) as error:
         known = ", ".join((SERIAL, *shipped_schemes()))
         raise InputError(f"cannot read the topology {source}: {error}", f"Give a file, or one of: {known}") from error

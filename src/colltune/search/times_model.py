@@ -6,7 +6,6 @@ The file is a NumPy archive of plain arrays and one JSON text; reading it runs n
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from colltune.learn.cost import TERMS, Constants, Pair, described, pooled
 from colltune.learn.features import Floats
 from colltune.learn.pair_kernel import HYPERPARAMETERS, PairKernel
 from colltune.learn.prior_rows import UNBORNE, prior_rows
+from colltune.machine.files import parse_json, read_file
 from colltune.pretrained.families import LIKE
 from colltune.pretrained.trees import Forest
 
@@ -100,7 +100,7 @@ def load_times(path: Path | None = None, only: Collection[str] = ()) -> TimesMod
     """
     try:
         shipped = resources.files("colltune.pretrained").joinpath(FILE)
-        data = shipped.read_bytes() if path is None else path.read_bytes()
+        data = shipped.read_bytes() if path is None else read_file(path, link=True)
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return _read(arrays, {LIKE.get(name, name) for name in only})
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
@@ -109,7 +109,7 @@ def load_times(path: Path | None = None, only: Collection[str] = ()) -> TimesMod
 
 
 def _read(arrays: Mapping[str, Any], only: Collection[str]) -> TimesModel:
-    head = json.loads(bytes(arrays["head"]).decode())
+    head = parse_json(bytes(arrays["head"]))
     if head["schema"] != SCHEMA or head["terms"] != list(TERMS):
         raise ValueError(f"it has schema {head['schema']}, and this colltune reads {SCHEMA}")
     if head["hyperparameters"] != [name for name, _ in HYPERPARAMETERS]:

@@ -16,6 +16,7 @@ from colltune.emit.lint_named import is_named_file, lint_named_files
 from colltune.emit.lint_openmpi import fix_rules, is_rules_file, lint_rules_files
 from colltune.emit.lint_openmpi_json import is_rules_json, lint_rules_json
 from colltune.emit.lint_ucc import is_ucc_conf, lint_ucc_files
+from colltune.machine.files import read_file
 from colltune.mpi.installation import Installation
 
 _NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "ucc": "UCC"}
@@ -205,6 +206,6 @@ def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> 
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, link=True)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "Name a selection file") from error

@@ -113,12 +113,13 @@ class Status:
 def status(store: SiteStore, now_s: float | None = None) -> Status:
     """Raises InputError where the store cannot be read."""
     now_s = time.time() if now_s is None else now_s
-    machines = [found for key in sorted(store.names()) if (found := _machine(store, key, now_s)) is not None]
+    listed = sorted(store.names().items())
+    machines = [found for key, names in listed if (found := _machine(store, key, names, now_s)) is not None]
     return Status(machines, list(store.quarantined()), releases(store), active(store))
 
 
-def _machine(store: SiteStore, key: str, now_s: float) -> Machine | None:
-    index = open_index(store, key)
+def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> Machine | None:
+    index = open_index(store, key, names=names)
     entries = index.entries
     if not entries:
         return None

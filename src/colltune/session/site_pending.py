@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError
+from colltune.machine.files import read_file
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, name_of, pack, unpack
 from colltune.site.store import SiteStore
 from colltune.store.tuning import write_files
@@ -37,7 +38,7 @@ def add_pending(store: SiteStore, out: Path, note: Callable[[str], None]) -> int
     count = 0
     for path in sorted((out / PENDING).glob("*-*")):
         try:
-            data = path.read_bytes()
+            data = read_file(path)
             store.add_packed(unpack(data, path.name.partition("-")[2]).identity, data)
             path.unlink()
             count += 1

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import Environment
+from colltune.machine.files import read_file
 from colltune.session.application_gain import gain_of
 from colltune.session.site_pending import add_or_put_by, add_pending, user_name
 from colltune.site.canary import files_of_run
@@ -98,7 +99,7 @@ def _release_of(store: SiteStore, directory: Path, environ: Mapping[str, str]) -
     active one, else the latest. "" where none does: then it is the user's own.
     """
     try:
-        checksum = hashlib.sha256((directory / MANIFEST).read_bytes()).hexdigest()
+        checksum = hashlib.sha256(read_file(directory / MANIFEST)).hexdigest()
     except OSError:
         return "", None
     there = releases(store)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.machine.files import write_atomically
+from colltune.machine.files import parse_json, read_file, write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance
 from colltune.site.release import RELEASES, active, read_release
 from colltune.site.store import SiteStore
@@ -67,7 +67,7 @@ def current(store: SiteStore) -> Canary | None:
     """The one that is tried now, None where none is. Raises InputError where that cannot be read."""
     path = store.outbox / CANARY
     try:
-        said = json.loads(path.read_bytes())
+        said = parse_json(read_file(path))
         return Canary(str(said["release"]), int(said["share"]), float(said["since_s"]))
     except FileNotFoundError:
         return None
@@ -99,7 +99,7 @@ def release_of(store: SiteStore, job: str) -> str:
 
 def files_of_run(run: ApplicationRun) -> dict[str, bytes]:
     """What an entry holds of a run. Raises InputError for one that is too large."""
-    files = {path.name: path.read_bytes() for path in sorted(run.place.iterdir()) if path.is_file()}
+    files = {path.name: read_file(path) for path in sorted(run.place.iterdir()) if path.is_file()}
     if sum(map(len, files.values())) > _MOST_BYTES:
         raise InputError(f"{run.place} is larger than an entry may be", "Measure a shorter run")
     return files

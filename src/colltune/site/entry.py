@@ -9,25 +9,33 @@ a checksum of its own; `zcat` shows it.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
+import io
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from math import isfinite
+from typing import Annotated, Any
+
+import msgspec
 
 from colltune.core.choice import format_choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample
 from colltune.core.version import __version__
 from colltune.site.identity import Identity
-from colltune.store.records import FORMAT, Fact, Header, Note, RecordError, decode, encode
+from colltune.store.records import FORMAT, Fact, Header, Note, Record, RecordError, decode, encode
 
 SUFFIX = ".jsonl.gz"
 SCHEMA = 1
-# What an entry may hold uncompressed: a small file must not fill the memory of whoever reads it.
-MOST_BYTES = 256 << 20
+# What an entry may hold (docs/design/site.md): no file of somebody else fills the memory or the time of its reader.
+MOST_BYTES = 128 << 20  # uncompressed
+MOST_RECORDS, MOST_TIMES = 200_000, 4_000_000  # lines; repetitions of all samples together
+MOST_NODES, MOST_PPN = 1 << 20, 1 << 12  # of a job
+_Name = Annotated[str, msgspec.Meta(max_length=255)]  # of a user, a job, a host, a file, a collective
+_Text = Annotated[str, msgspec.Meta(max_length=1 << 16)]
+_Hosts = Annotated[tuple[_Name, ...], msgspec.Meta(max_length=MOST_NODES)]
+_Date = Annotated[float, msgspec.Meta(ge=0.0, lt=4102444800.0)]  # seconds since the epoch, before the year 2100
 _GZIP = 31  # zlib's name for a gzip header
 
 
@@ -118,17 +126,28 @@ def unpack(data: bytes, name: str) -> Entry:
     if not inflate.eof:
         raise BadEntryError("it is cut short, or holds more than an entry may")
     try:
-        records = [decode(line) for line in text.splitlines()]
-        return _assembled(records, name)
+        return _assembled(list(_read(text)), name)
     except RecordError as error:
         raise BadEntryError(f"a line of it is not one of a journal: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, binascii.Error, InputError) as error:
+    except (KeyError, ValueError, InputError) as error:
         if isinstance(error, LaterEntryError | BadEntryError):
             raise
-        raise BadEntryError(f"it is not an entry: {error!r}") from None
+        what = str(error) if isinstance(error, msgspec.ValidationError) else repr(error)
+        raise BadEntryError(f"it is not an entry: {what}") from None
 
 
-def _records(entry: Entry) -> Iterator[Header | Sample | Note]:
+def _read(text: bytes) -> Iterator[Record]:
+    """The records of an entry, as long as they are no more than it may hold."""
+    times = 0
+    for number, line in enumerate(io.BytesIO(text)):
+        record = decode(line.rstrip(b"\n"))
+        times += len(record.times_s) if isinstance(record, Sample) else 0
+        if number >= MOST_RECORDS or times > MOST_TIMES:
+            raise BadEntryError(f"it holds over {MOST_RECORDS} records, or over {MOST_TIMES} times")
+        yield record
+
+
+def _records(entry: Entry) -> Iterator[Record]:
     yield Header(FORMAT, entry.colltune, entry.environment)
     said = entry.provenance
     facts: dict[str, Fact] = {
@@ -153,12 +172,28 @@ def _records(entry: Entry) -> Iterator[Header | Sample | Note]:
             yield Note(kind, {"name": name, "base64": base64.b64encode(data).decode("ascii")})
 
 
-def _assembled(records: Sequence[Header | Sample | Note], name: str) -> Entry:
+class _Facts(msgspec.Struct):
+    """Those of the note ``entry``. ``hosts``, ``changed`` and ``saved`` are JSON in text."""
+
+    command: _Text
+    user: _Name
+    job: _Name
+    hosts: str
+    began_s: _Date
+    ended_s: _Date
+    confirms: _Name
+    changed: _Text = "[]"
+    release: _Name = ""
+    saved: _Text = "null"
+
+
+def _assembled(records: Sequence[Record], name: str) -> Entry:
     if len(records) < 2 or not isinstance(records[0], Header) or not isinstance(records[1], Note):
         raise BadEntryError("it does not begin as an entry")
-    header, said = records[0], records[1].facts
-    if header.format != FORMAT or (said["schema"] != SCHEMA and records[1].kind == "entry"):
+    header, begin = records[0], records[1]
+    if header.format != FORMAT or (begin.kind == "entry" and begin.facts.get("schema") != SCHEMA):
         raise LaterEntryError(f"{name} was written by colltune {header.colltune_version}, and this is {__version__}")
+    facts = msgspec.convert(begin.facts, _Facts)
     samples: tuple[list[Sample], list[Sample]] = ([], [])
     files: dict[str, dict[str, bytes]] = {"file": {}, "run": {}}
     place = 0
@@ -173,49 +208,36 @@ def _assembled(records: Sequence[Header | Sample | Note], name: str) -> Entry:
     for choice in {one.choice for some in samples for one in some}:
         if parse_choice(format_choice(choice)) != choice:
             raise BadEntryError(f"it names a choice {choice}")
-    provenance = Provenance(
-        command=str(said["command"]),
-        user=str(said["user"]),
-        job=str(said["job"]),
-        hosts=tuple(str(host) for host in json.loads(str(said["hosts"]))),
-        began_s=_number(said["began_s"]),
-        ended_s=_number(said["ended_s"]),
-    )
-    confirms = str(said["confirms"])
-    changed = tuple(str(name) for name in json.loads(str(said.get("changed", "[]"))))
-    release, version = str(said.get("release", "")), header.colltune_version
+    jobs = [(one.scenario.nodes, one.scenario.ppn) for some in samples for one in some]
+    for nodes, ppn in {(header.environment.nodes, header.environment.ppn), *jobs}:
+        if not (1 <= nodes <= MOST_NODES and 1 <= ppn <= MOST_PPN):
+            raise BadEntryError(f"no job has {nodes} nodes of {ppn} ranks")
+    hosts = _in_text("hosts", facts.hosts, _Hosts)
+    saved = _in_text("saved", facts.saved, tuple[float, float, float | None, float | None] | None)
     return Entry(
         header.environment,
-        provenance,
+        Provenance(facts.command, facts.user, facts.job, hosts, facts.began_s, facts.ended_s),
         *samples,
         files=files["file"],
-        confirms=confirms,
-        colltune=version,
-        changed=changed,
-        release=release,
+        confirms=facts.confirms,
+        colltune=header.colltune_version,
+        changed=_in_text("changed", facts.changed, tuple[_Name, ...]),
+        release=facts.release,
         run=files["run"],
-        saved=_saved(json.loads(str(said["saved"]))) if "saved" in said else None,
+        saved=None if saved is None else Saved(*saved),
     )
 
 
-def _saved(values: object) -> Saved:
-    if not isinstance(values, list) or len(values) != 4:
-        raise BadEntryError(f"{values!r} is not what a run saved")
-    run, saved, low, high = (None if one is None else _number(one) for one in values)
-    if run is None or saved is None or not all(isfinite(one) for one in (run, saved, low or 0.0, high or 0.0)):
-        raise BadEntryError(f"{values!r} is not what a run saved")
-    return Saved(run, saved, low, high)
+def _in_text(name: str, text: str, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadEntryError(f"its {name} cannot be read: {error}") from None
 
 
 def _file_name(value: Fact) -> str:
-    """A name that stays inside of the directory into which it is written."""
-    parts = str(value).split("/")
-    if not value or any(part in ("", ".", "..") for part in parts):
-        raise BadEntryError(f"it names a file {value!r}")
-    return str(value)
-
-
-def _number(value: Fact) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadEntryError(f"{value!r} is not a time")
-    return float(value)
+    """A name that stays inside of the directory into which it is written, and that can be shown."""
+    name = str(value)
+    if not name.isprintable() or any(part in ("", ".", "..") or len(part.encode()) > 255 for part in name.split("/")):
+        raise BadEntryError(f"it names a file {name[:80]!r}")
+    return name

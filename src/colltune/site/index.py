@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -24,7 +23,7 @@ from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
 from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.machine.files import write_atomically
+from colltune.machine.files import LARGEST_BYTES, parse_json, read_file, write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Saved
 from colltune.site.packed import pack_numbers, unpack_sample
 from colltune.site.pairs import Comparison, comparisons_of
@@ -107,6 +106,22 @@ class Measured(NamedTuple):
     dates_s: Sequence[float]
 
 
+class _Few:
+    """Tells ``note`` of the first few, and at the end how many there were: thousands of bad files are one line more."""
+
+    def __init__(self, note: Callable[[str], None], most: int = 10) -> None:
+        self._note, self._most, self._count = note, most, 0
+
+    def tell(self, text: str) -> None:
+        self._count += 1
+        if self._count <= self._most:
+            self._note(text)
+
+    def end(self) -> None:
+        if self._count > self._most:
+            self._note(f"{self._count - self._most} more entries are not used")
+
+
 class _Parsed(dict[str, Choice]):
     """Choices by how they are written; each is read once."""
 
@@ -118,15 +133,23 @@ class _Parsed(dict[str, Choice]):
 class Index:
     """Of the entries of the identity ``key``. ``remarks``: of entries that are not used, why."""
 
-    def __init__(self, store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None) -> None:
+    def __init__(
+        self,
+        store: SiteStore,
+        key: str,
+        note: Callable[[str], None] = lambda _text: None,
+        names: Collection[str] | None = None,
+    ) -> None:
         self._store, self._key = store, key
         self._data = _loaded(store, key)
-        names = store.names_of(key)
+        names = set(store.names_of(key) if names is None else names)
         held = {name for (name,) in self._data.execute("SELECT name FROM entry UNION ALL SELECT name FROM unused")}
         self._forget(held - names)
         new = names - held
+        told = _Few(note)
         for name in sorted(new):
-            self._take(name, note)
+            self._take(name, told.tell)
+        told.end()
         if len(new) >= _WORTH_WRITING or held - names:
             self._write(tidy=len(names) // _TIDIED_EACH > len(held) // _TIDIED_EACH)
 
@@ -245,8 +268,8 @@ class Index:
     def _take(self, name: str, note: Callable[[str], None]) -> None:
         try:
             entry = self._store.read(self._key, name)
-        except BadEntryError as error:
-            self._refuse(name, str(error), note)
+        except (BadEntryError, MemoryError) as error:
+            self._refuse(name, str(error) or "it fills the memory", note)
             return
         except LaterEntryError as error:
             note(f"the store's entry {name[:12]} is not used: {error}")
@@ -257,9 +280,9 @@ class Index:
         try:
             self._data.execute("SAVEPOINT taking")
             self._insert(name, entry)
-        except (ArithmeticError, ValueError, struct.error, sqlite3.Error) as error:
+        except Exception as error:  # whatever is wrong with what somebody wrote costs that entry, and no job
             self._data.execute("ROLLBACK TO taking")
-            self._refuse(name, f"it holds a number that cannot be used: {error}", note)
+            self._refuse(name, f"it holds a number or text that cannot be used: {error}", note)
         finally:
             self._data.execute("RELEASE taking")
 
@@ -334,7 +357,7 @@ class Index:
 def _loaded(store: SiteStore, key: str) -> sqlite3.Connection:
     """The database of the cache; an empty one where there is none, or not one that was written so."""
     with suppress(OSError, sqlite3.Error):
-        whole = memoryview(store.index_path(key).read_bytes())
+        whole = memoryview(read_file(store.index_path(key), LARGEST_BYTES))
         checksum, written = whole[:_CHECKSUM_BYTES], whole[_CHECKSUM_BYTES:]
         if checksum == _checksum(written):
             data = sqlite3.connect(":memory:")
@@ -365,7 +388,7 @@ def _collectives(entry: Entry) -> list[str]:
     from colltune.store.tuning import MANIFEST
 
     with suppress(KeyError, ValueError, TypeError, AttributeError):
-        return sorted(json.loads(entry.files[MANIFEST])["rules"])
+        return sorted(parse_json(entry.files[MANIFEST])["rules"])
     return []
 
 
@@ -379,10 +402,18 @@ def _place(scenario: Scenario) -> Place:
     return scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
 
 
-def open_index(store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None) -> Index:
-    """The index, brought up to date. Raises InputError where the store cannot be read."""
+def open_index(
+    store: SiteStore,
+    key: str,
+    note: Callable[[str], None] = lambda _text: None,
+    names: Collection[str] | None = None,
+) -> Index:
+    """The index, brought up to date; ``names``: of its entries, where the inbox is listed already.
+
+    Raises InputError where the store cannot be read.
+    """
     try:
-        return Index(store, key, note)
+        return Index(store, key, note, names)
     except OSError as error:
         raise InputError(
             f"cannot read the store {store.directory}: {error.strerror}", "Check its permissions"

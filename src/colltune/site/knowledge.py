@@ -17,6 +17,7 @@ from colltune.core.garbage import without_collections
 from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
+from colltune.machine.files import read_file
 from colltune.site.entry import BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Index, Listed, Measured, open_index
@@ -146,7 +147,7 @@ def files_of(directory: Path, tuning: Tuning) -> dict[str, bytes]:
     """What an entry keeps of a tuning in ``directory``; nothing of one that may not be handed to other jobs."""
     if not_for_others(tuning):
         return {}
-    return {**tuning.files, MANIFEST: (directory / MANIFEST).read_bytes()}
+    return {**tuning.files, MANIFEST: read_file(directory / MANIFEST)}
 
 
 def not_for_others(tuning: Tuning) -> str:

@@ -22,12 +22,12 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import Verdict
-from colltune.machine.files import write_atomically
+from colltune.machine.files import parse_json, read_file, write_atomically
 from colltune.site.entry import SUFFIX, BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Index, open_index
@@ -43,6 +43,7 @@ SCHEMA = 1
 _DIGITS = 8
 # Variables that a module may set for all users: those by which an MPI loads its files.
 _LOADS_FILES = re.compile(r"(MPIR_CVAR|OMPI_MCA)_\w+")
+_LEFTOVER_S = 86400.0  # a writer that was killed left what is older
 # Finds what is wrong in the selection files of a tuning, a line each.
 Lint = Callable[[Tuning], Sequence[str]]
 
@@ -95,8 +96,8 @@ def publish(store: SiteStore, by: str, colltune: str, lint: Lint, now_s: float |
             made.parent.mkdir(parents=True)
             made.parent.chmod(0o755)
         made.mkdir()
-        for key in sorted(store.names()):
-            tunings += _publish_identity(store, key, made, lint, now_s, refused)
+        for key, names in sorted(store.names().items()):
+            tunings += _publish_identity(store, open_index(store, key, names=names), key, made, lint, now_s, refused)
         if not tunings:
             why = "; ".join(refused) or "no job has handed over a tuning yet"
             raise InputError(f"there is nothing to publish: {why}", "Run `colltune tune --store` in jobs first")
@@ -124,9 +125,8 @@ def publish(store: SiteStore, by: str, colltune: str, lint: Lint, now_s: float |
 
 
 def _publish_identity(
-    store: SiteStore, key: str, made: Path, lint: Lint, now_s: float, refused: list[str]
+    store: SiteStore, index: Index, key: str, made: Path, lint: Lint, now_s: float, refused: list[str]
 ) -> list[Published]:
-    index = open_index(store, key)
     found = []
     for shape in sorted({(one.nodes, one.ppn) for one in index.entries if one.tuned}):
         of_shape = [one for one in index.entries if (one.nodes, one.ppn) == shape]
@@ -174,7 +174,10 @@ def _obstacle(tuning: Tuning | None, identity: Identity, lint: Lint) -> str:
         return why
     if strange := [name for name in tuning.variables if not _LOADS_FILES.fullmatch(name)]:
         return f"it would set {', '.join(strange)}, which names no file of an MPI"
-    return "; ".join(lint(tuning))
+    try:
+        return "; ".join(lint(tuning))
+    except ColltuneError as error:
+        return error.what
 
 
 def _readable(directory: Path) -> None:
@@ -187,17 +190,17 @@ def read_release(place: Path) -> Release:
     """Raises InputError where it is none, or a file of it is missing or was changed."""
     again = "Publish anew, or roll back to another release"
     try:
-        data = (place / MANIFEST).read_bytes()
+        data = read_file(place / MANIFEST)
         if not place.name.endswith(hashlib.sha256(data).hexdigest()[:_DIGITS]):
             raise InputError(f"{place / MANIFEST} was changed after it was written", again)
-        document = json.loads(data)
+        document = parse_json(data)
         if document["schema"] != SCHEMA:
             raise InputError(f"{place} has schema {document['schema']}", "Use the colltune that wrote it")
         tunings = decode(tuple[Published, ...], document["tunings"], "tunings")
         for one in tunings:
             for name, checksum in one.files.items():
                 path = place / one.directory / name
-                if hashlib.sha256(path.read_bytes()).hexdigest() != checksum:
+                if hashlib.sha256(read_file(path)).hexdigest() != checksum:
                     raise InputError(f"{path} was changed after it was published", again)
         refused = decode(tuple[str, ...], document["refused"], "refused")
         return Release(
@@ -212,7 +215,7 @@ def read_release(place: Path) -> Release:
 def releases(store: SiteStore) -> list[str]:
     """The names of all releases, the oldest first."""
     found = [one.parent for one in (store.outbox / RELEASES).glob(f"*/{MANIFEST}") if one.parent.name[0] != "."]
-    return [one.name for one in sorted(found, key=lambda one: ((one / MANIFEST).stat().st_mtime, one.name))]
+    return [one.name for one in sorted(found, key=lambda one: (_changed_s(one / MANIFEST), one.name))]
 
 
 def active(store: SiteStore) -> str:
@@ -226,7 +229,7 @@ def active(store: SiteStore) -> str:
 def activations(store: SiteStore) -> list[str]:
     """The names of the releases that were activated and not rolled back, the last one last."""
     try:
-        return [str(one["release"]) for one in json.loads((store.outbox / ACTIVATIONS).read_bytes())]
+        return [str(one["release"]) for one in parse_json(read_file(store.outbox / ACTIVATIONS))]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -281,11 +284,15 @@ def _write_activations(store: SiteStore, names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Expired:
-    """How many entries and releases were removed, and how many files that writers who were killed left."""
+    """How many entries and releases were removed, and how many files that writers who were killed left.
+
+    ``kept``: what could not be removed, and why.
+    """
 
     entries: int
     releases: int
     leftovers: int
+    kept: tuple[str, ...] = ()
 
 
 def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expired:
@@ -293,43 +300,56 @@ def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expi
     were never active since.
 
     Kept are the entry of each shape's last tuning, the active release and the one before it. A release counts from the
-    day on which it was active last. ``older_s``: seconds. Raises ColltuneError where this user may not remove them.
+    day on which it was active last. ``older_s``: seconds. What this user may not remove is kept, and told.
     """
-    try:
-        return _expire(store, older_s, time.time() if now_s is None else now_s)
-    except OSError as error:
-        raise ColltuneError(
-            f"cannot remove {error.filename}: {error.strerror}", "Let the owner of the store do it"
-        ) from error
-
-
-def _expire(store: SiteStore, older_s: float, now_s: float) -> Expired:
+    now_s = time.time() if now_s is None else now_s
     limit_s = now_s - older_s
-    removed = [0, 0, 0]
-    for key in store.names():
-        outdated = _outdated(open_index(store, key), limit_s)
-        for name in outdated:
-            store.place(key, name).unlink(missing_ok=True)
-        removed[0] += len(outdated)
-        if outdated:
-            store.index_path(key).unlink(missing_ok=True)
+    removed = _Removed()
+    for key, names in store.names().items():
+        outdated = _outdated(open_index(store, key, names=names), limit_s)
+        count = sum(removed.is_gone(store.place(key, name)) for name in outdated)
+        removed.entries += count
+        if count and removed.is_gone(store.index_path(key)):
             open_index(store, key)
     in_use = {active(store), *activations(store)[-2:]}
     for name in releases(store):
         place = store.outbox / RELEASES / name
-        if name not in in_use and place.stat().st_mtime < limit_s:
-            shutil.rmtree(place)
-            removed[1] += 1
-    for said in store.quarantine.glob("*.reason"):
-        if said.stat().st_mtime < limit_s:
-            for path in (said.with_name(f"{said.stem}{SUFFIX}"), said):  # the reason last: without it nobody comes back
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
-            removed[0] += 1
+        if name not in in_use and _changed_s(place) < limit_s:
+            removed.releases += removed.is_gone(place)
+    for reason in store.quarantine.glob("*.reason"):
+        if _changed_s(reason) < limit_s:  # the reason last: without it nobody comes back
+            removed.entries += all(
+                [removed.is_gone(reason.with_name(f"{reason.stem}{SUFFIX}")), removed.is_gone(reason)]
+            )
     for path in (*store.directory.glob("*/.*.new"), *(store.outbox / RELEASES).glob(".*.new")):
-        if path.lstat().st_mtime < now_s - 86400.0:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-            removed[2] += 1
-    return Expired(*removed)
+        if _changed_s(path) < now_s - _LEFTOVER_S:
+            removed.leftovers += removed.is_gone(path)
+    return Expired(removed.entries, removed.releases, removed.leftovers, tuple(removed.kept))
+
+
+@dataclass
+class _Removed:
+    entries: int = 0
+    releases: int = 0
+    leftovers: int = 0
+    kept: list[str] = field(default_factory=list)
+
+    def is_gone(self, path: Path) -> bool:
+        """Removes ``path``, a link itself and not what it leads to, and whatever a directory holds."""
+        try:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        except OSError as error:
+            self.kept.append(f"{error.filename or path}: {error.strerror}")
+            return False
+        return True
+
+
+def _changed_s(path: Path) -> float:
+    """When it was changed, of a link the link itself; now where it is gone."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return time.time()
 
 
 def _outdated(index: Index, limit_s: float) -> list[str]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.machine.files import sync_directory, write_atomically
+from colltune.machine.files import parse_json, read_file, read_text, sync_directory, write_atomically
 from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, name_of, pack, unpack
 from colltune.site.identity import Identity
 
@@ -34,6 +34,8 @@ INBOX, CACHE, QUARANTINE, OUTBOX = "inbox", "cache", "quarantine", "outbox"
 SCHEMA = 1
 # Whoever is in the group adds entries; with the sticky bit nobody removes those of another. The cache is anybody's.
 _MODES = {INBOX: 0o3775, CACHE: 0o2775, QUARANTINE: 0o3775, OUTBOX: 0o2755}
+_NO_ENTRY = frozenset({errno.ELOOP, errno.EINVAL, errno.EFBIG})
+_REASON_TEXT, _REASON_BYTES = 500, 1 << 12
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -47,7 +49,7 @@ class SiteStore:
     def opened(cls, directory: Path) -> SiteStore:
         """Raises InputError where there is no store, or one of a later colltune."""
         try:
-            schema = json.loads((directory / MARK).read_bytes())["schema"]
+            schema = parse_json(read_file(directory / MARK))["schema"]
         except OSError as error:
             raise InputError(
                 f"{directory} is no store of a site: {error.strerror}",
@@ -98,17 +100,21 @@ class SiteStore:
     def names(self) -> dict[str, set[str]]:
         """Of all entries, by the key of their identity."""
         found: defaultdict[str, set[str]] = defaultdict(set)
-        for one in os.listdir(self.directory / INBOX):
+        for one in self._listed():
             key, dash, name = one.removesuffix(SUFFIX).partition("-")
-            if dash and one.endswith(SUFFIX) and not one.startswith("."):
+            if dash and not one.startswith("."):
                 found[key].add(name)
         return dict(found)
 
     def names_of(self, key: str) -> set[str]:
         """Of the entries of one identity."""
-        begin, end = f"{key}-", SUFFIX
+        begin = f"{key}-"
+        return {one[len(begin) : -len(SUFFIX)] for one in self._listed() if one.startswith(begin)}
+
+    def _listed(self) -> list[str]:
+        """Files in the inbox whose name we could have given."""
         found = os.listdir(self.directory / INBOX)
-        return {one[len(begin) : -len(end)] for one in found if one.startswith(begin) and one.endswith(end)}
+        return [one for one in found if one.endswith(SUFFIX) and one.isascii() and one.isprintable()]
 
     def place(self, key: str, name: str) -> Path:
         return self.directory / INBOX / f"{key}-{name}{SUFFIX}"
@@ -135,7 +141,13 @@ class SiteStore:
 
     def read(self, key: str, name: str) -> Entry:
         """Raises BadEntryError for one that cannot be used, with the reason; LaterEntryError; OSError."""
-        entry = unpack(_bytes_of(self.place(key, name)), name)
+        try:
+            data = read_file(self.place(key, name), MOST_BYTES)
+        except OSError as error:
+            if error.errno in _NO_ENTRY:
+                raise BadEntryError(error.strerror) from None
+            raise
+        entry = unpack(data, name)
         if entry.identity.key != key:
             raise BadEntryError(f"it is of another identity: {entry.identity}")
         return entry
@@ -144,7 +156,9 @@ class SiteStore:
         """Moves an entry into the quarantine with ``reason``; False where this user may not."""
         target, said = self.quarantine / f"{key}-{name}{SUFFIX}", self.quarantine / f"{key}-{name}.reason"
         try:
-            write_atomically(said, (reason + "\n").encode(), mode=_readable_like(self.quarantine))
+            write_atomically(
+                said, f"{reason[:_REASON_TEXT]}\n".encode(), mode=_readable_like(self.quarantine), durable=False
+            )
             os.rename(self.place(key, name), target)
         except FileNotFoundError:
             return True  # another reader was faster
@@ -158,28 +172,16 @@ class SiteStore:
         """(name, reason) of each entry that was set aside."""
         for path in sorted(self.quarantine.glob(f"*{SUFFIX}")):
             name = path.name.removesuffix(SUFFIX)
-            reason = self.quarantine / f"{name}.reason"
-            yield name, reason.read_text().strip() if reason.exists() else "no reason is given"
+            try:
+                reason = read_text(self.quarantine / f"{name}.reason", _REASON_BYTES).strip()
+            except FileNotFoundError:
+                reason = "no reason is given"
+            except (OSError, ValueError):
+                reason = "its reason cannot be read"
+            yield name, reason
 
 
 def _readable_like(directory: Path) -> int:
     """The mode of a file that whoever may list ``directory`` may read, and nobody may change."""
     mode = stat.S_IMODE(directory.stat().st_mode)
     return 0o400 | (mode & 0o044)
-
-
-def _bytes_of(path: Path) -> bytes:
-    """Of a plain file; a link or a pipe in an inbox is no entry."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise BadEntryError("it is a link") from None
-        raise
-    with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise BadEntryError("it is no plain file")
-        if about.st_size > MOST_BYTES:
-            raise BadEntryError("it is larger than an entry may be")
-        return file.read()

@@ -17,7 +17,7 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
-from colltune.machine.files import write_atomically
+from colltune.machine.files import parse_json, read_file, read_text, write_atomically
 from colltune.store.fields import FieldError, as_object, decode, encode
 from colltune.store.history import entries, new_entry
 
@@ -85,7 +85,7 @@ def read_run(place: Path) -> ApplicationRun:
     """The run in a folder of the history. Raises InputError for what was not written by this colltune."""
     path = place / RUN
     try:
-        written = as_object(json.loads(path.read_bytes()), "the whole")
+        written = as_object(parse_json(read_file(path)), "the whole")
         if written.get("schema") != _SCHEMA:
             raise InputError(f"{path} has schema {written.get('schema')}", "Use the colltune that wrote it")
         record = decode(RunRecord, written, "the whole")
@@ -184,7 +184,7 @@ def _read(path: Path) -> _Part | None:
     """None for a file in which not even the first lines are complete."""
     advice = f"Remove {path} if it is damaged"
     try:
-        lines = path.read_text(encoding="ascii").split("\n")[:-1]  # what has no end of line was cut off
+        lines = read_text(path).split("\n")[:-1]  # what has no end of line was cut off
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}", advice) from error
     if lines and lines[0] != _HEAD:

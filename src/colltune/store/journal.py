@@ -21,7 +21,7 @@ from typing import Self
 from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
 from colltune.core.sample import Environment, Sample
 from colltune.core.version import __version__
-from colltune.machine.files import sync_directory
+from colltune.machine.files import LARGEST_BYTES, read_file, sync_directory
 from colltune.store.records import (
     FORMAT,
     Fact,
@@ -246,7 +246,7 @@ def _closing_on_error(journal: Journal) -> Iterator[None]:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, LARGEST_BYTES, link=True)
     except OSError as error:
         raise InputError(f"cannot read the journal {path}: {error.strerror}", "Give the path of a journal") from error
 

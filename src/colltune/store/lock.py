@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from colltune.core.errors import InputError
+from colltune.machine.files import parse_json, read_file
 
 LOCK = "tuning.lock"
 _TOUCH_EVERY_S = 10.0
@@ -104,7 +105,7 @@ def _make(path: Path, owner: Owner) -> bool:
 def _read(path: Path) -> Owner | None:
     """The owner that the file names; None where it is gone or cannot be read."""
     try:
-        return Owner(**json.loads(path.read_text(encoding="utf-8")))
+        return Owner(**parse_json(read_file(path)))
     except (OSError, ValueError, TypeError):
         return None
 

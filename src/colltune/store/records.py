@@ -17,13 +17,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import math
 import re
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from colltune.core.choice import Choice
 from colltune.core.errors import MeasurementError
@@ -31,6 +31,8 @@ from colltune.core.sample import Environment, Overlap, Sample, Status
 from colltune.core.scenario import Scenario
 
 FORMAT = 1
+# Ten times those of the measuring program (CT_MAX_REPETITIONS).
+MOST_REPETITIONS = 1_000_000
 
 Fact = str | int | float | bool | None
 
@@ -60,6 +62,45 @@ class Note:
 
 
 Record = Header | Sample | Note
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class _Sample(msgspec.Struct):
+    """A sample as a line holds it."""
+
+    collective: str
+    nodes: Count
+    ppn: Count
+    size_bytes: Count
+    algorithm: str
+    parameters: tuple[tuple[str, Whole | str], ...]
+    status: Status
+    repetitions: Annotated[int, msgspec.Meta(ge=0, le=MOST_REPETITIONS)]
+    times: str
+    back_to_back_s: float | None
+    osu_mean_s: float | None
+    cost_s: float
+    launch: Count
+    group: Count
+    started_s: float
+    detail: str
+    skewed_s: float | None = None
+    overlap_s: Overlap | None = None
+
+
+class _Line(msgspec.Struct):
+    """One of ``sample``, ``note`` and ``journal``, and what belongs to it."""
+
+    sample: _Sample | None = None
+    note: str | None = None
+    facts: dict[str, str | Whole | float | bool | None] = {}
+    journal: Whole | None = None
+    colltune: str = ""
+    environment: msgspec.Raw = msgspec.Raw()
+
+
+_DECODER = msgspec.json.Decoder(_Line)
 
 
 def encode(record: Record) -> bytes:
@@ -80,8 +121,11 @@ def decode(line: bytes) -> Record:
     if zlib.crc32(body) != int(match.group(1), 16):
         raise RecordError("its checksum is wrong")
     try:
-        return _from_json(json.loads(b"{" + body))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        held = _DECODER.decode(b"{" + body)
+        if held.sample is not None:
+            return _sample(held.sample)
+        return _header(held) if held.note is None else Note(held.note, held.facts)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise RecordError(f"it holds no valid record ({error})") from error
 
 
@@ -146,78 +190,28 @@ def _sample_to_json(sample: Sample) -> dict[str, Any]:
     return document
 
 
-def _from_json(document: dict[str, Any]) -> Record:
-    if "sample" in document:
-        return _sample_from_json(document["sample"])
-    if "note" in document:
-        facts = document["facts"]
-        if not all(value is None or isinstance(value, str | int | float) for value in facts.values()):
-            raise RecordError("the facts of a note must be plain values")
-        return Note(_text(document["note"]), dict(facts))
-    version = _whole(document["journal"])
-    if version != FORMAT:
+def _header(line: _Line) -> Header:
+    if line.journal is None:
+        raise RecordError("it is neither a header nor a sample nor a note")
+    if line.journal != FORMAT:
         # Only the version can be understood; the reader says what to do about it.
-        return Header(version, str(document.get("colltune", "")), Environment("", "", "", "", 0, 0, ""))
-    return Header(version, _text(document["colltune"]), _environment(document["environment"]))
+        return Header(line.journal, line.colltune, Environment("", "", "", "", 0, 0, ""))
+    return Header(line.journal, line.colltune, msgspec.json.decode(line.environment, type=Environment))
 
 
-def _environment(document: Mapping[str, Any]) -> Environment:
-    texts = {name: _text(document[name]) for name in ("mpi", "mpi_version", "mpi_build", "machine", "thread_level")}
-    facts = {_text(name): _text(value) for name, value in document["facts"].items()}
-    return Environment(nodes=_whole(document["nodes"]), ppn=_whole(document["ppn"]), facts=facts, **texts)
-
-
-def _sample_from_json(document: Mapping[str, Any]) -> Sample:
-    count = _whole(document["repetitions"])
-    parameters = tuple((_text(name), _value(value)) for name, value in document["parameters"])
-    scenario = Scenario(
-        _text(document["collective"]),
-        *(_whole(document[name]) for name in ("nodes", "ppn", "size_bytes")),
-    )
+def _sample(held: _Sample) -> Sample:
     return Sample(
-        scenario=scenario,
-        choice=Choice(_text(document["algorithm"]), parameters),
-        status=Status(document["status"]),
-        times_s=unpack_times(_text(document["times"]), count) if count else (),
-        back_to_back_s=_optional_number(document["back_to_back_s"]),
-        osu_mean_s=_optional_number(document["osu_mean_s"]),
-        cost_s=_number(document["cost_s"]),
-        launch=_whole(document["launch"]),
-        group=_whole(document["group"]),
-        started_s=_number(document["started_s"]),
-        detail=_text(document["detail"]),
-        skewed_s=_optional_number(document.get("skewed_s")),
-        overlap=_overlap(document["overlap_s"]) if "overlap_s" in document else None,
+        scenario=Scenario(held.collective, held.nodes, held.ppn, held.size_bytes),
+        choice=Choice(held.algorithm, held.parameters),
+        status=held.status,
+        times_s=unpack_times(held.times, held.repetitions) if held.repetitions else (),
+        back_to_back_s=held.back_to_back_s,
+        osu_mean_s=held.osu_mean_s,
+        cost_s=held.cost_s,
+        launch=held.launch,
+        group=held.group,
+        started_s=held.started_s,
+        detail=held.detail,
+        skewed_s=held.skewed_s,
+        overlap=held.overlap_s,
     )
-
-
-def _overlap(numbers: Sequence[object]) -> Overlap:
-    if len(numbers) != len(Overlap._fields):
-        raise RecordError(f"{numbers!r} are not the figures of an overlap")
-    return Overlap(*map(_number, numbers))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise RecordError(f"{value!r} is not text")
-    return value
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise RecordError(f"{value!r} is not a whole number")
-    return value
-
-
-def _value(value: object) -> int | str:
-    return value if isinstance(value, str) else _whole(value)
-
-
-def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise RecordError(f"{value!r} is not a number")
-    return value
-
-
-def _optional_number(value: object) -> float | None:
-    return None if value is None else _number(value)

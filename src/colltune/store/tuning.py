@@ -21,7 +21,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
-from colltune.machine.files import write_atomically
+from colltune.machine.files import parse_json, read_file, write_atomically
 from colltune.store.fields import FieldError, as_object, decode, encode
 from colltune.store.summary import read_summary, write_summary
 
@@ -148,7 +148,7 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
 def _stale(directory: Path, files: Collection[str], rules: object) -> list[Path]:
     """Paths made from the tuning that is in ``directory``, which do not belong to one with these files and rules."""
     try:
-        before = json.loads((directory / MANIFEST).read_bytes())
+        before = parse_json(read_file(directory / MANIFEST))
         held = before.get(PROVISIONAL, {"files": {}})
         names = [Path(name) for name in (*before["files"], *held["files"])]
         same = before["rules"] == rules
@@ -181,7 +181,7 @@ def load_tuning(directory: Path) -> Tuning:
     """Reads a tuning. Raises InputError where there is none, it cannot be read, or a file is missing or changed."""
     path = directory / MANIFEST
     try:
-        manifest = as_object(json.loads(path.read_bytes()), "the whole")
+        manifest = as_object(parse_json(read_file(path)), "the whole")
         if manifest.get("schema") != SCHEMA:
             raise InputError(
                 f"{path} has schema {manifest.get('schema')}; this colltune reads {SCHEMA}",
@@ -265,7 +265,7 @@ class _Read:
     def files(self) -> dict[str, bytes]:
         """Raises InputError for a file that is not what was written, OSError for one that is missing."""
         hashes = self._texts("files")
-        files = {name: (self.directory / name).read_bytes() for name in hashes}
+        files = {name: read_file(self.directory / name) for name in hashes}
         for name, data in files.items():
             if hashlib.sha256(data).hexdigest() != hashes[name]:
                 raise InputError(f"{self.directory / name} was changed or cut short after it was written", _AGAIN)

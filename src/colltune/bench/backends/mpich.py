@@ -18,6 +18,7 @@ from colltune.emit.mpich_below import agreeing, shared_by, written_by_file
 from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich_outcome import describe_outcome, trees_of, twin_of_default
 from colltune.emit.mpich_tree import Call
+from colltune.machine.files import LARGEST_BYTES, read_file
 
 
 class MpichBackend:
@@ -92,7 +93,7 @@ def _library(environment: Environment) -> Path:
     named = [Path(facts["libmpi"])] if "libmpi" in facts else [beside / "libmpi.so.12", beside / "libmpi.so"]
     for path in named:
         if path.is_file():
-            if sha256(path.read_bytes()).hexdigest() != environment.mpi_build:
+            if sha256(read_file(path, LARGEST_BYTES, link=True)).hexdigest() != environment.mpi_build:
                 raise InputError(f"{path} is not the build that was tuned", "Tune this one")
             return path
     raise InputError(f"the library that was tuned is not at {named[0]}", "Ask on the machine that was tuned")

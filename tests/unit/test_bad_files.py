@@ -1,0 +1,267 @@
+"""One bad file stops nobody: what others wrote costs that file, with its reason, and no time or secret."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_site_store import HERE, KEY, entry
+
+from colltune.core.errors import InputError
+from colltune.machine.files import parse_json, read_file
+from colltune.session.site import status
+from colltune.session.site_page import write_site_page
+from colltune.site import entry as limits
+from colltune.site.entry import BadEntryError, name_of, pack, unpack
+from colltune.site.identity import Identity
+from colltune.site.index import open_index
+from colltune.site.release import expire, publish
+from colltune.site.store import INBOX, SiteStore
+from colltune.store.records import Note, encode
+from colltune.store.tuning import MANIFEST, load_tuning
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SiteStore:
+    return SiteStore.made(tmp_path / "store")
+
+
+def plant(store: SiteStore, data: bytes, key: str = KEY) -> str:
+    """Puts an entry of these bytes into the inbox."""
+    name = name_of(data)
+    store.place(key, name).write_bytes(data)
+    return name
+
+
+def printed_status(store: SiteStore) -> bytes:
+    command = [sys.executable, "-m", "colltune", "site", "status", "--store", store.directory]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    return gzip.decompress(data).splitlines(keepends=True)
+
+
+def with_checksum(body: bytes) -> bytes:
+    """A line of a journal that holds ``body``, an object without its first brace."""
+    return b'{"crc32":"%08x",%b\n' % (zlib.crc32(body), body)
+
+
+def changed(old: bytes, new: bytes) -> bytes:
+    """An entry in whose lines ``old`` is replaced, with the checksums of a careful forger."""
+    lines = []
+    for line in lines_of(pack(entry(2))):
+        body = line[len(b'{"crc32":"00000000",') : -1]
+        lines.append(with_checksum(body.replace(old, new)))
+    assert any(new in line for line in lines)
+    return gzip.compress(b"".join(lines))
+
+
+def longer(*lines: bytes) -> bytes:
+    return gzip.compress(b"".join([*lines_of(pack(entry(2))), *lines]))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: changed(b'"repetitions":2', b'"repetitions":100000000'), "<= 1000000"),
+        (lambda: longer(*[encode(Note("x"))] * (limits.MOST_RECORDS + 1)), "over 200000 records"),
+        (lambda: changed(b'"nodes":4', b'"nodes":1000000000'), "1000000000 nodes"),
+        (lambda: changed(b'"ppn":2', b'"ppn":1000000000'), "1000000000 ranks"),
+        (lambda: changed(b'"began_s":1700000000.0', b'"began_s":NaN'), "malformed"),
+        (lambda: changed(b'"began_s":1700000000.0', b'"began_s":1e999'), "out of range"),
+        (lambda: changed(b'"ended_s":1701000000.0', b'"ended_s":1e300'), "`float` < 4102444800.0"),
+        (lambda: changed(b'"ended_s":1701000000.0', b'"ended_s":' + b"9" * 5000), "out of range"),
+        (lambda: changed(b'"user":"ada"', b'"user":"\\ud800"'), "no valid record"),
+        (lambda: changed(b'"user":"ada"', b'"user":"' + b"a" * 1000 + b'"'), "length <= 255"),
+        (lambda: changed(b'"facts":{"fabric"', b'"x":' + b"[" * 10**5 + b',"facts":{"fabric"'), "recursion"),
+        (lambda: pack(entry(2, files={"a\x00b": b""})), "names a file"),
+        (lambda: pack(entry(2, files={"a\x1b[2J": b""})), "names a file"),
+        (lambda: longer(encode(Note("file", {"name": "x" * 300, "base64": ""}))), "names a file"),
+        (lambda: longer(encode(Note("file", {"name": "x", "base64": "\x00"}))), "not an entry"),
+        (lambda: longer(encode(Note("file"))), "not an entry"),
+    ],
+)  # fmt: skip
+def test_an_entry_that_exceeds_a_limit_is_set_aside_with_its_reason(
+    store: SiteStore, make: Callable[[], bytes], reason: str
+) -> None:
+    good, bad = store.add(entry(1)), make()
+    name = plant(store, bad)
+    began_s = time.process_time()
+    assert [one.name for one in open_index(store, KEY).entries] == [good]
+    assert time.process_time() - began_s < 20.0
+    assert reason in dict(store.quarantined())[f"{KEY}-{name}"]
+    status(store)
+
+
+def test_times_are_counted_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_TIMES", 100)
+    data = pack(entry(samples=60))
+    with pytest.raises(BadEntryError, match="over 100 times"):
+        unpack(data, name_of(data))
+
+
+def test_docs_state_the_limits_of_an_entry() -> None:
+    page = (Path(__file__).parents[2] / "docs/design/site.md").read_text()
+    for number in (limits.MOST_RECORDS, limits.MOST_TIMES, limits.MOST_NODES, limits.MOST_PPN):
+        assert f"{number:,}" in page
+    assert f"{limits.MOST_BYTES >> 20} MiB" in page
+
+
+@pytest.mark.parametrize("library", ["nosuchmpi", "../../etc/passwd", "mpich\x00", "mpich 99"])
+def test_an_mpi_without_a_catalogue_costs_its_entry_alone(store: SiteStore, library: str, tmp_path: Path) -> None:
+    here = replace(HERE, mpi=library)
+    forged = replace(entry(3), environment=here)
+    store.add(forged)
+    store.add(entry(1))
+    assert len(status(store).machines) == 2
+    write_site_page(store, tmp_path / "page.html")
+
+
+def manifest_naming(name: str) -> bytes:
+    return json.dumps(
+        {
+            "schema": 1,
+            "environment": {"mpi": "mpich", "mpi_version": "5.0.2", "mpi_build": "", "machine": "",
+                            "nodes": 1, "ppn": 2, "thread_level": "single"},
+            "rules": {}, "variables": {}, "files": {name: "0" * 64}, "summary": {},
+        }
+    ).encode()  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/dev/tty", "../../../dev/zero", "a\x00b", "\ud800", "..", "x" * 5000])
+def test_a_manifest_names_no_device_and_nothing_outside_of_its_directory(tmp_path: Path, name: str) -> None:
+    (tmp_path / MANIFEST).write_bytes(manifest_naming(name))
+    with pytest.raises(InputError):
+        load_tuning(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "device", "directory", "huge"])
+def test_only_a_plain_file_below_a_size_is_read(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "huge":
+        path.touch()
+        os.truncate(path, 1 << 40)
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else "/etc/passwd")
+    with pytest.raises(OSError, match=r"link|plain file|larger than"):
+        read_file(path)
+    if kind != "link":
+        with pytest.raises(OSError, match=r"plain file|larger than"):
+            read_file(path, link=True)
+
+
+def test_a_file_that_grows_while_it_is_read_is_bounded() -> None:
+    with pytest.raises(OSError, match="larger than"):
+        read_file(Path("/proc/self/smaps"), 100)  # whose size is said to be 0
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 10**5, "[" * 100 + "]" * 100, "9" * 5000, '"\\ud800"', '{"a": "\\uDFFF"}', "\ud800", "", "{"]
+)
+def test_json_without_bound_is_no_json(text: str) -> None:
+    with pytest.raises(ValueError, match=r".") as error:
+        parse_json(text.encode("utf-8", "surrogatepass"))
+    assert len(str(error.value)) < 200
+
+
+def test_a_pipe_in_place_of_the_index_stops_nobody(store: SiteStore) -> None:
+    store.add(entry(1))
+    os.mkfifo(store.index_path(KEY))
+    assert len(open_index(store, KEY).entries) == 1
+
+
+def test_a_reason_is_no_way_to_read_a_private_file(store: SiteStore, tmp_path: Path) -> None:
+    secret = tmp_path / "id_rsa"
+    secret.write_text("PRIVATE KEY")
+    store.add(entry(1))
+    for name in ("11" * 32, "22" * 32, "33" * 32):
+        (store.quarantine / f"{KEY}-{name}.jsonl.gz").touch()
+    (store.quarantine / f"{KEY}-{'11' * 32}.reason").symlink_to(secret)
+    os.mkfifo(store.quarantine / f"{KEY}-{'22' * 32}.reason")
+    (store.quarantine / f"{KEY}-{'33' * 32}.reason").write_bytes(b"\xff\xfe")
+    assert {reason for _, reason in store.quarantined()} == {"its reason cannot be read"}
+    page = write_site_page(store, tmp_path / "page.html")
+    assert "PRIVATE KEY" not in page.read_text()
+
+
+def test_a_reason_is_printed_without_its_escape_sequences(store: SiteStore) -> None:
+    name = f"{KEY}-{'11' * 32}"
+    (store.quarantine / f"{name}.jsonl.gz").touch()
+    (store.quarantine / f"{name}.reason").write_text("\x1b]0;title\x07\x1b[2J\u202edone\r\n")
+    printed = printed_status(store)
+    assert rb"\x1b]0;title\x07" in printed
+    assert rb"\u202edone" in printed
+    assert b"\x1b" not in printed
+
+
+def test_text_of_an_entry_is_printed_without_its_escape_sequences(store: SiteStore) -> None:
+    store.add(replace(entry(1), environment=replace(HERE, machine="\x1b[31ma CPU\x9b2J")))
+    printed = printed_status(store)
+    assert rb"a CPU\x9b2J" in printed
+    assert b"\x1b" not in printed
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"a\nb", b"\x1b[2J"])
+def test_names_that_are_no_text_are_no_entries(store: SiteStore, name: bytes) -> None:
+    good = store.add(entry(1))
+    Path(os.fsdecode(os.fsencode(store.directory / INBOX / f"{KEY}-") + name + b".jsonl.gz")).touch()
+    Path(os.fsdecode(os.fsencode(store.directory / INBOX) + b"/" + name + b"-x.jsonl.gz")).touch()
+    (Path(os.fsdecode(os.fsencode(store.quarantine) + b"/" + name + b".jsonl.gz"))).touch()
+    assert store.names() == {KEY: {good}}
+    assert [one.name for one in open_index(store, KEY).entries] == [good]
+    printed_status(store)
+
+
+def test_links_with_an_old_date_do_not_stop_expire(store: SiteStore, tmp_path: Path) -> None:
+    there = tmp_path / "of somebody"
+    there.mkdir()
+    (there / "kept").touch()
+    old = [store.directory / INBOX / ".x.new", store.quarantine / f"{KEY}-{'11' * 32}.reason",
+           store.quarantine / f"{KEY}-{'11' * 32}.jsonl.gz", store.outbox / "releases" / ".y.new"]  # fmt: skip
+    (store.outbox / "releases").mkdir(exist_ok=True)
+    for path in old:
+        path.symlink_to(there)
+        os.utime(path, (1e9, 1e9), follow_symlinks=False)
+    broken = store.quarantine / f"{KEY}-{'22' * 32}.reason"
+    broken.symlink_to(tmp_path / "nowhere")
+    os.utime(broken, (1e9, 1e9), follow_symlinks=False)
+    found = expire(store, 86400.0)
+    assert not found.kept
+    assert not any(path.is_symlink() for path in (*old, broken))
+    assert (there / "kept").exists()
+
+
+def test_thousands_of_empty_files_cost_seconds_and_eleven_lines(store: SiteStore) -> None:
+    good = store.add(entry(1))
+    for number in range(2000):
+        store.place(KEY, f"{number:064x}").touch()
+        store.place(f"{number:016x}", f"{number:064x}").touch()
+    notes: list[str] = []
+    began_s = time.process_time()
+    assert [one.name for one in open_index(store, KEY, notes.append).entries] == [good]
+    status(store)
+    assert time.process_time() - began_s < 10.0
+    assert len(notes) == 11
+    assert notes[-1] == "1990 more entries are not used"
+
+
+def test_publish_goes_on_past_an_entry_whose_files_are_nonsense(store: SiteStore) -> None:
+    for number, data in enumerate((b"{", b"[" * 10**5, b'{"rules": 7}', manifest_naming("/dev/zero"))):
+        store.add(replace(entry(number), files={MANIFEST: data, "mpich/x.json": b""}))
+    with pytest.raises(InputError, match="nothing to publish"):
+        publish(store, "ada", "1", lambda _tuning: [])
+    assert Identity.of(HERE).key in store.names()
