@@ -12,6 +12,7 @@ from colltune.bench.simulated import Simulation
 from colltune.catalog.simulated import load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.proven import THRESHOLD
 from colltune.core.proven import Verdict as Decided
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
@@ -19,7 +20,6 @@ from colltune.core.stop import StopRequest
 from colltune.measure.smpi import Verdict
 from colltune.measure.smpi_cluster import parse_cluster
 from colltune.measure.smpi_process import Algorithm, Simulated
-from colltune.prove.gate import THRESHOLD
 from colltune.search.campaign import Progress
 from colltune.session.options import Listener, TuneOptions
 from colltune.session.tune import tune

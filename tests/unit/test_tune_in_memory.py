@@ -12,14 +12,13 @@ from memory_bench import MemoryBench, MemoryLibrary
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import THRESHOLD, ProvenDecision, Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
 from colltune.emit.live import LIVE_FILE, parse_live
 from colltune.measure.simulated import Noise
 from colltune.prove.evidence import FEWEST_LAUNCHES
-from colltune.prove.gate import THRESHOLD
 from colltune.search.campaign import WHOLE, Progress
 from colltune.session.options import Listener, TuneOptions
 from colltune.session.tune import tune

@@ -19,7 +19,7 @@ from colltune.alltoallv.source import Blocks
 from colltune.alltoallv.table import FILLS
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import THRESHOLD, ProvenDecision, Verdict
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
@@ -28,7 +28,6 @@ from colltune.distill.decide import Decided
 from colltune.measure.contract import Source
 from colltune.prove.audit import EFFORT, Audit
 from colltune.prove.claims import claims_of
-from colltune.prove.gate import THRESHOLD
 
 # On patterns other than the one that it was chosen on, a setting must be proven not to be slower.
 HOLDS = 0.98

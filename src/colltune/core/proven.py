@@ -15,6 +15,8 @@ from statistics import median
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 
+# A region is kept that is proven to be faster than this on average.
+THRESHOLD = 1.03
 CONFIDENCE = 0.995  # of one look
 # Why what is left of a region is refused that was cut: that was not judged by itself.
 CUT_APART = "faster in one part of its region only, which is judged by itself"

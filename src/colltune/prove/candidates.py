@@ -8,14 +8,13 @@ from statistics import median
 
 from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import ProvenDecision, Verdict, fewest_groups
+from colltune.core.proven import ProvenDecision, Verdict, fewest_groups, lower_bound
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.distill.decide import Baseline
 from colltune.distill.rules import distill_proven
-from colltune.prove.gate import judge
 
 # A job that is ended from outside leaves no time for fresh launches. Then the difference in the one launch must be
 # larger.
@@ -36,7 +35,7 @@ def judge_one_launch(
         ]
         ratios = [median(default) / median(chosen) for default, chosen in zip(*parts, strict=True)]
     least = max(threshold, _ONE_LAUNCH_THRESHOLD)
-    faster = judge(scenario, choice, ratios, groups, least).verdict is Verdict.KEPT
+    faster = lower_bound(ratios) > least
     verdict = Verdict.PROVISIONAL if faster else Verdict.REFUSED
     told = f"{'' if faster else 'not '}{least:.2f} times as fast in each part of its one launch"
     return ProvenDecision(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")

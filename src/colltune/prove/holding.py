@@ -18,10 +18,9 @@ from math import comb
 from statistics import median, quantiles
 
 from colltune.core.choice import Choice
-from colltune.core.proven import ProvenDecision
+from colltune.core.proven import THRESHOLD, ProvenDecision
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.prove.gate import THRESHOLD
 
 # The chance that a check reports any rule as lost although all of them pay.
 ERROR = 0.01

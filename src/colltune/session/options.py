@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import THRESHOLD, ProvenDecision, Verdict
 from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.units import parse_duration, parse_size
 from colltune.measure.contract import Effort
-from colltune.prove.gate import THRESHOLD
 from colltune.session.arguments import (
     MachineArguments,
     PathLike,
