@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,8 +25,20 @@ hypothesis.settings.register_profile("many", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("any machine")
 
 
+_BEGUN_S = time.monotonic()
 # Of the tests with an MPI, those that `make test` runs.
 _SLICE = Path(__file__).parent / "mpi" / "slice.txt"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--minutes", type=float, help="tests that have not begun after this time are skipped")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    minutes = item.config.getoption("minutes")
+    if minutes is not None and time.monotonic() > _BEGUN_S + 60 * minutes:
+        pytest.skip(f"the {minutes:g} minutes of --minutes are over")
 
 
 @pytest.hookimpl(tryfirst=True)
