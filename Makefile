@@ -74,7 +74,7 @@ MODEL_DATA := $(addprefix benchmarks/data/,mvapich2_labels.csv.gz pico_leonardo.
     pico_marenostrum5.csv.gz mpiadvance_dane.csv.gz mpiadvance_tuolumne.csv.gz)
 model: $(BIN)/.ready ## train the shipped models of other clusters again
 	$(BIN)/colltune train $(MODEL_DATA) --hardware benchmarks/data/clusters.csv \
-	  --out src/colltune/pretrained/model.npz
+	  --out src/colltune/predict/model.npz
 	$(BIN)/python benchmarks/make_times_model.py
 
 # The tables of benchmarks/data that hold times; docs/figures is made of these alone.

@@ -29,12 +29,12 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.model import Model
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.learn.bursts import Times
-from colltune.learn.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
 from colltune.learn.noise import cautious_sd
-from colltune.learn.pair_kernel import PairKernel
-from colltune.learn.pair_kernel_fit import fit_pair_theta, studies_of
-from colltune.learn.transfer import TransferPrior
+from colltune.predict.bursts import Times
+from colltune.predict.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
+from colltune.predict.pair_kernel import PairKernel
+from colltune.predict.pair_kernel_fit import fit_pair_theta, studies_of
+from colltune.predict.transfer import TransferPrior
 from colltune.store.grid import Grid
 
 _SET_UP_S = 1e-3

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from bench_calibrated import Case, calibration_of, cases, hyperparameters
-from colltune.learn.calibration import LOSS, MOST_PROBABLE, probability_of_loss
-from colltune.learn.transfer import TransferPrior
+from colltune.predict.calibration import LOSS, MOST_PROBABLE, probability_of_loss
+from colltune.predict.transfer import TransferPrior
 
 RISKS = (MOST_PROBABLE, 0.05, 0.1, 0.2, 0.3)
 BINS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)

@@ -28,13 +28,13 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.model import Model, Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.bursts import Times
 from colltune.learn.decision import DecisionLearner
-from colltune.learn.transfer import TransferPrior
-from colltune.pretrained import classify
-from colltune.pretrained.families import family
-from colltune.pretrained.splits import Split, ceiling, parts, without_copies
-from colltune.pretrained.table import Label, read_hardware, read_tables
+from colltune.predict import classify
+from colltune.predict.bursts import Times
+from colltune.predict.families import family
+from colltune.predict.splits import Split, ceiling, parts, without_copies
+from colltune.predict.table import Label, read_hardware, read_tables
+from colltune.predict.transfer import TransferPrior
 from colltune.research.compare import estimate, read_steps, write_steps
 from colltune.research.simulate import Pace, Run, simulate
 from colltune.store.dataset import load_grids

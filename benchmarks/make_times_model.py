@@ -1,4 +1,4 @@
-"""Makes the shipped model of times, src/colltune/pretrained/times.npz, from the timed tables of benchmarks/data.
+"""Makes the shipped model of times, src/colltune/predict/times.npz, from the timed tables of benchmarks/data.
 
 python benchmarks/make_times_model.py [--out FILE]
 """
@@ -10,11 +10,11 @@ from pathlib import Path
 from time import process_time
 
 from bench_prior import FEWEST_SCENARIOS, MPI_ADVANCE, PICO, grids_of, times_of
-from colltune.learn.bursts import Times
-from colltune.search.times_model import FILE, load_times
-from colltune.search.times_training import save_times, train_times
+from colltune.predict.bursts import Times
+from colltune.predict.times_model import FILE, load_times
+from colltune.predict.times_training import save_times, train_times
 
-SHIPPED = Path(__file__).parents[1] / "src" / "colltune" / "pretrained" / FILE
+SHIPPED = Path(__file__).parents[1] / "src" / "colltune" / "predict" / FILE
 
 
 def main() -> None:

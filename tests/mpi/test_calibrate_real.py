@@ -10,11 +10,11 @@ from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
-from colltune.learn.calibration import MOST_PROBABLE
 from colltune.mpi.installation import Installation
-from colltune.search.times_model import load_times
+from colltune.predict.calibration import MOST_PROBABLE
+from colltune.predict.guesses import gain_texts
+from colltune.predict.times_model import load_times
 from colltune.session.calibrate import MOST_PAIRS, calibrate, decided
-from colltune.session.guesses import gain_texts
 from colltune.store.tuning import load_tuning
 
 pytestmark = pytest.mark.mpi

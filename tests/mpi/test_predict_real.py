@@ -14,11 +14,11 @@ from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
 from colltune.core.summary import Summary
-from colltune.learn.calibration import MOST_PROBABLE
 from colltune.mpi.installation import Installation
-from colltune.pretrained.model import load_model
+from colltune.predict.calibration import MOST_PROBABLE
+from colltune.predict.guesses import gain_texts
+from colltune.predict.model import load_model
 from colltune.session import predict_here
-from colltune.session.guesses import gain_texts
 from colltune.session.predict import existing_tuning, predict, widened
 from colltune.store.history import tuned_sizes
 from colltune.store.tuning import load_tuning, save_tuning

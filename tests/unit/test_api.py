@@ -245,7 +245,7 @@ def test_a_model_is_trained_and_written_and_too_few_clusters_are_refused(tmp_pat
     model = colltune.train(table, tmp_path / "model.npz", listener=told.append)
     assert list(model.forests) == ["allgather"]
     assert told
-    from colltune.pretrained.model import load_model
+    from colltune.predict.model import load_model
 
     assert load_model(tmp_path / "model.npz").card == model.card
     table.write_text("\n".join(row for row in rows if not row.startswith("t")) + "\n")

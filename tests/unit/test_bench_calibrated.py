@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bench_calibrated as bench
-from colltune.learn.pair_kernel import PRIOR_THETA
+from colltune.predict.pair_kernel import PRIOR_THETA
 
 
 @pytest.fixture(scope="module")

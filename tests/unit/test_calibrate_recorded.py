@@ -11,7 +11,7 @@ import pytest
 from colltune.bench.recorded import RecordedBench
 from colltune.core.choice import DEFAULT
 from colltune.measure.replay import Drift
-from colltune.search.times_model import load_times
+from colltune.predict.times_model import load_times
 from colltune.session.calibrate import MOST_PAIRS, Calibrated, calibrate, decided
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid

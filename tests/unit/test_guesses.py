@@ -10,7 +10,7 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Guess
-from colltune.session.guesses import gain_texts, vetoed
+from colltune.predict.guesses import gain_texts, vetoed
 
 SCENARIO = Scenario("allgather", 4, 2, 1024)
 OTHERS = (Choice("bruck"), Choice("recursive_doubling"))

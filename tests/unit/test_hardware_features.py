@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.hardware import NUMBERS, Fabric, Hardware, hardware_from_dict, hardware_to_dict
-from colltune.pretrained import parse
-from colltune.pretrained.features import read_features
-from colltune.pretrained.record import RecordedMachine, RunningMachine, record, save_record
+from colltune.machine import parse
+from colltune.machine.features import read_features
+from colltune.machine.record import RecordedMachine, RunningMachine, record, save_record
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "machines"
 CPU = "sys/devices/system/cpu"
@@ -224,7 +224,7 @@ def test_this_machine_is_recorded_as_it_is_read(tmp_path):
 
 
 def test_the_triad_measures(monkeypatch):
-    from colltune.pretrained.triad import measure_triad
+    from colltune.machine.triad import measure_triad
 
     assert 0.05 < measure_triad(1) < 10_000
     monkeypatch.setattr("os.sysconf", lambda _name: 1)

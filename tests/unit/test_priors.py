@@ -9,7 +9,7 @@ from colltune.core.hardware import Hardware
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.search.priors import SHIPPED, load_prior_sources
+from colltune.predict.priors import SHIPPED, load_prior_sources
 from colltune.store.journal import Journal
 
 FAST, SLOW = Choice("binomial"), Choice("ring", (("k", 4),))

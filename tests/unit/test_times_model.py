@@ -10,9 +10,9 @@ import pytest
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.learn.transfer import TransferPrior
-from colltune.search.times_model import load_times
-from colltune.search.times_training import save_times, train_times
+from colltune.predict.times_model import load_times
+from colltune.predict.times_training import save_times, train_times
+from colltune.predict.transfer import TransferPrior
 
 CHOICES = (Choice("recursive_doubling"), Choice("ring"), Choice("recexch", (("k", 4),)))
 PAIRS = [

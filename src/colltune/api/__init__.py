@@ -33,8 +33,8 @@ from colltune.session.options import Listener, TuneOptions
 if TYPE_CHECKING:
     from colltune.alltoallv.tune import AlltoallvResult
     from colltune.core.hardware import Hardware
-    from colltune.pretrained.model import PretrainedModel
-    from colltune.pretrained.record import RecordedMachine
+    from colltune.machine.record import RecordedMachine
+    from colltune.predict.model import PretrainedModel
     from colltune.research.evaluation import Comparison
     from colltune.session.collect import Collected
     from colltune.session.doctor import Diagnosis
@@ -298,7 +298,7 @@ def gather(out: PathLike = "machine.tar.gz") -> RecordedMachine:
 
     ``out``: an archive (.tar.gz), or a directory. The record holds no name, address or serial number.
     """
-    from colltune.pretrained.record import RunningMachine, record, save_record
+    from colltune.machine.record import RunningMachine, record, save_record
 
     recorded = record(RunningMachine())
     save_record(recorded, Path(out))
@@ -318,9 +318,9 @@ def train(
     ``tables``: of best algorithms, or of times. ``hardware``: a CSV of each cluster's features. The model is also in
     ``out``, which `predict` takes as ``model``. Raises InputError where the tables hold too few clusters.
     """
-    from colltune.pretrained.model import save_model
-    from colltune.pretrained.table import read_hardware, read_tables
-    from colltune.pretrained.train import train_model
+    from colltune.predict.model import save_model
+    from colltune.predict.table import read_hardware, read_tables
+    from colltune.predict.train import train_model
 
     labels, timed = read_tables(_paths(tables))
     features = read_hardware(Path(hardware)) if hardware is not None else {}
@@ -334,9 +334,9 @@ def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware
 
     ``machine``: a record by `colltune gather`, in place of this node. ``triad``: measure the memory bandwidth too.
     """
-    from colltune.pretrained.features import read_features
-    from colltune.pretrained.record import RecordedMachine, RunningMachine
-    from colltune.pretrained.triad import measure_triad
+    from colltune.machine.features import read_features
+    from colltune.machine.record import RecordedMachine, RunningMachine
+    from colltune.machine.triad import measure_triad
 
     if machine is not None:
         return read_features(RecordedMachine.load(Path(machine)))

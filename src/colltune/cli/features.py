@@ -24,13 +24,13 @@ def features(
 ) -> None:
     """Say what is known of this node's processors, memory and network. Never needs root."""
     from colltune.core.hardware import NUMBERS, hardware_to_dict
-    from colltune.pretrained.features import read_features
-    from colltune.pretrained.record import RecordedMachine, RunningMachine
+    from colltune.machine.features import read_features
+    from colltune.machine.record import RecordedMachine, RunningMachine
 
     if machine is not None:
         found = read_features(RecordedMachine.load(machine))
     else:
-        from colltune.pretrained.triad import measure_triad
+        from colltune.machine.triad import measure_triad
 
         found = read_features(RunningMachine(), measure_triad if triad else None)
     if as_json:
@@ -47,7 +47,7 @@ def gather(
     out: Annotated[Path, typer.Option(help="Archive (.tar.gz) or directory to write.")] = Path("machine.tar.gz"),
 ) -> None:
     """Record what `colltune features` reads of this node, to train on or to report a fault. Holds no names."""
-    from colltune.pretrained.record import RunningMachine, record, save_record
+    from colltune.machine.record import RunningMachine, record, save_record
 
     recorded = record(RunningMachine())
     save_record(recorded, out)

@@ -70,7 +70,7 @@ def predict(
 def _show(result: PredictResult, out: Path) -> None:
     from colltune.core.choice import DEFAULT
     from colltune.core.units import format_size
-    from colltune.session.guesses import gain_texts
+    from colltune.predict.guesses import gain_texts
 
     made = [guess for guess in result.guesses if guess.choice != DEFAULT]
     for guess in made[:12]:

@@ -12,7 +12,7 @@ from colltune.core.extras import extra
 
 if TYPE_CHECKING:
     from colltune.core.hardware import Hardware
-    from colltune.pretrained.table import Label
+    from colltune.predict.table import Label
 
 
 def train(
@@ -27,9 +27,9 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
 ) -> None:
     """Learn from other clusters' tables which algorithm suits which machine."""
-    from colltune.pretrained.model import save_model
-    from colltune.pretrained.table import read_hardware, read_tables
-    from colltune.pretrained.train import train_model
+    from colltune.predict.model import save_model
+    from colltune.predict.table import read_hardware, read_tables
+    from colltune.predict.train import train_model
 
     extra("sklearn", "training")
     labels, timed = read_tables(data)
@@ -44,8 +44,8 @@ def train(
 
 def _compare(labels: Sequence[Label], features: dict[str, Hardware], seed: int) -> None:
     """The paper's tables II and III and its ranking of features, ours beside them."""
-    from colltune.pretrained import classify
-    from colltune.pretrained.splits import Split, ceiling, parts
+    from colltune.predict import classify
+    from colltune.predict.splits import Split, ceiling, parts
 
     for collective in sorted({label.scenario.collective for label in labels}):
         own = [label for label in labels if label.scenario.collective == collective]

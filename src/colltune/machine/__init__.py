@@ -1,1 +1,1 @@
-"""Processes, compiled C programs and files: what touches the machine, without knowing MPI."""
+"""Processes, compiled C programs, files, and what a node is made of: what touches the machine, without knowing MPI."""

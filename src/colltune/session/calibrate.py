@@ -20,13 +20,13 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Point, Space
 from colltune.core.summary import Guess
-from colltune.learn.calibration import MOST_PROBABLE, Calibration, Proposal
-from colltune.learn.cost import Pair
 from colltune.learn.features import Floats
 from colltune.learn.noise import cautious_sd
 from colltune.measure.contract import Effort, Launch, TimeIsUpError
-from colltune.search.times_model import TimesModel
-from colltune.session.guesses import vetoed
+from colltune.predict.calibration import MOST_PROBABLE, Calibration, Proposal
+from colltune.predict.cost import Pair
+from colltune.predict.guesses import vetoed
+from colltune.predict.times_model import TimesModel
 from colltune.session.predict import PredictResult, rules_of, summary_of
 
 # What a calibration may take: pairs of all collectives together, and seconds from the start of the launch.

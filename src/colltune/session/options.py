@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from colltune.bench.workbench import MachineOptions
     from colltune.core.scenario import Scenario
     from colltune.learn.stakes import Stakes
+    from colltune.predict.priors import PriorSources
     from colltune.profile.application import Profile
     from colltune.prove.time_plan import TimePlan
     from colltune.search.campaign import Outcome, Progress
-    from colltune.search.priors import PriorSources
     from colltune.store.tuning import Tuning
 
 
@@ -149,9 +149,9 @@ def load_said_profile(path: PathLike | None) -> Profile | None:
 def _load_prior(names: str | Sequence[str] | None) -> PriorSources | None:
     if not names:
         return None
-    from colltune.pretrained.features import read_features
-    from colltune.pretrained.record import RunningMachine
-    from colltune.search.priors import load_prior_sources
+    from colltune.machine.features import read_features
+    from colltune.machine.record import RunningMachine
+    from colltune.predict.priors import load_prior_sources
 
     extra("sklearn", "--prior")
     names = [names] if isinstance(names, str) else names

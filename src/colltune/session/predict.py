@@ -22,11 +22,11 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.summary import Guess, Prediction, Summary
 from colltune.distill.rules import distill_proven
-from colltune.learn.calibration import MOST_PROBABLE
-from colltune.pretrained.families import LIKE, family_of_choice
-from colltune.pretrained.model import PretrainedModel
-from colltune.search.times_model import load_times
-from colltune.session.guesses import vetoed
+from colltune.predict.calibration import MOST_PROBABLE
+from colltune.predict.families import LIKE, family_of_choice
+from colltune.predict.guesses import vetoed
+from colltune.predict.model import PretrainedModel
+from colltune.predict.times_model import load_times
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
 

@@ -14,10 +14,10 @@ from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
 from colltune.core.scenario import NONBLOCKING
 from colltune.deploy.application import put_in_force
-from colltune.learn.calibration import MOST_PROBABLE
-from colltune.pretrained.features import read_features
-from colltune.pretrained.model import load_model
-from colltune.pretrained.record import RecordedMachine, RunningMachine
+from colltune.machine.features import read_features
+from colltune.machine.record import RecordedMachine, RunningMachine
+from colltune.predict.calibration import MOST_PROBABLE
+from colltune.predict.model import load_model
 from colltune.session.predict import PredictResult, existing_tuning, predict, widened
 from colltune.store.tuning import save_tuning
 
@@ -79,7 +79,7 @@ def predict_here(
         result = predict(bench, known, hardware, largest_bytes, collectives, risk)
     else:
         # Imported late: a prediction without measuring needs none of what fits and measures.
-        from colltune.search.times_model import load_times
+        from colltune.predict.times_model import load_times
         from colltune.session.calibrate import predict_calibrated
 
         result = predict_calibrated(bench, opened, load_times(), hardware, largest_bytes, collectives, note, risk)
@@ -96,6 +96,6 @@ def _features_here(triad: bool) -> Hardware:
     """Of this node. What measures bandwidth by several threads is imported only where that is asked for."""
     if not triad:
         return read_features(RunningMachine())
-    from colltune.pretrained.triad import measure_triad
+    from colltune.machine.triad import measure_triad
 
     return read_features(RunningMachine(), measure_triad)

@@ -15,10 +15,10 @@ from colltune.alltoallv.called import alltoallv_share
 from colltune.bench.simulated import open_simulation
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.stop import StopRequest
+from colltune.machine.features import read_features
+from colltune.machine.record import RunningMachine
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
-from colltune.pretrained.features import read_features
-from colltune.pretrained.record import RunningMachine
 from colltune.profile.nonblocking import by_name_text, tunable_by_name
 from colltune.prove.trial import require_command
 from colltune.session.check_application import check_with_application

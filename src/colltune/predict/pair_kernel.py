@@ -8,7 +8,7 @@ prior's prediction, plus a Gaussian process whose covariance is the sum of
 - a part of what a pair sends (``colltune.traffic`` over textbook algorithms): pairs that send alike err alike,
 - a part of the cost model's terms: the share of each term in the time is the slope of the log time over the log of the
   term's constant, so this part is the model's constants, unknown by a factor of exp(``constants``),
-- a part of what posts more messages at once than any other machine bore (``learn/bursts.py``), and
+- a part of what posts more messages at once than any other machine bore (``predict/bursts.py``), and
 - what no smooth function explains.
 
 So a few measurements correct the prediction of many choices, also of some that were not measured. Background: Rasmussen
@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.learn.bursts import in_flight, posts_at_once
-from colltune.learn.cost import Pair, relative_columns, terms
 from colltune.learn.features import Floats, scenario_columns
+from colltune.predict.bursts import in_flight, posts_at_once
+from colltune.predict.cost import Pair, relative_columns, terms
 
 # Name and median of the prior of each. Amplitudes are in units of log time, lengths in doublings (traffic: of the root
 # mean square difference of its columns; shares: of their Euclidean distance).

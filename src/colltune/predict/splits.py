@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.pretrained.table import Label
+from colltune.predict.table import Label
 
 Rows = NDArray[np.intp]
 _TRAINED_SHARE = 0.7

@@ -2,7 +2,7 @@
 
 Machines differ much in speed, and less in which choice is best at a scenario. So the prior predicts each time
 relative to the best of its scenario, by extremely randomised trees (Geurts, Ernst and Wehenkel 2006) on what a choice
-sends (``colltune.traffic``), on the cost model's prediction from it (``learn/cost.py``) and on its name. So what was
+sends (``colltune.traffic``), on the cost model's prediction from it (``predict/cost.py``) and on its name. So what was
 measured of one algorithm teaches about others, also of other libraries. Trees do not extrapolate: beyond the largest
 measured machine they predict its values. The deviation of the prediction comes from a Gaussian process of the same
 residuals, and grows with the distance from the measurements.
@@ -18,8 +18,6 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.bursts import Times, bearable, in_flight, posts_at_once
-from colltune.learn.cost import Constants, described, fit_constants, pooled
 from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import (
     PRIOR_MEAN,
@@ -31,7 +29,9 @@ from colltune.learn.gaussian import (
     rough_variance,
 )
 from colltune.learn.noise import MEASURED_SD
-from colltune.learn.prior_rows import UNBORNE, prior_rows
+from colltune.predict.bursts import Times, bearable, in_flight, posts_at_once
+from colltune.predict.cost import Constants, described, fit_constants, pooled
+from colltune.predict.prior_rows import UNBORNE, prior_rows
 
 # More measurements of one choice than this only make the computation slow.
 _MOST_ROWS = 300

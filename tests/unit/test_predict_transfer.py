@@ -11,7 +11,7 @@ from colltune.learn.belief import observations
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.features import scenario_columns
 from colltune.learn.informed import Trust, posteriors, support
-from colltune.learn.transfer import TransferPrior
+from colltune.predict.transfer import TransferPrior
 from colltune.research.simulate import simulate
 from colltune.store.grid import Grid
 

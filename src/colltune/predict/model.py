@@ -21,9 +21,9 @@ from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
 from colltune.core.scenario import Scenario
 from colltune.machine.files import parse_json, read_file
-from colltune.pretrained.columns import COLUMNS, Floats, columns_of
-from colltune.pretrained.relative import with_families
-from colltune.pretrained.trees import Forest
+from colltune.predict.columns import COLUMNS, Floats, columns_of
+from colltune.predict.relative import with_families
+from colltune.predict.trees import Forest
 
 SCHEMA = 1
 _LARGEST_BYTES = 64 << 20
@@ -207,7 +207,7 @@ def save_model(model: PretrainedModel, path: Path) -> None:
 def load_model(path: Path | None = None) -> PretrainedModel:
     """The model of a file, or the one that colltune ships. Raises InputError for a file that is no model."""
     try:
-        data = resources.files("colltune.pretrained").joinpath("model.npz").read_bytes() if path is None else None
+        data = resources.files("colltune.predict").joinpath("model.npz").read_bytes() if path is None else None
         if data is None and path is not None:
             if path.stat().st_size > _LARGEST_BYTES:
                 raise InputError(f"{path} is too large for a model", "Make one by `colltune train`")

@@ -8,9 +8,9 @@ import numpy as np
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.learn.bursts import in_flight
-from colltune.learn.cost import relative_columns, relative_seconds
 from colltune.learn.features import Floats, scenario_columns
+from colltune.predict.bursts import in_flight
+from colltune.predict.cost import relative_columns, relative_seconds
 
 # Added to the log time of a choice that has more messages in flight than worked on other machines.
 UNBORNE = 1.5

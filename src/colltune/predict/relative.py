@@ -15,9 +15,9 @@ import numpy as np
 
 from colltune.core.hardware import Hardware
 from colltune.core.scenario import Scenario
-from colltune.pretrained.columns import SCENARIO_COLUMNS, Floats, columns_of
-from colltune.pretrained.families import family
-from colltune.pretrained.table import Timed
+from colltune.predict.columns import SCENARIO_COLUMNS, Floats, columns_of
+from colltune.predict.families import family
+from colltune.predict.table import Timed
 
 _TREES = 60
 # What is eight times as slow as the best is never chosen; how much slower it is teaches nothing.

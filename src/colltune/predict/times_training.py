@@ -12,13 +12,13 @@ import numpy as np
 
 from colltune.core.choice import format_choice
 from colltune.core.errors import InputError
-from colltune.learn.bursts import Times
-from colltune.learn.cost import TERMS
-from colltune.learn.pair_kernel import HYPERPARAMETERS
-from colltune.learn.pair_kernel_fit import fit_pair_theta, studies_of
-from colltune.learn.transfer import TransferPrior
-from colltune.pretrained.trees import forest_of
-from colltune.search.times_model import SCHEMA, CollectiveTimes, TimesModel
+from colltune.predict.bursts import Times
+from colltune.predict.cost import TERMS
+from colltune.predict.pair_kernel import HYPERPARAMETERS
+from colltune.predict.pair_kernel_fit import fit_pair_theta, studies_of
+from colltune.predict.times_model import SCHEMA, CollectiveTimes, TimesModel
+from colltune.predict.transfer import TransferPrior
+from colltune.predict.trees import forest_of
 
 
 def train_times(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> TimesModel:

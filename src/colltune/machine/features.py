@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from colltune.core.hardware import Fabric, Hardware
-from colltune.pretrained.parse import (
+from colltune.machine.parse import (
     CpuFacts,
     parse_cache_mib,
     parse_cpu_list,
@@ -21,7 +21,7 @@ from colltune.pretrained.parse import (
     parse_pcie_version,
     parse_slingshot_speed,
 )
-from colltune.pretrained.record import Machine
+from colltune.machine.record import Machine
 
 _CPU = "sys/devices/system/cpu"
 # 10^9 bytes/s of a lane in one direction, by version: what hwloc's link speed is made of.

@@ -15,10 +15,10 @@ from colltune.core.model import Model, Prediction
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.learn.bursts import Times
-from colltune.learn.transfer import TransferPrior
-from colltune.pretrained.families import family_of_choice
-from colltune.pretrained.model import PretrainedModel, load_model
+from colltune.predict.bursts import Times
+from colltune.predict.families import family_of_choice
+from colltune.predict.model import PretrainedModel, load_model
+from colltune.predict.transfer import TransferPrior
 from colltune.store.dataset import load_grids
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
-from colltune.pretrained.classify import make_trees
-from colltune.pretrained.columns import Floats, columns_of
-from colltune.pretrained.families import family
-from colltune.pretrained.model import FamilyForest, PretrainedModel, Range
-from colltune.pretrained.relative import FamilyTimes, by_family, fit_relative, relative_rows, with_families
-from colltune.pretrained.table import Label, Timed
-from colltune.pretrained.trees import forest_of
+from colltune.predict.classify import make_trees
+from colltune.predict.columns import Floats, columns_of
+from colltune.predict.families import family
+from colltune.predict.model import FamilyForest, PretrainedModel, Range
+from colltune.predict.relative import FamilyTimes, by_family, fit_relative, relative_rows, with_families
+from colltune.predict.table import Label, Timed
+from colltune.predict.trees import forest_of
 
 # On clusters held back, the word of a model must have been right this often, above its threshold.
 _WANTED = 0.9

@@ -9,12 +9,12 @@ from scipy.stats import t as student
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.learn.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
-from colltune.learn.cost import TERMS, terms
 from colltune.learn.noise import cautious_sd
-from colltune.learn.pair_kernel import PRIOR_THETA, PairKernel
-from colltune.learn.pair_kernel_fit import fit_pair_theta, studies_of, study
-from colltune.learn.transfer import TransferPrior
+from colltune.predict.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
+from colltune.predict.cost import TERMS, terms
+from colltune.predict.pair_kernel import PRIOR_THETA, PairKernel
+from colltune.predict.pair_kernel_fit import fit_pair_theta, studies_of, study
+from colltune.predict.transfer import TransferPrior
 
 CHOICES = tuple(Choice(name) for name in ("recursive_doubling", "ring", "rabenseifner", "recexch"))
 SCENARIOS = tuple(Scenario("allreduce", nodes, 4, 1 << size) for nodes in (4, 16) for size in range(4, 25, 2))

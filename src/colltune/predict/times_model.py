@@ -19,15 +19,15 @@ from colltune.core.choice import Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.bursts import in_flight, posts_at_once
-from colltune.learn.calibration import Calibration
-from colltune.learn.cost import TERMS, Constants, Pair, described, pooled
 from colltune.learn.features import Floats
-from colltune.learn.pair_kernel import HYPERPARAMETERS, PairKernel
-from colltune.learn.prior_rows import UNBORNE, prior_rows
 from colltune.machine.files import parse_json, read_file
-from colltune.pretrained.families import LIKE
-from colltune.pretrained.trees import Forest
+from colltune.predict.bursts import in_flight, posts_at_once
+from colltune.predict.calibration import Calibration
+from colltune.predict.cost import TERMS, Constants, Pair, described, pooled
+from colltune.predict.families import LIKE
+from colltune.predict.pair_kernel import HYPERPARAMETERS, PairKernel
+from colltune.predict.prior_rows import UNBORNE, prior_rows
+from colltune.predict.trees import Forest
 
 SCHEMA = 1
 FILE = "times.npz"
@@ -63,7 +63,7 @@ class _Nothing:
 
 @dataclass(frozen=True, eq=False)
 class TimesModel:
-    """``theta`` (h,): hyperparameters of ``learn/pair_kernel.py``, fitted to what is left of left-out clusters."""
+    """``theta`` (h,): hyperparameters of ``predict/pair_kernel.py``, fitted to what is left of left-out clusters."""
 
     collectives: Mapping[str, CollectiveTimes]
     theta: Floats
@@ -99,7 +99,7 @@ def load_times(path: Path | None = None, only: Collection[str] = ()) -> TimesMod
     ``only``: collectives, if no others are going to be asked for. All are read where one of these is not in the file.
     """
     try:
-        shipped = resources.files("colltune.pretrained").joinpath(FILE)
+        shipped = resources.files("colltune.predict").joinpath(FILE)
         data = shipped.read_bytes() if path is None else read_file(path, link=True)
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return _read(arrays, {LIKE.get(name, name) for name in only})

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.hardware import Hardware
-from colltune.pretrained.columns import COLUMNS, Floats, columns_of
-from colltune.pretrained.splits import Part, Split, parts
-from colltune.pretrained.table import Label
+from colltune.predict.columns import COLUMNS, Floats, columns_of
+from colltune.predict.splits import Part, Split, parts
+from colltune.predict.table import Label
 
 PAPER_MODELS = {
     "allgather": {"forest": 0.888, "boosting": 0.805, "neighbours": 0.641, "svm": 0.673},

@@ -15,14 +15,14 @@ from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
 from colltune.core.scenario import Scenario
-from colltune.pretrained import classify
-from colltune.pretrained.columns import COLUMNS, columns_of
-from colltune.pretrained.families import family, family_of_choice
-from colltune.pretrained.model import load_model, save_model
-from colltune.pretrained.splits import Split, ceiling, parts, without_copies
-from colltune.pretrained.table import Label, Timed, read_hardware, read_tables
-from colltune.pretrained.train import train_model
-from colltune.pretrained.trees import Forest, forest_of
+from colltune.predict import classify
+from colltune.predict.columns import COLUMNS, columns_of
+from colltune.predict.families import family, family_of_choice
+from colltune.predict.model import load_model, save_model
+from colltune.predict.splits import Split, ceiling, parts, without_copies
+from colltune.predict.table import Label, Timed, read_hardware, read_tables
+from colltune.predict.train import train_model
+from colltune.predict.trees import Forest, forest_of
 
 CLUSTERS = {f"c{number}": Hardware(cores=8 * number, link_lane_gbits=25.0, link_lanes=4) for number in range(1, 4)}
 
@@ -132,7 +132,7 @@ def test_a_broken_file_is_refused(model, tmp_path):
 def test_the_shipped_model_is_small_and_loads():
     from importlib import resources
 
-    assert len(resources.files("colltune.pretrained").joinpath("model.npz").read_bytes()) < 2_000_000
+    assert len(resources.files("colltune.predict").joinpath("model.npz").read_bytes()) < 2_000_000
     shipped = load_model()
     assert {"allgather", "alltoall"} <= set(shipped.forests)
     assert shipped.card["clusters"]

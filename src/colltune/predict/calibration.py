@@ -1,6 +1,6 @@
 """A few dozen measurements of a machine that no source has seen, and what they say of everything else.
 
-The prior of other machines is the mean, ``learn/pair_kernel.py`` the covariance of what it leaves; measured pairs are
+The prior of other machines is the mean, ``predict/pair_kernel.py`` the covariance of what it leaves; measured pairs are
 observations. What to measure next is what lowers the expected time of the selection most, per pair (the knowledge
 gradient; Frazier, Powell and Dayanik 2009). One time of a scenario says little of which choice is best there, since the
 level of the scenario is unknown; so beside single pairs, differences are considered: the best choice against another
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from colltune.core.choice import Choice
 from colltune.core.model import Model, Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.cost import Constants, Pair, textbook_seconds
 from colltune.learn.features import Floats
 from colltune.learn.noise import MEASURED_SD
-from colltune.learn.pair_kernel import UNKNOWN, Columns, PairKernel
+from colltune.predict.cost import Constants, Pair, textbook_seconds
+from colltune.predict.pair_kernel import UNKNOWN, Columns, PairKernel
 
 Rows = NDArray[np.intp]
 

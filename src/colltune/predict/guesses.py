@@ -10,8 +10,8 @@ import numpy as np
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Guess
-from colltune.learn.calibration import LOSS, MOST_PROBABLE, probability_of_loss
 from colltune.learn.features import Floats
+from colltune.predict.calibration import LOSS, MOST_PROBABLE, probability_of_loss
 
 
 def vetoed(

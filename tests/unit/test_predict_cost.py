@@ -7,7 +7,7 @@ import pytest
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
-from colltune.learn.cost import (
+from colltune.predict.cost import (
     RELATIVE_COLUMNS,
     TERMS,
     fit_constants,
@@ -16,7 +16,7 @@ from colltune.learn.cost import (
     relative_seconds,
     terms,
 )
-from colltune.learn.transfer import TransferPrior
+from colltune.predict.transfer import TransferPrior
 
 NAMES = ("recursive_doubling", "ring", "rabenseifner", "recexch")
 CHOICES = tuple(Choice(name) for name in NAMES)

@@ -5,8 +5,8 @@ import pytest
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.learn.bursts import bearable, in_flight, posts_at_once, turn_by_turn
-from colltune.learn.transfer import TransferPrior
+from colltune.predict.bursts import bearable, in_flight, posts_at_once, turn_by_turn
+from colltune.predict.transfer import TransferPrior
 
 AT_ONCE, IN_TURNS = Choice("node_aware_nonblocking"), Choice("node_aware_pairwise")
 

@@ -1,4 +1,4 @@
-"""Fits the hyperparameters of ``learn/pair_kernel.py`` to what priors left of machines that they had not seen."""
+"""Fits the hyperparameters of ``predict/pair_kernel.py`` to what priors left of machines that they had not seen."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from colltune.learn.bursts import Times
-from colltune.learn.cost import Pair
 from colltune.learn.features import Floats
 from colltune.learn.noise import MEASURED_SD
-from colltune.learn.pair_kernel import PRIOR_THETA, UNKNOWN, Columns, PairKernel
-from colltune.learn.transfer import TransferPrior
+from colltune.predict.bursts import Times
+from colltune.predict.cost import Pair
+from colltune.predict.pair_kernel import PRIOR_THETA, UNKNOWN, Columns, PairKernel
+from colltune.predict.transfer import TransferPrior
 
 _ROWS = 100
 _SCENARIOS = 12

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.pretrained.columns import Floats
+from colltune.predict.columns import Floats
 
 _FIELDS = ("feature", "threshold", "left", "right", "missing_left", "value", "root")
 

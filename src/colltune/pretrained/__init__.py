@@ -1,1 +1,0 @@
-"""What is known before anything is measured: hardware features, models of other clusters, a prior."""
