@@ -130,7 +130,7 @@ def test_an_application_that_fails_by_itself_is_not_compared(bench: Workbench, t
 @pytest.mark.parametrize("command", [(), ("/no/such/program",)])
 def test_a_command_that_cannot_run_is_found_before_the_tuning(command: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="profile"):
-        require_command(command, {}, os.environ)
+        require_command(command, Path(), os.environ)
 
 
 def test_a_check_needs_a_profile(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def loop_in(installation: Installation, tmp_path: Path) -> Measured:
 
 
 def check(made: Measured) -> str:
-    return colltune("check", "--candidates", str(made.out.parent), "--ppn", "2").stdout
+    mpiexec = str(made.mpi.bench.installation.mpiexec)
+    return colltune("check", "--candidates", str(made.out.parent), "--ppn", "2", "--mpiexec", mpiexec).stdout
 
 
 def explore(

@@ -202,12 +202,16 @@ def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path)
     tuning = load_tuning(tmp_path)
     assert tuning.files == {f"{FOLDER}/{LIVE_FILE}": either.emit(rules)}
     scenario = Scenario("bcast", 1, 4, 64)
-    assert in_force_via(tuning, "file", os.environ).rule_sets["bcast"].evaluate(scenario) == DEFAULT
-    found = in_force_via(tuning, "live", os.environ)
+
+    def mpicc() -> Path:
+        return bench.installation.mpicc
+
+    assert in_force_via(tuning, "file", os.environ, mpicc).rule_sets["bcast"].evaluate(scenario) == DEFAULT
+    found = in_force_via(tuning, "live", os.environ, mpicc)
     assert found.rule_sets["bcast"].evaluate(scenario) == choice
     assert found.variables_at(tmp_path)["COLLTUNE_SELECT"] == str(tmp_path / FOLDER / LIVE_FILE)
     with pytest.raises(InputError, match="no way"):
-        in_force_via(tuning, "air", os.environ)
+        in_force_via(tuning, "air", os.environ, mpicc)
     with pytest.raises(InputError, match="holds no rules for the live selector"):
-        in_force_via(replace(tuning, live=None), "live", os.environ)
+        in_force_via(replace(tuning, live=None), "live", os.environ, mpicc)
     assert bench.installation.library in (Library.MPICH, Library.OPENMPI)

@@ -24,6 +24,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.emit.contract import variables_for
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
+from colltune.mpi.same import TunedMpi
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi
@@ -150,12 +151,12 @@ def test_a_program_of_another_mpi_is_refused(kit: Kit, other: Kit, tmp_path: Pat
 
 def test_a_variable_that_the_library_does_not_know_is_refused(kit: Kit, tmp_path: Path) -> None:
     tuned = kit.tuned(tmp_path)
-    text = (tuned / "tuning.json").read_text()
-    known = next(name for name in json.loads(text)["variables"] if name.lower().endswith(("filename", "json_file")))
-    (tuned / "tuning.json").write_text(text.replace(known, known + "X"))
+    made = load_tuning(tuned)
+    known = next(name for name in made.variables if name.lower().endswith(("filename", "json_file")))
     wrong = known.removeprefix("OMPI_MCA_") + "X"
-    refused(colltune("run", tuned, "--", *kit.job()), f"does not know {wrong}", "Tune this MPI again")
-    refused(colltune("env", tuned, path=bin_of(kit.mpi)), f"does not know {wrong}")
+    asked = TunedMpi(str(tuned), made.environment, {known + "X": str(tuned / "file")}, os.environ)
+    with pytest.raises(InputError, match=f"does not know {wrong}"):
+        asked.require_of(kit.job())
 
 
 def test_an_algorithm_that_the_library_does_not_have_is_refused(kit: Kit, tmp_path: Path) -> None:

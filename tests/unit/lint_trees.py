@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from colltune.catalog import NO_DEVICE, Catalogue
+from colltune.catalog import NO_DEVICE, Catalogue, load
 from colltune.emit.lint_names import FileKind, leaf_names
 from colltune.emit.lint_operators import COLLECTIVES, INTRA_ONLY
 from colltune.emit.mpich_defaults import DefaultTrees
-from colltune.emit.mpich_tree import Tree
+from colltune.emit.mpich_tree import Tree, format_tree
 
 
 @cache
@@ -35,6 +35,11 @@ def complete_trees(catalogue: Catalogue) -> DefaultTrees:
         },
     }
     return DefaultTrees(general, ch4)
+
+
+def complete_file(version: str = "5.0.2") -> bytes:
+    """A general file in which lint finds nothing."""
+    return format_tree(complete_trees(load("mpich", version)).general)
 
 
 def leaf(name: str, **parameters: object) -> Tree:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from lint_trees import complete_file
 from typer.main import get_command
 
 import colltune
@@ -24,6 +25,7 @@ from colltune.store.summary import read_summary
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {})
+VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 RING = Choice("ring")
 RULES = RuleSet("allreduce", SizeBasis.MESSAGE, (Rule(None, None, 4096, RING), Rule(None, None, None, DEFAULT)))
 GATE = {
@@ -38,10 +40,9 @@ GATE = {
 
 @pytest.fixture
 def tuned(tmp_path: Path) -> colltune.Tuned:
-    variables = {"CT_TEST_FILE": "{directory}/mpich/a.json"}
-    save_tuning(
-        tmp_path, Tuning(HERE, {"allreduce": RULES}, {"mpich/a.json": b"{}"}, variables, read_summary({"gate": [GATE]}))
-    )
+    variables = {VARIABLE: "{directory}/mpich/mpich-coll.json"}
+    files = {"mpich/mpich-coll.json": complete_file()}
+    save_tuning(tmp_path, Tuning(HERE, {"allreduce": RULES}, files, variables, read_summary({"gate": [GATE]})))
     with Journal.create(tmp_path / JOURNAL, HERE) as journal:
         here = Scenario("allreduce", 1, 2, 4096)
         journal.append([Sample(here, RING, Status.OK, (3e-6, 1e-6, 2e-6)), Sample(here, DEFAULT, Status.HUNG)])
@@ -68,7 +69,7 @@ def test_frames_hold_every_sample_and_every_decision(tuned: colltune.Tuned) -> N
 
 
 def test_run_sets_the_variables_and_returns_the_exit_code(tuned: colltune.Tuned) -> None:
-    check = "import os, sys; sys.exit(7 if os.environ['CT_TEST_FILE'].endswith('mpich/a.json') else 1)"
+    check = f"import os, sys; sys.exit(7 if os.environ['{VARIABLE}'].endswith('mpich-coll.json') else 1)"
     assert tuned.run([sys.executable, "-c", check]) == 7
 
 
@@ -77,7 +78,7 @@ def test_a_format_that_needs_another_librarys_times_is_refused(tuned: colltune.T
         tuned.to("openmpi", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (written,) = tuned.to("mpich", tmp_path / "out")
-    assert written.read_bytes() == b"{}"
+    assert written.read_bytes() == complete_file()
 
 
 def test_two_tunings_are_compared_by_their_directories(tuned: colltune.Tuned, tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ def test_a_model_is_trained_and_written_and_too_few_clusters_are_refused(tmp_pat
 
 
 def test_a_run_says_what_was_asked_of_it(tuned: colltune.Tuned) -> None:
-    check = "import os, sys; sys.exit(7 if os.environ['CT_TEST_FILE'].endswith('mpich/a.json') else 1)"
+    check = f"import os, sys; sys.exit(7 if os.environ['{VARIABLE}'].endswith('mpich-coll.json') else 1)"
     command = [sys.executable, "-c", check]
     for where in (tuned, tuned.directory, str(tuned.directory)):
         done = colltune.run(where, command)

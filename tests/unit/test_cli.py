@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lint_trees import complete_file
 
 import colltune as colltune_api
 import colltune as colltune_package
@@ -45,8 +46,8 @@ def save_example(directory: Path, choice: str = "ring") -> Tuning:
     tuning = Tuning(
         Environment("mpich", "5.0.2", "abc", "a machine", 1, 4, "single"),
         {"allgather": RuleSet.always("allgather", SizeBasis.TOTAL, Choice(choice))},
-        {"mpich/general.json": b"{}\n"},
-        {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "{directory}/mpich/general.json"},
+        {"mpich/mpich-coll.json": complete_file()},
+        {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "{directory}/mpich/mpich-coll.json"},
         Summary(seed=1),
     )
     save_tuning(directory, tuning)
@@ -131,7 +132,7 @@ def test_env_prints_exports_with_the_place_of_the_files(tmp_path: Path) -> None:
     assert done.returncode == 0
     script = f'{done.stdout}\nprintf %s "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"'
     shown = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
-    assert shown.stdout == str(directory / "mpich" / "general.json")
+    assert shown.stdout == str(directory / "mpich" / "mpich-coll.json")
 
 
 def test_no_encoding_of_the_terminal_makes_a_command_fail(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_what_is_provisional_is_left_out_unless_it_is_asked_for(tmp_path: Path) 
     written = save_provisional(tmp_path)
     assert load_tuning(tmp_path) == written
     show = ("/bin/sh", "-c", "echo ${MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE-none}")
-    file = str(tmp_path / "provisional" / "mpich" / "general.json")
+    file = str(tmp_path / "provisional" / "mpich" / "mpich-coll.json")
     done = colltune("run", str(tmp_path), "--", *show)
     assert done.stdout.strip() == "none"
     assert "1 provisional decision is left out" in done.stderr
@@ -193,14 +194,14 @@ def test_what_is_provisional_is_left_out_unless_it_is_asked_for(tmp_path: Path) 
 
 def test_a_provisional_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     save_provisional(tmp_path)
-    (tmp_path / "provisional" / "mpich" / "general.json").write_text("{")
-    fails_with_one_line(colltune("env", str(tmp_path), "--provisional"), "general.json")
+    (tmp_path / "provisional" / "mpich" / "mpich-coll.json").write_text("{")
+    fails_with_one_line(colltune("env", str(tmp_path), "--provisional"), "mpich-coll.json")
 
 
 @pytest.mark.parametrize("harm", ["changed", "cut", "gone"])
 def test_run_refuses_a_file_that_is_not_what_was_written(harm: str, tmp_path: Path) -> None:
     save_example(tmp_path)
-    file = tmp_path / "mpich" / "general.json"
+    file = tmp_path / "mpich" / "mpich-coll.json"
     match harm:
         case "changed":
             file.write_bytes(b'{"collective=bcsat": {}}\n')
@@ -208,7 +209,7 @@ def test_run_refuses_a_file_that_is_not_what_was_written(harm: str, tmp_path: Pa
             file.write_bytes(b"{")
         case "gone":
             file.unlink()
-    fails_with_one_line(colltune("run", str(tmp_path), "--", "/bin/echo", "started"), "general.json")
+    fails_with_one_line(colltune("run", str(tmp_path), "--", "/bin/echo", "started"), "mpich-coll.json")
 
 
 def test_run_starts_the_command_with_the_files_in_its_environment(tmp_path: Path) -> None:
@@ -217,7 +218,7 @@ def test_run_starts_the_command_with_the_files_in_its_environment(tmp_path: Path
         "run", str(tmp_path), "--", "/bin/sh", "-c", "echo $MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE; exit 7"
     )
     assert done.returncode == 7
-    assert done.stdout.strip() == str(tmp_path / "mpich" / "general.json")
+    assert done.stdout.strip() == str(tmp_path / "mpich" / "mpich-coll.json")
 
 
 def test_run_without_a_command_says_how_to_write_one(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ _RULES = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, None, Choice("bin
 
 
 def in_force(mpi: str, around: Mapping[str, str], place: Path) -> InForce:
-    environment = Environment(mpi, "5.0", "0", "here", 2, 4, "single", {})
+    environment = Environment(mpi, "5.0.2", "0", "here", 2, 4, "single", {})
     variables = {"TUNED_FILE": "{directory}/rules"}
     return put_in_force(place, Tuning(environment, {"bcast": _RULES}, {}, variables), around)
 
@@ -45,12 +45,12 @@ def test_a_file_of_open_mpi_on_another_count_of_nodes_is_an_obstacle(tmp_path: P
 def test_the_files_of_a_module_do_not_decide_the_calls_by_default_of_the_live_selector(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def live(tuning: Tuning, way: str, around: Mapping[str, str]) -> Tuning:
+    def live(tuning: Tuning, way: str, around: Mapping[str, str], _mpicc: object) -> Tuning:
         assert (way, "TUNED_FILE" in around) == ("live", False)
         return replace(tuning, variables={"LD_PRELOAD": "/live.so", "COLLTUNE_SELECT": "{directory}/live"})
 
     monkeypatch.setattr("colltune.deploy.live.in_force_via", live)
-    environment = Environment("mpich", "5.0", "0", "here", 2, 4, "single", {})
+    environment = Environment("mpich", "5.0.2", "0", "here", 2, 4, "single", {})
     tuning = Tuning(environment, {"bcast": _RULES}, {}, {"TUNED_FILE": "{directory}/rules"})
     force = put_in_force(tmp_path, tuning, {"HOME": "/home/me", "TUNED_FILE": "of a module"}, "live")
     assert force.environment.keys() == {"HOME", "LD_PRELOAD", "COLLTUNE_SELECT"}

@@ -10,8 +10,7 @@ from colltune.alltoallv.tune import TABLE
 from colltune.machine.compile import build_library, cache_directory
 from colltune.machine.preload import preload_variables
 from colltune.mpi.application import forwarded
-from colltune.mpi.detect import find_mpi
-from colltune.mpi.launchers import is_launcher
+from colltune.mpi.detect import mpi_at_hand
 
 _VARIABLE = "COLLTUNE_ALLTOALLV"
 
@@ -25,7 +24,7 @@ def with_alltoallv(
     """
     table = table / TABLE if table.is_dir() else table
     load_table(table)
-    installation = find_mpi(command[0] if is_launcher(command[0]) else None, environment)
+    installation = mpi_at_hand(command, environment)
     library = build_library(installation.mpicc, cache_directory(environment))
     variables = {**preload_variables(library, environment), _VARIABLE: str(table.resolve())}
     told = forwarded(command[0], installation.library, variables)

@@ -268,7 +268,7 @@ def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: M
     job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
     bench = open_workbench(
         MachineOptions(
-            options.mpiexec or tuned.facts.get("mpiexec"),
+            options.mpiexec,
             options.host_file,
             options.nodes or min(tuned.nodes, len(job.nodes)),
             options.ppn or tuned.ppn,
@@ -281,9 +281,15 @@ def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: M
         raise EnvironmentMismatchError(
             f"tuned with {tuned.mpi} {tuned.mpi_version} (build {tuned.mpi_build[:12]}), and here is "
             f"{here.mpi} {here.mpi_version} (build {here.mpi_build[:12]})",
-            "Point --mpiexec at the MPI that was tuned, or tune this one",
+            f"Point --mpiexec at the MPI that was tuned{_said_place(tuned)}, or tune this one",
         )
     return bench
+
+
+def _said_place(tuned: Environment) -> str:
+    """Where a tuning says that its launcher is, for a reader: what a tuning names is not run."""
+    named = tuned.facts.get("mpiexec", "")
+    return f" ({named})" if named and named.isprintable() else ""
 
 
 def _shape(options: MachineOptions, job: Job) -> tuple[int, int]:

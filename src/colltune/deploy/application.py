@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from colltune.deploy.faults import require_sound
 from colltune.mpi.application import tuned_command
+from colltune.mpi.detect import mpi_at_hand
 from colltune.mpi.same import TunedMpi
 from colltune.store.tuning import Tuning
 
@@ -36,8 +39,8 @@ class InForce:
 
     def command(self, command: Sequence[str]) -> list[str]:
         """``command`` such that its ranks on all nodes see what they need, by the MPI that was tuned."""
-        made = self.tuning.environment
-        return tuned_command(command, made.facts, made.mpi, self.told, self.environment.get("PATH"))
+        beside = Path(sys.executable).parent
+        return tuned_command(command, beside, self.tuning.environment.mpi, self.told, self.environment.get("PATH"))
 
     def require_mpi(self, command: Sequence[str]) -> str:
         """Raises InputError where ``command`` would use another MPI than the one that was tuned.
@@ -58,13 +61,14 @@ class InForce:
         values = numbered_algorithms(self.tuning) if self.variables else {}
         return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around, values)
 
-    def profiled(self) -> tuple[Path, InForce]:
-        """A file in the history of the directory for the profile of a run, and the same such that it is written."""
+    def profiled(self, command: Sequence[str]) -> tuple[Path, InForce]:
+        """A file in the history of the directory for the profile of ``command``, and the same so that it is written."""
         from colltune.machine.compile import build_library, cache_directory
         from colltune.profile.preload import profile_variables
         from colltune.store.history import PROFILE, new_entry
 
-        library = build_library(self.tuning.environment.facts["mpicc"], cache_directory(self.environment))
+        installation = mpi_at_hand(command, self.around, build=self.tuning.environment.mpi_build)
+        library = build_library(installation.mpicc, cache_directory(self.environment))
         record = new_entry(self.directory, time.time()) / PROFILE
         return record, self.telling(profile_variables(library, record, self.environment))
 
@@ -111,8 +115,14 @@ def numbered_algorithms(tuning: Tuning) -> dict[str, list[int]]:
     }
 
 
-def put_in_force(directory: Path, tuning: Tuning, around: Mapping[str, str], via: str = "file") -> InForce:
-    """``tuning``, which lies in ``directory``, by way of ``via``, "file" or "live". Raises as ``in_force_via``."""
+def put_in_force(
+    directory: Path, tuning: Tuning, around: Mapping[str, str], via: str = "file", command: Sequence[str] = ()
+) -> InForce:
+    """``tuning``, which lies in ``directory``, by way of ``via``, "file" or "live", in ``command``.
+
+    Raises as ``in_force_via``, and InputError for a fault in its files: whoever made it may not wish us well.
+    """
+    require_sound(tuning, str(directory))
     if via == "file":
         variables = tuning.variables_at(directory)
         return InForce(directory, tuning, around, variables, variables)
@@ -121,7 +131,8 @@ def put_in_force(directory: Path, tuning: Tuning, around: Mapping[str, str], via
 
     # A file that is in force already, by a module for example, would decide the calls by default.
     around = {name: value for name, value in around.items() if name not in tuning.variables}
-    tuning = in_force_via(tuning, via, around)
+    build = tuning.environment.mpi_build
+    tuning = in_force_via(tuning, via, around, lambda: mpi_at_hand(command, around, build=build).mpicc)
     variables = tuning.variables_at(directory)
     preloaded = preload_variables(variables[PRELOAD], around) if variables else {}
     return InForce(directory, tuning, around, variables, {**variables, **preloaded})

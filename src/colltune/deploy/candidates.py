@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from colltune.catalog import load
 from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.application import InForce
-from colltune.emit.live import LIVE_FILE, live_choices
+from colltune.emit.live import LIVE_FILE, live_choices, live_faults
 from colltune.machine.files import parse_json, read_file, read_text
 from colltune.machine.preload import PRELOAD, preload_variables
 from colltune.store.tuning import MANIFEST, write_files
@@ -61,7 +62,13 @@ def load_candidates(directory: Path) -> Candidates:
 
 
 def with_candidates(force: InForce, candidates: Candidates) -> InForce:
-    """``force``, which is by way of the live selector, where it knows ``candidates`` too, also without a rule."""
+    """``force``, which is by way of the live selector, where it knows ``candidates`` too, also without a rule.
+
+    Raises InputError for candidates that the selector should not follow.
+    """
+    made = force.tuning.environment
+    for fault in live_faults(read_file(candidates.rules), None, load(made.mpi, made.mpi_version)):
+        raise InputError(f"{candidates.rules}: {fault}", "Replay them again: colltune check --candidates")
     place = str(force.directory.resolve())
     variables = {name: value.replace("{directory}", place) for name, value in force.tuning.variables.items()}
     told = {**variables, **preload_variables(variables[PRELOAD], force.around), VARIABLE: str(candidates.rules)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from colltune.bench.contract import LibraryBench
 from colltune.catalog import load
@@ -54,17 +55,22 @@ def by_selector_alone(
 ) -> Tuning:
     """``tuning`` with ``rule_sets`` and nothing else, as the selector decides. Raises as ``in_force_via``."""
     made = with_live(bench, replace(tuning, rule_sets=rule_sets, files={}, by_shape=None), rule_sets)
-    return in_force_via(made, "live", environment)
+    return in_force_via(made, "live", environment, lambda: bench.environment.facts["mpicc"])
 
 
-def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tuning:
-    """``tuning`` as it decides by way of ``way``, "file" or "live": its rules, and the variables that put it in force.
-
-    "live" compiles the library that is preloaded, with the compiler wrapper of the MPI that was tuned. Raises
-    InputError for another way, for a thread level at which the selector refuses to work, and for a tuning without it.
-    """
+def require_way(way: str) -> None:
+    """Raises InputError where ``way`` is neither "file" nor "live"."""
     if way not in _WAYS:
         raise InputError(f"--via {way} is no way to put a tuning in force", f"Use {' or '.join(_WAYS)}")
+
+
+def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str], mpicc: Callable[[], str | Path]) -> Tuning:
+    """``tuning`` as it decides by way of ``way``, "file" or "live": its rules, and the variables that put it in force.
+
+    "live" compiles the library that is preloaded with ``mpicc``, of the MPI that is here. Raises
+    InputError for another way, for a thread level at which the selector refuses to work, and for a tuning without it.
+    """
+    require_way(way)
     if way == "file":
         return tuning
     name = next((name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}")), None)
@@ -75,7 +81,7 @@ def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str]) -> Tu
             "the live selector does not work where several threads call MPI at once, and this was tuned for that",
             "Use --via file",
         )
-    library = build_library(tuning.environment.facts["mpicc"], cache_directory(environment))
+    library = build_library(mpicc(), cache_directory(environment))
     catalogue = load(tuning.environment.mpi, tuning.environment.mpi_version)
     rule_sets = {c: tuning.live.get(c, RuleSet.always(c, live_basis(catalogue, c))) for c in tuning.rule_sets}
     variables = {PRELOAD: str(library), LIVE_VARIABLE: f"{{directory}}/{name}"}

@@ -7,7 +7,7 @@ selector checks them in each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from colltune.catalog import Algorithm, Catalogue
@@ -86,6 +86,30 @@ def _needs(algorithm: Algorithm) -> list[str]:
         *sorted(f"leaders-{need.value}" for need in below),
         *sorted(f"node-{need.value}" for need in below),
     ]
+
+
+def live_faults(data: bytes, rule_sets: Mapping[str, RuleSet] | None, catalogue: Catalogue) -> Iterator[str]:
+    """What the selector should not follow of its rules ``data``, which are to say ``rule_sets``, a line each.
+
+    It sets the control variables of a choice in each call, and believes its preconditions: so they must be those of
+    the catalogue. The numbers of algorithms are the library's own, and only the library knows them.
+    """
+    try:
+        text = data.decode("ascii")
+        if rule_sets is not None and parse_live(text) != {name: r for name, r in rule_sets.items() if r.departs}:
+            yield "it does not say what the tuning says"
+        for kind, words, comment in parse_lines(text):
+            if kind != "choice":
+                continue
+            collective, _, written = comment.partition(" ")
+            choice = parse_choice(written)
+            needs = format_list(_needs(catalogue.algorithm(collective, choice)))
+            names = [name for name, _ in catalogue.settings(collective, choice)]
+            _, needed, settings = words
+            if needed != needs or [one.partition("=")[0] for one in settings.split(",")] != names:
+                yield f"{comment} is not chosen by {needed} {settings}"
+    except (UnicodeDecodeError, ValueError, InputError) as error:
+        yield f"it is not as colltune writes it: {error}"
 
 
 def live_choices(text: str) -> list[Choice]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, Kind, Need, load
+from colltune.catalog.named_files import FILES
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import ByRanks, DecisionTable
 from colltune.core.errors import InputError
@@ -41,14 +42,7 @@ from colltune.emit.mpich_levels import BY_SEND_SIZE, LARGEST_BOUND, Level, level
 from colltune.emit.mpich_nonblocking import require_apart
 from colltune.emit.mpich_tree import Tree, format_tree, grouped, parse_tree, settle
 
-GENERAL_FILE = "mpich-coll.json"
-CH4_FILE = "mpich-ch4-coll.json"
-POSIX_FILE = "mpich-posix-coll.json"
-_VARIABLES = {
-    GENERAL_FILE: "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE",
-    CH4_FILE: "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE",
-    POSIX_FILE: "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE",
-}
+GENERAL_FILE, CH4_FILE, POSIX_FILE = FILES["mpich"].values()
 
 # How a precondition is tested: (operator, whether it holds where the operator does, the operator for the rest).
 _GUARDS = {
@@ -142,7 +136,7 @@ class MpichEmitter:
         return default if choice == DEFAULT else self._guarded(collective, choice).general
 
     def environment(self, directory: Path) -> dict[str, str]:
-        return {variable: str(directory / file) for file, variable in _VARIABLES.items()}
+        return {variable: str(directory / file) for variable, file in FILES["mpich"].items()}
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         entry = self._catalogue.collective(collective)

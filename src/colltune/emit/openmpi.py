@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from colltune.catalog import Need
+from colltune.catalog.named_files import FILES, SWITCHES
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import LEAST_RANKS, BySize
@@ -25,7 +26,7 @@ from colltune.core.steps import Span
 from colltune.emit.openmpi_han import HAN_FILE, format_han
 from colltune.emit.without_ppn import by_ranks_of, merge_ppn, start_at_one
 
-RULES_FILE = "openmpi-coll-tuned.conf"
+RULES_FILE = FILES["openmpi"]["OMPI_MCA_coll_tuned_dynamic_rules_filename"]
 # The library reads message sizes as size_t, and communicator sizes as int.
 LARGEST_RANKS = 2**31 - 1
 # In these a call in place has no size of its own that the library could see.
@@ -124,14 +125,11 @@ class OpenMpiEmitter:
             yield MessageRule(size.low, *self._catalogue.columns(collective, choice))
 
     def environment(self, directory: Path) -> dict[str, str]:
-        variables = {
-            "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
-            "OMPI_MCA_coll_tuned_dynamic_rules_filename": str(directory / RULES_FILE),
-        }
-        if self._catalogue.has_han:
-            variables["OMPI_MCA_coll_han_use_dynamic_file_rules"] = "1"
-            variables["OMPI_MCA_coll_han_dynamic_rules_filename"] = str(directory / HAN_FILE)
-        return variables
+        files = {variable: str(directory / name) for variable, name in FILES["openmpi"].items()}
+        found = {**SWITCHES["openmpi"], **files}
+        return (
+            found if self._catalogue.has_han else {name: value for name, value in found.items() if "_han_" not in name}
+        )
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         entry = self._catalogue.collective(collective)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from colltune.catalog.named_files import FILES
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.emit.without_ppn import by_ranks_of
 
-HAN_FILE = "openmpi-coll-han.conf"
+HAN_FILE = FILES["openmpi"]["OMPI_MCA_coll_han_dynamic_rules_filename"]
 # Of han's levels: all ranks of a communicator, not those of a node and not one of each node.
 _WHOLE_COMMUNICATOR = 2
 _HEAD = """\

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +22,8 @@ COMMON = "common"  # the directory that every program and library is made of as 
 # function that is not declared is one that this MPI lacks, and fails when it is called at the latest.
 _FLAGS = ("-O2", "-Wall", "-Wextra")
 _LANGUAGE = {".c": ("-std=c11", "-Werror=implicit-function-declaration"), ".cpp": ("-std=gnu++17",)}
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def source_directory(name: str) -> Path:
@@ -34,19 +38,57 @@ def source_directory(name: str) -> Path:
 def cache_directory(environment: Mapping[str, str]) -> Path:
     """``COLLTUNE_CACHE``, or ``XDG_CACHE_HOME``/colltune, or ~/.cache/colltune; a temporary one if none can be written.
 
-    On a cluster it must be on a file system that all nodes see, as a home directory usually is.
+    On a cluster it must be on a file system that all nodes see, as a home directory usually is. Programs from it run in
+    jobs: raises InputError where it is not this user's own, and where others may write to it.
     """
     home = Path(environment.get("HOME", "~")).expanduser()
     asked = environment.get("COLLTUNE_CACHE")
-    if asked:
-        return Path(asked)
-    directory = Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "colltune"
+    directory = Path(asked or Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "colltune")
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            return directory
+        return _made_own(directory)
+    except OSError as error:
+        if asked:
+            raise InputError(
+                f"cannot write to the cache {directory}: {error.strerror}",
+                "Set COLLTUNE_CACHE to a writable directory, and no link",
+            ) from error
+    try:
+        return _made_own(Path(tempfile.gettempdir()) / f"colltune-{os.geteuid()}")
+    except OSError as error:
+        raise InputError(f"there is no place for a cache: {error}", "Set COLLTUNE_CACHE to a directory") from error
+
+
+def _made_own(directory: Path) -> Path:
+    """``directory``, made if it is not there. Raises OSError where it cannot be written, and InputError as above."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        about = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    if about.st_uid != os.geteuid() or about.st_mode & _OTHERS_WRITE:
+        whose = "is another user's" if about.st_uid != os.geteuid() else "may be written by others"
+        raise InputError(
+            f"the cache {directory} {whose}, and what is in it would run in your jobs",
+            "Remove it, or set COLLTUNE_CACHE to a directory that you alone can write to",
+        )
+    with tempfile.TemporaryFile(dir=directory):
+        return directory
+
+
+def is_own(path: Path) -> bool:
+    """Whether ``path`` is a plain file of this user, no link, to which others may not write."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return Path(tempfile.gettempdir()) / f"colltune-{os.getuid()}"
+        return False
+    try:
+        about = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & _OTHERS_WRITE
 
 
 def build(mpicc: str | Path, name: str, cache: Path | None = None, *, shared: bool = False) -> Path:
@@ -134,7 +176,7 @@ def _build(
     cache = cache or cache_directory(os.environ)
     stem = "libcolltune" if names[0] == LIBRARY_PARTS[0] else names[0]
     target = cache / f"{stem}-{digest.hexdigest()[:20]}{ending}"
-    if target.exists():
+    if is_own(target):
         return target
     _compile([str(mpicc), *flags, *(str(source) for source in sources)], names[0], target)
     return target
@@ -159,6 +201,7 @@ def _compile(command: Sequence[str], name: str, target: Path) -> None:
                 f"{command[0]} could not compile colltune's {name}: {complaint or run.stderr.strip()[:200]}",
                 "Install a C compiler (Debian: apt-get install gcc libc6-dev), or choose another MPI by --mpiexec",
             )
+        made.chmod(0o700)
         made.replace(target)
     finally:
         shutil.rmtree(workplace, ignore_errors=True)

@@ -35,14 +35,14 @@ def given_by_wrapper(command: Sequence[str]) -> dict[str, str]:
 
 
 def tuned_command(
-    command: Sequence[str], facts: Mapping[str, str], mpi: str, variables: Mapping[str, str], path: str | None
+    command: Sequence[str], beside: Path, mpi: str, variables: Mapping[str, str], path: str | None
 ) -> list[str]:
-    """``command`` such that its ranks see ``variables``. ``facts`` and ``mpi``: of the tuning's environment."""
+    """``command`` such that its ranks see ``variables``. ``mpi``: its library; ``beside``: as of ``launcher_of``."""
     place = launcher_place(command)
     if place is None:
         return list(command)
     path = given_by_wrapper(command).get("PATH", path)
-    program = launcher_of(command[place:], facts, path)
+    program = launcher_of(command[place:], beside, path)
     return [*command[:place], program, *forwarded(program, mpi, variables), *command[place + 1 :]]
 
 
@@ -53,11 +53,8 @@ def forwarded(program: str, mpi: str, variables: Iterable[str]) -> list[str]:
     return [word for name in variables if not name.startswith("OMPI_") for word in ("-x", name)]
 
 
-def launcher_of(command: Sequence[str], facts: Mapping[str, str], path: str | None) -> str:
-    """The launcher of the MPI that was tuned stands in for a bare ``mpiexec`` that PATH does not have."""
+def launcher_of(command: Sequence[str], beside: Path, path: str | None) -> str:
+    """The launcher in the directory ``beside`` stands in for a bare ``mpiexec`` that PATH does not have."""
     name = command[0]
-    if is_launcher(name) and shutil.which(name, path=path) is None:
-        beside = Path(facts.get("mpiexec", "")).parent / name
-        if beside.is_file():
-            return str(beside)
-    return name
+    missing = is_launcher(name) and shutil.which(name, path=path) is None
+    return str(beside / name) if missing and (beside / name).is_file() else name

@@ -16,6 +16,7 @@ from pathlib import Path
 from colltune.core.errors import InputError
 from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.machine.process import run_launch
+from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
 
@@ -88,6 +89,33 @@ def find_mpi(
         build=hashlib.sha256(content).hexdigest(),
         compile_command=command,
     )
+
+
+def mpi_at_hand(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    mpiexec: str | None = None,
+    build: str = "",
+    run: Runner = run_command,
+) -> Installation:
+    """The MPI of the launcher that ``command`` begins with, or of ``mpiexec``, else the nearest; raises as find_mpi.
+
+    ``build``: what it has to be. A tuning says too where its MPI is, but whoever made it says so: what a tuning names
+    is neither run nor loaded.
+    """
+    place = launcher_place(command)
+    path = given_by_wrapper(command).get("PATH", environment.get("PATH", ""))
+    there = place is not None and shutil.which(command[place], path=path) is not None
+    named = mpiexec or (command[place] if place is not None and there else None)
+    found = find_mpi(named, {**environment, "PATH": path}, run=run)
+    if build and found.build != build:
+        raise InputError(
+            f"the MPI that is here ({found.mpiexec}, build {found.build[:12]}) is not the one that was tuned"
+            f" (build {build[:12]})",
+            "Load the MPI that was tuned, so that its mpiexec and mpicc come first on PATH",
+        )
+    return found
 
 
 def describe_machine(cpuinfo: str | None = None) -> str:

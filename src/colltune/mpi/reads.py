@@ -7,15 +7,18 @@ a job at a fault in a file (MPICH), one process begins MPI with the file, before
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from colltune.machine.compile import cache_directory
+from colltune.core.errors import InputError
+from colltune.machine.compile import cache_directory, is_own
 from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
 from colltune.machine.process import run_launch
 
@@ -85,20 +88,25 @@ def refusal_of(library: Path, build: str, asked: Asked, environ: Mapping[str, st
     """
     contents = {name: _content(path) for name, path in asked.files.items()}
     what = json.dumps([build, sorted(asked.names), dict(asked.values), contents], sort_keys=True)
-    cached = cache_directory(environ) / f"known-{sha256(what.encode()).hexdigest()[:20]}"
-    if cached.exists():
+    cached = _cache(environ) / f"known-{sha256(what.encode()).hexdigest()[:20]}"
+    if is_own(cached):
         return "", ""
     kept = {name: environ[name] for name in _KEPT if name in environ}
     refused, failure = _unknown(library, asked, kept)
     if not refused and not failure and asked.files:
         refused = _unread(library, asked.files, kept)
     if not refused and not failure:
-        try:
-            cached.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(cached, ("\n".join(asked.names) + "\n").encode())
-        except OSError:
-            pass  # it is asked again the next time
+        with suppress(OSError):  # it is asked again the next time
+            write_atomically(cached, ("\n".join(asked.names) + "\n").encode(), mode=0o600)
     return refused, failure
+
+
+def _cache(environ: Mapping[str, str]) -> Path:
+    """Where answers are kept; nowhere without a cache of this user's own."""
+    try:
+        return cache_directory(environ)
+    except InputError:
+        return Path(os.devnull)
 
 
 def _content(path: str) -> str:

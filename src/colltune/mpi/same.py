@@ -2,7 +2,7 @@
 
 A selection file of another build can end the job, and one that is named by a variable which the library does not know
 is silently without effect. So the library is looked at that the program will load: the one that it is linked with, else
-the one of the launcher, else the one that was tuned.
+the one of the launcher, else the one that is at hand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.mpi.application import given_by_wrapper, launcher_place
-from colltune.mpi.detect import Runner, find_library, identify_launcher, run_command
+from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
 from colltune.mpi.installation import Library
 from colltune.mpi.launchers import COMMON_NAMES
 from colltune.mpi.reads import Asked, refusal_of
@@ -87,23 +87,31 @@ class TunedMpi:
         return found
 
     def _library_of(self, launcher: str | None, kind: Library, environ: Mapping[str, str]) -> Path | None:
-        """The library that belongs to ``launcher``, else that of the tuning; of the build that was tuned."""
-        mpicc, mpiexec = (self.tuned.facts.get(name, "") for name in ("mpicc", "mpiexec"))
+        """The library that belongs to ``launcher``, else to the MPI at hand; of the build that was tuned.
+
+        None where neither can be told. That which the tuning names is looked at then, and not loaded: whoever made the
+        tuning chose it.
+        """
         path = shutil.which(launcher, path=environ.get("PATH", "")) if launcher is not None else None
-        if path is not None and Path(path).resolve() != Path(mpiexec).resolve():
+        if path is not None:
             library = find_library(Path(path).absolute(), None, kind, environ, run=self.run)
             if library is not None:
                 self._require_build(library, f"{path} belongs to {library}")
                 return library
-        if not mpiexec and "libmpi" not in self.tuned.facts:
-            return None  # made by hand: it does not say where its MPI is
-        named = Path(self.tuned.facts["libmpi"]) if "libmpi" in self.tuned.facts else None
-        compiler = Path(mpicc) if mpicc else None
-        library = named or find_library(Path(mpiexec), compiler, Library(self.tuned.mpi), environ, run=self.run)
-        if library is None or not library.is_file():
-            self._refuse(f"its library {library or f'behind {mpiexec}'} is not here any more")
-        self._require_build(library, f"{library} was put in its place")
+        library = self._nearest(environ)
+        if library is None and (named := self.tuned.facts.get("libmpi")):
+            if not Path(named).is_file():
+                self._refuse(f"its library {named} is not here any more")
+            self._require_build(Path(named), f"{named} was put in its place")
         return library
+
+    def _nearest(self, environ: Mapping[str, str]) -> Path | None:
+        """The library of the MPI beside this Python or on PATH, if it is the build that was tuned."""
+        try:
+            found = mpi_at_hand((), environ, build=self.tuned.mpi_build, run=self.run)
+        except InputError:
+            return None
+        return found.libmpi
 
     def _require_build(self, library: Path, what: str) -> None:
         # The library of the standard ABI stands beside the one that was tuned, and reads the same files.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from colltune.core.errors import InputError
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter
 from colltune.machine.compile import build_library, cache_directory
 from colltune.machine.preload import preload_variables
+from colltune.mpi.detect import mpi_at_hand
 from colltune.prove.effect import Effect, read_effect
 from colltune.store.tuning import Tuning
 
@@ -42,16 +43,14 @@ class Counting:
             shutil.rmtree(self.place, ignore_errors=True)
 
 
-def begin_counting(tuning: Tuning, environment: Mapping[str, str]) -> Counting:
-    """Counts the calls of a program that runs under ``tuning``, by its files, or live where that is in force.
+def begin_counting(tuning: Tuning, environment: Mapping[str, str], command: Sequence[str]) -> Counting:
+    """Counts the calls of ``command`` that runs under ``tuning``, by its files, or live where that is in force.
 
     ``environment``: of the program, with ``tuning`` in force; what is preloaded already stays.
     """
-    mpicc = tuning.environment.facts.get("mpicc")
-    if mpicc is None:
-        return Counting(failure="the tuning does not say the compiler of its MPI")
     try:
-        library = build_library(mpicc, cache_directory(environment))
+        installation = mpi_at_hand(command, environment, build=tuning.environment.mpi_build)
+        library = build_library(installation.mpicc, cache_directory(environment))
         place = Path(tempfile.mkdtemp(prefix="count-", dir=cache_directory(environment)))
         variables = {**preload_variables(library, environment), _COUNT: str(place / "count")}
         if LIVE_VARIABLE not in tuning.variables:

@@ -67,8 +67,8 @@ class Trial:
             write_files(place, part.files)
             variables = part.variables_at(place)
         environment = {**self.bench.process_environment, **variables}
-        made = self.tuning.environment
-        argv = tuned_command(self.command, made.facts, made.mpi, variables, environment.get("PATH"))
+        beside, mpi = self.bench.installation.mpiexec.parent, self.tuning.environment.mpi
+        argv = tuned_command(self.command, beside, mpi, variables, environment.get("PATH"))
         with open(self.log, "a", encoding="utf-8") as log:
             log.write(f"# {'default' if side == DEFAULT_SIDE else ', '.join(sorted(side))}\n")
             log.flush()
@@ -82,11 +82,11 @@ class Trial:
         return taken_s
 
 
-def require_command(command: Sequence[str], facts: Mapping[str, str], environment: Mapping[str, str]) -> None:
+def require_command(command: Sequence[str], beside: Path, environment: Mapping[str, str]) -> None:
     """Raises InputError where there is no such program. Called before the tuning, not after it."""
     if not command:
         raise InputError("the profile does not say by which command it was taken", "Run `colltune profile` again")
-    program = tuned_command(command, facts, "", {}, environment.get("PATH"))[0]
+    program = tuned_command(command, beside, "", {}, environment.get("PATH"))[0]
     if shutil.which(program, path=environment.get("PATH")) is None:
         raise InputError(
             f"cannot run {command[0]}, by which the profile was taken",

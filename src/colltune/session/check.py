@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_tuned_workbench
-from colltune.deploy.live import in_force_via
+from colltune.deploy.faults import require_sound
+from colltune.deploy.live import in_force_via, require_way
 from colltune.prove.conformance import ConformanceResult
 from colltune.prove.replay import replay
 from colltune.store.tuning import load_deployable
@@ -17,6 +18,9 @@ def check(directory: Path, machine: MachineOptions, *, short: bool = False, via:
 
     ``short``: one case of each kind. Raises ColltuneError.
     """
-    tuning = in_force_via(load_deployable(directory), via, os.environ)
+    require_way(via)
+    tuning = load_deployable(directory)
+    require_sound(tuning, str(directory))
     bench = open_tuned_workbench(machine, tuning.environment, os.environ)
+    tuning = in_force_via(tuning, via, os.environ, lambda: bench.installation.mpicc)
     return replay(bench, tuning.rule_sets, tuning.variables_at(directory), short=short)

@@ -118,7 +118,7 @@ def drift(
     tuning = load_deployable(directory)
     there = tuning.environment
     like = MachineOptions(
-        machine.mpiexec or there.facts.get("mpiexec"),
+        machine.mpiexec,
         machine.host_file,
         machine.nodes or there.nodes,
         machine.ppn or there.ppn,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.mpi.installation import Installation
 from colltune.profile.application import Profile
 from colltune.profile.files import save_profile
 from colltune.profile.parts import part_files, read_parts
@@ -37,16 +34,16 @@ def profile_run(
     """
     from colltune.machine.compile import build_library, cache_directory
     from colltune.mpi.application import launcher_of
+    from colltune.mpi.detect import mpi_at_hand
     from colltune.mpi.installation import Library
     from colltune.profile.preload import preload_command, preload_environment
 
     _require_file(out)
     for old in part_files(out):
         old.unlink()
-    installation = _installation(command, environment, mpiexec)
+    installation = mpi_at_hand(command, environment, mpiexec=mpiexec)
     library = build_library(installation.mpicc, cache_directory(environment))
-    facts = {"mpiexec": str(installation.mpiexec)}
-    arguments = [launcher_of(command, facts, environment.get("PATH", "")), *command[1:]]
+    arguments = [launcher_of(command, installation.mpiexec.parent, environment.get("PATH", "")), *command[1:]]
     arguments = preload_command(arguments, installation.library is Library.OPENMPI)
     try:
         code = subprocess.run(arguments, env=preload_environment(library, out, environment), check=False).returncode
@@ -72,14 +69,3 @@ def gather_profile(out: Path, command: Sequence[str], mpi: str) -> Profile:
 def _require_file(out: Path) -> None:
     if out.is_dir() or not out.resolve().parent.is_dir():
         raise InputError(f"cannot write the profile to {out}", "Give a file in a directory that exists by --out")
-
-
-def _installation(command: Sequence[str], environment: Mapping[str, str], mpiexec: str | None) -> Installation:
-    from colltune.mpi.detect import find_mpi
-    from colltune.mpi.launchers import is_launcher
-
-    path = environment.get("PATH", "")
-    there = is_launcher(command[0]) and shutil.which(command[0], path=path) is not None
-    named = mpiexec or (command[0] if there else None)
-    python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
-    return find_mpi(named, environment, python_bin=python_bin)

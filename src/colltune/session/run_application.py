@@ -107,7 +107,7 @@ class ReadyRun:
 
         force, record = self.force, None
         if self.options.profile:
-            record, force = force.profiled()
+            record, force = force.profiled(self.given)
         measured = None
         if self.options.measures:
             share = self.options.share if self.options.measure else 0
@@ -133,7 +133,7 @@ class ReadyRun:
         from colltune.prove.counting import Counting, begin_counting
         from colltune.session.run_child import run_and_prove, weighed
 
-        count = begin_counting(force.tuning, force.environment) if force.variables else Counting()
+        count = begin_counting(force.tuning, force.environment, self.given) if force.variables else Counting()
         force = force.telling(count.variables)
         try:
             arguments, environment = _started(force, self.given, self.options.alltoallv)
@@ -161,9 +161,9 @@ def ready_run(
     tuning = load_deployable(directory, provisional=options.provisional)
     if tuning.left_out:
         listener(left_out_text(tuning.left_out))
-    force, exploration = put_in_force(directory, tuning, environment, options.way), None
-    if options.explore:
-        exploration = Exploration(load_candidates(directory), options.risk)
+    exploration = Exploration(load_candidates(directory), options.risk) if options.explore else None
+    force = put_in_force(directory, tuning, environment, options.way, command)
+    if exploration is not None:
         force = with_candidates(force, exploration.candidates)
     unsure = force.require_mpi(command)
     obstacles = [] if options.way == "live" else force.obstacles(command)

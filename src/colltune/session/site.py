@@ -17,6 +17,7 @@ from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import message_sizes, shapes
 from colltune.core.version import __version__
+from colltune.deploy.faults import faults_in
 from colltune.report.diff import compare_decisions
 from colltune.session.site_pending import add_or_put_by, add_pending, user_name
 from colltune.site.entry import Entry, Provenance, Saved
@@ -235,23 +236,9 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
     return int(add_or_put_by(store, entry, directory, note))
 
 
-def lint(tuning: Tuning) -> list[str]:
-    """The errors in the files of a tuning that a library would load, a line each."""
-    from colltune.emit.lint import lint_files
-    from colltune.emit.lint_check import Severity
-    from colltune.emit.lint_openmpi import lint_rules_files
-
-    here = tuning.environment
-    files = {name: data for name, data in tuning.files.items() if name.split("/")[0] == here.mpi}
-    catalogue = load(here.mpi, here.mpi_version)
-    check = lint_rules_files if here.mpi == "openmpi" else lint_files
-    found = check(files, here.mpi_version, catalogue)
-    return [f"{one.file}: {one.what}" for one in found if one.severity is Severity.ERROR]
-
-
 def publish_here(store: SiteStore) -> Release:
     """Makes a release of all that can be handed to users. Raises ColltuneError."""
-    return publish(store, user_name(), __version__, lint)
+    return publish(store, user_name(), __version__, faults_in)
 
 
 def diff_releases(store: SiteStore, one: str, other: str) -> list[str]:

@@ -81,7 +81,7 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
             listener.note(f"{by_name_text(called)}: colltune tune {' '.join(called)}")
         options = for_application(options, application, options.runtime_s, bench.catalogue, shape, listener.note)
         if options.check:
-            require_command(application.command, bench.environment.facts, bench.process_environment)
+            require_command(application.command, bench.installation.mpiexec.parent, bench.process_environment)
     listener.opened(bench)
     result = tune(bench, options, out, listener, stop, began_s)
     if options.check and application is not None and not result.outcome.interrupted:

@@ -11,7 +11,8 @@ from pathlib import Path
 from colltune.bench.workbench import MachineOptions, Workbench, open_tuned_workbench
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.deploy.live import in_force_via
+from colltune.deploy.faults import require_sound
+from colltune.deploy.live import in_force_via, require_way
 from colltune.measure.contract import Convention
 from colltune.measure.osu import OsuBenchmarks
 from colltune.prove.default_against_tuned import EFFORT, Medians, scenarios_to_verify
@@ -59,8 +60,11 @@ def verify(
         raise InputError(f"{launches} launch of each kind says nothing of how launches differ", "Give 2 or more")
     if convention not in list(Convention):
         raise InputError(f"there is no convention {convention!r}", f"Use {' or '.join(Convention)}")
-    tuning = in_force_via(load_deployable(directory), via, os.environ)
+    require_way(via)
+    tuning = load_deployable(directory)
+    require_sound(tuning, str(directory))
     bench = open_tuned_workbench(machine, tuning.environment, os.environ)
+    tuning = in_force_via(tuning, via, os.environ, lambda: bench.installation.mpicc)
     comparisons = compare_launches(
         bench,
         tuning,

@@ -127,20 +127,20 @@ def confirmed_s(tuned: Listed, entries: Collection[Listed]) -> float:
 def tuning_of(store: SiteStore, key: str, name: str) -> Tuning | None:
     """The tuning in an entry; None where it cannot be read."""
     try:
-        files = store.read(key, name).files
-    except (OSError, BadEntryError, LaterEntryError):
+        return tuning_in(store.read(key, name).files)
+    except (OSError, BadEntryError, LaterEntryError, InputError):
         return None
-    return tuning_in(files)
 
 
-def tuning_in(files: Mapping[str, bytes]) -> Tuning | None:
-    """The tuning that ``files``, those of its directory, make; None where they make none."""
+def tuning_in(files: Mapping[str, bytes]) -> Tuning:
+    """The tuning that ``files``, those of its directory, make. Raises InputError where they make none."""
     with tempfile.TemporaryDirectory(prefix="colltune-") as place:
         try:
             write_files(Path(place), files)
             return load_tuning(Path(place))
-        except (OSError, InputError):
-            return None
+        except (OSError, InputError) as error:
+            why = error.what.replace(place, "its directory") if isinstance(error, InputError) else error.strerror
+            raise InputError(f"its files make no tuning: {why}", "Tune again") from error
 
 
 def files_of(directory: Path, tuning: Tuning) -> dict[str, bytes]:

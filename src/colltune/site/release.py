@@ -16,11 +16,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,17 +34,16 @@ from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, not_for
 from colltune.site.modules import module_files
 from colltune.site.store import SiteStore
 from colltune.store.fields import FieldError, decode, encode
+from colltune.store.tuning import MANIFEST as TUNING
 from colltune.store.tuning import Tuning, write_files
 
 MANIFEST, ACTIVE, ACTIVATIONS, RELEASES = "manifest.json", "active", "activations.json", "releases"
 LOADED = "COLLTUNE_RELEASE"  # names the directory of the release that a job has loaded
 SCHEMA = 1
 _DIGITS = 8
-# Variables that a module may set for all users: those by which an MPI loads its files.
-_LOADS_FILES = re.compile(r"(MPIR_CVAR|OMPI_MCA)_\w+")
 _LEFTOVER_S = 86400.0  # a writer that was killed left what is older
-# Finds what is wrong in the selection files of a tuning, a line each.
-Lint = Callable[[Tuning], Sequence[str]]
+# Finds what is wrong in the files of a tuning, a line each.
+Lint = Callable[[Tuning], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -142,14 +140,19 @@ def _publish_identity(
         except (BadEntryError, LaterEntryError) as error:
             refused.append(f"{said}: {error}")
             continue
-        tuning = tuning_in(entry.files)
-        if (why := _obstacle(tuning, entry.identity, lint)) or tuning is None:
+        try:
+            tuning = tuning_in(entry.files)
+        except InputError as error:
+            refused.append(f"{said}: {error.what}")
+            continue
+        if why := _obstacle(tuning, entry.identity, lint):
             refused.append(f"{said}: {why}")
             continue
         here = entry.identity
         directory = f"tunings/{here.label}-{key[:_DIGITS]}/{shape[0]}x{shape[1]}"
-        write_files(made / directory, entry.files)
-        checksums = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(entry.files.items())}
+        files = {**tuning.files, TUNING: entry.files[TUNING]}  # what the tuning does not name is not handed out
+        write_files(made / directory, files)
+        checksums = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
         rules = tuple(sorted(name for name, one in tuning.rule_sets.items() if one.departs))
         proven = len(tuning.summary.having(Verdict.KEPT))
         libmpi = tuning.environment.facts.get("libmpi", "")
@@ -161,10 +164,8 @@ def _publish_identity(
     return found
 
 
-def _obstacle(tuning: Tuning | None, identity: Identity, lint: Lint) -> str:
+def _obstacle(tuning: Tuning, identity: Identity, lint: Lint) -> str:
     """Why a tuning may not be handed to all users, "" where it may."""
-    if tuning is None:
-        return "its files do not make a tuning"
     if not tuning.environment.has_mpi:
         return "it is of a simulated cluster"
     there = replace(Identity.of(tuning.environment), fabric=identity.fabric)  # a directory may not say its fabric
@@ -172,8 +173,6 @@ def _obstacle(tuning: Tuning | None, identity: Identity, lint: Lint) -> str:
         return f"its files are of {there}"
     if why := not_for_others(tuning):
         return why
-    if strange := [name for name in tuning.variables if not _LOADS_FILES.fullmatch(name)]:
-        return f"it would set {', '.join(strange)}, which names no file of an MPI"
     try:
         return "; ".join(lint(tuning))
     except ColltuneError as error:

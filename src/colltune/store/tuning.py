@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from colltune.catalog.named_files import PLACE, PROVISIONAL, held_of, refusal_of
 from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import Verdict
@@ -33,7 +34,6 @@ CONFIRMATION = "confirmation.jsonl"  # the measurements of the acceptance test
 _COLUMNS = "max_ppn max_ranks max_size choice"
 _Row = tuple[int | None, int | None, int | None, Choice]
 _REPORT, _EXPORTS = "report.html", "export"  # made from a tuning, and removed when it changes
-PROVISIONAL = "provisional"  # files with the provisional decisions too
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ class Provisional:
     def of(cls, tuning: Tuning) -> Provisional:
         """The rules of ``tuning``, with its files in a folder of their own."""
         files = {f"{PROVISIONAL}/{name}": data for name, data in tuning.files.items()}
-        place = "{directory}"
-        variables = {k: v.replace(place, f"{place}/{PROVISIONAL}") for k, v in tuning.variables.items()}
+        variables = {k: v.replace(PLACE, f"{PLACE}/{PROVISIONAL}") for k, v in tuning.variables.items()}
         return cls(tuning.rule_sets, files, variables, tuning.by_shape, tuning.live)
 
 
@@ -63,7 +62,8 @@ class Tuning:
     """The result of a campaign.
 
     ``files``: names, relative to the directory, with their bytes. ``variables``: the environment that makes the
-    library use them, where a value may hold ``{directory}``. ``summary``: figures about the campaign, for people.
+    library use them, where a value may hold ``PLACE``; of one that was
+    read they name its files and nothing else. ``summary``: figures about the campaign, for people.
     ``jobs``: (nodes, ranks per node) of the jobs that it was tuned in; ``environment`` has the largest of them.
     ``by_shape``: the rules as proven, where the library's file cannot express all of them; else None.
     ``live``: the live selector's rules, of the collectives where they depart from the default; None where none are
@@ -117,7 +117,7 @@ class Tuning:
         if not any(rules.departs for rules in self.rule_sets.values()):
             return {}
         place = str(directory.resolve())
-        return {name: value.replace("{directory}", place) for name, value in self.variables.items()}
+        return {name: value.replace(PLACE, place) for name, value in self.variables.items()}
 
 
 def save_tuning(directory: Path, tuning: Tuning) -> None:
@@ -150,13 +150,17 @@ def _stale(directory: Path, files: Collection[str], rules: object) -> list[Path]
     try:
         before = parse_json(read_file(directory / MANIFEST))
         held = before.get(PROVISIONAL, {"files": {}})
-        names = [Path(name) for name in (*before["files"], *held["files"])]
+        names = [name for name in (*before["files"], *held["files"]) if _is_inside(name)]
         same = before["rules"] == rules
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
-    inside = [name for name in names if not name.is_absolute() and ".." not in name.parts]
     made = [directory / _REPORT, *([] if same else [directory / _EXPORTS])]
-    return made + [directory / name for name in inside if str(name) not in files]
+    return made + [directory / name for name in names if name not in files]
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a file with this name lies in the directory that names it."""
+    return bool(name) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
 def _remove(paths: Iterable[Path]) -> None:
@@ -198,12 +202,13 @@ def load_tuning(directory: Path) -> Tuning:
 
 def _read_tuning(directory: Path, manifest: Mapping[str, object]) -> Tuning:
     held = manifest.get(PROVISIONAL)
-    own, later = _Read(directory, manifest), None
+    environment = decode(Environment, manifest.get("environment"), "environment")
+    own, later = _Read(directory, manifest, environment.mpi), None
     if held is not None:
-        read = _Read(directory, as_object(held, PROVISIONAL), f"{PROVISIONAL}.")
+        read = _Read(directory, as_object(held, PROVISIONAL), environment.mpi, f"{PROVISIONAL}.")
         later = Provisional(read.rules(), read.files(), read.variables(), read.rules_if_any("by_shape"), read.live())
     return Tuning(
-        environment=decode(Environment, manifest.get("environment"), "environment"),
+        environment=environment,
         rule_sets=own.rules(),
         files=own.files(),
         variables=own.variables(),
@@ -243,10 +248,11 @@ def _write_decisions(tuning: Tuning | Provisional) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class _Read:
-    """Reads what ``_write_decisions`` wrote. ``place``: where that is in the manifest, for errors."""
+    """Reads what ``_write_decisions`` wrote, for ``mpi``. ``place``: where that is in the manifest, for errors."""
 
     directory: Path
     written: Mapping[str, object]
+    mpi: str
     place: str = ""
 
     def rules(self) -> dict[str, RuleSet]:
@@ -260,11 +266,17 @@ class _Read:
         return self.rules_if_any("live")
 
     def variables(self) -> dict[str, str]:
-        return self._texts("variables")
+        """Raises FieldError for a variable that names no file of the tuning: an application would get it."""
+        found = self._texts("variables")
+        if why := refusal_of(self.mpi, found):
+            raise FieldError(f"{self.place}variables would set {why}")
+        return held_of(self.mpi, found, self._texts("files"))
 
     def files(self) -> dict[str, bytes]:
         """Raises InputError for a file that is not what was written, OSError for one that is missing."""
         hashes = self._texts("files")
+        if outside := [name for name in hashes if not _is_inside(name)]:
+            raise FieldError(f"{self.place}files names {outside[0]!r}, outside of its directory")
         files = {name: read_file(self.directory / name) for name in hashes}
         for name, data in files.items():
             if hashlib.sha256(data).hexdigest() != hashes[name]:

@@ -1,0 +1,42 @@
+"""What is wrong in the files of a tuning, whoever made it: they are read before an application gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from colltune.catalog import load
+from colltune.catalog.named_files import FILES, PROVISIONAL
+from colltune.core.errors import InputError
+from colltune.deploy.live import FOLDER
+from colltune.emit.live import LIVE_FILE, live_faults
+from colltune.store.tuning import Tuning
+
+
+def require_sound(tuning: Tuning, name: str) -> None:
+    """Raises InputError with the first fault in the files of ``tuning``; ``name``: of it, for the message."""
+    for fault in faults_in(tuning):
+        raise InputError(f"{name}: {fault}", "Nothing was run. Tune again, or ask who made it")
+
+
+def faults_in(tuning: Tuning) -> Iterator[str]:
+    """What no MPI should be given of the files of ``tuning``, a line each."""
+    from colltune.emit.lint import lint_files
+    from colltune.emit.lint_check import Severity
+    from colltune.emit.lint_openmpi import lint_rules_files
+
+    here = tuning.environment
+    known = {f"{here.mpi}/{file}" for file in FILES.get(here.mpi, {}).values()}
+    live = f"{FOLDER}/{LIVE_FILE}"
+    catalogue = load(here.mpi, here.mpi_version)
+    own: dict[str, bytes] = {}
+    for name, data in tuning.files.items():
+        plain = name.removeprefix(f"{PROVISIONAL}/")
+        if plain == live:
+            yield from (f"{name}: {fault}" for fault in live_faults(data, tuning.live, catalogue))
+        elif plain in known:
+            own[name] = data
+        else:
+            yield f"{name!r} is no file that {here.mpi} or the live selector reads"
+    check = lint_rules_files if here.mpi == "openmpi" else lint_files
+    found = check(own, here.mpi_version, catalogue)
+    yield from (f"{one.file}: {one.what}" for one in found if one.severity is Severity.ERROR)

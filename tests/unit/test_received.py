@@ -1,0 +1,157 @@
+"""A directory that somebody else made is data: reading, running, explaining and exporting it runs and loads nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from lint_trees import complete_file
+
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.deploy.faults import faults_in
+from colltune.emit.live import LIVE_FILE
+from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
+
+VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+FILE = "mpich/mpich-coll.json"
+HERE = Environment("mpich", "5.0.2", "ab" * 32, "a machine", 1, 2, "single")
+RULES = {"bcast": RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, None, Choice("binomial")),))}
+TUNING = Tuning(HERE, RULES, {FILE: complete_file()}, {VARIABLE: f"{{directory}}/{FILE}"})
+
+
+def received(place: Path, variables: dict[str, str], part: str = "") -> Path:
+    """A directory whose manifest was edited to set ``variables``."""
+    save_tuning(place, replace(TUNING, provisional=Provisional.of(TUNING)))
+    manifest = json.loads((place / MANIFEST).read_text())
+    (manifest[part] if part else manifest)["variables"] = variables
+    (place / MANIFEST).write_text(json.dumps(manifest))
+    return place
+
+
+@pytest.mark.parametrize("part", ["", "provisional"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"LD_PRELOAD": "{directory}/mpich/mpich-coll.json"},
+        {"A;touch ran;B": f"{{directory}}/{FILE}"},
+        {"MPIR_CVAR_DEBUG_HOLD": "1"},
+        {"OMPI_MCA_plm_rsh_agent": "/home/eve/agent"},
+        {"OMPI_MCA_coll_tuned_dynamic_rules_filename": "{directory}/openmpi/openmpi-coll-tuned.conf"},
+        {VARIABLE: "/home/eve/later.json"},
+        {VARIABLE: "{directory}/../eve.json"},
+        {VARIABLE: "{directory}/mpich/mpich-ch4-coll.json"},
+    ],
+)
+def test_no_variable_but_those_of_its_own_files_is_read(variables: dict[str, str], part: str, tmp_path: Path) -> None:
+    place = received(tmp_path / "tuned", variables, part)
+    with pytest.raises(InputError, match="variables would set"):
+        load_tuning(place)
+    (name, value), *_ = variables.items()
+    command = [sys.executable, "-m", "colltune"]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
+    told = subprocess.run(
+        ["sh", "-c", f'eval "$({shlex.join([*command, "env", str(place)])})"; echo "[$LD_PRELOAD]"'],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert (told.stdout, len(told.stderr.splitlines())) == ("[]\n", 1)
+    assert name in told.stderr
+    assert not (tmp_path / "ran").exists()
+    for words in (["run", str(place), "--", "true"], ["explain", str(place), "bcast"], ["report", str(place)]):
+        done = subprocess.run(
+            [*command, *words], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), (value, done.stderr)
+
+
+def test_a_file_outside_of_the_directory_is_not_read(tmp_path: Path) -> None:
+    save_tuning(tmp_path / "tuned", TUNING)
+    path = tmp_path / "tuned" / MANIFEST
+    path.write_text(path.read_text().replace(f'"{FILE}": "', '"../private": "'))
+    with pytest.raises(InputError, match="outside of its directory"):
+        load_tuning(tmp_path / "tuned")
+
+
+def program(path: Path, says: Path) -> Path:
+    """Something that leaves a trace where it is run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {path.name} >> {says}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "TUNED", "--", "mpiexec", "-n", "1", "true"],
+        ["run", "TUNED", "--", "sh", "-c", "true"],
+        ["run", "--via", "live", "TUNED", "--", "true"],
+        ["run", "--prove", "TUNED", "--", "true"],
+        ["run", "--profile", "TUNED", "--", "true"],
+        ["env", "TUNED"],
+        ["verify", "TUNED"],
+        ["check", "TUNED"],
+        ["drift", "TUNED"],
+        ["explain", "TUNED", "bcast"],
+        ["export", "TUNED", "--to", "mpich", "--out", "OUT"],
+        ["lint", "TUNED"],
+        ["report", "TUNED"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_that_a_tuning_names_is_run(words: list[str], tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    names = {name: str(program(tmp_path / "eve/bin" / name, ran)) for name in ("mpiexec", "mpicc")}
+    library = tmp_path / "eve/libmpi.so"
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-xc", "-", "-o", library],
+        input='#include <stdlib.h>\n__attribute__((constructor)) static void run(void) { system("echo libmpi >> '
+        f'{ran}"); }}\n',
+        text=True, check=True,
+    )  # fmt: skip
+    import hashlib
+
+    here = replace(
+        HERE,
+        facts={**names, "libmpi": str(library)},
+        mpi_build=hashlib.sha256(library.read_bytes()).hexdigest(),
+    )
+    save_tuning(tmp_path / "tuned", replace(TUNING, environment=here, live=RULES))
+    said = {"TUNED": str(tmp_path / "tuned"), "OUT": str(tmp_path / "out")}
+    subprocess.run(
+        [sys.executable, "-m", "colltune", *(said.get(word, word) for word in words)],
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)},
+        capture_output=True, cwd=tmp_path, timeout=120, check=False,
+    )  # fmt: skip
+    assert not ran.exists(), ran.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        (FILE, b'{"collective=bcast": {}}', "have no rules"),
+        ("mpich/later.json", b"{}", "is no file that mpich"),
+        ("bin/sh", b"", "is no file that mpich"),
+        (f"live/{LIVE_FILE}", b"colltune-rules 2\n", "does not say what the tuning says"),
+        (
+            f"live/{LIVE_FILE}",
+            b"colltune-rules 2\nchoice 0 - MPIR_CVAR_DEBUG_HOLD=1 # bcast binomial\n"
+            b"rules bcast message\nrule - - - 0\n",
+            "is not chosen by",
+        ),
+        (f"provisional/live/{LIVE_FILE}", b"\x7fELF", "not as colltune writes it"),
+    ],
+)
+def test_every_file_is_held_against_what_it_is(name: str, data: bytes, why: str) -> None:
+    found = list(faults_in(replace(TUNING, files={FILE: complete_file(), name: data}, live=RULES)))
+    assert any(why in fault for fault in found), found
+    assert list(faults_in(TUNING)) == []
