@@ -8,12 +8,7 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_FILE_WIDTH = 140
 _PLAIN = "colltune-plain"
 # What stands for a character that the terminal's encoding does not have.
 _SUBSTITUTES = {"█": "#", "░": "-", "…": "..."}
@@ -21,18 +16,6 @@ _SUBSTITUTES = {"█": "#", "░": "-", "…": "..."}
 _CONTROLS = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\udc80-\\udc9f]"
 )
-
-
-def make_console() -> Console:
-    """The terminal; a wide page where the output goes to a file, which nobody wants cut to 80 columns.
-
-    Colours and the like are left out for NO_COLOR and in a file. ``soft_wrap=True`` prints a line as it is: a command.
-    """
-    # Imported late: most commands print lines, and need no rich.
-    from colltune.cli.terminal import Terminal
-
-    file = sys.__stdout__ if isinstance(sys.stdout, _Visible) else None
-    return Terminal(file=file, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -66,7 +49,7 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-class _Visible(io.TextIOWrapper):
+class Visible(io.TextIOWrapper):
     """A stream on which nothing that is printed controls the terminal. Rich writes colours past it."""
 
     def write(self, text: str, /) -> int:
@@ -87,7 +70,7 @@ def degrade_output() -> None:
             stream.reconfigure(errors=_PLAIN, write_through=True)
             lines = stream.line_buffering
             setattr(
-                sys, name, _Visible(stream.buffer, stream.encoding, _PLAIN, line_buffering=lines, write_through=True)
+                sys, name, Visible(stream.buffer, stream.encoding, _PLAIN, line_buffering=lines, write_through=True)
             )
 
 

@@ -15,7 +15,7 @@ def diff(
     other: Annotated[Path, typer.Argument(help="The directory to compare it with.", show_default=False)],
 ) -> None:
     """Say where the decisions of two tunings differ. Exit code 0: nowhere, 1: somewhere, 2: one cannot be read."""
-    from colltune.cli.console import make_console
+    from colltune.cli.terminal import make_console
     from colltune.report.diff import decisions_table, environments_table
     from colltune.session.diff import diff as run_diff
 

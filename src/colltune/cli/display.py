@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from colltune.bench.contract import Bench
-from colltune.cli.console import make_console
 from colltune.cli.hints import colltune_command, run_command
+from colltune.cli.terminal import make_console
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.units import format_count, format_duration, format_size

@@ -32,7 +32,7 @@ def drift(
     unless --mpiexec is given.
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
-    from colltune.cli.console import make_console
+    from colltune.cli.terminal import make_console
     from colltune.core.units import parse_duration
     from colltune.report.application import applications_table
     from colltune.report.tables import drift_table

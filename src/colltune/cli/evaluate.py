@@ -66,7 +66,7 @@ def evaluate(
     threshold = _parse_share("--significant", significant)
     if plots not in ("png", "svg", "none"):
         raise InputError(f"--plots {plots} is no format", "Use png, svg or none")
-    from colltune.cli.console import make_console
+    from colltune.cli.terminal import make_console
     from colltune.research.evaluation import Plan, evaluate, load, load_weights
     from colltune.research.figures import require_plots
     from colltune.research.learners.scaling import Scaling

@@ -31,7 +31,7 @@ def refuse_without_effect(context: typer.Context, campaign: bool) -> None:
 
 def evaluate_campaigns(grids: Sequence[Grid], plan: CampaignPlan, out: Path, plots: str) -> None:
     """Prints one table; leaves campaigns.csv and, where ``plots`` names a format, the picture in ``out``."""
-    from colltune.cli.console import make_console
+    from colltune.cli.terminal import make_console
     from colltune.core.units import format_budget, format_count
     from colltune.research.campaign_figures import campaigns_table, draw_campaigns, write_campaigns
     from colltune.research.delivery import by_cluster

@@ -19,7 +19,7 @@ def explain(
     ppn: Annotated[int | None, typer.Option("--ppn", min=1, help="Ranks per node. Default: as tuned.")] = None,
 ) -> None:
     """Say which rule decides a call, which algorithm runs, what the default is, and what was measured around it."""
-    from colltune.cli.console import make_console
+    from colltune.cli.terminal import make_console
     from colltune.session.explain import explain_call
 
     typer.echo(explain_call(tuned, collective, size, nodes, ppn, make_console().width))

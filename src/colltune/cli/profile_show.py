@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colltune.alltoallv.called import alltoallv_share
-from colltune.cli.console import make_console
 from colltune.cli.hints import colltune_command
+from colltune.cli.terminal import make_console
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
 from colltune.profile.application import Calls, Profile

@@ -33,7 +33,7 @@ def report(
 
         typer.echo(f"wrote {make_page(tuned, out, profile)}")
         return
-    from colltune.cli.console import make_console
+    from colltune.cli.terminal import make_console
     from colltune.report.text import print_findings
     from colltune.session.explain import load_findings
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
-from colltune.cli.console import folded, visible
+from colltune.cli.console import Visible, folded, visible
+
+_FILE_WIDTH = 140
 
 
 class Terminal(Console):
@@ -25,3 +28,12 @@ class Terminal(Console):
         if self.is_terminal and len(objects) == 1 and isinstance(objects[0], str) and "soft_wrap" not in options:
             objects = (folded(objects[0], self.width),)
         super().print(*objects, **options)
+
+
+def make_console() -> Console:
+    """The terminal; a wide page where the output goes to a file, which nobody wants cut to 80 columns.
+
+    Colours and the like are left out for NO_COLOR and in a file. ``soft_wrap=True`` prints a line as it is: a command.
+    """
+    file = sys.__stdout__ if isinstance(sys.stdout, Visible) else None
+    return Terminal(file=file, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)

@@ -38,7 +38,7 @@ def verify(
     ppn: Ppn = None,
 ) -> None:
     """Compare the default with the tuned file, also at sizes that were not tuned. Exit code 1 if any is slower."""
-    from colltune.cli.console import make_console
+    from colltune.cli.terminal import make_console
     from colltune.report.tables import comparisons_table
     from colltune.session.arguments import machine_options
     from colltune.session.verify import verify as run_verify

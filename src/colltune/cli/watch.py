@@ -20,7 +20,8 @@ def watch(
     """
     import time
 
-    from colltune.cli.console import echo, make_console
+    from colltune.cli.console import echo
+    from colltune.cli.terminal import make_console
     from colltune.core.units import parse_duration
     from colltune.session.gain_text import gain_line, gain_page
     from colltune.session.measure_run import latest_gains

@@ -9,7 +9,7 @@ import numpy as np
 
 from colltune.traffic import exchanges as ex
 from colltune.traffic import grouped, trees
-from colltune.traffic.names import Plan, Planner, Setting, planner
+from colltune.traffic.names import Plan, Planner, Setting, first_match
 from colltune.traffic.rounds import Round, Schedule, on_ranks, round_of, schedule
 
 _LARGE_CHUNK = 1 << 62
@@ -208,7 +208,7 @@ def _composed(collective: str, reduce: bool, bcast: bool) -> Planner:
     """MPICH's compositions with an algorithm between the nodes; inside a node, shared memory or a tree."""
 
     def plan(s: Setting, below: str = "") -> Schedule | None:
-        find = planner(collective, below, "mpich")
+        find = first_match((OF_LIBRARY["mpich"], COMMON), collective, below)
         return _two_level(find, reduce, bcast)(s) if find is not None else None
 
     return Planner(plan, sized=True)

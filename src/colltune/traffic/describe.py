@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.traffic.names import Setting, planner
+from colltune.traffic.catalogued import COMMON, OF_LIBRARY
+from colltune.traffic.names import Planner, Setting, first_match
+from colltune.traffic.recorded import RECORDED
 from colltune.traffic.rounds import AllPairs, Round, Schedule
 
 
@@ -57,9 +59,15 @@ _COUNTS = frozenset({"network_rounds", "local_rounds", "rank_messages", "rank_ne
 _COUNTS |= {"burst", "burst_rank", "all_messages"}
 
 
+@lru_cache(maxsize=10_000)
+def _planner(collective: str, algorithm: str, library: str = "") -> Planner | None:
+    """The planner of a name; None where nobody described it."""
+    return first_match((OF_LIBRARY.get(library, {}), COMMON, RECORDED), collective, algorithm)
+
+
 def known(collective: str, choice: Choice, library: str = "") -> bool:
     """Whether the choice has a description."""
-    return planner(collective, choice.algorithm, library) is not None
+    return _planner(collective, choice.algorithm, library) is not None
 
 
 def describe(scenario: Scenario, choice: Choice, library: str = "") -> Traffic | None:
@@ -76,7 +84,7 @@ def describe(scenario: Scenario, choice: Choice, library: str = "") -> Traffic |
 
 def schedule_of(scenario: Scenario, choice: Choice, library: str = "") -> Schedule | None:
     """The rounds themselves."""
-    find = planner(scenario.collective, choice.algorithm, library)
+    find = _planner(scenario.collective, choice.algorithm, library)
     return find(_setting(scenario, choice)) if find is not None else None
 
 
@@ -86,14 +94,14 @@ def _setting(scenario: Scenario, choice: Choice) -> Setting:
 
 # Most schedules are the same for all sizes: those that are not say so by ``Setting.sized``.
 def _key(scenario: Scenario, choice: Choice, library: str) -> tuple[str, str, str, Setting]:
-    find = planner(scenario.collective, choice.algorithm, library)
+    find = _planner(scenario.collective, choice.algorithm, library)
     setting = _setting(scenario, choice)
     return scenario.collective, choice.algorithm, library, find.kept(setting) if find is not None else setting
 
 
 @lru_cache(maxsize=20_000)
 def _sums(collective: str, algorithm: str, library: str, setting: Setting) -> tuple[tuple[str, float], ...] | None:
-    find = planner(collective, algorithm, library)
+    find = _planner(collective, algorithm, library)
     plan = find(setting) if find is not None else None
     if plan is None:
         return None

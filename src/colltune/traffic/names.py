@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 
 from colltune.core.choice import Value
 from colltune.traffic.rounds import Schedule
@@ -48,15 +48,6 @@ class Planner:
     def kept(self, setting: Setting) -> Setting:
         """The setting without what does not matter."""
         return setting if self.sized else replace(setting, size_bytes=0)
-
-
-@lru_cache(maxsize=10_000)
-def planner(collective: str, algorithm: str, library: str = "") -> Planner | None:
-    """The planner of a name; None where nobody described it."""
-    from colltune.traffic import catalogued, recorded
-
-    tables = (catalogued.OF_LIBRARY.get(library, {}), catalogued.COMMON, recorded.RECORDED)
-    return first_match(tables, collective, algorithm)
 
 
 def first_match(
