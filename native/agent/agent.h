@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heap.h"
 #include "nodes.h"
 #include "variables.h"
 
@@ -110,6 +111,9 @@ int ct_call_start(ct_timed_call *call, MPI_Comm comm, MPI_Request *request);
 /* Sends what a non-blocking call sends at least, in rounds of one message to a rank at distance 1, 2, 4 ... The buffers
  * hold anything after it but what is sent. Returns an MPI error code. */
 int ct_call_exchange(ct_timed_call *call, MPI_Comm comm);
+/* Bytes that are received into, the same on all ranks; `ct_call_untouch` gives their pages back to the system. */
+size_t ct_call_receives(const ct_timed_call *call);
+void ct_call_untouch(ct_timed_call *call);
 void ct_call_poison(ct_timed_call *call);  /* makes sure that an old result cannot pass for a new one */
 bool ct_call_correct(ct_timed_call *call); /* whether this rank's result is right, byte for byte */
 
@@ -122,7 +126,7 @@ typedef struct {
 
 void ct_text_add(ct_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- measure.c, repeat.c, point.c, late.c, overlap.c ---- */
+/* ---- measure.c, repeat.c, point.c, memory.c, late.c, overlap.c ---- */
 
 /* Called on the group's first rank just before a choice runs for the first time, and then with choice -1 now and then
  * while all are repeated. */

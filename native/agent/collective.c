@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef enum {
@@ -46,11 +47,11 @@ static void *ct__buffer(int which, size_t bytes)
     static size_t capacities[2];
     if (bytes > capacities[which] || buffers[which] == NULL) {
         size_t wanted = bytes < 4096 ? 4096 : bytes;
-        void *larger = NULL;
-        if (posix_memalign(&larger, 4096, wanted) != 0)
+        void *larger = ct_heap_apart(wanted);
+        if (larger == NULL)
             return NULL;
         memset(larger, 0, wanted);
-        free(buffers[which]);
+        ct_heap_apart_free(buffers[which], capacities[which]);
         buffers[which] = larger;
         capacities[which] = wanted;
     }
@@ -254,6 +255,15 @@ int ct_call_run(ct_timed_call *c, MPI_Comm comm)
         break;
     }
     return MPI_ERR_OTHER;
+}
+
+size_t ct_call_receives(const ct_timed_call *call) { return call->kind == CT__BARRIER ? 0 : call->receive_bytes; }
+
+void ct_call_untouch(ct_timed_call *call)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = call->receive_bytes / page * page;
+    if (bytes > 0)
+        madvise(call->receive, bytes, MADV_DONTNEED);
 }
 
 void ct_call_poison(ct_timed_call *call) { memset(call->receive, 0xA5, call->receive_bytes); }

@@ -69,6 +69,7 @@ int main(int argc, char **argv)
     ct__refuse_fallback();
     ct_world world = {0};
     code = ct_world_make(&world);
+    ct_heap_give_back(0);
     if (code == MPI_SUCCESS)
         code = ct__announce(&world, provided);
     if (code == MPI_SUCCESS)

@@ -9,6 +9,15 @@
 enum { CT__FRESH_WARM_UP = 8 };
 static const char *const CT__STATUS[] = {"ok", "inapplicable", "wrong"};
 
+/* The first calls on a communicator also ask for what they keep, so the last of those that are watched counts. */
+static int ct__run_watched(ct_point *point, int index, double *elapsed_s)
+{
+    ct_heap_watch();
+    int code = ct_point_run(point, index, elapsed_s);
+    point->states[index].largest = ct_heap_largest();
+    return code;
+}
+
 /* First call of a choice: is it what was asked for, and is its result right? */
 static ct_status ct__try(ct_point *point, int index, double *elapsed_s)
 {
@@ -17,7 +26,7 @@ static ct_status ct__try(ct_point *point, int index, double *elapsed_s)
     if (choice->missing != NULL)
         return CT_INAPPLICABLE;
     ct_call_poison(point->call);
-    if (ct_point_run(point, index, elapsed_s) != MPI_SUCCESS)
+    if (ct__run_watched(point, index, elapsed_s) != MPI_SUCCESS)
         return CT_INAPPLICABLE;
     return ct_call_correct(point->call) ? CT_OK : CT_WRONG;
 }
@@ -27,11 +36,13 @@ static int ct__agree(ct_point *point, int index, ct_status own_status, double ow
 {
     ct_choice_state *state = &point->states[index];
     const char *missing = point->request->choices[index].missing;
-    double own[3] = {own_status, own_status == CT_WRONG ? point->rank : -1, own_s}, worst[3];
-    int code = MPI_Allreduce(own, worst, 3, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    double own[4] = {own_status, own_status == CT_WRONG ? point->rank : -1, own_s, ct_heap_is_large(state->largest)};
+    double worst[4];
+    int code = MPI_Allreduce(own, worst, 4, MPI_DOUBLE, MPI_MAX, point->group->comm);
     if (code != MPI_SUCCESS)
         return code;
     *longest_s = worst[2];
+    state->large = worst[3] > 0.0;
     state->status = (ct_status)worst[0];
     if (state->status == CT_WRONG)
         snprintf(state->detail, sizeof state->detail, "wrong-result-on-rank-%d", (int)worst[1]);
@@ -61,7 +72,7 @@ static int ct__start(ct_point *point, int index)
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
         if (i == calls - 1) /* shared-memory collectives start late, so their result is seen only now */
             ct_call_poison(point->call);
-        code = ct_point_run(point, index, &elapsed_s);
+        code = ct__run_watched(point, index, &elapsed_s);
         shortest_s = elapsed_s < shortest_s ? elapsed_s : shortest_s;
     }
     if (code == MPI_SUCCESS) {
@@ -84,7 +95,9 @@ static int ct__back_to_back(ct_point *point, int index)
     const ct_choice *choice = &point->request->choices[index];
     double fitting = 0.1 * point->request->box_s / (state->estimate_s + 1e-9);
     int calls = state->estimate_s > point->request->box_s ? 1 : fitting < 3 ? 3 : fitting > 50 ? 50 : (int)fitting;
-    int code = ct_synchronise(point->group->comm);
+    int code = ct_point_give_back(point, index);
+    if (code == MPI_SUCCESS)
+        code = ct_synchronise(point->group->comm);
     if (code == MPI_SUCCESS)
         code = ct_point_steer(point, choice, true);
     double start = MPI_Wtime();
@@ -114,6 +127,12 @@ static void ct__answer(const ct_point *point, const double *mean_s, ct_text *ans
                 ct_text_add(answer, " b2b_us=%.4f", state->back_to_back_s * 1e6);
             if (state->skewed_s >= 0.0)
                 ct_text_add(answer, " skewed_us=%.4f", state->skewed_s * 1e6);
+            if (state->faults >= 1.0)
+                ct_text_add(answer, " faults=%.1f", state->faults);
+            if (state->kept_s >= 0.0)
+                ct_text_add(answer, " kept_us=%.4f", state->kept_s * 1e6);
+            if (state->untouched_s >= 0.0)
+                ct_text_add(answer, " untouched_us=%.4f", state->untouched_s * 1e6);
             if (state->pure_s >= 0.0)
                 ct_text_add(answer, " compute_us=%.4f pure_us=%.4f tested_us=%.4f", point->compute_s * 1e6,
                             state->pure_s * 1e6, state->tested_s * 1e6);
@@ -129,6 +148,8 @@ static int ct__measure_all(ct_point *point, double *scratch)
 {
     const ct_request *request = point->request;
     int code = MPI_SUCCESS;
+    ct_heap_give_back(0);
+    point->heap_of = -1;
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
         double start = MPI_Wtime();
         ct_point_tell(point, i);
@@ -140,6 +161,8 @@ static int ct__measure_all(ct_point *point, double *scratch)
     ct_point_give_up(point);
     if (code == MPI_SUCCESS)
         code = ct_point_repeat(point, scratch);
+    if (code == MPI_SUCCESS)
+        code = ct_point_reduce_faults(point, scratch);
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
         const ct_choice_state *state = &point->states[i];
         if (state->status == CT_OK && !state->dominated && !state->hopeless && !ct_point_long(point, state->estimate_s)) {
@@ -149,10 +172,20 @@ static int ct__measure_all(ct_point *point, double *scratch)
                 code = ct_point_views(point, i);
             if (code == MPI_SUCCESS && request->skew_s > 0.0)
                 code = ct_point_late(point, i);
+            if (code == MPI_SUCCESS && request->skew_s > 0.0)
+                code = ct_point_untouched(point, i);
+            if (code == MPI_SUCCESS)
+                code = ct_point_keep(point, i);
         }
     }
     alarm(0);
     return code;
+}
+
+/* Of all repetitions of all choices, twice. */
+static size_t ct__times_bytes(const ct_request *request)
+{
+    return 2 * sizeof(double) * (size_t)request->most * (size_t)request->choice_count;
 }
 
 /* What a point is kept in while it is measured. False where there is no memory for it; `ct__release` takes either. */
@@ -161,13 +194,14 @@ static bool ct__reserve(ct_point *point, double **times, double **sums)
     size_t most = (size_t)point->request->most, choices = (size_t)point->request->choice_count;
     point->states = calloc(choices, sizeof *point->states);
     point->order = malloc(choices * sizeof *point->order);
-    *times = malloc(sizeof **times * most * choices * 2);
+    *times = ct_heap_apart(ct__times_bytes(point->request));
     *sums = calloc(2 * choices, sizeof **sums);
     if (point->states == NULL || point->order == NULL || *times == NULL || *sums == NULL)
         return false;
     for (size_t i = 0; i < choices; i++) {
         point->states[i].times = *times + i * most;
         point->states[i].back_to_back_s = point->states[i].skewed_s = -1.0;
+        point->states[i].kept_s = point->states[i].untouched_s = -1.0;
         point->states[i].pure_s = point->states[i].tested_s = -1.0;
     }
     return true;
@@ -176,7 +210,7 @@ static bool ct__reserve(ct_point *point, double **times, double **sums)
 static void ct__release(ct_point *point, double *times, double *sums)
 {
     free(sums);
-    free(times);
+    ct_heap_apart_free(times, ct__times_bytes(point->request));
     free(point->order);
     free(point->states);
     if (point->call != NULL)
@@ -225,9 +259,10 @@ int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct
     MPI_Comm_size(group->comm, &point.size);
     point.call = ct_call_make(request, group->comm, why, sizeof why);
     /* Memory may be had on some ranks only; then nobody measures. */
-    int have = point.call != NULL && ct__reserve(&point, &times, &sums), all_have = 0;
-    int code = MPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, group->comm);
-    if (code == MPI_SUCCESS && all_have)
+    int have[2] = {point.call != NULL && ct__reserve(&point, &times, &sums), ct_heap_moves()}, all_have[2] = {0};
+    int code = MPI_Allreduce(have, all_have, 2, MPI_INT, MPI_MIN, group->comm);
+    point.heap_moves = all_have[1];
+    if (code == MPI_SUCCESS && all_have[0])
         code = ct__measure_and_answer(&point, times + (size_t)request->most * (size_t)request->choice_count, sums, answer);
     else if (point.rank == 0)
         ct__decline(request, point.call != NULL ? "no-memory-on-a-rank" : why, answer);

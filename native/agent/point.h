@@ -20,7 +20,11 @@ typedef struct {
     double estimate_s;
     double own_sum_s; /* over this rank's repetitions */
     double back_to_back_s, skewed_s; /* < 0: not taken */
+    double kept_s, untouched_s;      /* see ct_point_keep and ct_point_untouched; < 0: not taken */
     double pure_s, tested_s;         /* of a non-blocking call: see ct_point_views; < 0: not taken */
+    size_t largest;  /* block that this rank asks for in a call, in bytes */
+    bool large;      /* whether any rank asks for one that makes a difference to the heap */
+    double faults;   /* page faults of a call: this rank's sum until reduced, then the mean on the rank with most */
     double cost_s;
 } ct_choice_state;
 
@@ -30,6 +34,8 @@ typedef struct {
     ct_timed_call *call;
     ct_choice_state *states;
     int *order; /* [choices] scratch */
+    int heap_of; /* the choice that the heap is set for; -1: none of those that make a difference to it */
+    bool heap_moves; /* on all ranks: see heap.h */
     int rank, size;
     uint64_t random;
     double compute_s; /* of the computation beside a non-blocking call */
@@ -58,6 +64,16 @@ int ct_point_calls_beside(const ct_point *point, double each_s, int most);
 /* Times calls of a choice to which the ranks come late, each by its own share of the request's skew, from the arrival of
  * the last one. Returns an MPI error code. */
 int ct_point_late(ct_point *point, int index);
+/* Brings the heap into the state of a fresh program that makes this choice's calls: with an untimed call where another
+ * choice was measured meanwhile that makes a difference to it. Returns an MPI error code. */
+int ct_point_give_back(ct_point *point, int index);
+/* Agrees on the page faults of all choices. Returns an MPI error code. */
+int ct_point_reduce_faults(ct_point *point, double *scratch);
+/* Times calls of a choice whose calls meet page faults with a heap that keeps what is freed. Returns an MPI error code. */
+int ct_point_keep(ct_point *point, int index);
+/* Times calls of a choice that receive into memory which was never touched, where that is so large that an allocator maps
+ * it anew. Returns an MPI error code. */
+int ct_point_untouched(ct_point *point, int index);
 /* Sets how long the computation beside a non-blocking call takes: as long as its data take to be exchanged by messages.
  * The same for all choices, whatever they do and whatever files are in force. Returns an MPI error code. */
 int ct_point_calibrate(ct_point *point);

@@ -74,12 +74,16 @@ static int ct__round(ct_point *point)
         ct_point_alive(point);
         code = ct_point_attend(point);
         double start = MPI_Wtime();
+        if (code == MPI_SUCCESS)
+            code = ct_point_give_back(point, order[i]);
+        long faults = ct_heap_faults();
         for (int call = 0; call < CT__BURST && state->count < state->quota && code == MPI_SUCCESS; call++) {
             double elapsed = 0.0;
             code = ct_point_run(point, order[i], &elapsed);
             state->own_sum_s += elapsed;
             state->times[state->count++] = elapsed;
         }
+        state->faults += (double)(ct_heap_faults() - faults);
         state->cost_s += MPI_Wtime() - start;
     }
     return code;

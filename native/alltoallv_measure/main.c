@@ -3,6 +3,7 @@
  *     ready ranks=8
  *     measure ID NODES PPN DISTRIBUTION PEERS AVERAGE_BYTES REPETITIONS SEED NAME:RADIX:BATCH:DIRECT_ABOVE ...
  *     time ID 0 1.1e-05 1.2e-05 ...      the slowest rank's seconds, after a barrier; choices take turns
+ *     kept ID 0 1.0e-05 ...              the same with a heap that keeps what is freed, where calls meet page faults
  *     wrong ID 1                         its result was not the library's
  *     unfit ID REASON                    in place of all times: there is no such part of the job, or no such matrix
  *     done ID
@@ -16,6 +17,7 @@
 #include "algorithms.h"
 #include "blocks.h"
 #include "call.h"
+#include "heap.h"
 #include "part.h"
 #include "state.h"
 
@@ -25,6 +27,8 @@
 #include <time.h>
 
 enum { CT__TUNED = -2, CT__SETTLED = 30 /* calls after which agreements are rare */, CT__LINE = 1 << 15, CT__CHOICES = 128, CT__REPETITIONS = 10000 };
+/* Page faults of a call above which it is timed with a heap that keeps what is freed, too: fewer are chance. */
+static double const CT__FEW_FAULTS = 2.0;
 
 typedef struct {
     ct_blocks blocks;
@@ -64,7 +68,8 @@ static void ct__release(ct__buffers *b)
 {
     for (int i = 0; i < 2; i++)
         free(b->counts[i]), free(b->displacements[i]);
-    free(b->send), free(b->receive), free(b->expected);
+    ct_heap_apart_free(b->send, b->bytes[0]);
+    ct_heap_apart_free(b->receive, b->bytes[1]), ct_heap_apart_free(b->expected, b->bytes[1]);
 }
 
 static int ct__fill(const ct__request *r, ct__buffers *b)
@@ -83,7 +88,7 @@ static int ct__fill(const ct__request *r, ct__buffers *b)
             b->bytes[i] += (size_t)b->counts[i][peer];
         }
     }
-    b->send = malloc(b->bytes[0] + 1), b->receive = calloc(b->bytes[1] + 1, 1), b->expected = calloc(b->bytes[1] + 1, 1);
+    b->send = ct_heap_apart(b->bytes[0]), b->receive = ct_heap_apart(b->bytes[1]), b->expected = ct_heap_apart(b->bytes[1]);
     for (size_t i = 0; b->send != NULL && i < b->bytes[0]; i++)
         b->send[i] = (unsigned char)(i * 37 + (size_t)b->rank * 7919);
     return b->send && b->receive && b->expected ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -103,27 +108,82 @@ static int ct__try(const ct__request *r, ct__buffers *b, int *wrong)
 {
     ct_alltoallv_choice library = {0};
     int mine[CT__CHOICES];
+    size_t largest = 0;
+    ct_heap_give_back(0);
     CT_TRY(ct__call(&library, b, b->expected));
     for (int i = 0; i < r->choice_count; i++) {
         memset(b->receive, 0xA5, b->bytes[1]);
         for (int k = 0; k < (r->choices[i].algorithm == CT__TUNED ? CT__SETTLED : 1); k++)
             CT_TRY(ct__call(&r->choices[i], b, b->receive));
+        ct_heap_watch(); /* the first calls also ask for what they keep */
+        CT_TRY(ct__call(&r->choices[i], b, b->receive));
+        largest = ct_heap_largest() > largest ? ct_heap_largest() : largest;
         mine[i] = memcmp(b->receive, b->expected, b->bytes[1]) != 0;
     }
+    ct_heap_give_back(largest);
     return MPI_Allreduce(mine, wrong, r->choice_count, MPI_INT, MPI_MAX, b->part);
 }
 
-static int ct__time(const ct__request *r, ct__buffers *b, double *times)
+/* Of the choices that `take` names; `faults`: page faults of all calls of each. */
+static int ct__time(const ct__request *r, ct__buffers *b, const double *take, double *times, double *faults)
 {
     for (int repetition = 0; repetition < r->repetitions; repetition++)
         for (int k = 0; k < r->choice_count; k++) {
             int i = (k + repetition) % r->choice_count; /* who comes after whom changes */
+            if (take[i] <= 0.0)
+                continue;
             CT_TRY(MPI_Barrier(b->part));
+            long before = ct_heap_faults();
             double began_s = MPI_Wtime();
             CT_TRY(ct__call(&r->choices[i], b, b->receive));
             times[i * r->repetitions + repetition] = MPI_Wtime() - began_s;
+            faults[i] += (double)(ct_heap_faults() - before);
         }
     return MPI_SUCCESS;
+}
+
+/* Prints the slowest rank's times of the choices that `take` names. */
+static int ct__tell(const ct__request *r, const ct__buffers *b, const char *word, const double *take, const double *mine, double *all)
+{
+    CT_TRY(MPI_Reduce(mine, all, r->choice_count * r->repetitions, MPI_DOUBLE, MPI_MAX, 0, b->part));
+    for (int i = 0; b->rank == 0 && i < r->choice_count; i++) {
+        if (take[i] <= 0.0)
+            continue;
+        printf("%s %ld %d", word, r->id, i);
+        for (int k = 0; k < r->repetitions; k++)
+            printf(" %.9g", all[i * r->repetitions + k]);
+        printf("\n");
+    }
+    return MPI_SUCCESS;
+}
+
+/* The times of all choices whose result is right; and with a heap that keeps what is freed, of those that meet page faults. */
+static int ct__time_and_tell(const ct__request *r, ct__buffers *b, const int *wrong, double *mine, double *all)
+{
+    double take[CT__CHOICES], faults[CT__CHOICES + 1] = {0};
+    for (int i = 0; i < r->choice_count; i++) {
+        take[i] = wrong[i] ? 0.0 : 1.0;
+        if (wrong[i] && b->rank == 0)
+            printf("wrong %ld %d\n", r->id, i);
+    }
+    CT_TRY(ct__time(r, b, take, mine, faults));
+    CT_TRY(ct__tell(r, b, "time", take, mine, all));
+    faults[r->choice_count] = ct_heap_moves() ? 0.0 : 1.0; /* on any rank */
+    CT_TRY(MPI_Allreduce(MPI_IN_PLACE, faults, r->choice_count + 1, MPI_DOUBLE, MPI_MAX, b->part));
+    bool any = false;
+    for (int i = 0; i < r->choice_count; i++) {
+        take[i] = take[i] > 0.0 && faults[r->choice_count] <= 0.0 && faults[i] >= CT__FEW_FAULTS * r->repetitions;
+        any = any || take[i] > 0.0;
+    }
+    if (!any)
+        return MPI_SUCCESS;
+    ct_heap_keep();
+    for (int i = 0; i < r->choice_count; i++)
+        if (take[i] > 0.0)
+            CT_TRY(ct__call(&r->choices[i], b, b->receive));
+    CT_TRY(ct__time(r, b, take, mine, faults));
+    ct_heap_give_back(0);
+    return ct__tell(r, b, "kept", take, mine, all);
 }
 
 /* What a program pays on a communicator before its first call by the table: the team, and an agreement. */
@@ -155,7 +215,7 @@ static int ct__measure(const ct__request *r, MPI_Comm part)
     CT_TRY(MPI_Comm_rank(part, &b.rank));
     CT_TRY(MPI_Comm_size(part, &b.size));
     int wrong[CT__CHOICES] = {0}, count = r->choice_count * r->repetitions;
-    double *mine = malloc(sizeof(double) * (size_t)count), *all = malloc(sizeof(double) * (size_t)count);
+    double *mine = calloc((size_t)count, sizeof *mine), *all = calloc((size_t)count, sizeof *all);
     int code = mine && all ? ct__fill(r, &b) : MPI_ERR_NO_MEM;
     bool tuned = false;
     for (int i = 0; i < r->choice_count; i++)
@@ -165,15 +225,7 @@ static int ct__measure(const ct__request *r, MPI_Comm part)
     if (code == MPI_SUCCESS)
         code = ct__try(r, &b, wrong);
     if (code == MPI_SUCCESS)
-        code = ct__time(r, &b, mine);
-    if (code == MPI_SUCCESS)
-        code = MPI_Reduce(mine, all, count, MPI_DOUBLE, MPI_MAX, 0, part);
-    for (int i = 0; code == MPI_SUCCESS && b.rank == 0 && i < r->choice_count; i++) {
-        printf(wrong[i] ? "wrong %ld %d" : "time %ld %d", r->id, i);
-        for (int k = 0; !wrong[i] && k < r->repetitions; k++)
-            printf(" %.9g", all[i * r->repetitions + k]);
-        printf("\n");
-    }
+        code = ct__time_and_tell(r, &b, wrong, mine, all);
     if (b.rank == 0 && code == MPI_SUCCESS) {
         printf("done %ld\n", r->id);
         fflush(stdout);

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-enum { CT__REQUESTS = 1 << 10 };
+enum { CT__REQUESTS = 1 << 10, CT__MANY_FAULTS = 4 };
 /* Persistent collectives: what a start of a request counts as. */
 static struct {
     _Atomic(MPI_Request) request;
@@ -132,11 +133,35 @@ static void ct__request_freed(MPI_Request request)
     atomic_fetch_sub(&ct__request_count, 1);
 }
 
-static void ct__before(ct_call *call) { call->started_ns = ct_now_ns(); }
+/* Page faults of this thread that needed no disk. */
+static long ct__faults(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_minflt : 0;
+}
+
+/* Memory that is touched for the first time makes a single call fault: what counts are those that fault again and again. */
+static void ct__count_faults(ct_profile_record *record, uint32_t stands_for, long faults)
+{
+    bool many = faults >= CT__MANY_FAULTS;
+    if (atomic_exchange_explicit(&record->faulted, many, memory_order_relaxed) && many)
+        ct_profile_add(record, CT_PROFILE_faults, (uint64_t)faults * stands_for);
+    ct_profile_add(record, CT_PROFILE_fault_calls, stands_for);
+}
+
+static void ct__before(ct_call *call)
+{
+    bool known = call->form == CT_BLOCKING && call->known != NULL;
+    call->stands_for = known ? ct_profile_sampled(call->known, call->known->sequence) : 0;
+    if (call->stands_for > 0)
+        call->faults = ct__faults();
+    call->started_ns = ct_now_ns();
+}
 
 static void ct__after(ct_call *call, int code)
 {
     uint64_t elapsed_ns = ct_now_ns() - call->started_ns, sequence = 0;
+    long faults = call->stands_for > 0 ? ct__faults() - call->faults : 0;
     if (code != MPI_SUCCESS)
         return;
     if (call->form == CT_BLOCKING && call->known != NULL)
@@ -154,6 +179,8 @@ static void ct__after(ct_call *call, int code)
         return;
     }
     ct_profile_add(record, CT_PROFILE_time_ns, elapsed_ns);
+    if (call->stands_for > 0)
+        ct__count_faults(record, call->stands_for, faults);
     ct__count_details(record, call, &extent);
     if (call->form == CT_PERSISTENT) {
         ct_profile_add(record, CT_PROFILE_inits, 1);

@@ -32,7 +32,9 @@ enum { CT_PROFILE_RECORDS = 1 << 12, CT_PROFILE_CLASSES = 1 << 10, CT_PROFILE_ST
     X(waiting_ns)    /* over the sampled calls, each counted as often as it stands for */                              \
     X(sampled_ns)    /* time in those calls, counted alike */                                                          \
     X(sampled)       /* calls that they stand for */                                                                   \
-    X(samples)       /* calls that were sampled */
+    X(samples)       /* calls that were sampled */                                                                     \
+    X(faults)        /* page faults in sampled calls that follow one with page faults, each as often as it stands for */ \
+    X(fault_calls)   /* calls that all sampled ones stand for */
 
 typedef enum {
 #define CT__NAME(NAME) CT_PROFILE_##NAME,
@@ -52,6 +54,7 @@ typedef struct {
     _Atomic uint64_t key; /* 0: free */
     _Atomic uint64_t counters[CT_PROFILE_COUNTER_COUNT];
     _Atomic int last_root; /* + 1 */
+    _Atomic bool faulted;  /* the sampled call before */
 } ct_profile_record;
 
 /* A sampled call. `arrived_ns` is on this rank's clock until the clocks are compared. */

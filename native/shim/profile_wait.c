@@ -43,13 +43,19 @@ static uint32_t ct__stands_for(uint64_t sequence)
     return interval;
 }
 
+uint32_t ct_profile_sampled(const ct_comm *comm, uint64_t sequence)
+{
+    uint32_t interval = ct__stands_for(sequence);
+    return interval > 1 && (ct__hash(comm->identity ^ sequence) & (interval - 1)) != 0 ? 0 : interval;
+}
+
 void ct_profile_stamp_call(const ct_call *call, const ct_profile_record *record, uint64_t sequence, uint64_t elapsed_ns)
 {
     const ct_comm *comm = call->known;
     if (comm == NULL || comm->remote_size > 0 || comm->nodes == 0 || comm->size < 2)
         return;
-    uint32_t interval = ct__stands_for(sequence);
-    if (interval > 1 && (ct__hash(comm->identity ^ sequence) & (interval - 1)) != 0)
+    uint32_t interval = ct_profile_sampled(comm, sequence);
+    if (interval == 0)
         return;
     int at = atomic_fetch_add_explicit(&ct_profile.stamp_count, 1, memory_order_relaxed);
     if (at >= CT_PROFILE_STAMPS) {

@@ -68,6 +68,8 @@ typedef struct {
     MPI_Request *request;       /* non-blocking and persistent */
     ct_comm *known;             /* NULL: the communicator could not be looked at */
     uint64_t started_ns;        /* profile: when the call came */
+    uint32_t stands_for;        /* profile: so many calls, where its page faults are counted; else 0 */
+    long faults;                /* profile: those of this thread before the call */
     void *note[CT_MODULES];     /* from `before` to `after`, NULL at first */
 } ct_call;
 

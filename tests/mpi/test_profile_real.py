@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
 from colltune.profile.application import Calls, Profile
 from colltune.profile.files import load_profile
+from colltune.profile.page_faults import KEEPING, faulting, page_faults_text
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.preload import preload_command, preload_environment
 
@@ -263,8 +265,30 @@ def test_a_terminal_without_utf8_costs_neither_profile_nor_exit_code(
     assert done.stdout.isascii()
 
 
+def test_a_profile_names_the_collectives_that_meet_page_faults_in_each_call(kit: Kit, tmp_path: Path) -> None:
+    """And none where the heap keeps memory, as the setting has it that is named."""
+    program = compiled(kit, tmp_path, kit.mpicc, "fresh_memory.c")
+    _, found = kit.profile([program, "60"], tmp_path, ranks=2)
+    named = [(one.collective, 200 < one.faults < 500) for one in faulting(found)]
+    if platform.libc_ver()[0] == "glibc":
+        assert named == [("allreduce", True)]  # 256 pages are received into
+        assert "allreduce of 1 MiB" in page_faults_text(found)
+        _, kept = kit.profile(
+            ["env", *(f"{name}={value}" for name, value in KEEPING.items()), program, "60"], tmp_path, 2
+        )
+        assert not faulting(kept)
+        assert page_faults_text(kept) == ""
+
+
 @pytest.mark.parametrize(
-    "names", [("shim", "alltoallv"), ("alltoallv_measure", "alltoallv"), ("agent",), ("conformance",), ("probe",)]
+    "names",
+    [
+        ("shim", "alltoallv"),
+        ("alltoallv_measure", "alltoallv", "heap"),
+        ("agent", "heap"),
+        ("conformance",),
+        ("probe",),
+    ],
 )
 def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, ...], tmp_path: Path) -> None:
     native = _SOURCES.parents[1] / "native"

@@ -266,6 +266,38 @@ def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refuse
         assert all(reason in d.reason for d in found)
 
 
+@pytest.mark.parametrize(
+    ("kept", "verdict"), [((1.3, 1.0), Verdict.KEPT), ((0.9, 1.0), Verdict.REFUSED), ((1.0, 1.0), Verdict.REFUSED)]
+)
+def test_what_wins_in_one_state_of_the_heap_alone_is_refused(kept: tuple[float, float], verdict: Verdict) -> None:
+    """The default pays for page faults, so it is e times as slow with a heap that gives memory back."""
+
+    class InBothStates(Launches):
+        def open(self) -> SimulatedSource:
+            source = super().open()
+            measure = source.measure
+
+            def seen(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+                for point, samples in measure(points, effort):
+                    for place, one in enumerate(samples):
+                        if one.choice == DEFAULT:
+                            chosen_s = next(other.time_s for other in samples if other.choice != DEFAULT)
+                            samples[place] = replace(one, faults=96.0, kept_s=kept[0] * chosen_s)
+                    yield point, samples
+
+            source.measure = seen  # type: ignore[method-assign]
+            return source
+
+    found = audit(InBothStates(lambda _s: 1.0, NOISE, 0), lambda _s: 1.0).run(200.0)
+    assert {d.verdict for d in found} == {verdict}
+    for one in found:
+        assert one.heaps is not None
+        assert one.heaps == pytest.approx((math.e, kept[0]), rel=0.1)
+        assert one.speedup == pytest.approx(kept[0], rel=0.1)  # the lesser of both
+    if kept[0] < 1.0:
+        assert all("where it keeps it" in one.reason or "times as fast in its region" in one.reason for one in found)
+
+
 def of_other_jobs(gain: Gain, launches: int, sd: float, shape: tuple[int, int] = (8, 2)) -> Before:
     """What so many launches of other jobs, of ``shape``, said of every scenario that they can form."""
     found: Before = {}

@@ -117,14 +117,15 @@ class AlltoallvSource:
 
     def _point(self, point: Point, effort: Effort) -> list[Sample]:
         began_s, self._unfit = time.monotonic(), ""
-        first = self._ask(point, _FIRST)
+        kept: dict[int, tuple[float, ...]] = {}
+        first = self._ask(point, _FIRST, kept)
         known = [median(times) for times in first.values() if times]
         more = 0
         if known:
             most = point.repetitions or effort.most
             wanted = max(effort.fewest, int(effort.box_s / max(median(known), 1e-7)))
             more = min(wanted, most) - _FIRST
-        further = self._ask(point, more) if more > 0 else {}
+        further = self._ask(point, more, kept) if more > 0 else {}
         cost_s = (time.monotonic() - began_s) / len(point.choices)
         samples, lost = [], Status.UNMEASURED if self._unfit else Status.CRASHED
         for index, choice in enumerate(point.choices):
@@ -141,12 +142,16 @@ class AlltoallvSource:
                     launch=self.launch,
                     group=self._asked,
                     started_s=began_s,
+                    kept_s=median(kept[index]) if index in kept else None,
                 )
             )
         return samples
 
-    def _ask(self, point: Point, repetitions: int) -> dict[int, tuple[float, ...]]:
-        """Times by position of the choice; empty where the result was wrong; nothing where the job ended."""
+    def _ask(self, point: Point, repetitions: int, kept: dict[int, tuple[float, ...]]) -> dict[int, tuple[float, ...]]:
+        """Times by position of the choice; empty where the result was wrong; nothing where the job ended.
+
+        ``kept`` takes those with a heap that keeps what is freed, where calls meet page faults.
+        """
         process = self._started()
         self._asked += 1
         settings = " ".join(_setting(choice, point.scenario) for choice in point.choices)
@@ -158,6 +163,8 @@ class AlltoallvSource:
         while (line := self._heard(process)) is not None and (words := line.split())[0] != "done":
             if words[0] == "unfit":
                 self._unfit = " ".join(words[2:])
+            if words[0] == "kept":
+                kept[int(words[2])] = tuple(map(float, words[3:]))
             if words[0] in ("time", "wrong"):
                 found[int(words[2])] = tuple(map(float, words[3:]))
         return found

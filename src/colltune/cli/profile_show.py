@@ -13,6 +13,7 @@ from colltune.core.units import format_count, format_duration
 from colltune.profile.application import Calls, Profile
 from colltune.profile.benefit import benefit_of
 from colltune.profile.nonblocking import by_name_text, left_text, tunable_by_name
+from colltune.profile.page_faults import page_faults_text
 
 _BAR = 24
 _BRIEF = 8
@@ -51,6 +52,8 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
         )
     if called := tunable_by_name(profile):
         console.print(f"{by_name_text(called)}: {colltune_command('tune', *called)}", markup=False)
+    if pays := page_faults_text(profile):
+        console.print(pays, markup=False)
     if left := left_text(profile):
         console.print(left, markup=False)
 

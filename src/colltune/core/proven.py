@@ -38,6 +38,8 @@ class ProvenDecision:
 
     ``region``: the mean speed-up of the region that it was proven with, and its bounds; None for a scenario that was
     proven by itself. ``slow_file``: what was proven was refused since a file costs a search, or reaches too far.
+    ``heaps``: the mean speed-up of those comparisons whose calls meet page faults, with a heap that gives memory back
+    and with one that keeps it; ``ratios`` are the lesser of both.
     ``stated_low``: the lower bound of a file whose release came to another one than ``ratios`` give now; else None.
     """
 
@@ -49,6 +51,7 @@ class ProvenDecision:
     region: tuple[float, float, float] | None = None
     slow_file: bool = False
     stated_low: float | None = None
+    heaps: tuple[float, float] | None = None
 
     @property
     def has_evidence(self) -> bool:

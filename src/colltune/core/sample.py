@@ -49,9 +49,11 @@ class Sample:
     ``times_s`` holds, per repetition, the time of the slowest rank after a synchronised start;
     ``back_to_back_s`` the mean time of calls issued one after another without synchronisation, ``osu_mean_s`` the mean
     over ranks and repetitions, ``skewed_s`` the mean time from the arrival of the last rank where ranks arrive up to
-    ``Point.skew_s`` apart (None where not taken); ``overlap``: of non-blocking calls, whose ``times_s`` are what a
-    computation beside them did not hide; ``cost_s`` the wall time that the measurement took, set-up and
-    repetitions included.
+    ``Point.skew_s`` apart (None where not taken). These are with a heap that gives back what is freed. ``faults``: page
+    faults of a call, on the rank with most; ``kept_s``: the median with a heap that keeps what is freed, taken where
+    calls meet page faults; ``untouched_s``: the median where the receive buffer was never touched; ``overlap``: of
+    non-blocking calls, whose ``times_s`` are what a computation beside them did not hide; ``cost_s`` the wall time that
+    the measurement took, set-up and repetitions included.
     ``group`` numbers the interleaved block of measurements that the sample belongs to: only samples of one
     group were taken side by side.
     """
@@ -69,6 +71,9 @@ class Sample:
     detail: str = ""
     skewed_s: float | None = None
     overlap: Overlap | None = None
+    faults: float = 0.0
+    kept_s: float | None = None
+    untouched_s: float | None = None
 
     @property
     def time_s(self) -> float:
@@ -78,12 +83,34 @@ class Sample:
         return median(self.times_s)
 
 
+class Heaps(NamedTuple):
+    """A comparison, or a mean of some, by the state of the heap; docs/design/agent.md says what the states are."""
+
+    gives_back: float
+    keeps: float
+
+    @classmethod
+    def of(cls, default: Sample, chosen: Sample) -> Heaps | None:
+        """log(default / choice) in each; None where neither's calls meet page faults, or that is not known."""
+        if default.kept_s is None and chosen.kept_s is None:
+            return None
+        kept = (default.kept_s or default.time_s) / (chosen.kept_s or chosen.time_s)
+        return cls(math.log(default.time_s / chosen.time_s), math.log(kept))
+
+
+def log_speedup(default: Sample, chosen: Sample) -> float:
+    """log(default / choice) from a common start, in the state of the heap in which ``chosen`` gains less."""
+    heaps = Heaps.of(default, chosen)
+    return math.log(default.time_s / chosen.time_s) if heaps is None else min(heaps)
+
+
 class OtherViews(NamedTuple):
     """A comparison by other conventions than the common start: log(default / choice); None: not both were taken."""
 
     back_to_back: float | None = None
     mean_over_ranks: float | None = None
     late_arrivals: float | None = None
+    untouched: float | None = None
 
     @classmethod
     def of(cls, default: Sample, chosen: Sample) -> OtherViews:
@@ -91,6 +118,7 @@ class OtherViews(NamedTuple):
             (default.back_to_back_s, chosen.back_to_back_s),
             (default.osu_mean_s, chosen.osu_mean_s),
             (default.skewed_s, chosen.skewed_s),
+            (default.untouched_s, chosen.untouched_s),
         )
         return cls(*(math.log(one / other) if one and other else None for one, other in pairs))
 

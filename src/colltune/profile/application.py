@@ -69,7 +69,7 @@ class Calls:
     Sizes follow ``Scenario``: one block per peer, or the whole vector. Sums over all ranks: ``rank_calls``,
     ``own_bytes`` (what each rank brings to a call), ``time_s``. ``waiting_s`` is the estimated part of ``time_s``
     that was spent waiting for the last rank to arrive, from ``samples`` calls (of one rank each); None where nothing
-    was sampled.
+    was sampled. ``faults``: page faults in a call on a rank, the mean over a sample; first touches are left out.
     """
 
     communicator: Communicator
@@ -89,6 +89,7 @@ class Calls:
     root_zero: int = 0
     root_repeated: int = 0
     blocks: Blocks | None = None
+    faults: float = 0.0
 
     @property
     def calls(self) -> float:

@@ -138,4 +138,5 @@ def _calls(key: _Key, row: defaultdict[str, int]) -> Calls:
         root_zero=row["root_zero"],
         root_repeated=row["root_repeated"],
         blocks=blocks if row["blocks"] else None,
+        faults=round(row["faults"] / row["fault_calls"], 2) if row["fault_calls"] else 0.0,
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from colltune.core.choice import Choice
 from colltune.core.proven import CUT_APART, NOT_WORTH, ProvenDecision, Verdict
-from colltune.core.sample import OtherViews, Sample, Status
+from colltune.core.sample import Heaps, OtherViews, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.core.switchback import Standing
@@ -313,8 +313,8 @@ class Audit:
         self._note_cost(scenario, default.cost_s + chosen.cost_s)
         for case in ours:
             if case.claim.choice == chosen.choice:
-                value = math.log(default.time_s / chosen.time_s)
-                case.take(scenario, self.launches, value, OtherViews.of(default, chosen))
+                value, heaps = log_speedup(default, chosen), Heaps.of(default, chosen)
+                case.take(scenario, self.launches, value, OtherViews.of(default, chosen), heaps)
 
     def _note_cost(self, scenario: Scenario, took_s: float) -> None:
         self._expected_s += self.cost_s(scenario)
@@ -382,7 +382,7 @@ class Audit:
             ended = f"the budget ended after {len(case.launches)} launches" if case.seen else _NOT_LOOKED_AT
             reason = NOT_WORTH if id(case) in self._unpaid else ended
         region = (case.speedup, *case.interval(self._yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
-        of_region = ProvenDecision(case.claim.scenarios[0], case.claim.choice, verdict, (), reason)
+        of_region = ProvenDecision(case.claim.scenarios[0], case.claim.choice, verdict, (), reason, heaps=case.by_heap)
         for scenario in (s for s in case.claim.scenarios if s not in case.replaced):
             ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)
             decision = replace(of_region, scenario=scenario, ratios=ratios, region=region)

@@ -14,7 +14,7 @@ import numpy as np
 
 from colltune.core.choice import Choice
 from colltune.core.proven import Verdict
-from colltune.core.sample import OtherViews
+from colltune.core.sample import Heaps, OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
 from colltune.prove.claims import Claim, cut_in_two
@@ -38,7 +38,7 @@ _SEEN_SLOWER = 0.5
 # Each part of a claim that is cut is so much of its weight at least.
 _PART = 0.15
 # In the order of OtherViews.
-_VIEWS = ("back to back", "by the mean over ranks", "where ranks come late")
+_VIEWS = ("back to back", "by the mean over ranks", "where ranks come late", "into memory that was never touched")
 _WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
@@ -67,7 +67,7 @@ class Case:
     """``floor``: the log speed-up that is to be beaten. ``costs_s``: what a comparison takes at each scenario, about.
 
     ``seen``: the comparisons from a common start, of which those of the launches ``applications`` are of runs of the
-    application. ``others``: the same comparisons by other conventions.
+    application. ``others``: the same comparisons by other conventions. ``heaps``: those of calls that meet page faults.
     """
 
     claim: Claim
@@ -79,6 +79,7 @@ class Case:
     proven_low: float = 0.0  # the bound by which it was proven
     seen: list[Seen] = field(default_factory=list)
     others: list[OtherViews] = field(default_factory=list)
+    heaps: list[Heaps] = field(default_factory=list)
     applications: set[int] = field(default_factory=set)
     impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
     replaced: set[Scenario] = field(default_factory=set)  # judged by a claim that was cut out of this one
@@ -140,10 +141,21 @@ class Case:
         # What held when the claim was proven holds on: all bounds hold together.
         return max(low, self.proven_low), max(high, self.proven_low)
 
-    def take(self, scenario: Scenario, launch: int, value: float, others: OtherViews) -> None:
+    @property
+    def by_heap(self) -> Heaps | None:
+        """The geometric mean of the speed-ups of those comparisons whose calls meet page faults, in either state."""
+        if not self.heaps:
+            return None
+        return Heaps(*(math.exp(fmean(values)) for values in zip(*self.heaps, strict=True)))
+
+    def take(
+        self, scenario: Scenario, launch: int, value: float, others: OtherViews, heaps: Heaps | None = None
+    ) -> None:
         value = min(max(value, -GREATEST), GREATEST)
         self.seen.append(Seen(scenario, launch, value, self.claim.gains[self.claim.rows[scenario]]))
         self.others.append(others)
+        if heaps is not None:
+            self.heaps.append(heaps)
 
     def judge(self, yardstick: Yardstick) -> Verdict:
         """Sets the verdict of an open case where there is enough to tell, a fresh launch of its own among it.
@@ -157,6 +169,12 @@ class Case:
         if is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
             if self.ends_unseen:
                 return self.verdict
+            worse = self.by_heap
+            if worse is not None and min(worse) <= 1.0:
+                gives_back, keeps = worse
+                return self._refuse(
+                    f"{gives_back:.2f} times as fast where the heap gives memory back, {keeps:.2f} where it keeps it"
+                )
             for view, how in zip(zip(*self.others, strict=True), _VIEWS, strict=True):
                 found = [value for value in view if value is not None]
                 if found and fmean(found) <= min(0.0, self.floor):

@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -89,6 +90,7 @@ def verify(
     variables = tuning.variables_at(directory)
     order = random.Random(seed)
     times: dict[bool, defaultdict[Scenario, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
+    kept_s: defaultdict[Scenario, dict[tuple[bool, int], float]] = defaultdict(dict)
     refused: dict[Scenario, str] = {}
     started_s = bench.now_s()
     for launch in range(launches):
@@ -98,7 +100,9 @@ def verify(
         for position, tuned in enumerate(order.sample((True, False), 2)):
             setting = variables if tuned else {}
             if osu is None:
-                found = _medians_of_launch(bench, setting, scenarios, seed + launch, effort, until_s, refused)
+                found, kept = _medians_of_launch(bench, setting, scenarios, seed + launch, effort, until_s, refused)
+                for scenario, time_s in kept.items():
+                    kept_s[scenario][tuned, len(times[tuned][scenario])] = time_s
             else:
                 found = dict(osu(setting, scenarios))
             for scenario, time_s in found.items():
@@ -110,13 +114,22 @@ def verify(
     fewest = min(_FEWEST_COMPARED, launches)
     both = {s: sides for s, sides in both.items() if min(map(len, sides)) >= fewest}
     # All by as many launches: the last one may have been cut off.
-    kept = [min(len(sides[kind]) for sides in both.values()) for kind in (0, 1)] if both else [0, 0]
-    return compare_all(
-        {
-            (s, tuning.rule_sets[s.collective].evaluate(s)): (default_s[: kept[0]], tuned_s[: kept[1]])
-            for s, (default_s, tuned_s) in both.items()
-        }
-    )
+    kept_launches = [min(len(sides[kind]) for sides in both.values()) for kind in (0, 1)] if both else [0, 0]
+    sides = {
+        (s, tuning.rule_sets[s.collective].evaluate(s)): (default_s[: kept_launches[0]], tuned_s[: kept_launches[1]])
+        for s, (default_s, tuned_s) in both.items()
+    }
+    # Where no page fault was met, the state of the heap makes no difference.
+    with_kept = {
+        (s, choice): (
+            [kept_s[s].get((False, n), time_s) for n, time_s in enumerate(default_s)],
+            [kept_s[s].get((True, n), time_s) for n, time_s in enumerate(tuned_s)],
+        )
+        for (s, choice), (default_s, tuned_s) in sides.items()
+        if s in kept_s
+    }
+    beside = {one.scenario: one for one in compare_all({**sides, **with_kept}) if one.scenario in kept_s}
+    return [replace(one, kept=beside.get(one.scenario)) for one in compare_all(sides)]
 
 
 def _medians_of_launch(
@@ -127,11 +140,12 @@ def _medians_of_launch(
     effort: Effort,
     until_s: float,
     refused: dict[Scenario, str],
-) -> dict[Scenario, float]:
-    """``refused`` takes what the agent would not measure, and why."""
+) -> tuple[dict[Scenario, float], dict[Scenario, float]]:
+    """And those with a heap that keeps what is freed. ``refused`` takes what the agent would not measure, and why."""
     found: dict[Scenario, float] = {}
+    kept: dict[Scenario, float] = {}
     if bench.now_s() >= until_s:
-        return found
+        return found, kept
     with closing(bench.launch(seed, variables)) as source:
         source.until_s = until_s
         for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
@@ -147,4 +161,6 @@ def _medians_of_launch(
             if effort.convention is Convention.SLOWEST_RANK or time_s is None:
                 time_s = median(samples[0].times_s)
             found[point.scenario] = time_s
-    return found
+            if samples[0].kept_s is not None:
+                kept[point.scenario] = samples[0].kept_s
+    return found, kept

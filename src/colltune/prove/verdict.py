@@ -34,6 +34,7 @@ class Comparison:
     """Default against tuned in one scenario; times in seconds, medians over launches. ``ratio`` above 1: faster.
 
     ``default_launches_s``, ``tuned_launches_s``: one median for each launch, in the order of the launches.
+    ``kept``: the same with a heap that keeps what is freed, where a call meets page faults without.
     """
 
     scenario: Scenario
@@ -45,10 +46,13 @@ class Comparison:
     high: float
     default_launches_s: tuple[float, ...] = ()
     tuned_launches_s: tuple[float, ...] = ()
+    kept: Comparison | None = None
 
     @property
     def verdict(self) -> Verdict:
-        return verdict_of(self.ratio, self.low, self.high)
+        """Of the state of the heap in which it is worse."""
+        own = verdict_of(self.ratio, self.low, self.high)
+        return own if self.kept is None else max(own, self.kept.verdict, key=list(Verdict).index)
 
 
 def verdict_of(ratio: float, low: float, high: float) -> Verdict:

@@ -78,7 +78,8 @@ def _region_text(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) ->
     times = ""
     if largest is not None and largest.default is not None and largest.tuned is not None:
         times = f", {format_duration(largest.default.time_s)} -> {format_duration(largest.tuned.time_s)}"
-    return f"{region.place}: {region.choice} {region.speedup:.2f}x (at least {region.low:.2f}){times}"
+    heaps = f"; {region.by_heap}" if region.by_heap else ""
+    return f"{region.place}: {region.choice} {region.speedup:.2f}x (at least {region.low:.2f}){times}{heaps}"
 
 
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:

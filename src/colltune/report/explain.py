@@ -183,6 +183,8 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
             yield "it is left out unless --provisional is given; `colltune tune ... --resume` proves it"
         if decision.region is not None:
             yield _region_text(region)
+        if region.by_heap:
+            yield f"its calls pay for page faults: {region.by_heap}"
         if ratios:
             compared = "fresh comparison" if decision.verdict is not Verdict.PROVISIONAL else "comparison"
             yield f"default/{decision.choice} in {format_count(len(ratios), compared)}: {_listed(ratios)}"

@@ -147,7 +147,7 @@ def _decision_rows(findings: Findings) -> list[dict[str, str]]:
         {
             "place": region.place,
             "choice": str(region.choice),
-            "speedup": f"{region.speedup:.2f}x",
+            "speedup": f"{region.speedup:.2f}x" + (f" ({region.by_heap})" if region.by_heap else ""),
             "low": f"{region.low:.2f}",
             **_times(region, points),
             "scenarios": _extent(region),

@@ -31,6 +31,8 @@ class Comparison(Protocol):
     @property
     def high(self) -> float: ...
     @property
+    def kept(self) -> Comparison | None: ...
+    @property
     def verdict(self) -> str: ...
 
 
@@ -75,21 +77,15 @@ def format_region_figures(region: JudgedRegion) -> tuple[str, str, str, str]:
 
 
 def comparisons_table(comparisons: Iterable[Comparison]) -> TextTable:
-    """One row per scenario: times with and without the file, the ratio with its interval, and the verdict."""
-    table = TextTable(
-        (
-            "collective",
-            "nodes x ppn>",
-            "message size>",
-            "choice",
-            "default>",
-            "tuned>",
-            "ratio>",
-            "interval>",
-            "verdict",
-        )
-    )
-    for row in comparisons:
+    """One row per scenario: times with and without the file, the ratio with its interval, and the verdict.
+
+    The ratio with a heap that keeps what is freed is beside it where any call meets page faults.
+    """
+    rows = list(comparisons)
+    by_heap = any(row.kept is not None for row in rows)
+    head = ("collective", "nodes x ppn>", "message size>", "choice", "default>", "tuned>", "ratio>", "interval>")
+    table = TextTable((*head, *(["heap keeps>"] if by_heap else []), "verdict"))
+    for row in rows:
         scenario = row.scenario
         table.add_row(
             scenario.collective,
@@ -100,6 +96,7 @@ def comparisons_table(comparisons: Iterable[Comparison]) -> TextTable:
             format_duration(row.tuned_s),
             f"{row.ratio:.2f}",
             f"{row.low:.2f} to {row.high:.2f}",
+            *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),
             row.verdict,
         )
     return table

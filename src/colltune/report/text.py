@@ -31,6 +31,9 @@ def print_findings(findings: Findings, console: Console) -> None:
     if kept := findings.regions(Verdict.KEPT):
         console.print()
         console.print(regions_table(kept))
+        for region in kept:
+            if region.by_heap:
+                console.print(f"  {region.place}, {region.choice}: {region.by_heap}", markup=False)
     if findings.applications:
         console.print()
         console.print(applications_table(findings.applications))

@@ -29,7 +29,7 @@ from colltune.site.packed import pack_numbers, unpack_sample
 from colltune.site.pairs import Comparison, comparisons_of
 from colltune.site.store import SiteStore
 
-_VERSION = 6
+_VERSION = 7
 # Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
 _LOOKS, _PACES = 40, 12
 _CHECKSUM_BYTES = 4
@@ -47,6 +47,7 @@ CREATE TABLE measured (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER
     PRIMARY KEY (collective, nodes, ppn, size, choice)) WITHOUT ROWID;
 CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, entry INTEGER,
     launch INTEGER, date_s REAL, value REAL, back_to_back REAL, mean_over_ranks REAL, late_arrivals REAL,
+    untouched REAL,
     baseline TEXT);
 CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
 CREATE TABLE changed (collective TEXT, nodes INTEGER, ppn INTEGER, entry INTEGER, date_s REAL);
@@ -62,7 +63,8 @@ Place = tuple[str, int, int, int]  # of a scenario: collective, nodes, ranks per
 # The pairs that are asked for, by their numbers: one question for all takes a third of the time of one for each.
 _ASKED = """CREATE TEMP TABLE IF NOT EXISTS asked (number INTEGER PRIMARY KEY, collective TEXT, nodes INTEGER,
     ppn INTEGER, size INTEGER, choice TEXT, since_s REAL)"""
-_COMPARED = """SELECT number, baseline, entry, launch, date_s, value, back_to_back, mean_over_ranks, late_arrivals
+_COMPARED = """SELECT number, baseline, entry, launch, date_s, value, back_to_back, mean_over_ranks,
+    late_arrivals, untouched
     FROM asked CROSS JOIN compared USING (collective, nodes, ppn, size, choice)
     WHERE date_s >= since_s ORDER BY number, date_s, compared.rowid"""
 _AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
@@ -226,9 +228,9 @@ class Index:
         return [
             Comparison._make(
                 (*asked[number], choices[baseline], places[entry][1], f"{places[entry][0]}/{launch}", date_s, value,
-                 OtherViews(back_to_back, mean_over_ranks, late_arrivals))
+                 OtherViews(*views))
             )
-            for number, baseline, entry, launch, date_s, value, back_to_back, mean_over_ranks, late_arrivals in rows
+            for number, baseline, entry, launch, date_s, value, *views in rows
         ]  # fmt: skip
 
     def coverage(self) -> list[tuple[str, int, int, int, float, float]]:
@@ -330,7 +332,7 @@ class Index:
         place = (*_place(one.scenario), format_choice(one.choice))
         launch = int(one.launch.rpartition("/")[2])
         row = (*place, entry, launch, one.date_s, one.value, *one.others, format_choice(one.baseline))
-        self._data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         self._thin("compared", f"{_AT} AND choice = ?", place, _LOOKS)
 
     def _thin(self, table: str, where: str, place: Sequence[object], most: int) -> None:

@@ -12,8 +12,8 @@ from colltune.core.sample import Overlap, Sample, Status
 from colltune.core.scenario import Scenario
 
 # The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
-# not taken), cost, start, launch, group, overlap.
-_BEFORE_TIMES = 10
+# not taken), cost, start, launch, group, overlap, page faults, and the times in other states of memory.
+_BEFORE_TIMES = 13
 _STATUSES = {one.value: one for one in Status}
 
 
@@ -38,6 +38,9 @@ class _Open:
     started_s: float
     launch: int
     group: int
+    faults: float
+    kept_s: float | None
+    untouched_s: float | None
 
 
 def pack_numbers(sample: Sample) -> bytes:
@@ -45,8 +48,9 @@ def pack_numbers(sample: Sample) -> bytes:
     others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s, sample.skewed_s))
     count = _BEFORE_TIMES + len(sample.times_s)
     overlap = (nan, nan, nan) if sample.overlap is None else sample.overlap
-    of = (sample.cost_s, sample.started_s, sample.launch, sample.group, *overlap)
-    return struct.pack(f"<{count}d", *others, *of, *sample.times_s)
+    of = (sample.cost_s, sample.started_s, sample.launch, sample.group, *overlap, sample.faults)
+    memory = (nan if one is None else one for one in (sample.kept_s, sample.untouched_s))
+    return struct.pack(f"<{count}d", *others, *of, *memory, *sample.times_s)
 
 
 def unpack_sample(scenario: Scenario, choice: Choice, status: str, numbers: bytes, detail: str) -> Sample:
@@ -60,6 +64,9 @@ def unpack_sample(scenario: Scenario, choice: Choice, status: str, numbers: byte
     made.back_to_back_s = back_to_back_s if back_to_back_s == back_to_back_s else None
     made.osu_mean_s = osu_mean_s if osu_mean_s == osu_mean_s else None
     made.skewed_s = skewed_s if skewed_s == skewed_s else None
+    made.faults, kept_s, untouched_s = values[10:13]
+    made.kept_s = kept_s if kept_s == kept_s else None
+    made.untouched_s = untouched_s if untouched_s == untouched_s else None
     made.overlap = Overlap(*values[7:10]) if compute_s == compute_s else None
     made.__class__ = Sample  # type: ignore[assignment]
     return made  # type: ignore[return-value]

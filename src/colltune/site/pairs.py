@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import OtherViews, Sample, Status
+from colltune.core.sample import OtherViews, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 
 
 class Comparison(NamedTuple):
-    """``value``: log(time of ``baseline`` / time of ``choice``), from a common start.
+    """``value``: log(time of ``baseline`` / time of ``choice``), as ``log_speedup`` has it.
 
     ``shape``: nodes and ranks per node of the job that compared them.
     ``others``: the same by other conventions. ``launch``: its name within the site.
@@ -43,6 +42,6 @@ def comparisons_of(
         for one, other in zip(pair[::2], pair[1::2], strict=False):
             default, chosen = (other, one) if other.choice == DEFAULT else (one, other)
             if default.status is Status.OK and chosen.status is Status.OK and default.choice != chosen.choice:
-                value = math.log(default.time_s / chosen.time_s)
+                value = log_speedup(default, chosen)
                 of, views = f"{name}/{launch}", OtherViews.of(default, chosen)
                 yield Comparison(scenario, chosen.choice, default.choice, shape, of, ended_s, value, views)

@@ -87,6 +87,9 @@ class _Sample(msgspec.Struct):
     detail: str
     skewed_s: float | None = None
     overlap_s: Overlap | None = None
+    faults: float = 0.0
+    kept_s: float | None = None
+    untouched_s: float | None = None
 
 
 class _Line(msgspec.Struct):
@@ -183,8 +186,10 @@ def _sample_to_json(sample: Sample) -> dict[str, Any]:
     }
     for name in ("back_to_back_s", "osu_mean_s", "cost_s", "launch", "group", "started_s", "detail"):
         document[name] = getattr(sample, name)
-    if sample.skewed_s is not None:
-        document["skewed_s"] = sample.skewed_s
+    more = {name: getattr(sample, name) for name in ("skewed_s", "kept_s", "untouched_s")} | {
+        "faults": sample.faults or None
+    }
+    document |= {name: value for name, value in more.items() if value is not None}
     if sample.overlap is not None:
         document["overlap_s"] = list(sample.overlap)
     return document
@@ -214,4 +219,7 @@ def _sample(held: _Sample) -> Sample:
         detail=held.detail,
         skewed_s=held.skewed_s,
         overlap=held.overlap_s,
+        faults=held.faults,
+        kept_s=held.kept_s,
+        untouched_s=held.untouched_s,
     )

@@ -81,7 +81,9 @@ def _rounded(decision: ProvenDecision) -> ProvenDecision:
     if decision.region is not None:
         speedup, low, high = decision.region
         region = (round(speedup, _RATIO_DIGITS), round(low, _RATIO_DIGITS), round(high, _RATIO_DIGITS))
-    return replace(decision, ratios=tuple(round(ratio, _RATIO_DIGITS) for ratio in decision.ratios), region=region)
+    heaps = None if decision.heaps is None else (round(decision.heaps[0], 2), round(decision.heaps[1], 2))
+    ratios = tuple(round(ratio, _RATIO_DIGITS) for ratio in decision.ratios)
+    return replace(decision, ratios=ratios, region=region, heaps=heaps)
 
 
 def _write_decision(decision: ProvenDecision) -> dict[str, object]:

@@ -1,0 +1,75 @@
+"""Calls that ask for memory each time, in both states of the heap, on either MPI."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+from statistics import median
+
+import pytest
+from jobs import C_FLAGS, OPENMPI, QUIET
+
+from colltune.machine.compile import build
+from colltune.measure.agent_process import parse_fields
+from colltune.mpi.installation import Installation
+
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other C library has these thresholds"),
+]
+HUNGRY = Path(__file__).parents[1] / "native" / "hungry_allreduce.c"
+KEPT = {"MALLOC_MMAP_THRESHOLD_": "268435456", "MALLOC_TRIM_THRESHOLD_": "268435456"}
+
+
+@pytest.fixture(params=["mpi", "openmpi"])
+def either(request: pytest.FixtureRequest) -> Installation:
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Installation)
+    return found
+
+
+def allreduces(mpi: Installation, cache: Path, where: Path, **variables: str) -> dict[int, dict[str, str]]:
+    """What the agent says of allreduce by its bytes, under a library that allocates in each call."""
+    library = where / "hungry.so"
+    subprocess.run([mpi.mpicc, *C_FLAGS, "-shared", "-fPIC", HUNGRY, "-o", library], check=True, timeout=60)
+    sizes = [1024, 262144, 1048576, 262144]
+    lines = [
+        f"measure id={number} collective=allreduce bytes={size} ppn=2 nodes=0 fewest=5 most=5 box_us=20000"
+        f" width_ppm=50000 skew_us=20 seed=3 choice="
+        for number, size in enumerate(sizes)
+    ]
+    more = ["--oversubscribe"] if mpi.library.value == "openmpi" else []
+    done = subprocess.run(
+        [mpi.mpiexec, *more, "-n", "2", "env", f"LD_PRELOAD={library}", build(mpi.mpicc, "agent", cache)],
+        input="\n".join([*lines, "quit", ""]),
+        env={**os.environ, **QUIET, **OPENMPI, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    found = [parse_fields(line) for line in done.stdout.splitlines() if line.startswith("result ")]
+    assert [one["status"] for one in found] == ["ok"] * len(sizes), done.stderr[-2000:]
+    return {sizes[int(one["id"])]: one for one in found}
+
+
+def test_a_call_that_asks_for_large_blocks_is_timed_in_both_states_of_the_heap(
+    either: Installation, cache: Path, tmp_path: Path
+) -> None:
+    found = allreduces(either, cache, tmp_path)
+    assert "faults" not in found[1024]
+    assert "kept_us" not in found[1024]
+    for size in (262144, 1048576):
+        # Two blocks of this size, but for the pad that stays at the end of the heap.
+        assert float(found[size]["faults"]) > (2 * size - 3 * 131072) / 4096
+        assert float(found[size]["kept_us"]) < 0.5e-3 * median(map(float, found[size]["times_ns"].split(",")))
+        assert float(found[size]["untouched_us"]) > 0.0
+
+
+def test_where_the_environment_sets_the_thresholds_its_state_is_the_only_one(
+    either: Installation, cache: Path, tmp_path: Path
+) -> None:
+    found = allreduces(either, cache, tmp_path, **KEPT)
+    assert all("kept_us" not in one and float(one.get("faults", 0.0)) < 10.0 for one in found.values())
