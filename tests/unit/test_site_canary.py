@@ -61,7 +61,7 @@ def reported(
         release = read_release(store.outbox / "releases" / candidate(store))
         out = tmp_path / f"job{number}"
         shutil.copytree(release.place / release.tunings[0].directory, out)
-        place = leave_run(out, load_tuning(out).environment, RING, ratio, when_s=2e9 + 60 * number)
+        place = leave_run(out, load_tuning(out).environment, RING, ratio, when_s=1.75e9 + 60 * number)
         assert add_run(store, out, place, pytest.fail)
 
 
@@ -259,7 +259,7 @@ def test_a_store_that_takes_nothing_keeps_the_run_beside_its_tuning_until_it_doe
     assert len(list((place / "pending").iterdir())) == 1
     assert "adds it later" in notes[0]
     (tmp_path / "away").rename(inbox)
-    second = leave_run(place, load_tuning(place).environment, Choice("chain"), 1.2, when_s=2e9)
+    second = leave_run(place, load_tuning(place).environment, Choice("chain"), 1.2, when_s=1.76e9)
     assert add_run(store, place, second, pytest.fail)
     assert not list((place / "pending").iterdir())
     ((saved,),) = [machine.saved for machine in status(store).machines]

@@ -83,6 +83,25 @@ def test_the_module_refuses_another_build_of_the_library(
     assert NAME not in load_module(store, command, kind, {})
 
 
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+def test_a_value_of_the_users_own_comes_back(store: SiteStore, command: str, kind: str) -> None:
+    activate(store, publish(store, "root", "1", lint, NOW).name)
+    found = load_module(store, command, kind, {NAME: "/home/me/own.json"})
+    assert found[NAME].endswith("4x2/mpich/mpich-coll.json")
+    left = load_module(store, command, kind, found, verb="unload")
+    assert left[NAME] == "/home/me/own.json"
+    assert not {"COLLTUNE_RELEASE", "COLLTUNE_TUNED"} & left.keys()
+
+
+@pytest.mark.parametrize(("command", "kind"), KINDS)
+def test_the_help_says_how_to_see_who_signed_it(store: SiteStore, command: str, kind: str) -> None:
+    release = publish(store, "root", "1", lint, NOW)
+    activate(store, release.name)
+    (module,) = [one for one in (release.place / "modules" / kind).rglob("*") if one.is_file()]
+    assert f"colltune site verify {release.name} --store {store.directory.resolve()} --signers" in module.read_text()
+    assert "ssh-keygen -Y verify" in module.read_text()
+
+
 def load_module(
     store: SiteStore, by: str, kind: str, job: dict[str, str], verb: str = "load", path: str = ""
 ) -> dict[str, str]:

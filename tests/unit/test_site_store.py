@@ -101,17 +101,17 @@ def test_an_entry_that_would_fill_the_memory_is_refused(monkeypatch: pytest.Monk
 def test_equal_entries_are_one_file_which_nobody_may_change(store: SiteStore) -> None:
     assert store.add(entry()) == store.add(entry())
     (path,) = (store.directory / INBOX).iterdir()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o444
+    assert stat.S_IMODE(path.stat().st_mode) == 0o440
     assert (store.directory / INBOX).stat().st_mode & stat.S_ISVTX
 
 
-def test_a_strict_umask_hides_no_entry_from_the_others(store: SiteStore) -> None:
+def test_a_strict_umask_hides_no_entry_from_the_group(store: SiteStore) -> None:
     before = os.umask(0o077)
     try:
         name = store.add(entry())
     finally:
         os.umask(before)
-    assert store.place(KEY, name).stat().st_mode & 0o044 == 0o044
+    assert store.place(KEY, name).stat().st_mode & 0o044 == 0o040
 
 
 def test_a_directory_that_is_no_store_is_refused_with_what_to_do(tmp_path: Path) -> None:

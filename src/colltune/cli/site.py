@@ -117,17 +117,64 @@ def add(
     typer.echo(f"added {format_count(count, 'entry', 'entries')}")
 
 
-@site.command()
-def publish(store: Store = None) -> None:
-    """Make a release of the last tuning of every shape; nothing is activated. What is stale or unproven stays out."""
-    from colltune.session.site import publish_here, store_of
+Trust = Annotated[
+    list[str] | None,
+    typer.Option("--trust", help="A user whose word is enough, beside yours; may be given again.", show_default=False),
+]
 
-    release = publish_here(store_of(store))
-    for one in release.tunings:
-        typer.echo(f"{one.directory}: {', '.join(one.collectives) or 'the default'}; {one.proven} decisions proven")
+
+@site.command()
+def publish(
+    trust: Trust = None,
+    sign: Annotated[
+        Path | None, typer.Option(help="Sign the release with this key of ssh-keygen.", show_default=False)
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Make a release of the last tuning of every shape; nothing is activated. What is stale or unproven stays out.
+
+    A tuning goes in if you, a user whom you trust, or two users have said it. In a job its rules are measured anew.
+    """
+    from colltune.session.site import described, publish_here, store_of, user_number
+    from colltune.site.signing import sign as sign_release
+
+    release = publish_here(store_of(store), [user_number(one) for one in trust or ()], typer.echo)
+    for line in described(release):
+        typer.echo(line)
     for why in release.refused:
         typer.echo(f"left out: {why}")
+    if sign is not None:
+        sign_release(release.place, sign)
     typer.echo(f"published {release.name}. Compare it, then: colltune site activate {release.name}")
+
+
+@site.command()
+def verify(
+    release: Name,
+    signers: Annotated[Path, typer.Option(help="Allowed signers, as ssh-keygen reads them.", show_default=False)],
+    store: Store = None,
+) -> None:
+    """Say who signed a release, and that no file of it has changed. Exit code 2 where nobody in SIGNERS has."""
+    from colltune.session.site import store_of
+    from colltune.site.release import RELEASES
+    from colltune.site.signing import verified
+
+    place = store_of(store).outbox / RELEASES / release
+    typer.echo(f"{release} was signed by {verified(place, signers)}, and is as it was published")
+
+
+@site.command()
+def revoke(
+    what: Annotated[str, typer.Argument(metavar="USER|ENTRY", show_default=False)],
+    store: Store = None,
+) -> None:
+    """Believe no more what a user said, or an entry: neither jobs nor the next release do. For the store's owner."""
+    from colltune.session.site import revoke as take_back
+    from colltune.session.site import store_of
+
+    typer.echo(
+        f"revoked {take_back(store_of(store), what)}; publish anew, for releases that are there stay as they are"
+    )
 
 
 @site.command()
@@ -210,12 +257,15 @@ def canary(
 
 
 @site.command()
-def promote(store: Store = None) -> None:
-    """Make the candidate the active release, if what jobs measured in it is enough; else say why not."""
-    from colltune.session.site import store_of
+def promote(trust: Trust = None, store: Store = None) -> None:
+    """Make the candidate the active release, if what jobs measured in it is enough; else say why not.
+
+    Each job of yours, and of users whom you trust, counts; all jobs of any other user count as one.
+    """
+    from colltune.session.site import store_of, user_number
     from colltune.session.site_canary import promote as make_active
 
-    typer.echo(f"{make_active(store_of(store)).name} is active")
+    typer.echo(f"{make_active(store_of(store), [user_number(one) for one in trust or ()]).name} is active")
 
 
 @site.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

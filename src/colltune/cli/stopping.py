@@ -16,10 +16,16 @@ def go_on_command(arguments: Sequence[str]) -> str:
 
 
 def heed_scheduler(stop: StopRequest) -> None:
-    """From now on SIGTERM makes ``stop``, once: what is measured by then is still made use of."""
+    """From now on SIGTERM makes ``stop``, once: what is measured by then is still made use of.
+
+    So does SIGHUP, which a closed terminal sends, where nobody has it ignored (nohup).
+    """
+    heeded = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
 
     def ask(_number: int, _frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for one in heeded:
+            signal.signal(one, signal.SIG_IGN)
         stop.make()
 
-    signal.signal(signal.SIGTERM, ask)
+    for one in heeded:
+        signal.signal(one, ask)

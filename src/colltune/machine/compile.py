@@ -26,7 +26,7 @@ _TIMING = frozenset({"agent", "alltoallv_measure"})
 _FLAGS = ("-O2", "-Wall", "-Wextra")
 _LANGUAGE = {".c": ("-std=c11", "-Werror=implicit-function-declaration"), ".cpp": ("-std=gnu++17",)}
 
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def source_directory(name: str) -> Path:
@@ -71,7 +71,7 @@ def _made_own(directory: Path) -> Path:
         about = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    if about.st_uid != os.geteuid() or about.st_mode & _OTHERS_WRITE:
+    if about.st_uid != os.geteuid() or about.st_mode & OTHERS_WRITE:
         whose = "is another user's" if about.st_uid != os.geteuid() else "may be written by others"
         raise InputError(
             f"the cache {directory} {whose}, and what is in it would run in your jobs",
@@ -91,7 +91,7 @@ def is_own(path: Path) -> bool:
         about = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    return stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & _OTHERS_WRITE
+    return stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & OTHERS_WRITE
 
 
 def build(mpicc: str | Path, name: str, cache: Path | None = None, *, shared: bool = False) -> Path:

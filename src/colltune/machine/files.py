@@ -32,6 +32,11 @@ def read_file(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -
 
     ``link``: whether ``path`` itself may be a link: where whoever runs us named it.
     """
+    return read_owned(path, most_bytes, link=link)[0]
+
+
+def read_owned(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -> tuple[bytes, int]:
+    """The same, and the number of the user who owns the very file that was read. Raises as ``read_file``."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if link else os.O_NOFOLLOW))
     except ValueError as error:
@@ -48,7 +53,7 @@ def read_file(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -
             data = file.read(most_bytes + 1) if about.st_size <= most_bytes else b""
         if about.st_size > most_bytes or len(data) > most_bytes:
             raise OSError(errno.EFBIG, f"it is larger than {most_bytes / MIB:.3g} MiB", str(path))
-        return data
+        return data, about.st_uid
     finally:
         os.close(descriptor)
 

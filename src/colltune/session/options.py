@@ -114,12 +114,21 @@ def machine_of(said: TuneArguments) -> MachineOptions:
 
 
 def _store_of(said: TuneArguments) -> Path | None:
-    """The store that was named, by the argument or for the whole site. Raises InputError where there is none."""
+    """The store that was named, by the argument or for the whole site. Raises InputError for no store.
+
+    One that cannot be read costs a warning later, and no tuning.
+    """
     from colltune.site.store import VARIABLE, SiteStore
 
     # What a site measures is of its machine: a simulated cluster goes there only when it is told to.
     named = said["store"] or (os.environ.get(VARIABLE) if not said["simulate"] else None)
-    return SiteStore.opened(Path(named)).directory if named else None
+    if said["store"]:
+        try:
+            SiteStore.opened(Path(said["store"]))
+        except InputError as error:
+            if not isinstance(error.__cause__, PermissionError):
+                raise
+    return Path(named) if named else None
 
 
 def _require_together(collectives: Sequence[str], said: TuneArguments) -> None:

@@ -12,6 +12,7 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.application import InForce, put_in_force
 from colltune.deploy.candidates import load_candidates, with_candidates
 from colltune.session.measure_run import Exploration, MeasuredRun, begin_measuring
+from colltune.session.own_settings import settings_line
 from colltune.store.history import GAIN_PAGE
 from colltune.store.tuning import load_deployable
 
@@ -167,7 +168,9 @@ def ready_run(
         force = with_candidates(force, exploration.candidates)
     unsure = force.require_mpi(command)
     obstacles = [] if options.way == "live" else force.obstacles(command)
-    for text in ([unsure] if unsure else []) + obstacles:
+    departing = [name for name, rules in tuning.rule_sets.items() if rules.departs]
+    met = settings_line(environment, departing if tuning.environment.mpi == "mpich" else (), force.variables)
+    for text in [*([unsure] if unsure else []), *obstacles, *([met] if met else [])]:
         listener(f"warning: {text}")
     return ReadyRun(options, command, force, obstacles, exploration, store)
 

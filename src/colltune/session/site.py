@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import os
+import pwd
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
 from colltune.catalog import load
+from colltune.core.choice import DEFAULT, format_choice
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import message_sizes, shapes
+from colltune.core.units import format_count
 from colltune.core.version import __version__
 from colltune.deploy.faults import faults_in
 from colltune.report.diff import compare_decisions
-from colltune.session.site_pending import add_or_put_by, add_pending, user_name
+from colltune.session.site_pending import add_or_put_by, add_pending, command_text, user_name
 from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.identity import Identity
 from colltune.site.index import Listed, job_of, open_index
-from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
+from colltune.site.knowledge import STALE_S, confirmed_s, files_of, job_name, newest_tuning, tuning_of
 from colltune.site.nodes import slow_nodes
 from colltune.site.release import Release, active, publish, read_release, releases
-from colltune.site.store import VARIABLE, SiteStore
+from colltune.site.store import VARIABLE, Revoked, SiteStore
 from colltune.store.history import measurements
 from colltune.store.journal import read_journal
-from colltune.store.tuning import JOURNAL, Tuning, load_tuning
+from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
 
 _LARGEST_BYTES = 1 << 20
 
@@ -138,7 +142,7 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> Machi
         tuning = None if listed is None else tuning_of(store, key, listed.name)
         when_s = None if listed is None else confirmed_s(listed, mine)
         made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
-    users = len({one.user for one in entries})
+    users = len({one.uid for one in entries})
     return Machine(
         identity, len(entries), users, entries[0].began_s, made, slow_nodes(index), saved_by_release(index.saved())
     )
@@ -182,7 +186,7 @@ def _shape(
     count = Counter(one.verdict for one in decisions)
     return Shape(
         *shape,
-        jobs=len({job_of(one.user, one.job, one.began_s, one.hosts) for one in entries}),
+        jobs=len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in entries}),
         measured=measured,
         tuned_s=when_s,
         proven=count[Verdict.KEPT],
@@ -231,14 +235,87 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
     environment = read_journal(directory / JOURNAL).environment
     ended_s = (directory / JOURNAL).stat().st_mtime
     began_s = tuning.summary.since_s or ended_s - tuning.summary.total_s
-    said = Provenance(f"colltune site add {directory}", user_name(), "", (), began_s, ended_s)
+    said = Provenance(command_text(["colltune", "site", "add", str(directory)]), user_name(), "", (), began_s, ended_s)
     entry = Entry(environment, said, measurements(directory), (), files_of(directory, tuning))
     return int(add_or_put_by(store, entry, directory, note))
 
 
-def publish_here(store: SiteStore) -> Release:
-    """Makes a release of all that can be handed to users. Raises ColltuneError."""
-    return publish(store, user_name(), __version__, faults_in)
+def publish_here(store: SiteStore, trusted: Collection[int] = (), note: Callable[[str], None] = print) -> Release:
+    """Makes a release of what can be handed to users; in a job its rules are measured anew. Raises ColltuneError."""
+
+    def faults(tuning: Tuning) -> list[str]:
+        found = list(faults_in(tuning))
+        return found or lost_here(tuning, os.environ, note)
+
+    return publish(store, user_name(), __version__, faults, trusted=trusted)
+
+
+def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], None]) -> list[str]:
+    """What rules do not pay when they are measured anew, where this is a job of their shape; "" of none outside."""
+    from colltune.bench.workbench import MachineOptions
+    from colltune.mpi.detect import ask_flux, mpi_at_hand
+    from colltune.mpi.job import find_job
+    from colltune.session.drift import drift
+
+    if not job_name(environ):
+        return []
+    here, job = tuning.environment, find_job(environ, flux_resources=ask_flux(environ))
+    said = f"{here.nodes} x {here.ppn}"
+    if len(job.nodes) < here.nodes or job.ppn < here.ppn:
+        note(f"{said} is not measured anew: this job is smaller")
+        return []
+    with tempfile.TemporaryDirectory(prefix="colltune-", dir=Path.cwd()) as place:
+        try:
+            mpiexec = str(mpi_at_hand((), environ, build=here.mpi_build).mpiexec)
+            save_tuning(Path(place), tuning)
+            report = drift(Path(place), MachineOptions(mpiexec, nodes=here.nodes, ppn=here.ppn))
+        except InputError as error:
+            note(f"{said} is not measured anew: {error.what}")
+            return []
+    note(f"{said}: its rules were measured anew")
+    return [f"measured anew, its rules of {', '.join(report.lost)} do not pay"] if report.lost else []
+
+
+def user_number(user: str) -> int:
+    """Of a user by name or number. Raises InputError where there is no such user."""
+    try:
+        return int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise InputError(f"there is no user {user!r} here", "Give a name, or a number as `ls -n` shows it") from None
+
+
+def user_text(number: int) -> str:
+    """A user for readers, by number, and by name where there is one here."""
+    try:
+        return f"{number} ({pwd.getpwuid(number).pw_name})"
+    except KeyError:
+        return str(number)
+
+
+def revoke(store: SiteStore, what: str) -> str:
+    """Takes a user, or an entry by the beginning of its name, out of belief; says what. Raises ColltuneError."""
+    names = [name for some in store.names().values() for name in some if len(what) >= 8 and name.startswith(what)]
+    if names:
+        store.revoke(Revoked(entries=tuple(names)))
+        return format_count(len(names), "entry", "entries")
+    number = user_number(what)
+    store.revoke(Revoked(users=(number,)))
+    return f"all that user {user_text(number)} said"
+
+
+def described(release: Release) -> list[str]:
+    """What ``release`` hands out and by whom it is said, a line each."""
+    lines = []
+    for one in release.tunings:
+        rules = load_tuning(release.place / one.directory).rule_sets
+        lines.append(
+            f"{one.directory}: {one.proven} decisions proven, said by {', '.join(map(user_text, one.writers))}"
+        )
+        for name in one.collectives:
+            choices = sorted({format_choice(rule.choice) for rule in rules[name].rules if rule.choice != DEFAULT})
+            lines.append(f"  {name}: {', '.join(choices)}")
+        lines += [f"  sets {name}={value}" for name, value in sorted(one.variables.items())]
+    return lines
 
 
 def diff_releases(store: SiteStore, one: str, other: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from colltune.prove.evidence import ALPHA, FEWEST_LAUNCHES, pooled_scale
 from colltune.prove.harm import SLOWER
 from colltune.prove.in_application import alike, in_calls, interval_of, log_ratios, standings
 from colltune.session.site_runs import copied
-from colltune.site.canary import Canary, Report, current, jobs_of, release_of, reports_of, stop
+from colltune.site.canary import Canary, Report, current, release_of, reports_of, stop, witnesses_of
 from colltune.site.knowledge import job_name
 from colltune.site.release import RELEASES, Published, Release, activate, read_release
 from colltune.site.store import SiteStore
@@ -58,7 +58,9 @@ def _fitting(release: Release, build: str, nodes: int, ppn: int) -> Published | 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What speaks for a candidate. ``faster``: time of the calls by default over tuned, the mean over runs.
+    """What speaks for a candidate. ``faster``: time of the calls by default over tuned, the mean over ``jobs``.
+
+    ``jobs``: each of a user who is trusted, and all of any other user together as one.
 
     ``obstacles``: why it may not be promoted, a sentence each; none where it may.
     """
@@ -70,26 +72,28 @@ class Outlook:
     obstacles: Sequence[str]
 
 
-def outlook(store: SiteStore) -> Outlook:
-    """Of the candidate that is tried now. Raises InputError where none is."""
+def outlook(store: SiteStore, trusted: Collection[int] = ()) -> Outlook:
+    """Of the candidate that is tried now; whoever asks is ``trusted``. Raises InputError where none is."""
     canary = current(store)
     if canary is None:
         raise InputError("no candidate is tried", "Begin: colltune site canary RELEASE --share 10%")
-    return judged(canary, reports_of(store, canary.release, canary.since_s))
+    return judged(canary, reports_of(store, canary.release, canary.since_s), {os.geteuid(), *trusted})
 
 
-def judged(canary: Canary, reports: Sequence[Report]) -> Outlook:
-    """What ``reports`` say of the candidate."""
+def judged(canary: Canary, reports: Sequence[Report], trusted: Collection[int]) -> Outlook:
+    """What ``reports`` say of the candidate, where each job of the users ``trusted`` counts."""
     # What a user tried beside the release (`run --explore`) is not the release.
     reports = [replace(one, run=one.run.proven_alone) for one in reports]
     found = standings([one.run for one in reversed(reports)])
     # One run with a delay that has other reasons is not to count for many.
-    values = [min(max(value, -GREATEST), GREATEST) for one in reports if (value := _value_of(one.run)) is not None]
-    jobs = jobs_of([one for one in reports if _value_of(one.run) is not None])
+    values = []
+    for witness in witnesses_of(reports, trusted):
+        said = [value for one in witness if (value := _value_of(one.run)) is not None]
+        values += [min(max(sum(said) / len(said), -GREATEST), GREATEST)] if said else []
     faster = Interval(1.0, None, None)
     if values:
         faster = interval_of(values, pooled_scale([values]), ALPHA).scaled(math.exp)
-    return Outlook(canary, jobs, faster, found, _obstacles(jobs, faster, found))
+    return Outlook(canary, len(values), faster, found, _obstacles(len(values), faster, found))
 
 
 def _value_of(run: ApplicationRun) -> float | None:
@@ -113,9 +117,9 @@ def _obstacles(jobs: int, faster: Interval, found: Sequence[Standing]) -> list[s
     return told
 
 
-def promote(store: SiteStore) -> Release:
+def promote(store: SiteStore, trusted: Collection[int] = ()) -> Release:
     """Makes the candidate the active release. Raises InputError with each reason why its evidence is not enough."""
-    found = outlook(store)
+    found = outlook(store, trusted)
     if found.obstacles:
         raise InputError(
             f"{found.canary.release} is not promoted: {'; '.join(found.obstacles)}",

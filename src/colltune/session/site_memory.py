@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 import time
 from collections import defaultdict
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
@@ -25,7 +25,7 @@ from colltune.prove.time_plan import MEASURING_SHARE
 from colltune.prove.worth import captured_by, least_gain_per_s
 from colltune.search.reuse import defaults_of
 from colltune.session.merging import Held
-from colltune.session.site_pending import add_or_put_by, add_pending, user_name
+from colltune.session.site_pending import add_or_put_by, add_pending, command_text, user_name
 from colltune.site.entry import Entry, Provenance
 from colltune.site.index import Index
 from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
@@ -67,16 +67,20 @@ class SiteMemory:
         note: Callable[[str], None],
         budget_s: float = math.inf,
     ) -> SiteMemory:
-        """The memory of ``spaces`` in the store at ``place``. Raises InputError where that is none, or unreadable."""
+        """The memory of ``spaces`` in the store at ``place``; none, and a note, where that cannot be read."""
         if place is None:
             return cls(None, bench, out, note)
-        store = SiteStore.opened(place)
-        add_pending(store, out, note)
         shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
         hosts = bench.topology(None, note).hosts[: bench.nodes]
-        with without_collections():
-            known, index = recall(store, bench.environment, spaces, shapes, defaults_of(bench, spaces))
-            slow = slow_nodes(index, hosts)
+        try:
+            store = SiteStore.opened(place)
+            add_pending(store, out, note)
+            with without_collections():
+                known, index = recall(store, bench.environment, spaces, shapes, defaults_of(bench, spaces))
+                slow = slow_nodes(index, hosts)
+        except InputError as error:
+            note(f"warning: the store is not used: {error.what}; `colltune site add {out}` adds this tuning later")
+            return cls(None, bench, out, note)
         for text in slow:
             note(text)
         count = index.count
@@ -193,7 +197,7 @@ class SiteMemory:
 
     def _entry(self, samples: tuple[Sample, ...] = (), compared: tuple[Sample, ...] = ()) -> Entry:
         hosts = tuple(self.bench.topology(None, lambda _text: None).hosts[: self.bench.nodes])
-        said = Provenance(shlex.join(sys.argv), user_name(), job_name(), hosts, self.began_s, time.time())
+        said = Provenance(command_text(sys.argv), user_name(), job_name(), hosts, self.began_s, time.time())
         return Entry(self.bench.environment, said, samples, compared)
 
     def _add(self, entry: Entry) -> None:

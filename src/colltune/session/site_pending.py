@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError
@@ -13,6 +15,7 @@ from colltune.site.entry import BadEntryError, Entry, LaterEntryError, name_of, 
 from colltune.site.store import SiteStore
 from colltune.store.tuning import write_files
 
+COMMANDS = "COLLTUNE_STORE_COMMANDS"  # "1": entries hold the arguments of commands too
 PENDING = "pending"  # in a tuning directory: entries that could not be added to the store
 
 
@@ -38,8 +41,8 @@ def add_pending(store: SiteStore, out: Path, note: Callable[[str], None]) -> int
     count = 0
     for path in sorted((out / PENDING).glob("*-*")):
         try:
-            data = read_file(path)
-            store.add_packed(unpack(data, path.name.partition("-")[2]).identity, data)
+            entry = unpack(read_file(path), path.name.partition("-")[2])
+            store.add(replace(entry, uid=None))  # whoever adds it stands for it
             path.unlink()
             count += 1
         except (OSError, BadEntryError, LaterEntryError) as error:
@@ -47,6 +50,14 @@ def add_pending(store: SiteStore, out: Path, note: Callable[[str], None]) -> int
         except ColltuneError as error:
             note(f"{path} is not added to the store yet: {error.what}")
     return count
+
+
+def command_text(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> str:
+    """What an entry says of a command: its program alone, for arguments hold secrets, and others read entries.
+
+    All of it where whoever runs it asks for that, by COLLTUNE_STORE_COMMANDS=1.
+    """
+    return shlex.join(words) if environ.get(COMMANDS) == "1" else Path(words[0] if words else "").name
 
 
 def user_name() -> str:

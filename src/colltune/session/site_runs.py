@@ -13,7 +13,7 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import Environment
 from colltune.machine.files import read_file
 from colltune.session.application_gain import gain_of
-from colltune.session.site_pending import add_or_put_by, add_pending, user_name
+from colltune.session.site_pending import add_or_put_by, add_pending, command_text, user_name
 from colltune.site.canary import files_of_run
 from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.identity import FABRIC
@@ -88,9 +88,10 @@ def add_run(
     name, published = _release_of(store, directory, environ)
     began_s = (place / RUN).stat().st_mtime
     ended_s = max(path.stat().st_mtime for path in place.iterdir())
-    said = Provenance(" ".join(run.record.command), user_name(), job_name(environ), (), began_s, ended_s)
+    said = Provenance(command_text(run.record.command, environ), user_name(), job_name(environ), (), began_s, ended_s)
     environment = _environment_of(run, published)
-    entry = Entry(environment, said, release=name, run=files_of_run(run), saved=saved_by(run.proven_alone))
+    files = files_of_run(run, said.command)
+    entry = Entry(environment, said, release=name, run=files, saved=saved_by(run.proven_alone))
     return add_or_put_by(store, entry, directory, note)
 
 

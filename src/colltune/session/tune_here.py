@@ -23,6 +23,7 @@ from colltune.profile.nonblocking import by_name_text, tunable_by_name
 from colltune.prove.trial import require_command
 from colltune.session.check_application import check_with_application
 from colltune.session.options import Listener, TuneOptions, TuneResult, require_writable
+from colltune.session.own_settings import settings_line
 from colltune.session.payoff import Payoff, for_application, machine_like, payoff_of
 from colltune.session.tune import tune
 from colltune.site.identity import FABRIC, describe_fabric
@@ -83,6 +84,10 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
         if options.check:
             require_command(application.command, bench.installation.mpiexec.parent, bench.process_environment)
     listener.opened(bench)
+    left_out = {name: None for name in os.environ if name not in bench.process_environment}
+    of_mpich = options.collectives if bench.environment.mpi == "mpich" else ()
+    if met := settings_line(os.environ, of_mpich, left_out):
+        listener.note(f"warning: {met}")
     result = tune(bench, options, out, listener, stop, began_s)
     if options.check and application is not None and not result.outcome.interrupted:
         result = check_with_application(bench, result, application, options, out, listener, stop)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from colltune.machine.files import parse_json, read_file, write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance
 from colltune.site.release import RELEASES, active, read_release
 from colltune.site.store import SiteStore
-from colltune.store.applications import ApplicationRun, read_run
+from colltune.store.applications import RUN, ApplicationRun, read_run
 from colltune.store.tuning import write_files
 
 CANARY = "canary.json"
@@ -39,10 +41,11 @@ class Canary:
 
 @dataclass(frozen=True)
 class Report:
-    """A run of an application under a release, as its job reported it."""
+    """A run of an application under a release, as its job reported it. ``uid``: of the user who did."""
 
     provenance: Provenance
     run: ApplicationRun
+    uid: int
 
 
 def begin(store: SiteStore, release: str, share: int, now_s: float | None = None) -> Canary:
@@ -97,9 +100,11 @@ def release_of(store: SiteStore, job: str) -> str:
     return canary.release if canary is not None and is_drawn(job, canary) else active(store)
 
 
-def files_of_run(run: ApplicationRun) -> dict[str, bytes]:
-    """What an entry holds of a run. Raises InputError for one that is too large."""
+def files_of_run(run: ApplicationRun, command: str) -> dict[str, bytes]:
+    """What an entry holds of a run, with ``command`` in place of its own. Raises InputError for too large a one."""
     files = {path.name: read_file(path) for path in sorted(run.place.iterdir()) if path.is_file()}
+    record = {**parse_json(files[RUN]), "command": shlex.split(command)}
+    files[RUN] = (json.dumps(record, indent=1) + "\n").encode()
     if sum(map(len, files.values())) > _MOST_BYTES:
         raise InputError(f"{run.place} is larger than an entry may be", "Measure a shorter run")
     return files
@@ -116,7 +121,9 @@ def reports_of(store: SiteStore, release: str, since_s: float) -> list[Report]:
                     continue
                 entry = store.read(key, name)
                 if entry.release == release and entry.run:
-                    found.append(Report(entry.provenance, _run_in(entry, name)))
+                    found.append(
+                        Report(entry.provenance, _run_in(entry, name), entry.uid if entry.uid is not None else -1)
+                    )
             except (OSError, BadEntryError, LaterEntryError, InputError):
                 continue
     return sorted(found, key=lambda one: one.provenance.began_s)
@@ -130,6 +137,13 @@ def _run_in(entry: Entry, name: str) -> ApplicationRun:
         return read_run(folder)
 
 
-def jobs_of(reports: Sequence[Report]) -> int:
-    """How many jobs reported; several steps of one are one."""
-    return len({(one.provenance.user, one.provenance.job or one.provenance.began_s) for one in reports})
+def witnesses_of(reports: Sequence[Report], trusted: Collection[int]) -> list[list[Report]]:
+    """``reports``, those of one witness together: of a job of a ``trusted`` user, and of any other user as a whole.
+
+    The number of a job is what its user wrote, so many jobs of one user may be one.
+    """
+    found: defaultdict[object, list[Report]] = defaultdict(list)
+    for one in reports:
+        job = (one.provenance.job or one.provenance.began_s) if one.uid in trusted else ""
+        found[one.uid, job].append(one)
+    return list(found.values())

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -43,6 +44,10 @@ class BadEntryError(ValueError):
     """Bytes that are no entry, or not the one that they are named as. Never leaves ``colltune.site``."""
 
 
+class RevokedError(BadEntryError):
+    """An entry that the administrator does not want to be believed. Never leaves ``colltune.site``."""
+
+
 class LaterEntryError(ValueError):
     """An entry of a later colltune, which is not at fault. Never leaves ``colltune.site``."""
 
@@ -50,7 +55,8 @@ class LaterEntryError(ValueError):
 @dataclass(frozen=True)
 class Provenance:
     """Where an entry comes from. ``began_s`` and ``ended_s``: seconds since the epoch. ``job``: the scheduler's name of
-    it, "" without one. ``hosts``: the nodes, in the order of the job."""
+    it, "" without one. ``hosts``: the nodes, in the order of the job. ``user``: a name for readers, which anybody may
+    write there; who wrote an entry is its ``uid``."""
 
     command: str
     user: str
@@ -82,7 +88,7 @@ class Entry:
     handed over none of its own. ``confirms``: the entry whose tuning it handed over instead, since it still holds.
     ``changed``: collectives of which it found that what was known before does not hold any more.
     ``run``: the files of a run of an application that was measured under the ``release``, "" for none; ``saved``: what
-    they come to, None where there is no run.
+    they come to, None where there is no run. ``uid``: of whoever added it: the owner of its file, once it was read.
     """
 
     environment: Environment
@@ -96,6 +102,7 @@ class Entry:
     release: str = ""
     run: Mapping[str, bytes] = field(default_factory=dict)
     saved: Saved | None = None
+    uid: int | None = field(default=None, compare=False)
 
     @property
     def identity(self) -> Identity:
@@ -160,6 +167,7 @@ def _records(entry: Entry) -> Iterator[Record]:
         "ended_s": said.ended_s,
         "confirms": entry.confirms,
         "changed": json.dumps(entry.changed),
+        "uid": os.geteuid() if entry.uid is None else entry.uid,
         **({"release": entry.release} if entry.release else {}),
         **({"saved": json.dumps(astuple(entry.saved))} if entry.saved is not None else {}),
     }
@@ -185,6 +193,7 @@ class _Facts(msgspec.Struct):
     changed: _Text = "[]"
     release: _Name = ""
     saved: _Text = "null"
+    uid: int | None = None
 
 
 def _assembled(records: Sequence[Record], name: str) -> Entry:
@@ -225,6 +234,7 @@ def _assembled(records: Sequence[Record], name: str) -> Entry:
         release=facts.release,
         run=files["run"],
         saved=None if saved is None else Saved(*saved),
+        uid=facts.uid,
     )
 
 

@@ -24,7 +24,7 @@ from colltune.core.garbage import without_collections
 from colltune.core.sample import OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.machine.files import LARGEST_BYTES, parse_json, read_file, write_atomically
-from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Saved
+from colltune.site.entry import BadEntryError, Entry, LaterEntryError, RevokedError, Saved
 from colltune.site.packed import pack_numbers, unpack_sample
 from colltune.site.pairs import Comparison, comparisons_of
 from colltune.site.store import SiteStore
@@ -38,7 +38,7 @@ _WORTH_WRITING = 8
 # Gaps are taken out of the cache each time that so many more entries are in it.
 _TIDIED_EACH = 512
 _TABLES = """
-CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, user TEXT, job TEXT, hosts TEXT,
+CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, uid INTEGER, job TEXT, hosts TEXT,
     nodes INTEGER, ppn INTEGER, samples INTEGER, compared INTEGER, colltune TEXT, command TEXT, tuned TEXT,
     confirms TEXT);
 CREATE TABLE unused (name TEXT PRIMARY KEY, reason TEXT) WITHOUT ROWID;
@@ -56,7 +56,7 @@ CREATE TABLE saved (entry INTEGER, release TEXT, run REAL, saved REAL, low REAL,
 CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
 """
 _TUNED = 11
-_LISTED = "name, began_s, user, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
+_LISTED = "name, began_s, uid, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
 # A clock that says less counts from the start of its node: from no date.
 _SINCE_THE_EPOCH_S = 1e9
 Place = tuple[str, int, int, int]  # of a scenario: collective, nodes, ranks per node, bytes
@@ -78,7 +78,7 @@ class Listed(NamedTuple):
 
     name: str
     began_s: float
-    user: str
+    uid: int
     job: str
     hosts: str
     nodes: int
@@ -91,12 +91,12 @@ class Listed(NamedTuple):
     confirms: str
 
 
-Job = tuple[str, str, str]
+Job = tuple[int, str, str]
 
 
-def job_of(user: str, job: str, began_s: float, hosts: str) -> Job:
+def job_of(uid: int, job: str, began_s: float, hosts: str) -> Job:
     """What the entries of one job have in common: it adds one before its proof, and one at its end."""
-    return user, job or str(began_s), hosts
+    return uid, job or str(began_s), hosts
 
 
 class Measured(NamedTuple):
@@ -177,8 +177,8 @@ class Index:
 
     def jobs(self) -> dict[str, Job]:
         """By the name of each entry what those of one job have in common, where the nodes are known."""
-        rows = self._data.execute("SELECT name, user, job, began_s, hosts FROM entry WHERE hosts != '[]'")
-        return {name: job_of(user, job, began_s, hosts) for name, user, job, began_s, hosts in rows}
+        rows = self._data.execute("SELECT name, uid, job, began_s, hosts FROM entry WHERE hosts != '[]'")
+        return {name: job_of(uid, job, began_s, hosts) for name, uid, job, began_s, hosts in rows}
 
     @property
     def unused(self) -> dict[str, str]:
@@ -270,6 +270,9 @@ class Index:
     def _take(self, name: str, note: Callable[[str], None]) -> None:
         try:
             entry = self._store.read(self._key, name)
+        except RevokedError as error:
+            self._data.execute("INSERT INTO unused VALUES (?, ?)", (name, str(error)))
+            return
         except (BadEntryError, MemoryError) as error:
             self._refuse(name, str(error) or "it fills the memory", note)
             return
@@ -344,7 +347,7 @@ class Index:
         )
 
     def _write(self, tidy: bool) -> None:
-        """Replaces the cache where this user may; who may not reads the new entries again the next time.
+        """Replaces the cache of this user; who has none reads all entries each time.
 
         ``tidy``: without gaps. Inserts leave pages half full, and every reader reads all of them.
         """
@@ -353,27 +356,33 @@ class Index:
             self._data.execute("VACUUM")
         with suppress(OSError):
             written = self._data.serialize()
-            write_atomically(self._store.index_path(self._key), _checksum(written) + written, mode=0o664)
+            write_atomically(self._store.index_path(self._key), _checksum(written) + written, mode=0o600, durable=False)
 
 
 def _loaded(store: SiteStore, key: str) -> sqlite3.Connection:
-    """The database of the cache; an empty one where there is none, or not one that was written so."""
+    """The database of this user's cache; an empty one where there is none, or not one that was written so.
+
+    It is made anew, too, when somebody was revoked: what they said is all over it.
+    """
+    revoked = zlib.crc32(repr(store.revoked()).encode()) >> 1
     with suppress(OSError, sqlite3.Error):
         whole = memoryview(read_file(store.index_path(key), LARGEST_BYTES))
         checksum, written = whole[:_CHECKSUM_BYTES], whole[_CHECKSUM_BYTES:]
         if checksum == _checksum(written):
             data = sqlite3.connect(":memory:")
             data.deserialize(written)
-            if data.execute("PRAGMA user_version").fetchone() == (_VERSION,):
+            made = [data.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")]
+            if made == [_VERSION, revoked]:
                 return data
     data = sqlite3.connect(":memory:")
     data.executescript(_TABLES)
     data.execute(f"PRAGMA user_version = {_VERSION}")
+    data.execute(f"PRAGMA application_id = {revoked}")
     return data
 
 
 def _checksum(data: bytes | memoryview) -> bytes:
-    """Against damage, and nothing else: whoever may write a cache may write this too."""
+    """Against damage."""
     return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
 
 
@@ -381,7 +390,7 @@ def _listed(name: str, entry: Entry) -> tuple[object, ...]:
     said, here = entry.provenance, entry.environment
     counts = (here.nodes, here.ppn, len(entry.samples), len(entry.compared))
     tuned = json.dumps(_collectives(entry))
-    return (name, said.began_s, said.user, said.job, json.dumps(said.hosts), *counts, entry.colltune, said.command,
+    return (name, said.began_s, entry.uid, said.job, json.dumps(said.hosts), *counts, entry.colltune, said.command,
             tuned, entry.confirms)  # fmt: skip
 
 

@@ -39,10 +39,16 @@ class Tuned(Protocol):
 
 _PLACE = "{directory}"
 _ABOUT = "Selection of collective algorithms for {identity}, tuned on this machine by colltune."
+_SIGNED = """\
+To see who signed it: colltune site verify {release} --store {store} --signers SIGNERS
+Without colltune, in {place}:
+sha256sum --check SHA256SUMS
+ssh-keygen -Y verify -n colltune -I NAME -f SIGNERS -s SHA256SUMS.sig < SHA256SUMS"""
 _LUA = """\
 -- Written by `colltune site publish`; a release is never changed.
 help([[{{ about }}
-What is not proven faster than the library's default is the library's default.]])
+What is not proven faster than the library's default is the library's default.
+{{ signed }}]])
 whatis("{{ about }}")
 local own, version = "{{ place }}", "{{ name }}"
 local outbox = own:match("^(.*)/releases/[^/]+$")
@@ -120,7 +126,7 @@ end
 if chosen then
     local directory = tuned.release .. "/" .. chosen.directory
     for name, value in pairs(chosen.variables) do
-        setenv(name, (value:gsub("{directory}", (directory:gsub("%%", "%%%%")))))
+        pushenv(name, (value:gsub("{directory}", (directory:gsub("%%", "%%%%")))))
     end
     setenv("COLLTUNE_RELEASE", tuned.release)
     setenv("COLLTUNE_TUNED", directory)
@@ -131,7 +137,8 @@ _TCL = """\
 # Written by `colltune site publish`; a release is never changed.
 proc ModulesHelp { } {
     puts stderr {{ '{' }}{{ about }}
-What is not proven faster than the library's default is the library's default.}
+What is not proven faster than the library's default is the library's default.
+{{ signed }}}
 }
 module-whatis {{ '{' }}{{ about }}}
 set own {{ '{' }}{{ place }}}
@@ -186,6 +193,24 @@ proc colltuneCandidate { outbox version } {
     return [lindex [list {} $tuned] [colltuneFits $tuned]]
 }
 
+# A value of the user's own comes back when the module is unloaded. Modules have pushenv from 5.1 on. Lmod's, for Tcl,
+# takes our value for the user's in 8.6, so it gets the user's first, and the pop of the unload leaves that one.
+proc colltunePush { name value } {
+    set kept "__COLLTUNE_HAD_$name"
+    if { [info commands pushenv] eq "" || ([module-info mode load] && ![info exists ::env($name)]) } {
+        setenv $name $value
+    } elseif { [module-info mode load] } {
+        pushenv $name $::env($name)
+        pushenv $name $value
+        setenv $kept 1
+    } elseif { [colltuneFirst $kept] ne "" } {
+        setenv $kept 1
+        pushenv $name $value
+    } else {
+        setenv $name $value
+    }
+}
+
 # A job keeps what it has loaded. Whatever is wrong with another release leaves it with this one.
 set tuned {}
 if { [module-info mode load] } {
@@ -211,7 +236,7 @@ foreach { n p directory variables } [lindex $tuned 3] {
 }
 if { $chosen ne "" } {
     foreach { name value } [lindex $chosen 1] {
-        setenv $name [string map [list "{directory}" [lindex $chosen 0]] $value]
+        colltunePush $name [string map [list "{directory}" [lindex $chosen 0]] $value]
     }
     setenv COLLTUNE_RELEASE [lindex $tuned 0]
     setenv COLLTUNE_TUNED [lindex $chosen 0]
@@ -231,6 +256,9 @@ def module_files(place: Path, tunings: Sequence[Tuned]) -> dict[str, bytes]:
             "about": _plain(_ABOUT.format(identity=identity)),
             "place": _plain(str(place.resolve())),
             "name": name,
+            "signed": _SIGNED.format(
+                release=place.name, store=_plain(str(place.resolve().parents[2])), place=_plain(str(place.resolve()))
+            ),
         }
         lua, tcl = (
             jinja.from_string(text).render(values, jobs=separator.join(map(form.format, JOB_NUMBERS))).encode()

@@ -5,6 +5,7 @@
     outbox/releases/ID/manifest.json          what is in it, with the checksum of every file; ID ends in its own
     outbox/releases/ID/tunings/MPI/NxP/       a tuning directory for each shape of job
     outbox/releases/ID/modules/               module files for Lmod and Tcl (`colltune.site.modules`)
+    outbox/releases/ID/SHA256SUMS             of all files; beside it SHA256SUMS.sig, if it is signed
     outbox/active                             a link to the release that modules load now
     outbox/activations.json                   the releases that were activated, the last one last
 
@@ -19,19 +20,21 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import Verdict
+from colltune.machine.compile import OTHERS_WRITE
 from colltune.machine.files import parse_json, read_file, write_atomically
 from colltune.site.entry import SUFFIX, BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
-from colltune.site.index import Index, open_index
+from colltune.site.index import Index, Listed, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, not_for_others, tuning_in
 from colltune.site.modules import module_files
+from colltune.site.signing import SUMS, checksums
 from colltune.site.store import SiteStore
 from colltune.store.fields import FieldError, decode, encode
 from colltune.store.tuning import MANIFEST as TUNING
@@ -41,6 +44,7 @@ MANIFEST, ACTIVE, ACTIVATIONS, RELEASES = "manifest.json", "active", "activation
 LOADED = "COLLTUNE_RELEASE"  # names the directory of the release that a job has loaded
 SCHEMA = 1
 _DIGITS = 8
+_WRITERS = 2  # so many users have to say a tuning that is of nobody who is trusted
 _LEFTOVER_S = 86400.0  # a writer that was killed left what is older
 # Finds what is wrong in the files of a tuning, a line each.
 Lint = Callable[[Tuning], Iterable[str]]
@@ -48,7 +52,10 @@ Lint = Callable[[Tuning], Iterable[str]]
 
 @dataclass(frozen=True)
 class Published:
-    """A tuning in a release. ``directory``: within it. ``entry``: where it comes from. ``files``: their SHA-256."""
+    """A tuning in a release. ``directory``: within it. ``entry``: where it comes from. ``files``: their SHA-256.
+
+    ``writers``: the users whose jobs handed it over or confirmed it, by their numbers.
+    """
 
     directory: str
     identity: Identity
@@ -61,6 +68,7 @@ class Published:
     variables: Mapping[str, str]
     libmpi: str
     files: Mapping[str, str]
+    writers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,23 +87,27 @@ class Release:
         return self.place.name
 
 
-def publish(store: SiteStore, by: str, colltune: str, lint: Lint, now_s: float | None = None) -> Release:
+def publish(
+    store: SiteStore, by: str, colltune: str, lint: Lint, now_s: float | None = None, trusted: Collection[int] = ()
+) -> Release:
     """Makes a release of the last tuning of each identity and shape. Raises ColltuneError where there is none to make.
 
-    Nothing is activated. What is stale, simulated, or would not be read is left out, with the reason. Every entry is
-    read and verified anew: the index only says which.
+    A tuning is handed out if it comes from whoever publishes or from a user in ``trusted`` (by number), or if jobs of
+    two users say it. Nothing is activated. What is stale, simulated, or would not be read is left out, with the reason.
+    Every entry is read and verified anew: the index only says which.
     """
     now_s = time.time() if now_s is None else now_s
     made = store.outbox / RELEASES / f".{secrets.token_hex(4)}.new"
     refused: list[str] = []
     tunings: list[Published] = []
+    making = _Making(store, made, lint, now_s, {os.geteuid(), *trusted}, refused)
     try:
         if not made.parent.is_dir():
             made.parent.mkdir(parents=True)
             made.parent.chmod(0o755)
         made.mkdir()
         for key, names in sorted(store.names().items()):
-            tunings += _publish_identity(store, open_index(store, key, names=names), key, made, lint, now_s, refused)
+            tunings += making.of_identity(open_index(store, key, names=names), key)
         if not tunings:
             why = "; ".join(refused) or "no job has handed over a tuning yet"
             raise InputError(f"there is nothing to publish: {why}", "Run `colltune tune --store` in jobs first")
@@ -111,6 +123,7 @@ def publish(store: SiteStore, by: str, colltune: str, lint: Lint, now_s: float |
         name = f"{time.strftime('%Y-%m-%d', time.gmtime(now_s))}-{hashlib.sha256(data).hexdigest()[:_DIGITS]}"
         place = store.outbox / RELEASES / name
         write_files(made, {MANIFEST: data, **module_files(place, tunings)})
+        write_files(made, {SUMS: checksums(made)})
         _readable(made)
         os.rename(made, place)
     except OSError as error:
@@ -122,46 +135,78 @@ def publish(store: SiteStore, by: str, colltune: str, lint: Lint, now_s: float |
     return read_release(place)
 
 
-def _publish_identity(
-    store: SiteStore, index: Index, key: str, made: Path, lint: Lint, now_s: float, refused: list[str]
-) -> list[Published]:
-    found = []
-    for shape in sorted({(one.nodes, one.ppn) for one in index.entries if one.tuned}):
-        of_shape = [one for one in index.entries if (one.nodes, one.ppn) == shape]
-        listed = newest_tuning(of_shape, shape, -1.0)
-        assert listed is not None, "one of them is tuned"
-        said = f"{shape[0]} x {shape[1]}"
-        when_s = confirmed_s(listed, of_shape)
-        if when_s < now_s - STALE_S:
-            refused.append(f"{said}: stale, no job has confirmed it for {(now_s - when_s) / 86400:.0f} days")
-            continue
-        try:
-            entry = store.read(key, listed.name)
-        except (BadEntryError, LaterEntryError) as error:
-            refused.append(f"{said}: {error}")
-            continue
-        try:
-            tuning = tuning_in(entry.files)
-        except InputError as error:
-            refused.append(f"{said}: {error.what}")
-            continue
-        if why := _obstacle(tuning, entry.identity, lint):
-            refused.append(f"{said}: {why}")
-            continue
-        here = entry.identity
+@dataclass(frozen=True)
+class _Making:
+    """A release while it is made in ``made``; ``refused`` hears why a tuning is left out."""
+
+    store: SiteStore
+    made: Path
+    lint: Lint
+    now_s: float
+    trusted: Collection[int]
+    refused: list[str]
+
+    def of_identity(self, index: Index, key: str) -> list[Published]:
+        found = []
+        for shape in sorted({(one.nodes, one.ppn) for one in index.entries if one.tuned}):
+            try:
+                found.append(self._of_shape([one for one in index.entries if (one.nodes, one.ppn) == shape], key))
+            except (BadEntryError, LaterEntryError, ColltuneError) as error:
+                why = error.what if isinstance(error, ColltuneError) else error
+                self.refused.append(f"{shape[0]} x {shape[1]}: {why}")
+        return found
+
+    def _of_shape(self, entries: Sequence[Listed], key: str) -> Published:
+        """The last tuning of one shape that enough users say. Raises InputError where there is none to hand out."""
+        listed, writers = self._last(entries)
+        when_s = confirmed_s(listed, entries)
+        if when_s < self.now_s - STALE_S:
+            days = (self.now_s - when_s) / 86400
+            raise InputError(f"stale, no job has confirmed it for {days:.0f} days", "Tune again")
+        entry = self.store.read(key, listed.name)
+        if entry.uid != listed.uid:
+            raise BadEntryError(f"its file was user {listed.uid}'s, and is user {entry.uid}'s")
+        tuning, here = tuning_in(entry.files), entry.identity
+        if why := _obstacle(tuning, here, self.lint):
+            raise InputError(why, "Tune again")
+        shape = listed.nodes, listed.ppn
         directory = f"tunings/{here.label}-{key[:_DIGITS]}/{shape[0]}x{shape[1]}"
         files = {**tuning.files, TUNING: entry.files[TUNING]}  # what the tuning does not name is not handed out
-        write_files(made / directory, files)
-        checksums = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
-        rules = tuple(sorted(name for name, one in tuning.rule_sets.items() if one.departs))
-        proven = len(tuning.summary.having(Verdict.KEPT))
-        libmpi = tuning.environment.facts.get("libmpi", "")
-        found.append(
-            Published(
-                directory, here, *shape, listed.name, when_s, rules, proven, dict(tuning.variables), libmpi, checksums
-            )
+        write_files(self.made / directory, files)
+        return Published(
+            directory,
+            here,
+            *shape,
+            listed.name,
+            when_s,
+            collectives=tuple(sorted(name for name, one in tuning.rule_sets.items() if one.departs)),
+            proven=len(tuning.summary.having(Verdict.KEPT)),
+            variables=dict(tuning.variables),
+            libmpi=self._library(tuning.environment.facts.get("libmpi", "")),
+            files={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
+            writers=tuple(sorted(writers)),
         )
-    return found
+
+    def _last(self, entries: Sequence[Listed]) -> tuple[Listed, set[int]]:
+        """The last tuning that is believed, with the users who say it."""
+        alone = -1
+        for one in sorted((one for one in entries if one.tuned), key=lambda one: (one.began_s, one.name), reverse=True):
+            writers = {one.uid, *(other.uid for other in entries if other.confirms == one.name)}
+            if len(writers) >= _WRITERS or writers & set(self.trusted):
+                return one, writers
+            alone = one.uid if alone < 0 else alone
+        raise InputError(
+            f"user {alone} alone says it; a job of another user has to confirm it, or: --trust {alone}", "Tune again"
+        )
+
+    def _library(self, named: str) -> str:
+        """By which modules know the MPI again: ``named``, unless others may change what lies there, or put it there."""
+        place = Path(named)
+        there = next((one for one in (place, *place.parents) if one.exists()), Path("/")).stat()
+        if place.is_absolute() and there.st_uid in {0, *self.trusted} and not there.st_mode & OTHERS_WRITE:
+            return named
+        self.refused.append(f"modules do not check the library {named!r}: others may change it")
+        return ""
 
 
 def _obstacle(tuning: Tuning, identity: Identity, lint: Lint) -> str:
@@ -306,10 +351,7 @@ def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expi
     removed = _Removed()
     for key, names in store.names().items():
         outdated = _outdated(open_index(store, key, names=names), limit_s)
-        count = sum(removed.is_gone(store.place(key, name)) for name in outdated)
-        removed.entries += count
-        if count and removed.is_gone(store.index_path(key)):
-            open_index(store, key)
+        removed.entries += sum(removed.is_gone(store.place(key, name)) for name in outdated)
     in_use = {active(store), *activations(store)[-2:]}
     for name in releases(store):
         place = store.outbox / RELEASES / name

@@ -3,10 +3,9 @@
 ::
 
     site.json            says that this is a store
-    inbox/IDENTITY-SHA256.jsonl.gz   entries; whoever tunes may add one, and nobody changes one
-    cache/IDENTITY.index             what the entries say in short; may be deleted at any time
+    inbox/IDENTITY-SHA256.jsonl.gz   entries; whoever is in the group may add and read them, and nobody changes one
     quarantine/                      entries that cannot be used, each with a file that says why
-    outbox/                          releases, which the administrator alone writes
+    outbox/                          releases, which the administrator alone writes, and what he revoked
 
 No file is ever changed: each is written under another name, flushed and renamed. So there are no locks to be kept.
 """
@@ -17,26 +16,40 @@ import contextlib
 import errno
 import json
 import os
-import stat
+import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.machine.files import parse_json, read_file, read_text, sync_directory, write_atomically
-from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, name_of, pack, unpack
+from colltune.machine.compile import cache_directory
+from colltune.machine.files import parse_json, read_file, read_owned, read_text, sync_directory, write_atomically
+from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, RevokedError, name_of, pack, unpack
 from colltune.site.identity import Identity
+from colltune.store.fields import decode
 
 VARIABLE = "COLLTUNE_STORE"  # names the store of a site
 MARK = "site.json"
-INBOX, CACHE, QUARANTINE, OUTBOX = "inbox", "cache", "quarantine", "outbox"
+INBOX, QUARANTINE, OUTBOX = "inbox", "quarantine", "outbox"
+REVOKED = "revoked.json"  # in the outbox: whom and what the administrator does not believe
 SCHEMA = 1
-# Whoever is in the group adds entries; with the sticky bit nobody removes those of another. The cache is anybody's.
-_MODES = {INBOX: 0o3775, CACHE: 0o2775, QUARANTINE: 0o3775, OUTBOX: 0o2755}
+# Whoever is in the group adds entries; with the sticky bit nobody removes those of another.
+_MODES = {INBOX: 0o3770, QUARANTINE: 0o3770, OUTBOX: 0o2755}
+_FOR_THE_GROUP = 0o440  # of a file there: the group reads it, and nobody changes it
+_CLOCKS_DIFFER_S = 3600.0
 _NO_ENTRY = frozenset({errno.ELOOP, errno.EINVAL, errno.EFBIG})
 _REASON_TEXT, _REASON_BYTES = 500, 1 << 12
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@dataclass(frozen=True)
+class Revoked:
+    """``users``: by their numbers; ``entries``: by their names."""
+
+    users: tuple[int, ...] = ()
+    entries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +108,34 @@ class SiteStore:
         return self.directory / QUARANTINE
 
     def index_path(self, key: str) -> Path:
-        return self.directory / CACHE / f"{key}.index"
+        """Where this user keeps what the entries of an identity say in short; nowhere without a cache of their own."""
+        try:
+            cache = cache_directory(os.environ)
+        except InputError:
+            return Path(os.devnull)
+        return cache / f"site-{sha256(os.fsencode(self.directory.resolve())).hexdigest()[:16]}-{key}.index"
+
+    def revoked(self) -> Revoked:
+        """Raises InputError where it cannot be read: who is revoked must not be believed by mistake."""
+        try:
+            found: Revoked = decode(Revoked, parse_json(read_file(self.outbox / REVOKED)), "the whole")
+            return found
+        except FileNotFoundError:
+            return Revoked()
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.outbox / REVOKED} cannot be read: {error}", "Ask the store's owner") from None
+
+    def revoke(self, more: Revoked) -> None:
+        """Nobody believes ``more`` from now on, nor what was revoked before. Raises ColltuneError."""
+        there = self.revoked()
+        users, entries = ({*a, *b} for a, b in ((there.users, more.users), (there.entries, more.entries)))
+        written = {"users": sorted(users), "entries": sorted(entries)}
+        try:
+            write_atomically(self.outbox / REVOKED, (json.dumps(written, indent=1) + "\n").encode(), mode=0o644)
+        except OSError as error:
+            raise ColltuneError(
+                f"cannot write to {self.outbox}: {error.strerror}", "Let the owner of the store do it"
+            ) from error
 
     def names(self) -> dict[str, set[str]]:
         """Of all entries, by the key of their identity."""
@@ -129,7 +169,7 @@ class SiteStore:
         place = self.place(identity.key, name)
         try:
             if not place.exists():
-                write_atomically(place, data, mode=_readable_like(self.directory / INBOX))
+                write_atomically(place, data, mode=_FOR_THE_GROUP)
                 sync_directory(self.directory / INBOX)
         except OSError as error:
             why = "no space is left in" if error.errno in _FULL else "cannot write to"
@@ -140,25 +180,33 @@ class SiteStore:
         return name
 
     def read(self, key: str, name: str) -> Entry:
-        """Raises BadEntryError for one that cannot be used, with the reason; LaterEntryError; OSError."""
+        """With the owner of its file as the writer: what its text says of that, anybody may write.
+
+        Raises BadEntryError for one that cannot be used, with the reason; RevokedError; LaterEntryError; OSError.
+        """
+        revoked = self.revoked()
         try:
-            data = read_file(self.place(key, name), MOST_BYTES)
+            data, uid = read_owned(self.place(key, name), MOST_BYTES)
         except OSError as error:
             if error.errno in _NO_ENTRY:
                 raise BadEntryError(error.strerror) from None
             raise
+        if uid in revoked.users or name in revoked.entries:
+            raise RevokedError(f"{name} was revoked")
         entry = unpack(data, name)
         if entry.identity.key != key:
             raise BadEntryError(f"it is of another identity: {entry.identity}")
-        return entry
+        if entry.uid not in (None, uid):
+            raise BadEntryError(f"user {entry.uid} wrote it, and its file belongs to user {uid}")
+        if max(entry.provenance.began_s, entry.provenance.ended_s) > time.time() + _CLOCKS_DIFFER_S:
+            raise BadEntryError("it says that its job ended in the future")
+        return replace(entry, uid=uid)
 
     def set_aside(self, key: str, name: str, reason: str) -> bool:
         """Moves an entry into the quarantine with ``reason``; False where this user may not."""
         target, said = self.quarantine / f"{key}-{name}{SUFFIX}", self.quarantine / f"{key}-{name}.reason"
         try:
-            write_atomically(
-                said, f"{reason[:_REASON_TEXT]}\n".encode(), mode=_readable_like(self.quarantine), durable=False
-            )
+            write_atomically(said, f"{reason[:_REASON_TEXT]}\n".encode(), mode=_FOR_THE_GROUP, durable=False)
             os.rename(self.place(key, name), target)
         except FileNotFoundError:
             return True  # another reader was faster
@@ -179,9 +227,3 @@ class SiteStore:
             except (OSError, ValueError):
                 reason = "its reason cannot be read"
             yield name, reason
-
-
-def _readable_like(directory: Path) -> int:
-    """The mode of a file that whoever may list ``directory`` may read, and nobody may change."""
-    mode = stat.S_IMODE(directory.stat().st_mode)
-    return 0o400 | (mode & 0o044)

@@ -1,0 +1,190 @@
+"""Who said what in a store: by the owner of an entry's file, and never by what is written in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_site_release import NOW, lint, tuned
+from test_site_store import HERE, KEY, NOW_S, entry
+from typer.testing import CliRunner
+
+from colltune.cli.app import app
+from colltune.core.errors import InputError
+from colltune.session.site import described, lost_here
+from colltune.site.canary import Report, witnesses_of
+from colltune.site.entry import Entry
+from colltune.site.index import open_index
+from colltune.site.release import publish
+from colltune.site.store import INBOX, SiteStore
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can write as other users")
+EVE, BOB = 54321, 54322
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SiteStore:
+    return SiteStore.made(tmp_path / "store")
+
+
+def added_by(store: SiteStore, uid: int, what: Entry) -> str:
+    """As if ``uid`` had added it."""
+    name = store.add(replace(what, uid=uid))
+    os.chown(store.place(KEY, name), uid, -1)
+    return name
+
+
+def confirming(name: str, began_s: float = NOW_S + 9) -> Entry:
+    said = replace(entry(5).provenance, began_s=began_s, ended_s=began_s + 1.0)
+    return Entry(replace(HERE, nodes=2, ppn=2), said, confirms=name)
+
+
+def quarantined(store: SiteStore) -> list[str]:
+    open_index(store, KEY)
+    return [reason for _, reason in store.quarantined()]
+
+
+def test_the_writer_is_the_owner_of_the_file(store: SiteStore) -> None:
+    added_by(store, EVE, entry(1))
+    (found,) = open_index(store, KEY).entries
+    assert found.uid == EVE
+
+
+def test_an_entry_whose_owner_changed_is_quarantined(store: SiteStore) -> None:
+    name = added_by(store, EVE, entry(1))
+    os.chown(store.place(KEY, name), BOB, -1)
+    assert quarantined(store) == [f"user {EVE} wrote it, and its file belongs to user {BOB}"]
+
+
+def test_an_entry_that_says_to_be_of_another_is_quarantined(store: SiteStore) -> None:
+    name = store.add(replace(entry(1), uid=BOB))  # forged: it lies there as a file of ours
+    assert store.place(KEY, name).stat().st_uid == os.geteuid()
+    assert len(quarantined(store)) == 1
+
+
+def test_an_entry_of_the_future_is_quarantined(store: SiteStore) -> None:
+    said = replace(entry(1).provenance, ended_s=time.time() + 3e8)
+    store.add(replace(entry(1), provenance=said))
+    assert quarantined(store) == ["it says that its job ended in the future"]
+
+
+def test_entries_are_for_the_group_alone(store: SiteStore) -> None:
+    name = store.add(entry(1))
+    assert stat.S_IMODE(store.place(KEY, name).stat().st_mode) == 0o440
+    assert (store.directory / INBOX).stat().st_mode & 0o007 == 0
+
+
+def test_the_cache_of_a_reader_is_their_own(store: SiteStore) -> None:
+    for number in range(9):
+        store.add(entry(number))
+    open_index(store, KEY)
+    assert stat.S_IMODE(store.index_path(KEY).stat().st_mode) == 0o600
+    assert not store.index_path(KEY).is_relative_to(store.directory)
+    assert sorted(one.name for one in store.directory.iterdir()) == ["inbox", "outbox", "quarantine", "site.json"]
+
+
+def test_one_user_alone_is_not_enough_for_a_release(store: SiteStore, tmp_path: Path) -> None:
+    name = added_by(store, EVE, tuned(tmp_path, 2))
+    added_by(store, EVE, confirming(name))  # says it twice, under the names of many users and jobs
+    with pytest.raises(InputError, match=f"user {EVE} alone says it"):
+        publish(store, "root", "1", lint, NOW)
+    (one,) = publish(store, "root", "1", lint, NOW, trusted=[EVE]).tunings
+    assert one.writers == (EVE,)
+    added_by(store, BOB, confirming(name, NOW_S + 10))
+    release = publish(store, "root", "1", lint, NOW + 1)
+    assert release.tunings[0].writers == (EVE, BOB)
+    lines = described(release)
+    assert f"said by {EVE}, {BOB}" in lines[0]
+    assert lines[1:] == [
+        "  bcast: tree",
+        "  sets MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE={directory}/mpich/mpich-coll.json",
+    ]
+
+
+def test_a_newer_tuning_of_one_user_does_not_hide_the_one_before(store: SiteStore, tmp_path: Path) -> None:
+    believed = store.add(tuned(tmp_path, 2))  # the publisher's own
+    later = tuned(tmp_path, 2)
+    added_by(store, EVE, replace(later, provenance=replace(later.provenance, began_s=NOW_S + 99)))
+    (one,) = publish(store, "root", "1", lint, NOW).tunings
+    assert one.entry == believed
+
+
+@pytest.mark.parametrize("what", ["user", "entry"])
+def test_what_is_revoked_is_believed_by_nobody(
+    what: str, store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
+    store.add(tuned(tmp_path, 4))
+    name = added_by(store, EVE, tuned(tmp_path, 2))
+    for number in range(9):
+        added_by(store, EVE, entry(10 + number))
+    assert len(publish(store, "root", "1", lint, NOW, trusted=[EVE]).tunings) == 2
+    assert len(open_index(store, KEY).entries) == 11
+    done = CliRunner().invoke(app, ["site", "revoke", str(EVE) if what == "user" else name[:12]])
+    assert done.exit_code == 0, done.output
+    index = open_index(store, KEY)
+    assert len(index.entries) == (1 if what == "user" else 10)
+    assert name not in {one.name for one in index.entries}
+    assert [one.nodes for one in publish(store, "root", "1", lint, NOW + 1, trusted=[EVE]).tunings] == [4]
+    assert store.place(KEY, name).exists()  # and can be believed again
+    assert CliRunner().invoke(app, ["site", "revoke", "nobody-of-this-name"]).exit_code != 0
+
+
+def test_the_jobs_of_another_user_are_one_witness(store: SiteStore) -> None:
+    of_eve, of_us = (
+        [Report(entry(number).provenance, None, uid) for number in range(count)]  # type: ignore[arg-type]
+        for uid, count in ((EVE, 5), (os.geteuid(), 2))
+    )
+    assert len(witnesses_of([*of_eve, *of_us], {os.geteuid()})) == 3
+    assert len(witnesses_of([*of_eve, *of_us], {os.geteuid(), EVE})) == 7
+
+
+def test_outside_of_a_job_nothing_is_measured_anew() -> None:
+    assert lost_here(None, {}, print) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="no ssh-keygen")
+def test_a_signed_release_is_verified_and_no_other(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
+    monkeypatch.setattr("colltune.session.site.faults_in", lint)
+    monkeypatch.setattr("time.time", lambda: NOW)
+    for name in ("admin", "eve"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
+    signers = tmp_path / "signers"
+    signers.write_text(f"admin@site {(tmp_path / 'admin.pub').read_text()}")
+
+    def said(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["site", *words])
+        return done.exit_code, done.output + str(done.exception or "")
+
+    def published(key: str) -> str:
+        store.add(tuned(tmp_path, 2))
+        code, text = said("publish", *(["--sign", str(tmp_path / key)] if key else []))
+        assert code == 0, text
+        return text.split("published ")[1].split(".")[0]
+
+    good = published("admin")
+    assert said("verify", good, "--signers", str(signers)) == (
+        0, f"{good} was signed by admin@site, and is as it was published\n"
+    )  # fmt: skip
+    monkeypatch.setattr("time.time", lambda: NOW + 1)
+    assert "no signer in" in said("verify", published("eve"), "--signers", str(signers))[1]
+    monkeypatch.setattr("time.time", lambda: NOW + 2)
+    assert "is not signed" in said("verify", published(""), "--signers", str(signers))[1]
+    place = store.outbox / "releases" / good
+    check = ["ssh-keygen", "-Y", "verify", "-n", "colltune", "-I", "admin@site", "-f", signers, "-s", "SHA256SUMS.sig"]
+    with open(place / "SHA256SUMS") as sums:
+        subprocess.run(check, cwd=place, stdin=sums, check=True, capture_output=True)
+    subprocess.run(["sha256sum", "--quiet", "--check", "SHA256SUMS"], cwd=place, check=True)
+    module = next((place / "modules/lmod").rglob("*.lua"))
+    module.chmod(0o644)
+    module.write_text(module.read_text() + "\nos.execute('id')\n")
+    assert "not those that were published" in said("verify", good, "--signers", str(signers))[1]
