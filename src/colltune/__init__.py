@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from colltune.core.version import __version__
@@ -58,3 +60,14 @@ def __getattr__(name: str) -> Any:
     from colltune import api
 
     return getattr(api, name)
+
+
+class _Interface(ModuleType):
+    """The functions of the interface stay where rooms of the same names (profile, predict) are imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in __all__ or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Interface

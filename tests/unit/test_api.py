@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from lint_trees import complete_file
@@ -276,6 +278,13 @@ def test_what_is_missing_for_a_diagnosis_is_said() -> None:
         colltune.doctor(mpiexec="/nowhere/mpiexec")
     with pytest.raises(InputError, match="no thread level"):
         colltune.doctor(thread_level="many")
+
+
+def test_a_room_of_the_package_never_hides_a_function_of_its_name() -> None:
+    rooms = {path.name for path in Path(colltune.__file__).parent.iterdir() if path.is_dir()}
+    for name in rooms & set(colltune.__all__):
+        importlib.import_module(f"colltune.{name}")
+        assert not isinstance(getattr(colltune, name), ModuleType), name
 
 
 def test_importing_colltune_imports_nothing_heavy() -> None:
