@@ -139,11 +139,14 @@ def test_a_schedulers_signal_leaves_a_usable_tuning_in_time(jobs: Jobs, tmp_path
     assert jobs.all_end()
 
 
-def test_a_signal_in_the_midst_of_measuring_leaves_what_was_measured(jobs: Jobs, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_in_the_midst_of_measuring_leaves_what_was_measured(
+    jobs: Jobs, tmp_path: Path, number: signal.Signals
+) -> None:
     out = tmp_path / "tuned"
     tuner = start(jobs, out, "--max-size", "1MiB")
     await_samples(tuner, out / "journal.jsonl", 0)
-    tuner.send_signal(signal.SIGTERM)
+    tuner.send_signal(number)
     said = tuner.communicate(timeout=200)[0]
     assert tuner.returncode == 0, said
     assert samples_of(out / "journal.jsonl")

@@ -140,7 +140,7 @@ def site(place: Path, plan: Plan) -> Iterator[SiteStore]:
         for path in (store.directory, *store.directory.iterdir()):
             shutil.chown(path, group=GROUP)
             if path.is_dir():
-                path.chmod({"inbox": 0o3775, "quarantine": 0o3775, "cache": 0o2775}.get(path.name, 0o755))
+                path.chmod({"inbox": 0o3770, "quarantine": 0o3770}.get(path.name, 0o755))
         yield store
     finally:
         if plan.full is not None:
@@ -191,6 +191,7 @@ def _tune(
             "PATH": f"{mpi.mpiexec.parent}:{environment['PATH']}",
             "HOME": str(home),
             "COLLTUNE_CACHE": str(home / ".cache"),
+            "COLLTUNE_STORE_COMMANDS": "1",  # by the directories it is known which jobs added what
             "OMP_NUM_THREADS": "1",
             "USER": user,
             "LOGNAME": user,
@@ -220,13 +221,13 @@ def test_jobs_of_several_users(
             jobs[number] = _tune(environment, python, mpi, site, user, number, shape, place)
             if number in plan.killed:
                 threading.Timer(draw.uniform(*plan.kill_s), _kill, [jobs[number]]).start()
-            _disturb(site, plan, number)
+            _disturb(site, plan, number, users)
             for other in sorted(jobs)[: max(len(jobs) - plan.waiting, 0)]:
                 jobs[other].wait(timeout=PATIENCE_S)
         codes = {number: job.wait(timeout=PATIENCE_S) for number, job in jobs.items()}
-        _release(site)
+        _release(site, users)
         assert active(site)
-        _check_rollback(environment, python, site, users[0], place)
+        _check_rollback(environment, python, site, users, place)
     reader.stop.set()
     reader.join()
     said = {
@@ -240,10 +241,10 @@ def test_jobs_of_several_users(
     _check_nothing_is_lost(site, place, finished, users)
 
 
-def _disturb(site: SiteStore, plan: Plan, number: int) -> None:
+def _disturb(site: SiteStore, plan: Plan, number: int, users: Sequence[str]) -> None:
     """What an administrator, a broken disk, and a user who fills it do meanwhile."""
     if number in plan.released:
-        _release(site)
+        _release(site, users)
     if number == plan.corrupted:
         (key,) = site.names()
         path = site.directory / INBOX / f"{key}-{'0' * 64}.jsonl.gz"
@@ -263,7 +264,7 @@ def _check_nothing_is_lost(site: SiteStore, homes: Path, finished: set[int], use
     added = {int(Path(name).name[3:]) for name in _outs_of(site, key)}
     assert finished <= added | beside
     assert [reason for _, reason in status_of(site).quarantined] == ["its bytes are not those that its name says"]
-    assert {one.user for one in open_index(site, key).entries} == set(users)
+    assert {one.uid for one in open_index(site, key).entries} == set(_numbers(users))
 
 
 def _outs_of(store: SiteStore, key: str) -> Iterator[str]:
@@ -287,15 +288,22 @@ def _fill(path: Path) -> None:
             pass
 
 
-def _release(store: SiteStore) -> None:
+def _numbers(users: Sequence[str]) -> list[int]:
+    return [pwd.getpwnam(user).pw_uid for user in users]
+
+
+def _release(store: SiteStore, users: Sequence[str]) -> None:
     """As soon as there is a tuning to release."""
     with contextlib.suppress(InputError):
-        activate(store, publish_here(store).name)
+        activate(store, publish_here(store, _numbers(users)).name)
 
 
-def _check_rollback(environment: Mapping[str, str], python: Python, store: SiteStore, user: str, place: Path) -> None:
+def _check_rollback(
+    environment: Mapping[str, str], python: Python, store: SiteStore, users: Sequence[str], place: Path
+) -> None:
     """Under a running job the release changes twice; the job keeps its own, and does not fail."""
-    first = publish_here(store).name
+    user = users[0]
+    first = publish_here(store, _numbers(users)).name
     activate(store, first)
     program = place / "holds.py"
     program.write_text(HOLDS)
@@ -315,7 +323,7 @@ def _check_rollback(environment: Mapping[str, str], python: Python, store: SiteS
     )
     assert job.stdout is not None
     begins_with = job.stdout.readline().strip()
-    second = publish_here(store).name
+    second = publish_here(store, _numbers(users)).name
     activate(store, second)
     rolled = rollback(store).name
     end.touch()

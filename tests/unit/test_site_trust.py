@@ -21,11 +21,12 @@ from colltune.session.site import described, lost_here
 from colltune.site.canary import Report, witnesses_of
 from colltune.site.entry import Entry
 from colltune.site.index import open_index
-from colltune.site.release import publish
+from colltune.site.release import activate, publish, releases
 from colltune.site.store import INBOX, SiteStore
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can write as other users")
 EVE, BOB = 54321, 54322
+RECORDED = Path(__file__).parents[1] / "recorded" / "stores"
 
 
 @pytest.fixture
@@ -188,3 +189,17 @@ def test_a_signed_release_is_verified_and_no_other(
     module.chmod(0o644)
     module.write_text(module.read_text() + "\nos.execute('id')\n")
     assert "not those that were published" in said("verify", good, "--signers", str(signers))[1]
+
+
+@pytest.mark.parametrize("version", sorted(path.name for path in RECORDED.iterdir()))
+def test_a_store_of_an_earlier_colltune_is_read(version: str, tmp_path: Path) -> None:
+    """Its entries say no user number: they are of the owner of their files."""
+    store = SiteStore.opened(shutil.copytree(RECORDED / version, tmp_path / "store"))
+    (tmp_path / "store" / "quarantine").mkdir(exist_ok=True)
+    notes: list[str] = []
+    entries = open_index(store, KEY, notes.append).entries
+    assert (len(entries), {one.uid for one in entries}, notes) == (2, {os.geteuid()}, [])
+    (name,) = releases(store)
+    assert activate(store, name).tunings[0].writers == ()
+    (one,) = publish(store, "root", "1", lint, NOW).tunings
+    assert one.writers == (os.geteuid(),)

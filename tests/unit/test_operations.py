@@ -1,0 +1,125 @@
+"""What goes wrong beside a tuning: a store that cannot be read, settings of the user's own, a terminal that closes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lint_trees import complete_file
+from memory_bench import MemoryLibrary
+from test_site_memory import job, small
+
+from colltune.cli.stopping import heed_scheduler
+from colltune.core.choice import Choice
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.core.stop import StopRequest
+from colltune.session.own_settings import settings_line
+from colltune.session.site_pending import command_text
+from colltune.site.store import INBOX, MARK, SiteStore
+from colltune.store.tuning import Tuning, load_tuning, save_tuning
+
+ROOT = Path(__file__).parents[2]
+FILE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+
+
+@pytest.mark.parametrize("way", ["damaged", "no inbox"])
+def test_a_store_that_cannot_be_read_costs_a_warning_and_not_the_tuning(way: str, tmp_path: Path) -> None:
+    store = SiteStore.made(tmp_path / "store")
+    said: list[str] = []
+    if way == "damaged":
+        (store.directory / MARK).write_text("{")
+    job_store = SiteStore(store.directory)
+    if way == "no inbox":
+        (store.directory / INBOX).rename(tmp_path / "moved")
+        (tmp_path / "moved").mkdir(exist_ok=True)
+    place = tmp_path / "tuned"
+    from colltune.session.options import Listener, TuneOptions
+    from colltune.session.tune import tune
+
+    options = TuneOptions(["bcast"], 1 << 12, 1 << 20, 300.0, seed=1, store=job_store.directory)
+    tune(small(MemoryLibrary), options, place, Listener(note=said.append))
+    assert load_tuning(place).rule_sets.keys() == {"bcast"}
+    assert len([text for text in said if text.startswith("warning: the store is not used")]) == 1, said
+
+
+def test_a_store_that_can_be_read_costs_no_warning(tmp_path: Path) -> None:
+    said: list[str] = []
+    job(small(MemoryLibrary), SiteStore.made(tmp_path / "store"), tmp_path / "tuned", said)
+    assert not [text for text in said if text.startswith("warning: the store")]
+
+
+@pytest.mark.parametrize(
+    ("environ", "others", "line"),
+    [
+        ({"HOME": "/"}, {}, ""),
+        ({"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "auto"}, {}, ""),
+        ({"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial"}, {}, "your own MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial goes"),
+        ({FILE: "/own"}, {FILE: "/tuned"}, f"your own {FILE} gives way to the tuning's"),
+        ({FILE: "/tuned"}, {FILE: "/tuned"}, ""),
+        ({FILE: "/own"}, {FILE: None}, f"your own {FILE} is left out while this measures"),
+    ],
+)
+def test_settings_of_the_users_own_are_told(environ: dict[str, str], others: dict[str, str | None], line: str) -> None:
+    found = settings_line(environ, ["bcast"], others)
+    assert found.startswith(line)
+    assert bool(found) == bool(line)
+
+
+def test_run_says_in_one_line_what_goes_before_the_tuning(tmp_path: Path) -> None:
+    here = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single")
+    rules = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("binomial"))}
+    files = {"mpich/mpich-coll.json": complete_file()}
+    save_tuning(tmp_path, Tuning(here, rules, files, {FILE: "{directory}/mpich/mpich-coll.json"}))
+    own = {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial", FILE: "/home/me/own.json"}
+    environment = {"PATH": "", "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path), **own}
+    command = [sys.executable, "-m", "colltune", "run", str(tmp_path), "--", "/bin/true"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    (line,) = done.stderr.splitlines()
+    assert "MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial goes before" in line
+    assert f"{FILE} gives way" in line
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_terminal_that_closes_ends_a_tuning_as_a_scheduler_does(number: signal.Signals) -> None:
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        stop = StopRequest()
+        heed_scheduler(stop)
+        os.kill(os.getpid(), number)
+        assert stop.made
+        assert all(signal.getsignal(one) is signal.SIG_IGN for one in before)  # the second does not end it half done
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        heed_scheduler(StopRequest())
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def test_no_argument_of_a_command_is_stored_unless_it_is_asked_for() -> None:
+    words = ["/home/me/bin/app", "--password", "secret of mine"]
+    assert command_text(words, {}) == "app"
+    assert command_text(words, {"COLLTUNE_STORE_COMMANDS": "1"}) == "/home/me/bin/app --password 'secret of mine'"
+
+
+def test_the_page_of_variables_names_every_one() -> None:
+    page = (ROOT / "docs/reference/environment.md").read_text()
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "native").rglob("*.c")]
+    found = {name for path in sources for name in re.findall(r"\"(COLLTUNE_[A-Z_]*[A-Z])\"", path.read_text())}
+    assert len(found) > 10
+    assert sorted(name for name in found if f"`{name}`" not in page) == []
