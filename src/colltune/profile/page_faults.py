@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from colltune.core.heap import setting_text
 from colltune.core.units import format_size
 from colltune.profile.application import Calls, Profile
 
-# glibc's variables; a heap of these keeps up to 256 MiB of freed memory in each process.
-KEEPING = {"MALLOC_MMAP_THRESHOLD_": "268435456", "MALLOC_TRIM_THRESHOLD_": "268435456"}
 # Page faults of a call on all ranks together from which it is named, and of how many calls.
 _MANY_FAULTS, _FEW_CALLS = 4.0, 20
 
@@ -26,13 +25,8 @@ def faulting(profile: Profile) -> list[Calls]:
     ]
 
 
-def setting_text() -> str:
-    """What a user writes into the job script."""
-    return "export " + " ".join(f"{name}={value}" for name, value in KEEPING.items())
-
-
 def page_faults_text(profile: Profile) -> str:
-    """Which collectives pay, how much, and what removes it; empty where none does."""
+    """Which collectives pay, how much, and what may remove it; empty where none does."""
     found = faulting(profile)
     if not found:
         return ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import shutil
+import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +13,15 @@ from typing import IO
 
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError, LaunchError
+from colltune.core.heap import KEEPING, setting_text
 from colltune.core.rules import RuleSet
+from colltune.core.summary import HeapRuns
 from colltune.deploy.live import with_live
 from colltune.machine.process import Launch
 from colltune.mpi.application import tuned_command
-from colltune.prove.application import DEFAULT_SIDE, Checked, Side, check_application
+from colltune.prove.application import DEFAULT_SIDE, Checked, Runs, Side, check_application
 from colltune.prove.replay import departing
+from colltune.prove.verdict import Verdict as Speed
 from colltune.prove.verdict import fewest_launches
 from colltune.store.tuning import Tuning, write_files
 
@@ -24,6 +29,14 @@ LOG = "application.log"  # what the application printed meanwhile
 _FEWEST_RUNS = 3
 # A run with rules counts as hung after this many times the longest run by default.
 _PATIENCE, _LEAST_PATIENCE_S = 10.0, 60.0
+# Runs a command, and writes the most memory that any of the processes took which it waited for.
+_PEAK = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+with open(sys.argv[1], "w") as file:
+    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(128 - code if code < 0 else code)
+"""
 
 
 @dataclass(frozen=True)
@@ -60,17 +73,60 @@ class Trial:
 
     def _run(self, side: Side, patience_s: float | None) -> float:
         """Seconds from start to end. Raises LaunchError for an exit code other than 0, and after ``patience_s``."""
+        variables = self._variables(side)
+        return self._wall_s(variables, patience_s, "default" if side == DEFAULT_SIDE else ", ".join(sorted(side)))
+
+    def check_heap(self) -> HeapRuns:
+        """Runs the application, under all rules of the tuning, by turns as it is and with a heap that keeps memory.
+
+        Raises LaunchError where it fails as it is.
+        """
+        every, order, failure = frozenset(departing(self.tuning.rule_sets)), random.Random(self.seed), ""
+        times: dict[bool, list[float]] = {False: [], True: []}
+        peaks = {False: 0, True: 0}
+
+        def run(keeps: bool) -> float:
+            patience_s = max(_PATIENCE * max(times[False]), _LEAST_PATIENCE_S) if keeps else None
+            variables = {**self._variables(every), **(KEEPING if keeps else {})}
+            peak = self.workplace / "peak"
+            time_s = self._wall_s(variables, patience_s, "the heap keeps memory" if keeps else "as it is", peak)
+            peaks[keeps] = max(peaks[keeps], 1024 * int(peak.read_text()))
+            return time_s
+
+        times[False].append(run(False))
+        runs = max(_FEWEST_RUNS, min(fewest_launches(), int(self.budget_s / (2.0 * times[False][0]))))
+        turns = [keeps for _ in range(runs - 1) for keeps in order.sample((False, True), 2)]
+        for keeps in (True, *turns):
+            try:
+                times[keeps].append(run(keeps))
+            except LaunchError as error:
+                if not keeps:
+                    raise
+                failure = error.what
+                break
+        return _heap_runs(times, (peaks[False], peaks[True]), failure)
+
+    def _variables(self, side: Side) -> dict[str, str]:
+        """By which the rules of ``side`` are in force."""
         variables: Mapping[str, str] = {}
         if side != DEFAULT_SIDE:
             place = self.workplace / "-".join(sorted(side))
             part = without(self.bench, self.tuning, departing(self.tuning.rule_sets) - side)
             write_files(place, part.files)
             variables = part.variables_at(place)
+        return dict(variables)
+
+    def _wall_s(
+        self, variables: Mapping[str, str], patience_s: float | None, title: str, peak: Path | None = None
+    ) -> float:
+        """As ``_run``. The most memory of a process on this node goes to ``peak``, in KiB."""
         environment = {**self.bench.process_environment, **variables}
         beside, mpi = self.bench.installation.mpiexec.parent, self.tuning.environment.mpi
         argv = tuned_command(self.command, beside, mpi, variables, environment.get("PATH"))
+        if peak is not None:
+            argv = [sys.executable, "-c", _PEAK, str(peak), *argv]
         with open(self.log, "a", encoding="utf-8") as log:
-            log.write(f"# {'default' if side == DEFAULT_SIDE else ', '.join(sorted(side))}\n")
+            log.write(f"# {title}\n")
             log.flush()
             started_s = time.monotonic()
             code = _wait(argv, environment, log, patience_s)
@@ -80,6 +136,19 @@ class Trial:
         if code != 0:
             raise LaunchError(f"ended with exit code {code}", f"See {self.log}")
         return taken_s
+
+
+def _heap_runs(times: Mapping[bool, Sequence[float]], peaks: tuple[int, int], failure: str) -> HeapRuns:
+    setting, default_s, kept_s = setting_text(), tuple(times[False]), tuple(times[True])
+    if failure:
+        finding = f"With a heap that keeps memory the application {failure}."
+        return HeapRuns(setting, default_s, kept_s, peaks, proven=False, finding=finding)
+    runs = Runs(DEFAULT_SIDE, default_s, kept_s)
+    proven = runs.verdict is Speed.FASTER
+    grown = f"its largest process takes {peaks[1] / 2**20:.0f} MiB in place of {peaks[0] / 2**20:.0f} MiB"
+    advice = f"Set it in your job script: {setting}" if proven else "That is no proof, so leave it out"
+    finding = f"With a heap that keeps memory {runs.text()}, and {grown}. {advice}."
+    return HeapRuns(setting, default_s, kept_s, peaks, proven, finding)
 
 
 def require_command(command: Sequence[str], beside: Path, environment: Mapping[str, str]) -> None:

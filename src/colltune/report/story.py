@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from colltune.core.heap import page_faults_of
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Verdict
 from colltune.core.summary import SpeedUp
@@ -104,6 +105,10 @@ def warnings(findings: Findings) -> Iterator[str]:
             f"Times moved by {drifts[len(drifts) * 9 // 10]:.0%} or more between launches in one measurement of ten."
             " What was proven was proven over these launches all the same."
         )
+    if findings.summary.heap is not None:
+        yield findings.summary.heap.finding
+    elif text := page_faults_of(findings.samples):
+        yield f"{text}."
 
 
 def provisional_text(regions: Sequence[JudgedRegion]) -> str:

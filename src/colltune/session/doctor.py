@@ -9,13 +9,18 @@ from colltune.bench.untuned import NEIGHBOURHOOD, NONBLOCKING, PERSISTENT, algor
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.collective_names import ALLTOALLV
+from colltune.core.heap import page_faults_of
 from colltune.core.sample import Environment
-from colltune.core.scenario import TUNABLE, Scenario
+from colltune.core.scenario import COLLECTIVES, TUNABLE, Scenario
+from colltune.core.space import Point
+from colltune.measure.contract import Effort, Source
 from colltune.measure.resolve import resolve_settings
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
 
 _SIZE = 1 << 16  # bytes of the message for which the legal algorithms are listed
+# Calls that are made to see whether they pay for page faults.
+_LARGE, _EFFORT = (1 << 16, 1 << 18, 1 << 20), Effort(box_s=0.002, fewest=5, most=20)
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,12 @@ def diagnose(
     ready = bench.launch(seed=1)
     try:
         started = ready.start()
+        faults = _page_faults(bench, ready)
     finally:
         ready.close()
     say(f"{'test launch':<14} {started['ranks']} ranks on {started['nodes']}")
+    if faults:
+        say(f"{'page faults':<14} {faults}")
     choices: dict[str, tuple[Choice, ...]] = {}
     nothing: dict[str, str] = {}
     for collective in (name for name in TUNABLE if name in bench.catalogue.entries):
@@ -101,6 +109,14 @@ def diagnose(
         neighbourhood,
         persistent,
     )
+
+
+def _page_faults(bench: Workbench, source: Source) -> str:
+    """Which of the library's own calls pay for page faults, on all ranks of the job."""
+    names = [name for name in TUNABLE if name in COLLECTIVES and name in bench.catalogue.entries and name != "barrier"]
+    scenarios = [Scenario(name, bench.nodes, bench.ppn, size) for name in names for size in _LARGE]
+    points = [Point(one, (DEFAULT,)) for one in scenarios]
+    return page_faults_of([sample for _, samples in source.measure(points, _EFFORT) for sample in samples])
 
 
 def _steered(bench: Workbench, names: Sequence[str]) -> dict[str, bool]:

@@ -9,7 +9,7 @@ from typing import Any
 from colltune.core.errors import InputError
 from colltune.core.hardware import hardware_from_dict, hardware_to_dict
 from colltune.core.proven import ProvenDecision, Verdict
-from colltune.core.summary import ApplicationRuns, Budget, Guess, Prediction, Summary, TimeShare
+from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, Prediction, Summary, TimeShare
 from colltune.store.fields import FieldError, as_list, as_object, decode, encode, unfit
 
 # What the median of a few dozen ratios can be told by.
@@ -43,6 +43,7 @@ def write_summary(summary: Summary) -> dict[str, object]:
         "since_s": summary.since_s,
         "added_to": summary.added_to or None,
         "application": summary.application or None,
+        "heap": summary.heap,
     }
     written |= {name: encode(value) for name, value in optional.items() if value is not None}
     return written if summary.prediction is None else written | _write_prediction(summary.prediction)
@@ -71,6 +72,7 @@ def read_summary(written: object, where: str = "summary") -> Summary:
         since_s=take("since_s", float, None),
         added_to=take("added_to", bool, False),
         application=take("application", tuple[ApplicationRuns, ...], ()),
+        heap=take("heap", HeapRuns, None),
         prediction=_read_prediction(held, where) if take("predicted", bool, False) else None,
     )
 

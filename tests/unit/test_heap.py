@@ -1,0 +1,52 @@
+"""What is said of calls that pay for page faults, and of a rule that is slower in one state of the heap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.heap import page_faults_of, setting_text
+from colltune.core.sample import Heaps, Sample, Status, log_speedup
+from colltune.core.scenario import Scenario
+from colltune.prove.verdict import Verdict, compare
+from colltune.report.tables import comparisons_table
+
+HERE = Scenario("reduce_scatter", 1, 2, 1 << 18)
+PAYS = Sample(HERE, DEFAULT, Status.OK, (210e-6,) * 3, faults=96.0, kept_s=26e-6)
+
+
+def test_what_pays_is_named_with_both_times_and_the_setting() -> None:
+    text = page_faults_of([PAYS, replace(PAYS, scenario=Scenario("bcast", 1, 2, 8), faults=0.0, kept_s=None)])
+    assert "reduce_scatter of 256 KiB on 1 x 2 (96 page faults in a call: 210 us, 26 us" in text
+    assert text.endswith(setting_text())
+    assert "bcast" not in text
+
+
+@pytest.mark.parametrize("sample", [replace(PAYS, kept_s=205e-6), replace(PAYS, choice=Choice("ring"))])
+def test_what_hardly_pays_or_is_not_the_default_is_not_named(sample: Sample) -> None:
+    assert page_faults_of([sample]) == ""
+
+
+def test_a_choice_counts_by_the_state_in_which_it_gains_less() -> None:
+    chosen = Sample(HERE, Choice("ring"), Status.OK, (30e-6,) * 3)
+    assert log_speedup(PAYS, chosen) == pytest.approx(math.log(26 / 30))
+    assert Heaps.of(PAYS, chosen) == pytest.approx((math.log(210 / 30), math.log(26 / 30)))
+    assert Heaps.of(replace(PAYS, kept_s=None), chosen) is None
+    assert log_speedup(replace(PAYS, kept_s=None), chosen) == pytest.approx(math.log(210 / 30))
+
+
+def test_verify_says_slower_of_a_rule_that_is_slower_in_either_state() -> None:
+    choice, chosen_s = Choice("ring"), [30e-6 + 1e-8 * n for n in range(8)]
+    gives_back = compare(HERE, choice, [210e-6 + 1e-8 * n for n in range(8)], chosen_s)
+    keeps = compare(HERE, choice, [26e-6 + 1e-8 * n for n in range(8)], chosen_s)
+    assert gives_back.verdict is Verdict.FASTER
+    both = replace(gives_back, kept=keeps)
+    assert both.verdict is Verdict.SLOWER
+    assert replace(keeps, kept=gives_back).verdict is Verdict.SLOWER
+    (row,) = [line for line in comparisons_table([both]).lines(160) if "ring" in line]
+    assert "7.00" in row
+    assert "0.87" in row
+    assert "heap keeps" not in "".join(comparisons_table([gives_back]).lines(160))
