@@ -155,3 +155,19 @@ def test_every_file_is_held_against_what_it_is(name: str, data: bytes, why: str)
     found = list(faults_in(replace(TUNING, files={FILE: complete_file(), name: data}, live=RULES)))
     assert any(why in fault for fault in found), found
     assert list(faults_in(TUNING)) == []
+
+
+def test_no_module_of_the_working_directory_is_imported_to_ask_a_library(tmp_path: Path) -> None:
+    """`python -c` looks there first: in a directory that others write to, too."""
+    for name in ("ctypes", "json"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit(0)\n")
+    script = (
+        "import os, sys; sys.path = [p for p in sys.path if p]; from pathlib import Path;"
+        "from colltune.mpi.reads import Asked, refusal_of;"
+        f"os.chdir({str(tmp_path)!r}); print(refusal_of(Path('/nowhere/libmpi.so'), 'build', Asked(['x']), {{}}))"
+    )
+    environment = {"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd="/")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "ran").exists()

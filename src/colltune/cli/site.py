@@ -296,7 +296,7 @@ def run(
         typer.echo(f"colltune: {given.release.name} has no tuning for this job; it runs by default", err=True)
         raise typer.Exit(subprocess.run(context.args, check=False).returncode)
     options = ["--measure", "--share", share, "--store", str(found.directory)] if measure else []
-    command = [sys.executable, "-m", "colltune", "run", *options, str(given.tuning), "--", *context.args]
+    command = [sys.executable, "-P", "-m", "colltune", "run", *options, str(given.tuning), "--", *context.args]
     environment = {**os.environ, LOADED: str(given.release.place.resolve())}
     raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
 

@@ -161,7 +161,7 @@ def _run(
 ) -> Ended | str:
     """What became of ``program``, or why it has no end."""
     try:
-        done = run_launch([sys.executable, "-c", program, str(library), *arguments], environ, patience_s)
+        done = run_launch([sys.executable, "-I", "-c", program, str(library), *arguments], environ, patience_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return Ended(done.returncode, done.stdout, done.stderr)

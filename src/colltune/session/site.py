@@ -14,7 +14,7 @@ from pathlib import Path
 
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, format_choice
-from colltune.core.errors import InputError
+from colltune.core.errors import ColltuneError, InputError, LaunchError
 from colltune.core.garbage import without_collections
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
@@ -36,6 +36,8 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
 
 _LARGEST_BYTES = 1 << 20
+# What is measured anew before it is published: so many calls, in about so many seconds.
+_ANEW, _ANEW_S = 24, 120.0
 
 
 def store_of(given: Path | None) -> SiteStore:
@@ -251,29 +253,37 @@ def publish_here(store: SiteStore, trusted: Collection[int] = (), note: Callable
 
 
 def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], None]) -> list[str]:
-    """What rules do not pay when they are measured anew, where this is a job of their shape; "" of none outside."""
-    from colltune.bench.workbench import MachineOptions
-    from colltune.mpi.detect import ask_flux, mpi_at_hand
-    from colltune.mpi.job import find_job
-    from colltune.session.drift import drift
+    """Where the files are slower than the default when they are measured anew, in a job of their shape; else nothing.
+
+    ``note`` hears whether they were.
+    """
+    from colltune.bench.workbench import MachineOptions, open_tuned_workbench
+    from colltune.mpi.detect import mpi_at_hand
+    from colltune.prove.default_against_tuned import verify
+    from colltune.prove.verdict import Verdict as Said
+    from colltune.prove.verdict import fewest_launches
 
     if not job_name(environ):
         return []
-    here, job = tuning.environment, find_job(environ, flux_resources=ask_flux(environ))
+    here = tuning.environment
     said = f"{here.nodes} x {here.ppn}"
-    if len(job.nodes) < here.nodes or job.ppn < here.ppn:
-        note(f"{said} is not measured anew: this job is smaller")
-        return []
+    kept = [one.scenario for one in tuning.summary.having(Verdict.KEPT)]
+    scenarios = kept[:: max(1, -(-len(kept) // _ANEW))]
     with tempfile.TemporaryDirectory(prefix="colltune-", dir=Path.cwd()) as place:
         try:
             mpiexec = str(mpi_at_hand((), environ, build=here.mpi_build).mpiexec)
+            bench = open_tuned_workbench(MachineOptions(mpiexec, nodes=here.nodes, ppn=here.ppn), here, environ)
             save_tuning(Path(place), tuning)
-            report = drift(Path(place), MachineOptions(mpiexec, nodes=here.nodes, ppn=here.ppn))
-        except InputError as error:
+            launches = fewest_launches(len(scenarios))
+            found = verify(bench, tuning, Path(place), scenarios, launches, 1, deadline_s=bench.now_s() + _ANEW_S)
+        except LaunchError as error:
+            return [f"measured anew, a job under it fails: {error.what}"]
+        except ColltuneError as error:
             note(f"{said} is not measured anew: {error.what}")
             return []
-    note(f"{said}: its rules were measured anew")
-    return [f"measured anew, its rules of {', '.join(report.lost)} do not pay"] if report.lost else []
+    note(f"{said}: measured anew at {format_count(len(found), 'call')}")
+    slower = [str(one.scenario) for one in found if one.verdict is Said.SLOWER]
+    return [f"measured anew, it is slower at {', '.join(slower)}"] if slower else []
 
 
 def user_number(user: str) -> int:
