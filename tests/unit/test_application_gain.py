@@ -170,7 +170,7 @@ def test_a_run_that_was_killed_has_what_it_measured(tmp_path: Path) -> None:
     (whole,) = found
     assert (last, whole.elapsed_s, whole.cells[0].tuned_calls) == (3, 1.5, 10)
     line = gain_line(gain_of(whole, CHOICES))
-    assert line.startswith("after 1.5 s, not ended by MPI_Finalize: by 3 pairs of blocks the tuning saved about")
+    assert line.startswith("after 1.5 s, not ended by MPI_Finalize: by 3 pairs of blocks the tuning ")
 
 
 def test_the_share_is_given_in_two_ways() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
-from colltune.session.candidates import left_open
+from colltune.session.candidates import left_open, require_open
 from colltune.store.tuning import Tuning
 
 RING = Choice("ring")
@@ -41,3 +45,16 @@ def test_nothing_is_left_where_all_was_decided() -> None:
     tuning = Tuning(HERE, {}, {}, {}, Summary(decisions=decisions))
     assert left_open(tuning) == {}
     assert left_open(replace(tuning, summary=Summary())) == {}
+
+
+def test_where_only_calls_that_do_not_block_are_open_nobody_is_sent_in_a_circle() -> None:
+    """Replaying them for `run --explore` is of no use, as it cannot time them; proving them is."""
+    open_call = ProvenDecision(Scenario("ibcast", 2, 2, 64), RING, Verdict.NOT_TRIED, (), "")
+    tuning = Tuning(HERE, {}, {}, {}, Summary(decisions=(open_call, decision(8, Verdict.REFUSED, 1.1))))
+    with pytest.raises(InputError, match=r"only calls that do not block \(ibcast\)") as caught:
+        require_open(Path("tuned"), tuning)
+    assert "colltune tune ibcast --out tuned --resume" in caught.value.next_step
+    with pytest.raises(InputError, match="left nothing open"):
+        require_open(Path("tuned"), replace(tuning, summary=Summary()))
+    blocking = replace(tuning, summary=Summary(decisions=(open_call, decision(4, Verdict.NOT_TRIED))))
+    assert set(require_open(Path("tuned"), blocking)) == {"bcast"}

@@ -84,6 +84,14 @@ def test_what_is_left_is_what_it_was_or_the_default(seed: int, collective: str) 
             assert back.evaluate(scenario) == left.evaluate(scenario)
 
 
+def test_a_schema_that_is_named_first_is_no_sign_of_mpich() -> None:
+    """As in the example of Open MPI's documentation."""
+    text = '{"$schema": "tuned_schema.json", "rule_file_version": 3, "module": "tuned", "collectives": {}}'
+    assert is_rules_json(text.encode())
+    assert not is_rules_json(b'{"$schema": "other.json", "collective=bcast": {}}')
+    assert lint_rules_json({JSON_FILE: text.encode()}, VERSION, CATALOGUE) == []
+
+
 @settings(max_examples=30)
 @given(st.integers(0, 10**6), st.sets(st.sampled_from(COLLECTIVES), min_size=1, max_size=3))
 def test_what_colltune_writes_is_clean(seed: int, names: set[str]) -> None:

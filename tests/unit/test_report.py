@@ -19,8 +19,9 @@ from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.summary import Summary
 from colltune.core.units import format_count
 from colltune.report.curves import curve_points, panels
+from colltune.report.ending import ending
 from colltune.report.findings import Findings, knowledge, spreads, timeline
-from colltune.report.headline import headline, next_steps
+from colltune.report.headline import facts, headline, next_steps
 from colltune.report.html import build_page
 from colltune.report.story import summary_sentences
 from colltune.session.explain import load_findings
@@ -207,11 +208,15 @@ def test_what_is_provisional_is_never_told_as_proven() -> None:
     assert found.regions(Verdict.KEPT) == []
 
 
-def test_the_launches_of_the_proof_are_counted() -> None:
+def test_the_launches_are_those_of_the_decisions_wherever_they_are_told() -> None:
+    """And not those of all campaigns that lie in the journal, which number theirs from one each."""
     proofs = [sample(4096, RING, 10.0, float(launch), launch=launch) for launch in (1, 2, 3)]
-    found = Findings(HERE, {"allreduce": RULES}, read_summary(SUMMARY), SAMPLES, proofs)
-    assert "in fresh comparisons, over 3 launches for all of them" in " ".join(summary_sentences(found))
-    assert "launches for all" not in " ".join(summary_sentences(findings(*SAMPLES)))
+    audited = {**GATE[0], "region": [2.0, 1.9, 2.1], "low": 1.9, "launches": 7}
+    summary = read_summary({**SUMMARY, "gate": [audited]})
+    found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES, proofs)
+    for told in (summary_sentences(found), facts(found), ending(found), [summary.decisions[0].told]):
+        assert "by 7 fresh launches" in " ".join(" ".join(told).split())
+    assert "fresh launches" not in " ".join(summary_sentences(findings(*SAMPLES)))
 
 
 def test_without_a_proof_the_summary_says_so() -> None:

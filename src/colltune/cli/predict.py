@@ -24,7 +24,9 @@ def predict(
     machine: Annotated[
         Path | None, typer.Option(help="A record of the nodes by `colltune gather`. Default: this node.")
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="A model by `colltune train`. Default: the shipped one.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="A model by `colltune train`, for proposals. Default: the shipped one.")
+    ] = None,
     max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
     triad: Annotated[bool, typer.Option("--triad/--no-triad", help="Measure this node's memory bandwidth.")] = False,
     calibrate: Annotated[

@@ -26,7 +26,10 @@ def train(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
 ) -> None:
-    """Learn from other clusters' tables which algorithm suits which machine."""
+    """Learn from other clusters' tables which algorithm suits which machine: the model by which `predict` proposes.
+
+    Whether a proposal is kept is decided by the model of times that colltune ships. `make model` makes that one.
+    """
     from colltune.predict.model import save_model
     from colltune.predict.table import read_hardware, read_tables
     from colltune.predict.train import train_model

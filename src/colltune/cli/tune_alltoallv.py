@@ -80,7 +80,7 @@ def _show(result: AlltoallvResult) -> None:
     where = f"{rules} for {format_count(len(shapes), 'part')} of the job; everywhere else" if shapes else "Everywhere"
     echo(
         f"{where} the library's own stands."
-        f" {format_count(len(result.gate), 'comparison')} with it, "
+        f" {format_count(sum(len(one.ratios) for one in result.gate), 'comparison')} with it, "
         f"{format_count(len(result.outcome.samples), 'measurement')} in {format_duration(result.outcome.elapsed_s)}"
     )
     if result.outcome.interrupted:

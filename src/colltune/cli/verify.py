@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from colltune.prove.verdict import Comparison, MeanSpeedup
 
 RATIO_TEXT = (
-    "ratio: the median of default over tuned of all pairs of launches. It may differ from the ratio of the two columns,"
-    " which are medians each."
+    "ratio of pairs: the median of default over tuned of all pairs of launches. It may differ from that of the two"
+    " columns, which are medians each."
 )
 
 

@@ -45,6 +45,16 @@ class JudgedRegion:
         return Counter(one.reason for one in self.decisions).most_common(1)[0][0]
 
     @property
+    def told(self) -> str:
+        """That of most of its decisions, with the speed-up, the bound and the launches that hold."""
+        return next(one.told for one in self.decisions if one.reason == self.reason)
+
+    @property
+    def launches(self) -> int:
+        """In which it was compared; 0 where that is not known."""
+        return max(one.launches for one in self.decisions)
+
+    @property
     def has_evidence(self) -> bool:
         return any(one.has_evidence for one in self.decisions)
 

@@ -14,10 +14,13 @@ from statistics import median
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
+from colltune.core.units import format_count
 
 # A region is kept that is proven to be faster than this on average.
 THRESHOLD = 1.03
 CONFIDENCE = 0.995  # of one look
+# Of a region that was proven; by how much, and by what, its decisions tell.
+PROVEN = "proven in its region"
 # Why what is left of a region is refused that was cut: that was not judged by itself.
 CUT_APART = "faster in one part of its region only, which is judged by itself"
 # Why what is open was left to later jobs, in one whose site has proven much.
@@ -41,6 +44,8 @@ class ProvenDecision:
     ``heaps``: the mean speed-up of those comparisons whose calls meet page faults, with a heap that gives memory back
     and with one that keeps it; ``ratios`` are the lesser of both.
     ``stated_low``: the lower bound of a file whose release came to another one than ``ratios`` give now; else None.
+    ``launches``, ``runs``: fresh launches, and runs of the application, in which its region was compared; 0 where that
+    is not known. Whoever prints a speed-up, a bound or launches takes them from here: ``reason`` has none of a region.
     """
 
     scenario: Scenario
@@ -52,6 +57,17 @@ class ProvenDecision:
     slow_file: bool = False
     stated_low: float | None = None
     heaps: tuple[float, float] | None = None
+    launches: int = 0
+    runs: int = 0
+
+    @property
+    def told(self) -> str:
+        """Why it has its verdict, in words."""
+        if self.verdict not in (Verdict.KEPT, Verdict.PROVISIONAL) or self.region is None:
+            return self.reason
+        text = f"at least {self.low:.2f} times as fast in its region, {self.speedup:.2f} on average"
+        text += f", by {launches_text(self.launches, self.runs)}" if self.launches or self.runs else ""
+        return text if self.verdict is Verdict.KEPT else f"{text}; {self.reason}"
 
     @property
     def has_evidence(self) -> bool:
@@ -74,6 +90,12 @@ class ProvenDecision:
     @property
     def high(self) -> float:
         return upper_bound(self.ratios) if self.region is None else self.region[2]
+
+
+def launches_text(launches: int, runs: int = 0) -> str:
+    """``"4 fresh launches and 1 run of the application"``."""
+    text = format_count(launches, "fresh launch", "fresh launches")
+    return f"{text} and {format_count(runs, 'run')} of the application" if runs else text
 
 
 def refused(

@@ -11,6 +11,9 @@ from colltune.core.hardware import Hardware
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.scenario import Scenario
 
+# No scheduler gives a job more time than a week.
+MOST_BUDGET_S = 7 * 86400.0
+
 
 @dataclass(frozen=True, slots=True)
 class TimeShare:
@@ -152,8 +155,12 @@ class Summary:
 
     @property
     def budget_for_all_s(self) -> float | None:
-        """The budget that would do for all promising choices, where the one that was given did not."""
-        return None if self.budget is None else self.budget.for_all_s
+        """The budget that would do for all promising choices, where the one that was given did not.
+
+        None as well where it is more than any job has: then what a comparison takes is not known.
+        """
+        enough_s = None if self.budget is None else self.budget.for_all_s
+        return enough_s if enough_s is None or 0.0 < enough_s <= MOST_BUDGET_S else None
 
     def having(self, verdict: Verdict) -> list[ProvenDecision]:
         """The decisions with ``verdict``."""

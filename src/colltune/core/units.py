@@ -83,6 +83,24 @@ def format_duration(duration_s: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def format_times(default_s: float, tuned_s: float) -> str:
+    """Two times with their own ratio: ``"18.8 us -> 5.62 us, 3.35x"``; a ratio beside times is nothing else."""
+    ratio = default_s / max(tuned_s, 1e-12)
+    return f"{format_duration(default_s)} -> {format_duration(tuned_s)}, {format_ratio(ratio)}x"
+
+
+def format_ratio(ratio: float) -> str:
+    """``"1.35"``; with two figures where more would be noise: ``"0.0012"``, ``"1.2e+03"``."""
+    return f"{ratio:.2f}" if 0.1 <= ratio < 100.0 else f"{ratio:.2g}"
+
+
+def format_factor(factor: float) -> str:
+    """How far values are apart, one over the other, 1 or more: ``"35%"``, ``"a factor of 2.4"``, of 10 at most."""
+    if factor > 10.0:
+        return "more than a factor of 10"
+    return f"{factor - 1.0:.0%}" if factor < 1.995 else f"a factor of {factor:.2g}"
+
+
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """``"1 decision"``, ``"2 decisions"``; ``plural`` where it is not the noun with an s."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"

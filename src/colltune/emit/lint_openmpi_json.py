@@ -50,9 +50,10 @@ _Object = dict[str, Any]
 
 
 def is_rules_json(data: bytes) -> bool:
-    """Whether ``data`` looks like such a file: an object whose first keys are those of its head."""
+    """Whether ``data`` looks like such a file: an object that begins with a key of its head, or "$schema"."""
     text = data[:4096].decode("ascii", "replace")
-    return re.match(r'\s*\{\s*"(rule_file_version|module|collectives)"\s*:', text) is not None
+    head = r'\s*\{\s*("\$\w+"\s*:\s*"[^"]*"\s*,\s*)*"(rule_file_version|module|collectives)"\s*:'
+    return re.match(head, text) is not None
 
 
 def lint_rules_json(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -> list[Check]:

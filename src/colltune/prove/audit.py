@@ -382,13 +382,13 @@ class Audit:
             ended = f"the budget ended after {len(case.launches)} launches" if case.seen else _NOT_LOOKED_AT
             reason = NOT_WORTH if id(case) in self._unpaid else ended
         region = (case.speedup, *case.interval(self._yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
-        of_region = ProvenDecision(case.claim.scenarios[0], case.claim.choice, verdict, (), reason, heaps=case.by_heap)
         for scenario in (s for s in case.claim.scenarios if s not in case.replaced):
             ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)
-            decision = replace(of_region, scenario=scenario, ratios=ratios, region=region)
+            told = (reason, region, False, None, case.by_heap, *case.counts)
+            decision = ProvenDecision(scenario, case.claim.choice, verdict, ratios, *told)
             if scenario in left_out:
-                verdict, reason = self._why_left_out(case, scenario, bool(ratios))
-                decision = replace(decision, verdict=verdict, reason=reason, region=None)
+                status, why = self._why_left_out(case, scenario, bool(ratios))
+                decision = replace(decision, verdict=status, reason=why, region=None)
             yield decision
 
     @staticmethod

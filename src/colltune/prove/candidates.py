@@ -44,7 +44,7 @@ def judge_one_launch(
 def provisional(gate: Sequence[ProvenDecision], missing: str) -> list[ProvenDecision]:
     """``gate`` with its kept decisions made provisional, because the job was ended early. ``missing``: the reason."""
     return [
-        replace(result, verdict=Verdict.PROVISIONAL, reason=f"{result.reason}; {missing}: the job was ended")
+        replace(result, verdict=Verdict.PROVISIONAL, reason=f"{missing}: the job was ended")
         if result.verdict is Verdict.KEPT
         else result
         for result in gate

@@ -13,10 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.proven import Verdict
+from colltune.core.proven import PROVEN, Verdict, launches_text
 from colltune.core.sample import Heaps, OtherViews
 from colltune.core.scenario import Scenario
-from colltune.core.units import format_count
 from colltune.prove.claims import Claim, cut_in_two
 from colltune.prove.effects import BELIEVED, GREATEST, Effect, Seen
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, high_bound, is_above, is_below, log_evidence, low_bound
@@ -151,6 +150,8 @@ class Case:
     def take(
         self, scenario: Scenario, launch: int, value: float, others: OtherViews, heaps: Heaps | None = None
     ) -> None:
+        if self.verdict is Verdict.REFUSED:
+            return  # its reason tells of what was compared by then
         value = min(max(value, -GREATEST), GREATEST)
         self.seen.append(Seen(scenario, launch, value, self.claim.gains[self.claim.rows[scenario]]))
         self.others.append(others)
@@ -182,7 +183,7 @@ class Case:
                     return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times {how}")
             self.verdict = Verdict.KEPT
             self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
-            self.reason = f"at least {self.proven_low:.2f} times as fast in its region, by {self._launches_text}"
+            self.reason = PROVEN
         elif is_below(launches, scale, self.floor, _GIVEN_UP):
             self._refuse(f"{middle:.2f} times as fast in its region, by {self._launches_text}")
         elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):
@@ -206,11 +207,15 @@ class Case:
         return [row for row in self._ends.values() if often[row] == 0.0 and scenarios[row] not in self.impossible]
 
     @property
-    def _launches_text(self) -> str:
+    def counts(self) -> tuple[int, int]:
+        """Fresh launches, and runs of the application, in which anything was compared."""
         numbers = {one.launch for one in self.seen}
         runs = len(numbers & self.applications)
-        text = f"{len(numbers) - runs} fresh launches"
-        return f"{text} and {format_count(runs, 'run')} of the application" if runs else text
+        return len(numbers) - runs, runs
+
+    @property
+    def _launches_text(self) -> str:
+        return launches_text(*self.counts)
 
     def _refuse(self, reason: str) -> Verdict:
         self.verdict, self.reason = Verdict.REFUSED, reason

@@ -114,7 +114,7 @@ def _speedups(panel: Panel, x: Spec, gains: list[float]) -> Spec:
     ticks = [tick for tick in ticks if tick >= gains[0] * 0.95]
     if len(ticks) > 6:
         ticks = [tick for tick in ticks if math.log2(tick).is_integer()]
-    y = _quantity("speedup", gains, {"title": "speed-up", "values": ticks, "format": "~g", "minExtent": 48})
+    y = _quantity("speedup", gains, {"title": "of the region", "values": ticks, "format": "~g", "minExtent": 48})
     values = [
         {
             "size": max(point.scenario.size_bytes, 1),

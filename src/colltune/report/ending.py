@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,10 +9,10 @@ from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
-from colltune.core.units import format_budget, format_count, format_duration
+from colltune.core.units import format_budget, format_count, format_duration, format_size, format_times
 from colltune.report.curves import CurvePoint, curve_points, largest_call
 from colltune.report.findings import Findings
-from colltune.report.headline import headline
+from colltune.report.headline import by_gain, confidence_text, headline
 from colltune.report.story import format_extent
 
 WIDTH, MOST_LINES = 80, 10
@@ -43,8 +42,7 @@ def _parts(findings: Findings, named: int, collectives: int, *, brief: bool) -> 
     kept = findings.regions(Verdict.KEPT)
     yield "gained", headline(findings, collectives)
     points = curve_points(findings) if kept and named else {}
-    ranked = sorted(kept, key=_gain, reverse=True)
-    for number, region in enumerate(ranked[:named]):
+    for number, region in enumerate(by_gain(findings, kept)[:named]):
         yield "" if number else "where", _region_text(region, points)
     if kept:
         yield "how sure", f"{format_extent(kept)} proven with {_certainty(findings, kept)}"
@@ -69,25 +67,23 @@ def _missing(summary: Summary, untried: Sequence[JudgedRegion]) -> str:
     return f"--budget {format_budget(summary.budget_for_all_s)} would be enough for all"
 
 
-def _gain(region: JudgedRegion) -> float:
-    return len(region.decisions) * math.log(max(region.speedup, 1.0))
-
-
 def _region_text(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) -> str:
     largest = largest_call([points[s] for s in region.scenarios if s in points])
     times = ""
     if largest is not None and largest.default is not None and largest.tuned is not None:
-        times = f", {format_duration(largest.default.time_s)} -> {format_duration(largest.tuned.time_s)}"
+        at = "timed"
+        if len(region.decisions) > 1:
+            size = "" if region.collective == "barrier" else f", {format_size(largest.scenario.size_bytes)}"
+            at = f"largest call, {largest.scenario.nodes} x {largest.scenario.ppn}{size}"
+        times = f"; {at}: {format_times(largest.default.time_s, largest.tuned.time_s)}"
     heaps = f"; {region.by_heap}" if region.by_heap else ""
-    return f"{region.place}: {region.choice} {region.speedup:.2f}x (at least {region.low:.2f}){times}{heaps}"
+    mean = " on average" if len(region.decisions) > 1 else " in the proof"
+    return f"{region.place}: {region.choice} {region.speedup:.2f}x{mean} (at least {region.low:.2f}){times}{heaps}"
 
 
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:
-    launches = findings.proof_launches
-    by = f" by {launches} fresh launches" if launches else ""
-    audited = any(one.region is not None for region in kept for one in region.decisions)
-    confidence = "99%" if audited else "99.5%"
-    return f"{confidence} confidence{by}; the least bound is {min(region.low for region in kept):.2f}x"
+    sure = confidence_text(findings, [one for region in kept for one in region.decisions])
+    return f"{sure}; the least bound is {min(region.low for region in kept):.2f}x"
 
 
 def _cost(findings: Findings, *, brief: bool) -> str:

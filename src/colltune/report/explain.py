@@ -11,14 +11,15 @@ from statistics import median
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
-from colltune.core.proven import ProvenDecision, Verdict, lower_bound
+from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.switchback import Standing
 from colltune.core.text_table import TextTable
-from colltune.core.units import format_count, format_duration, format_size
+from colltune.core.units import format_count, format_duration, format_size, format_times
 from colltune.report.application import standing_text
+from colltune.report.curves import Latency
 from colltune.report.interval import median_interval
 from colltune.report.regions import format_region
 
@@ -178,7 +179,7 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
     for region in found:
         decision = next(one for one in region.decisions if one.scenario == scenario)
         ratios = sorted(decision.ratios)
-        yield f"{decision.choice} {decision.verdict}: {decision.reason}"
+        yield f"{decision.choice} {decision.verdict}: {decision.told}"
         if decision.verdict is Verdict.PROVISIONAL:
             yield "it is left out unless --provisional is given; `colltune tune ... --resume` proves it"
         if decision.region is not None:
@@ -188,7 +189,7 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
         if ratios:
             compared = "fresh comparison" if decision.verdict is not Verdict.PROVISIONAL else "comparison"
             yield f"default/{decision.choice} in {format_count(len(ratios), compared)}: {_listed(ratios)}"
-            if decision.region is None and (text := _bound_text(ratios)):
+            if decision.region is None and (text := _bound_text(ratios, decision.low)):
                 yield text
         elif decision.region is not None:
             yield "it was not compared at this size and shape itself: its region speaks for it"
@@ -209,10 +210,9 @@ def _listed(ratios: Sequence[float]) -> str:
     return ", ".join(f"{ratio:.2f}" for ratio in ratios)
 
 
-def _bound_text(ratios: Sequence[float]) -> str:
+def _bound_text(ratios: Sequence[float], low: float) -> str:
     """Which of ``ratios`` (ascending) is the bound, so that a reader understands smaller ones; "" without a bound."""
-    low = lower_bound(ratios)
-    if low <= 0.0:
+    if low <= 0.0 or low not in ratios:
         return ""
     text = f"median {median(ratios):.2f}; with 99.5% confidence at least {low:.2f}, the "
     below = [ratio for ratio in ratios if ratio < low]
@@ -223,15 +223,15 @@ def _bound_text(ratios: Sequence[float]) -> str:
 
 
 def _proof_times(scenario: Scenario, choice: Choice, explanation: Explanation) -> str:
-    """The medians over the fresh comparisons of both sides."""
-    medians: defaultdict[Choice, list[float]] = defaultdict(list)
+    """What both sides took in the launches that timed both, and the ratio of these times."""
+    timed: defaultdict[Choice, list[Sample]] = defaultdict(list)
     for sample in explanation.proofs:
         if sample.scenario == scenario and sample.status is Status.OK:
-            medians[sample.choice].append(sample.time_s)
-    default = _default_among(medians.keys(), explanation.twin(scenario))
-    sides = [(side, medians[side]) for side in (default, choice) if side in medians]
-    return "; ".join(
-        f"{side} {format_duration(median(some))} ({format_duration(min(some))} to {format_duration(max(some))})"
-        f" over {format_count(len(some), 'comparison')}"
-        for side, some in sides
-    )
+            timed[sample.choice].append(sample)
+    default = _default_among(timed.keys(), explanation.twin(scenario))
+    compared = Latency.side_by_side(timed[default], timed[choice])
+    if compared is None:
+        return ""
+    times = format_times(compared[0].time_s, compared[1].time_s)
+    launches = {one.launch for one in timed[default]} & {one.launch for one in timed[choice]}
+    return f"{default} -> {choice}: {times}; means over {format_count(len(launches), 'launch', 'launches')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median, quantiles
 
 from colltune.core.choice import DEFAULT, Choice
@@ -21,6 +22,8 @@ from colltune.report.interval import median_interval
 # Samples of one group were started at once; their clocks are read one by one.
 _ONE_START_S = 0.5
 _HAIR_S = 0.005
+# Where times of the same call differ by more, launches were not of one machine.
+_STEADY = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +120,16 @@ class Findings:
         """The decisions with ``verdict``, by region."""
         return judged_regions(self.summary.having(verdict))
 
+    @cached_property
+    def drift(self) -> float:
+        """How far the median of the same call moved from launch to launch, one over the other: 10% moved further."""
+        moved = sorted(max(one.drift, 1.0 / max(one.drift, 1e-9)) for one in spreads(self) if one.drift is not None)
+        return moved[len(moved) * 9 // 10] if moved else 1.0
+
     @property
-    def proof_launches(self) -> int:
-        """Fresh launches that the proof of all campaigns took; 0 where its samples do not tell them apart."""
-        launches = len({sample.launch for sample in self.proofs})
-        return launches if launches > 1 else 0
+    def is_steady(self) -> bool:
+        """Whether launches were so much of one machine that a confidence, which is of one machine, can be stated."""
+        return self.drift <= _STEADY
 
     @property
     def started_s(self) -> float:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict
+from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict, launches_text
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_budget, format_count, format_duration, format_size
 from colltune.report.findings import Findings, ranked_gains
@@ -72,6 +72,25 @@ def saved_share(findings: Findings, decisions: list[ProvenDecision]) -> float:
     return sum(findings.shares.get(one.scenario, 0.0) * (1.0 - 1.0 / one.speedup) for one in decisions)
 
 
+def by_gain(findings: Findings, regions: Sequence[JudgedRegion]) -> list[JudgedRegion]:
+    """The most gain first: what saves most of the application's time, where that is known, else the most speed-up."""
+    return sorted(regions, key=lambda one: (saved_share(findings, list(one.decisions)), one.speedup), reverse=True)
+
+
+def confidence_text(findings: Findings, kept: Sequence[ProvenDecision]) -> str:
+    """``"99% confidence by 3 to 16 fresh launches"``; no confidence where times moved too far between launches."""
+    counts = sorted({one.launches for one in kept if one.launches})
+    if not counts:
+        by = ""
+    elif len(counts) == 1:
+        by = f" by {launches_text(counts[0])}"
+    else:
+        by = f" by {counts[0]} to {launches_text(counts[-1])} each"
+    if not findings.is_steady:
+        return f"times that moved too far for a confidence{by}"
+    return ("99%" if any(one.region is not None for one in kept) else "99.5%") + " confidence" + by
+
+
 def saved_by(findings: Findings, region: JudgedRegion) -> str:
     """``"1.2%"`` of the application's time; empty without a profile."""
     return f"{saved_share(findings, list(region.decisions)):.2%}" if findings.shares else ""
@@ -85,8 +104,7 @@ def facts(findings: Findings) -> list[str]:
     when = datetime.fromtimestamp(began_s, UTC).strftime("%Y-%m-%d") if began_s > _SIMULATED_S else ""
     sure = ""
     if any(one.region is not None for one in summary.having(Verdict.KEPT)):
-        launches = findings.proof_launches
-        sure = f"99% confidence by {launches} fresh launches" if launches else "99% confidence"
+        sure = confidence_text(findings, summary.having(Verdict.KEPT))
     took = f"{format_duration(summary.total_s)} of tuning" if summary.total_s > 0.0 else ""
     said = [when, here.machine, f"{here.mpi} {here.mpi_version}", f"{format_count(nodes, 'node')} x {ppn}", sure, took]
     return [text for text in said if text]

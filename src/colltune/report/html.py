@@ -6,7 +6,6 @@ Where nothing is installed that draws charts (the extra `report`), the page has 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,14 +19,14 @@ from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
-from colltune.core.units import format_duration, format_size
+from colltune.core.units import format_duration, format_size, format_times
 from colltune.core.version import __version__
 from colltune.report.application import ratio_text
 from colltune.report.charts import panel_charts, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
 from colltune.report.draw import can_draw, drawn_for_page
 from colltune.report.findings import Findings, knowledge
-from colltune.report.headline import facts, headline, next_steps, saved_by, saved_share
+from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
 from colltune.report.maps import SHADES, selection_maps
 from colltune.report.story import environment_rows, summary_sentences, warnings
 
@@ -139,10 +138,6 @@ def _shade_names() -> list[tuple[str, str]]:
 def _decision_rows(findings: Findings) -> list[dict[str, str]]:
     """The regions in force; the most that is gained first."""
     points = curve_points(findings)
-
-    def gain(region: JudgedRegion) -> tuple[float, float]:
-        return saved_share(findings, list(region.decisions)), len(region.decisions) * math.log(max(region.speedup, 1.0))
-
     return [
         {
             "place": region.place,
@@ -153,7 +148,7 @@ def _decision_rows(findings: Findings) -> list[dict[str, str]]:
             "scenarios": _extent(region),
             "saved": saved_by(findings, region),
         }
-        for region in sorted(findings.regions(Verdict.KEPT), key=gain, reverse=True)
+        for region in by_gain(findings, findings.regions(Verdict.KEPT))
     ]
 
 
@@ -170,7 +165,7 @@ def _times(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) -> dict[
         return {"times": "", "at": ""}
     scenario = largest.scenario
     size = "" if scenario.collective == "barrier" else f", {format_size(scenario.size_bytes)}"
-    times = f"{format_duration(largest.default.time_s)} → {format_duration(largest.tuned.time_s)}"
+    times = format_times(largest.default.time_s, largest.tuned.time_s).replace("->", "→")
     return {"times": times, "at": f"{scenario.nodes} x {scenario.ppn}{size}"}
 
 
@@ -194,10 +189,10 @@ def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
     """The regions with ``verdict``, those with one reason together; its numbers stand beside each."""
     groups: defaultdict[str, list[JudgedRegion]] = defaultdict(list)
     for region in findings.regions(verdict):
-        groups[_NUMBER.sub("…", region.reason)].append(region)
+        groups[_NUMBER.sub("…", region.told)].append(region)
     return [
         {
-            "reason": reason if len(some) > 1 else some[0].reason,
+            "reason": reason if len(some) > 1 else some[0].told,
             "regions": len(some),
             "scenarios": sum(len(region.decisions) for region in some),
             "rows": [
@@ -211,7 +206,7 @@ def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
 
 
 def _told(regions: Sequence[JudgedRegion]) -> list[tuple[JudgedRegion, str]]:
-    return [(region, region.reason if _NUMBER.search(region.reason) else "") for region in regions]
+    return [(region, region.told if _NUMBER.search(region.told) else "") for region in regions]
 
 
 def _failed_rows(findings: Findings) -> list[list[str]]:

@@ -118,7 +118,7 @@ def _name(choice: Choice) -> str:
 
 
 def _proof_text(decision: ProvenDecision) -> str:
-    text = f"{decision.choice} {decision.verdict}: {decision.reason}"
+    text = f"{decision.choice} {decision.verdict}: {decision.told}"
     if decision.region is not None and not decision.ratios:
         text += "; not compared here itself"
     return text

@@ -10,8 +10,9 @@ from colltune.core.heap import page_faults_of
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Verdict
 from colltune.core.summary import SpeedUp
-from colltune.core.units import format_budget, format_count, format_duration
+from colltune.core.units import format_budget, format_count, format_duration, format_factor
 from colltune.report.findings import Findings, spreads
+from colltune.report.headline import confidence_text
 
 # Above these a reader should know that the machine was noisy, or moved while it was measured.
 NOISY = 0.25
@@ -64,11 +65,9 @@ def _speedup_of(regions: Sequence[JudgedRegion]) -> str:
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> Iterator[str]:
     if kept:
         compared, scenarios = sum(one.compared for one in kept), sum(len(one.decisions) for one in kept)
-        least, launches = min(one.low for one in kept), findings.proof_launches
-        over = f", over {launches} launches for all of them" if launches else ""
-        yield (
-            f"Each region was at least {least:.2f} times as fast as the default on average in fresh comparisons{over}."
-        )
+        least = min(one.low for one in kept)
+        sure = confidence_text(findings, [decision for one in kept for decision in one.decisions])
+        yield f"Each region was at least {least:.2f} times as fast as the default on average, with {sure}."
         if compared < scenarios:
             yield (
                 f"{compared} of the {scenarios} scenarios were compared themselves;"
@@ -96,15 +95,14 @@ def warnings(findings: Findings) -> Iterator[str]:
         typical = median(spread.relative_iqr for spread in scatter)
         if typical > NOISY:
             yield (
-                f"The machine was noisy: half of a typical measurement's repetitions spread over {typical:.0%} of the"
-                " median. Tune again when it is idle, or with a larger --budget."
+                "The machine was noisy: half of a typical measurement's repetitions differ by"
+                f" {format_factor(1.0 + typical)}. Tune again when it is idle, or with a larger --budget."
             )
-    drifts = sorted(abs(spread.drift - 1.0) for spread in scatter if spread.drift is not None)
-    if drifts and drifts[len(drifts) * 9 // 10] > DRIFTING:
-        yield (
-            f"Times moved by {drifts[len(drifts) * 9 // 10]:.0%} or more between launches in one measurement of ten."
-            " What was proven was proven over these launches all the same."
-        )
+    if findings.drift > 1.0 + DRIFTING:
+        after = "What was proven was proven over these launches all the same."
+        if not findings.is_steady:
+            after = "So no confidence is stated: tune again when the machine is idle."
+        yield f"Times moved by {format_factor(findings.drift)} or more between launches in one call of ten. {after}"
     if findings.summary.heap is not None:
         yield findings.summary.heap.finding
     elif text := page_faults_of(findings.samples):

@@ -61,7 +61,7 @@ def regions_table(regions: Iterable[JudgedRegion]) -> TextTable:
             "nodes x ppn>",
             "message size>",
             "in place of the default",
-            "speed-up>",
+            "mean speed-up>",
             "at least>",
             "scenarios>",
         )
@@ -83,7 +83,16 @@ def comparisons_table(comparisons: Iterable[Comparison]) -> TextTable:
     """
     rows = list(comparisons)
     by_heap = any(row.kept is not None for row in rows)
-    head = ("collective", "nodes x ppn>", "message size>", "choice", "default>", "tuned>", "ratio>", "interval>")
+    head = (
+        "collective",
+        "nodes x ppn>",
+        "message size>",
+        "choice",
+        "default>",
+        "tuned>",
+        "ratio of pairs>",
+        "interval>",
+    )
     table = TextTable((*head, *(["heap keeps>"] if by_heap else []), "verdict"))
     for row in rows:
         scenario = row.scenario

@@ -13,6 +13,7 @@ from colltune.core.units import format_size
 from colltune.report.application import applications_table
 from colltune.report.ending import WIDTH, ending
 from colltune.report.findings import Findings
+from colltune.report.headline import by_gain
 from colltune.report.story import environment_rows, warnings
 from colltune.report.tables import regions_table
 
@@ -30,8 +31,9 @@ def print_findings(findings: Findings, console: Console) -> None:
         _print_map(findings, name, console)
     if kept := findings.regions(Verdict.KEPT):
         console.print()
-        console.print(regions_table(kept))
-        for region in kept:
+        ranked = by_gain(findings, kept)
+        console.print(regions_table(ranked))
+        for region in ranked:
             if region.by_heap:
                 console.print(f"  {region.place}, {region.choice}: {region.by_heap}", markup=False)
     if findings.applications:
@@ -42,7 +44,7 @@ def print_findings(findings: Findings, console: Console) -> None:
         if found:
             console.print(f"\n{verdict}")
         for region in found:
-            console.print(f"  {region.place}, {region.choice}: {region.reason}", markup=False)
+            console.print(f"  {region.place}, {region.choice}: {region.told}", markup=False)
     console.print("\nenvironment")
     for label, value in environment_rows(findings):
         console.print(f"  {label}: {value}", markup=False)

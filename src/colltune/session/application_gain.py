@@ -19,11 +19,16 @@ from colltune.prove.in_application import Time, alike, in_blocks, in_calls, inte
 
 # The chance that any interval of a run misses on one side; both sides together are 5%.
 _MISS = 0.025
+# An upper bound of a logarithm beyond this says nothing.
+_WIDEST = math.log(100.0)
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one call on average over the ranks, by default or tuned: in it, waiting in it, and until the next."""
+    """Seconds of one call on average over the ranks, by default or tuned: in it, waiting in it, and until the next.
+
+    Geometric means over the pairs of blocks; what is waited is an arithmetic one.
+    """
 
     call_s: float
     waiting_s: float
@@ -35,7 +40,7 @@ class CellGain:
     """``faster``: time by default over time tuned, with all between the calls; ``faster_in_calls``: in them alone.
 
     ``saved_s`` and ``saved_in_calls_s``: by the calls that ran tuned, of the time of the whole run. ``candidate``: the
-    choice is not proven, and was tried in few calls.
+    choice is not proven, and was tried in few calls. ``share``: of the job's ranks that make each call.
     """
 
     collective: str
@@ -56,6 +61,7 @@ class CellGain:
     saved_s: Interval
     saved_in_calls_s: Interval
     candidate: bool = False
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,7 @@ def gain_of(
             _gain(cell, choices[cell.choice], interval_of(wall, scales[0], alpha), interval_of(call, scales[1], alpha),
                   share, experiment.elapsed_s, is_candidate(cell))
         )  # fmt: skip
+    gains = _within_the_run(gains, experiment.elapsed_s)
     agree_s = sum(cell.agree_s * cell.ranks for cell in experiment.cells) / max(experiment.ranks, 1)
     lost_s = sum(one.saved_s.estimate * one.default_calls / max(one.tuned_calls, 1) for one in gains)
     return ApplicationGain(
@@ -151,6 +158,7 @@ def _gain(
         saved_s=_saved(wall, calls, cell, in_blocks, elapsed_s),
         saved_in_calls_s=_saved(call, calls, cell, in_calls, elapsed_s),
         candidate=candidate,
+        share=share,
     )
 
 
@@ -169,17 +177,42 @@ def _saved(log: Interval, calls: float, cell: Cell, time: Time, elapsed_s: float
         None if end is None else pick(one * math.expm1(end) for one in (usual_s, mean_s))
         for end, pick in ((log.low, min), (log.high, max))
     )
+    if log.high is not None and log.high > _WIDEST:
+        high = None
     return Interval(usual_s * math.expm1(log.estimate), low, high)
 
 
+def _within_the_run(gains: Sequence[CellGain], elapsed_s: float) -> list[CellGain]:
+    """``gains`` with seconds that all calls of the run together can have saved.
+
+    What lies between the calls of one cell holds calls of others, so the blocks of all cells may add up to more than
+    the run; their sums count by the part of it that they are then.
+    """
+    calls_s = sum(one.tuned_calls * one.share * one.tuned.call_s for one in gains)
+    whole_s = calls_s + sum(one.tuned_calls * one.share * one.tuned.between_s for one in gains)
+    whole, calls = (min(1.0, elapsed_s / max(spent_s, 1e-12)) for spent_s in (whole_s, calls_s))
+    return [
+        replace(
+            one,
+            saved_s=one.saved_s.scaled(lambda saved_s: saved_s * whole),
+            saved_in_calls_s=one.saved_in_calls_s.scaled(lambda saved_s: saved_s * calls),
+        )
+        for one in gains
+    ]
+
+
 def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> Times:
-    calls = max(sum(pair.calls for pair in cell.pairs), 1)
+    """Means over pairs as the ratios have them, geometric ones: the quotient of two such times is the speed-up."""
+    calls = [max(pair.calls, 1) for pair in cell.pairs]
     sampled = max(sum(pair.sampled for pair in cell.pairs), 1)
-    call_s = sum(block.call_s for block in blocks) / calls
+    call_s, wall_s = (
+        geometric_mean(max(time(block), 1e-9) / count for block, count in zip(blocks, calls, strict=True))
+        for time in (in_calls, in_blocks)
+    )
     return Times(
         call_s=call_s,
         waiting_s=sum(block.sampled_s - block.least_s for block in blocks) / sampled,
-        between_s=sum(block.wall_s for block in blocks) / calls - call_s,
+        between_s=wall_s - call_s,
     )
 
 

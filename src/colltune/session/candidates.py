@@ -42,9 +42,7 @@ def replay_candidates(directory: Path, machine: MachineOptions) -> Replayed:
     It is kept in the directory, for `run --explore`. Raises ColltuneError; InputError where nothing was left open.
     """
     tuning = load_deployable(directory)
-    open_choices = left_open(tuning)
-    if not open_choices:
-        raise InputError(f"the proof of {directory} left nothing open", "Use it with: colltune run")
+    open_choices = require_open(directory, tuning)
     bench = open_tuned_workbench(machine, tuning.environment, os.environ)
     rules = {name: _rules(bench, name, choices) for name, choices in open_choices.items()}
 
@@ -57,6 +55,21 @@ def replay_candidates(directory: Path, machine: MachineOptions) -> Replayed:
     passed = {name: rules[name] for name in rules.keys() & departing(safe.rule_sets)}
     files = LiveEmitter(bench.catalogue, bench.settings).emit(list(passed.values()))
     return Replayed(save_candidates(directory, {LIVE_FILE: files[LIVE_FILE]}), passed, tuple(notes))
+
+
+def require_open(directory: Path, tuning: Tuning) -> dict[str, dict[Scenario, Choice]]:
+    """As ``left_open``. Raises InputError where a run of an application can try nothing, with what can be done then."""
+    found = left_open(tuning)
+    if found:
+        return found
+    beside = sorted({one.scenario.collective for one in tuning.summary.decisions if _may_pay(one)})
+    if beside:
+        raise InputError(
+            f"the proof of {directory} left open only calls that do not block ({', '.join(beside)}), which --explore"
+            " cannot time",
+            f"Prove them: colltune tune {' '.join(beside)} --out {directory} --resume, with a larger --budget",
+        )
+    raise InputError(f"the proof of {directory} left nothing open", "Use it with: colltune run")
 
 
 def left_open(tuning: Tuning) -> dict[str, dict[Scenario, Choice]]:

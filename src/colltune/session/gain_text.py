@@ -21,16 +21,33 @@ def gain_line(gain: ApplicationGain) -> str:
     if not gain.cells:
         few = f"; {format_count(gain.too_few, 'call')} met a rule" if gain.too_few else "; no call met a rule"
         return f"this run took {format_duration(gain.elapsed_s)}{few}: too few to compare tuned and default blocks"
-    untuned = gain.untuned_s
+    untuned, cost_s = gain.untuned_s, gain.experiment_s
     text = f"this run took {format_duration(gain.elapsed_s)}; without the tuning it would have taken about "
-    text += f"{format_duration(max(untuned.estimate, 0.0))}"
+    text += f"{_time(untuned.estimate)}"
     text += f" (95% interval {_between(untuned, _time)})" if untuned.low is not None else ""
-    text += f"; the experiment itself cost {format_duration(max(gain.experiment_s, 0.0))}"
+    text += f"; its calls by default {'cost' if cost_s >= 0.0 else 'saved'} {format_duration(abs(cost_s))}"
     if not gain.is_sure:
-        text += ". That is no difference that can be told from noise"
-    calls = gain.saved_in_calls_s
-    text += f". In the calls alone the tuning saved {format_duration(calls.estimate)}"
-    return text + (f" ({_between(calls, format_duration)})" if calls.low is not None else "")
+        text += ". Of the whole run that is no difference that can be told from noise"
+    return text + f". In the calls alone the tuning {_saved_text(gain.saved_in_calls_s)}" + _off_text(gain)
+
+
+def _saved_text(saved: Interval) -> str:
+    """``"saved 1.2 s (1.1 s to 1.3 s)"``, or ``"cost 1.2 s (1.1 s to 1.3 s)"``."""
+    cost = saved.estimate < 0.0
+    if cost:
+        low, high = (None if one is None else -one for one in (saved.high, saved.low))
+        saved = Interval(-saved.estimate, low, high)
+    interval = f" ({_between(saved, format_duration)})" if (saved.low, saved.high) != (None, None) else ""
+    return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)}{interval}"
+
+
+def _off_text(gain: ApplicationGain) -> str:
+    """What the run switched off, which is sure of these calls, whatever the whole run says."""
+    off = [cell for cell in gain.cells if cell.off and not cell.candidate]
+    if not off:
+        return ""
+    named = ", ".join(sorted({f"{cell.choice} for {cell.collective} {_sizes(cell)}" for cell in off}))
+    return f". Switched off while it ran, for its calls were slower: {named}"
 
 
 def explored_text(gain: ApplicationGain) -> str:
@@ -56,12 +73,9 @@ def _so_far(gain: ApplicationGain) -> str:
     pairs = sum(cell.pairs for cell in gain.cells)
     if not gain.cells:
         return "too few pairs of blocks to compare tuned and default by now"
-    saved, calls = gain.saved_s, gain.saved_in_calls_s
-    text = f"by {format_count(pairs, 'pair')} of blocks the tuning saved about {format_duration(saved.estimate)}"
-    text += f" (95% interval {_between(saved, format_duration)})" if saved.low is not None else ""
-    text += f"; in the calls alone {format_duration(calls.estimate)}"
-    text += f" ({_between(calls, format_duration)})" if calls.low is not None else ""
-    return text if gain.is_sure else text + ". That is no difference that can be told from noise"
+    text = f"by {format_count(pairs, 'pair')} of blocks the tuning {_saved_text(gain.saved_s)}"
+    text += f"; in the calls alone it {_saved_text(gain.saved_in_calls_s)}"
+    return (text if gain.is_sure else text + ". That is no difference that can be told from noise") + _off_text(gain)
 
 
 def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
@@ -89,7 +103,7 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
         )
     by_default = f"{gain.share}% of the blocks ran by default at first. " if gain.share else ""
     notes = [
-        f"{by_default}Times: default -> tuned, of one call, means over ranks.",
+        f"{by_default}Times: default -> tuned, of one call, means over ranks and pairs; their ratio is the speed-up.",
         "Speed-up: time by default over time tuned, with an interval; all intervals of this page hold together (95%).",
         "Waiting: what a call takes longer than on the rank that was the shortest time in it.",
     ]

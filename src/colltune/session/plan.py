@@ -262,8 +262,8 @@ def _remarks(calibration: Calibration, shape: tuple[int, int], launch_s: float |
     here = f"{calibration.nodes} x {calibration.ppn}"
     if calibration.nodes == 1 and shape[0] > 1:
         yield (
-            f"measured on one node ({here}), so the network is not in it and all times are lower bounds: run it in a "
-            "job of a few nodes"
+            f"measured on one node ({here}), so the network is not in it, and calls across nodes take longer than this:"
+            " run it in a job of a few nodes"
         )
     elif shape[0] * shape[1] > 4 * calibration.nodes * calibration.ppn:
         yield f"extrapolated from {here}: calls by rounds and bytes"

@@ -162,7 +162,12 @@ def ready_run(
     tuning = load_deployable(directory, provisional=options.provisional)
     if tuning.left_out:
         listener(left_out_text(tuning.left_out))
-    exploration = Exploration(load_candidates(directory), options.risk) if options.explore else None
+    exploration = None
+    if options.explore:
+        from colltune.session.candidates import require_open
+
+        require_open(directory, tuning)
+        exploration = Exploration(load_candidates(directory), options.risk)
     force = put_in_force(directory, tuning, environment, options.way, command)
     if exploration is not None:
         force = with_candidates(force, exploration.candidates)

@@ -38,7 +38,7 @@ def write_summary(summary: Summary) -> dict[str, object]:
     if summary.budget is not None:
         written |= {"budget_s": summary.budget.budget_s, "fixed_cost_s": summary.budget.fixed_cost_s}
     optional = {
-        "budget_for_all_s": summary.budget_for_all_s,
+        "budget_for_all_s": None if summary.budget is None else summary.budget.for_all_s,
         "job": summary.job,
         "since_s": summary.since_s,
         "added_to": summary.added_to or None,

@@ -1,0 +1,78 @@
+"""Does what the how-to pages say, and sees that it works."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.core.topology import Top
+from colltune.learn.contract import Learner
+from colltune.schedule.topology_files import load_topology
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "how-to"
+SOURCE = ROOT / "src" / "colltune"
+# Places that know a library by name, outside of what is its own: its emitter, its linter, its backend, its catalogue.
+_OWN = re.compile(r"(emit|catalog)/.*openmpi|backends/openmpi|emit/openmpi|traffic/(recorded|describe)")
+_BY_NAME = re.compile(
+    r"Library\.OPENMPI|[\"']openmpi[\"']\)?(?::| if|,| and|\s*$)|[!=]= [\"']openmpi[\"']", re.MULTILINE
+)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_a_strategy_that_is_written_as_the_page_says_keeps_all_laws_and_is_found(tmp_path: Path) -> None:
+    strategy, suite = blocks("add-a-strategy.md", "python")
+    (tmp_path / "mine.py").write_text(strategy)
+    (tmp_path / "test_mine.py").write_text(suite)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+    find = "from colltune.research.strategies import contestants; print(len(contestants(['mine:SmallestFirst'])))"
+    done = subprocess.run(
+        [sys.executable, "-c", find], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_page_names_every_method_of_a_strategy() -> None:
+    text = (PAGES / "add-a-strategy.md").read_text()
+    methods = [name for name, value in vars(Learner).items() if callable(value) and not name.startswith("_")]
+    assert "the six methods" in text
+    assert len(methods) == 6
+    assert all(f"`{name}`" in text for name in methods)
+
+
+def test_the_page_on_an_mpi_names_every_place_that_asks_for_a_library_by_name() -> None:
+    text = (PAGES / "add-an-mpi.md").read_text()
+    places = [path for path in sorted(SOURCE.rglob("*.py")) if _BY_NAME.search(path.read_text())]
+    named = [
+        path.relative_to(ROOT).as_posix() for path in places if not _OWN.search(path.relative_to(SOURCE).as_posix())
+    ]
+    assert len(named) >= 8
+    assert [path for path in named if path not in text] == []
+
+
+def test_a_topology_that_is_written_as_the_page_says_is_read(tmp_path: Path) -> None:
+    (scheme,) = blocks("add-a-topology.md", "toml")
+    path = tmp_path / "machine.toml"
+    path.write_text(scheme)
+    topology = load_topology(str(path), ["r1s1n1", "r1s1n2", "r1s2n1", "r2s1n1"])
+    assert topology.top is Top.CROSSBAR
+    assert len(set(topology.leaf)) == 3
+    with_part = scheme.replace('name = "rack"', 'name = "row"\npart = "rack"\ndivide = 4')
+    path.write_text(with_part)
+    ways = load_topology(str(path), ["r1s1n1", "r3s1n1", "r4s1n1"])
+    assert sorted(one.name for one in ways.switches if one.name.startswith("row")) == ["row 0", "row 1"]
+
+
+@pytest.mark.parametrize("page", ["add-a-strategy.md", "add-an-mpi.md", "add-a-topology.md"])
+def test_every_file_that_the_page_names_is_there(page: str) -> None:
+    named = re.findall(r"`((?:src|tests)/[\w./]+)`", (PAGES / page).read_text())
+    assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []

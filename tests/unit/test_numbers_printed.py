@@ -1,0 +1,209 @@
+"""One number, one meaning: what is printed of drawn tunings and runs of an application is parsed, and must agree."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Space
+from colltune.core.summary import Budget, Summary, TimeShare
+from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
+from colltune.core.units import format_budget, parse_duration
+from colltune.distill.rules import distill_proven
+from colltune.report.ending import ending
+from colltune.report.explain import Explanation, format_explanation
+from colltune.report.findings import Findings
+from colltune.report.headline import facts, headline, next_steps
+from colltune.report.html import _decision_rows
+from colltune.report.story import summary_sentences
+from colltune.report.text import print_findings
+from colltune.session.application_gain import gain_of
+from colltune.session.gain_text import gain_line, gain_page
+
+HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})
+CHOICES = [Choice("ring"), Choice("tree", (("k", 4),)), Choice("rd")]
+SIZES = [64 << step for step in range(8)]
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+TIME = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?) (us|ms|s)\b"
+PAIR = re.compile(rf"{TIME} (?:->|→) {TIME}(?:, (\d\S*)x)?")
+WEEK_S = 7 * 86400.0
+
+times = st.floats(-7.0, 0.0).map(lambda power: 10.0**power)
+ratios = st.floats(math.log(0.26), math.log(3.9)).map(math.exp)
+
+
+@st.composite
+def tunings(draw: st.DrawFn) -> Findings:
+    """Two collectives whose neighbouring sizes were judged together, with times of any magnitude."""
+    decisions: list[ProvenDecision] = []
+    samples: list[Sample] = []
+    proofs: list[Sample] = []
+    for name in ("allreduce", "bcast"):
+        cuts = sorted(draw(st.sets(st.integers(1, len(SIZES) - 1), max_size=3)))
+        for place, (start, end) in enumerate(zip([0, *cuts], [*cuts, len(SIZES)], strict=True)):
+            choice, speedup = CHOICES[place % 3], draw(st.floats(1.04, 3.9))
+            region = (speedup, max(speedup * draw(st.floats(0.3, 1.0)), 1.031), speedup * draw(st.floats(1.0, 9.0)))
+            verdict = draw(st.sampled_from([Verdict.KEPT, Verdict.KEPT, Verdict.REFUSED, Verdict.NOT_TRIED]))
+            launches = draw(st.integers(3, 40))
+            for size in SIZES[start:end]:
+                scenario = Scenario(name, 2, 2, size)
+                seen = tuple(draw(st.lists(ratios, max_size=3)))
+                decisions.append(
+                    ProvenDecision(scenario, choice, verdict, seen, "proven in its region", region, launches=launches)
+                )
+                steady_s, moves = draw(times), draw(st.floats(1.0, 12.0))
+                for side, factor in ((DEFAULT, 1.0), (choice, 1.0 / draw(ratios))):
+                    samples.append(_sample(scenario, side, steady_s * factor, 1))
+                    for launch in range(1, 1 + draw(st.integers(0, 3))):
+                        proofs.append(
+                            _sample(scenario, side, steady_s * factor * (moves if launch % 2 else 1.0), launch)
+                        )
+    budget = draw(st.none() | st.builds(Budget, st.just(60.0), st.just(9.0), st.none() | st.floats(1.0, 1e12)))
+    summary = Summary(
+        samples=len(samples), share=TimeShare(2, 9.0, 4.0), decisions=tuple(decisions), budget=budget, total_s=50.0
+    )
+    return Findings(HERE, {name: _rules(name, decisions) for name in ("allreduce", "bcast")}, summary, samples, proofs)
+
+
+def _sample(scenario: Scenario, choice: Choice, time_s: float, launch: int) -> Sample:
+    return Sample(scenario, choice, Status.OK, times_s=(time_s,) * 5, cost_s=5 * time_s, launch=launch, started_s=1.0)
+
+
+def _rules(name: str, decisions: list[ProvenDecision]) -> RuleSet:
+    made = {
+        one.scenario: one.choice if one.verdict is Verdict.KEPT else DEFAULT
+        for one in decisions
+        if one.scenario.collective == name
+    }
+    space = Space(name, tuple(made), lambda _scenario: (DEFAULT, *CHOICES))
+    return distill_proven(made, space, SizeBasis.MESSAGE)
+
+
+def _printed(found: Findings) -> Iterator[str]:
+    """Every form in which a tuning is told."""
+    yield " ".join(" ".join(ending(found)).split())
+    yield headline(found)
+    yield "; ".join(facts(found))
+    yield " ".join(next_steps(found))
+    yield " ".join(summary_sentences(found))
+    out = io.StringIO()
+    print_findings(found, Console(file=out, width=160))
+    yield out.getvalue()
+    for row in _decision_rows(found):
+        yield " | ".join(row.values())
+    for decision in found.decisions:
+        rules = found.rule_sets[decision.scenario.collective]
+        yield _explained(found, decision.scenario, rules)
+
+
+def _explained(found: Findings, scenario: Scenario, rules: RuleSet) -> str:
+    known = Explanation(scenario, HERE, rules, "", "", found.samples, found.proofs, list(found.summary.decisions))
+    return " ".join(format_explanation(known, 400).split())
+
+
+def _agree_in_bounds(text: str) -> None:
+    for match in PAIR.finditer(text):
+        before, unit, after, other, ratio = match.groups()
+        assert ratio is not None, f"two times without their ratio: {match.group()}"
+        of_times = float(before) * UNITS[unit] / (float(after) * UNITS[other])
+        # Three figures of each time, and two decimals, or two figures, of their ratio.
+        assert abs(float(ratio) - of_times) <= 0.0052 + (0.012 if 0.1 <= of_times < 99.0 else 0.06) * of_times, (
+            match.group()
+        )
+    for share in re.findall(r"(\d+(?:\.\d+)?)%", text):
+        assert float(share) <= 100.0, text
+    for budget in re.findall(r"--budget (\d\w+)", text):
+        assert parse_duration(budget) <= WEEK_S + 60.0, text
+    assert not re.search(r"\d{8,}", re.sub(r"0{64}", "", text)), text
+
+
+@given(tunings())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_printed_of_a_tuning_agrees(found: Findings) -> None:
+    texts = list(_printed(found))
+    for text in texts:
+        _agree_in_bounds(text)
+    kept = found.regions(Verdict.KEPT)
+    for region in kept:
+        low, launches = f"at least {region.low:.2f}", f"{region.launches} fresh launches"
+        for decision in region.decisions:
+            told = _explained(found, decision.scenario, found.rule_sets[region.collective])
+            assert f"{low} times as fast in its region" in told
+            assert launches in told
+            assert set(re.findall(r"(\d+) fresh launches", told)) == {str(region.launches)}
+    if not found.is_steady:
+        assert not any("99%" in text or "99.5%" in text for text in texts[:5])
+    if kept:
+        counts = [int(one) for one in re.findall(r"(\d+) (?:to|fresh launches)", texts[2].rpartition("by ")[2])]
+        assert (min(counts), max(counts)) == (min(r.launches for r in kept), max(r.launches for r in kept))
+
+
+@given(tunings())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_said_to_be_sorted_by_gain_is(found: Findings) -> None:
+    rows = _decision_rows(found)
+    speedups = [float(row["speedup"].rstrip("x")) for row in rows]
+    assert speedups == sorted(speedups, reverse=True)
+    shown = re.findall(
+        r"([\d.]+)x (?:on average|in the proof) \(at least ([\d.]+)\)", " ".join(" ".join(ending(found)).split())
+    )
+    assert shown == [(f"{float(row['speedup'].rstrip('x')):.2f}", row["low"]) for row in rows[: len(shown)]]
+
+
+@given(st.floats(1e-3, 1e12))
+def test_a_budget_that_no_job_has_is_not_asked_for(enough_s: float) -> None:
+    told = Summary(budget=Budget(60.0, 9.0, enough_s)).budget_for_all_s
+    assert told is None or parse_duration(format_budget(told)) <= WEEK_S + 60.0
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Experiment:
+    """A run in which blocks of several kinds of calls lie in each other, of any magnitude and any ratio."""
+    elapsed_s = draw(st.floats(0.1, 100.0))
+    cells = []
+    for number in range(draw(st.integers(1, 4))):
+        pairs = []
+        for _ in range(draw(st.integers(3, 12))):
+            calls = draw(st.integers(5, 9))
+            blocks = []
+            for _ in (0, 1):
+                call_s, beyond = draw(times) * calls, draw(st.floats(1.0, 30.0))
+                blocks.append(BlockTimes(call_s, call_s * beyond, call_s / 2, call_s / 4))
+            pairs.append(Pair(calls, 4, draw(st.booleans()), *blocks))
+        size = 64 << number
+        off = draw(st.integers(0, 1))
+        cells.append(
+            Cell("bcast", 0, size, size, 4, 1, 4, draw(st.integers(10, 10**5)), 50, 1, off, 1e-4, tuple(pairs))
+        )
+    return Experiment(4, 1, 5, elapsed_s, 0, tuple(cells))
+
+
+@given(runs())
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_printed_of_a_run_agrees(run: Experiment) -> None:
+    gain = gain_of(run, CHOICES)
+    assume(gain.cells)
+    line = gain_line(gain)
+    _agree_in_bounds(line)
+    assert "this run took" in line
+    # The run without the tuning is the run, and what it saved: no less than nothing, whatever was measured twice.
+    assert gain.saved_s.estimate >= -run.elapsed_s * 1.001
+    assert gain.saved_in_calls_s.estimate >= -run.elapsed_s * 1.001
+    assert ("Switched off" in line) == any(cell.off for cell in gain.cells)
+    assert not re.search(r"saved -|cost -| cost 0 us", line)
+    for cell in gain.cells:
+        whole = [one.call_s + one.between_s for one in (cell.by_default, cell.tuned)]
+        assert math.isclose(cell.by_default.call_s / cell.tuned.call_s, cell.faster_in_calls.estimate, rel_tol=1e-6)
+        assert math.isclose(whole[0] / whole[1], cell.faster.estimate, rel_tol=1e-6)
+    assert any("their ratio is the speed-up" in text for text in gain_page(gain))
