@@ -57,6 +57,12 @@ def test_what_runs_on_is_ended_with_all_that_it_started_and_what_it_wrote_is_kep
     assert all_end(numbers)
 
 
+def test_a_program_that_takes_too_long_is_asked_to_end_first() -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as raised:
+        run_launch(["sh", "-c", "trap 'echo asked; exit' TERM; echo on; while :; do sleep 0.1; done"], os.environ, 3.0)
+    assert raised.value.stdout == "on\nasked\n"
+
+
 def test_what_a_program_that_failed_left_in_other_sessions_is_ended() -> None:
     launch = Launch(tree("fail"), os.environ)
     assert launch.process.stdout is not None
