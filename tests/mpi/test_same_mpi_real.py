@@ -21,6 +21,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.deploy.application import numbered_algorithms
 from colltune.emit.contract import variables_for
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
@@ -160,20 +161,25 @@ def test_a_variable_that_the_library_does_not_know_is_refused(kit: Kit, tmp_path
 
 
 def test_an_algorithm_that_the_library_does_not_have_is_refused(kit: Kit, tmp_path: Path) -> None:
-    """In a file whose hash is right, so that it is the library that says it: an unknown name, or an unknown number."""
+    """In a file whose hash is right: an unknown name, or an unknown number. Lint says it, and the library by itself."""
     tuned = kit.tuned(tmp_path / "tuned")
     made = load_tuning(tuned)
     if kit.mpi.library == "mpich":
         known, wrong = b"MPIR_Allreduce_intra_recursive_doubling", b"MPIR_Allreduce_intra_of_tomorrow"
         changed = {name: data.replace(known, wrong) for name, data in made.files.items()}
-        words = ["ends a job at the files"]
+        words = "ends a job at the files"
     else:
         changed = {name: data.replace(b"0 3 0 0", b"0 99 0 0") for name, data in made.files.items()}
-        words = ["coll_tuned_allreduce_algorithm=99", "would not be followed"]
+        words = "coll_tuned_allreduce_algorithm=99, which the files name, so these rules would not be followed"
     assert changed != made.files
     save_tuning(tuned, replace(made, files=changed))
-    refused(colltune("run", tuned, "--", *kit.job()), *words, "Tune this MPI again")
-    refused(colltune("env", tuned, path=bin_of(kit.mpi)), *words)
+    made = load_tuning(tuned)
+    values = numbered_algorithms(made)
+    asked = TunedMpi(str(tuned), made.environment, made.variables_at(tuned), os.environ, values)
+    with pytest.raises(InputError, match=words):
+        asked.require_of(kit.job())
+    refused(colltune("run", tuned, "--", *kit.job()), "Nothing was run")
+    refused(colltune("env", tuned, path=bin_of(kit.mpi)), "Nothing was run")
 
 
 def test_the_question_is_asked_once_for_each_build(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from lint_trees import complete_file
 
+from colltune.catalog import load
+from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
@@ -20,6 +22,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.deploy.faults import faults_in
 from colltune.emit.live import LIVE_FILE
+from colltune.emit.openmpi import OpenMpiEmitter, reads_version_2
 from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
 
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
@@ -171,3 +174,19 @@ def test_no_module_of_the_working_directory_is_imported_to_ask_a_library(tmp_pat
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd="/")
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("version", ["4.1.4", "5.0.7"])
+def test_what_is_written_for_open_mpi_has_no_fault(version: str) -> None:
+    catalogue = load("openmpi", version)
+    assert isinstance(catalogue, OpenMpiCatalogue)
+    basis = catalogue.collective("bcast").basis
+    rules = {"bcast": RuleSet.always("bcast", basis, catalogue.choices("bcast")[1])}
+    rules["allreduce"] = RuleSet.always("allreduce", SizeBasis.MESSAGE, catalogue.choices("allreduce")[1])
+    written = OpenMpiEmitter(catalogue, wide=reads_version_2(version)).emit(list(rules.values()))
+    files = {f"openmpi/{name}": data for name, data in written.items()}
+    assert len(files) == (2 if catalogue.has_han else 1)
+    tuning = Tuning(replace(HERE, mpi="openmpi", mpi_version=version), rules, files, {})
+    assert list(faults_in(tuning)) == []
+    for name in files:
+        assert list(faults_in(replace(tuning, files={name: b"1\nbcast\n1\n"}))), name

@@ -9,6 +9,7 @@ from colltune.catalog.named_files import FILES, PROVISIONAL
 from colltune.core.errors import InputError
 from colltune.deploy.live import FOLDER
 from colltune.emit.live import LIVE_FILE, live_faults
+from colltune.emit.openmpi_han import HAN_FILE, parse_han
 from colltune.store.tuning import Tuning
 
 
@@ -33,6 +34,11 @@ def faults_in(tuning: Tuning) -> Iterator[str]:
         plain = name.removeprefix(f"{PROVISIONAL}/")
         if plain == live:
             yield from (f"{name}: {fault}" for fault in live_faults(data, tuning.live, catalogue))
+        elif plain == f"openmpi/{HAN_FILE}" and plain in known:
+            try:
+                parse_han(data)
+            except InputError as error:
+                yield f"{name}: {error.what}"
         elif plain in known:
             own[name] = data
         else:
