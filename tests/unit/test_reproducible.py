@@ -98,3 +98,9 @@ def test_no_two_sizes_of_a_shape_are_decided_differently(data: st.DataObject) ->
     rules = distill_reproducible("allreduce", measured, {}, CATALOGUE).rule_set
     assert all(rule.max_size is None for rule in rules.rules)
     assert {rule.choice for rule in rules.rules} <= set(choices)
+
+
+@pytest.mark.parametrize("collective", sorted(REDUCTIONS))
+def test_a_library_without_a_reproducible_algorithm_is_refused(collective: str) -> None:
+    with pytest.raises(InputError, match=f"{collective} has no reproducible algorithm"):
+        reproducible_choices(load("openmpi", "5.0.11"), collective)

@@ -82,7 +82,8 @@ def test_settings_are_those_of_the_simulator_s_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "parts"), [("dragonfly:64x4", 4), ("dragonfly:127x12", 4), ("fattree:64x1", 4), ("torus:64x1", 1)]
+    ("text", "parts"),
+    [("dragonfly:64x4", 4), ("dragonfly:250x4", 8), ("dragonfly:127x12", 4), ("fattree:64x1", 4), ("torus:64x1", 1)],
 )
 def test_parts_of_the_network_that_measure_at_once(text: str, parts: int) -> None:
     cluster = parse_cluster(text)
