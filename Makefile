@@ -75,7 +75,6 @@ MODEL_DATA := $(addprefix benchmarks/data/,mvapich2_labels.csv.gz pico_leonardo.
 model: $(BIN)/.ready ## train the shipped models of other clusters again
 	$(BIN)/colltune train $(MODEL_DATA) --hardware benchmarks/data/clusters.csv \
 	  --out src/colltune/predict/model.npz
-	$(BIN)/python benchmarks/make_times_model.py
 
 # The tables of benchmarks/data that hold times; docs/figures is made of these alone.
 FIGURE_DATA := $(addprefix benchmarks/data/,pico_lumi.csv.gz pico_leonardo.csv.gz mpiadvance_tuolumne.csv.gz \

@@ -34,7 +34,8 @@ from colltune.predict.bursts import Times
 from colltune.predict.families import family
 from colltune.predict.splits import Split, ceiling, parts, without_copies
 from colltune.predict.table import Label, read_hardware, read_tables
-from colltune.predict.transfer import TransferPrior
+from colltune.predict.times_training import FEWEST_SCENARIOS
+from colltune.predict.transfer import TransferPrior, times_of
 from colltune.research.compare import estimate, read_steps, write_steps
 from colltune.research.simulate import Pace, Run, simulate
 from colltune.store.dataset import load_grids
@@ -43,8 +44,6 @@ from colltune.store.grid import Grid
 DATA = Path(__file__).parent / "data"
 PICO = ("pico_leonardo", "pico_lumi", "pico_marenostrum5")
 MPI_ADVANCE = ("mpiadvance_dane", "mpiadvance_tuolumne")
-# Fewer scenarios of a cluster than this say little about how well they were predicted.
-FEWEST_SCENARIOS = 12
 # A campaign needs a grid to choose from.
 CAMPAIGN_SCENARIOS = 24
 # How much slower than the cold start counts.
@@ -117,14 +116,6 @@ def grids_of(names: Sequence[str], fewest: int) -> dict[str, dict[str, Grid]]:
         for grid in load_grids([DATA / f"{name}.csv.gz"], fewest):
             found[grid.collective][name] = grid
     return found
-
-
-def times_of(grid: Grid) -> Times:
-    rows, columns = np.nonzero(np.isfinite(grid.time_s))
-    return {
-        (grid.scenarios[row], grid.choices[column]): float(grid.time_s[row, column])
-        for row, column in zip(rows, columns, strict=True)
-    }
 
 
 def timed_part(seeds: int, tables: Tables) -> dict[str, float]:

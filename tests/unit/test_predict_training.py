@@ -132,7 +132,7 @@ def test_a_broken_file_is_refused(model, tmp_path):
 def test_the_shipped_model_is_small_and_loads():
     from importlib import resources
 
-    assert len(resources.files("colltune.predict").joinpath("model.npz").read_bytes()) < 2_000_000
+    assert len(resources.files("colltune.predict").joinpath("model.npz").read_bytes()) < 4_000_000
     shipped = load_model()
     assert {"allgather", "alltoall"} <= set(shipped.forests)
     assert shipped.card["clusters"]

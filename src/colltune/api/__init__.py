@@ -318,15 +318,11 @@ def train(
     ``tables``: of best algorithms, or of times. ``hardware``: a CSV of each cluster's features. The model is also in
     ``out``, which `predict` takes as ``model``. Raises InputError where the tables hold too few clusters.
     """
-    from colltune.predict.model import save_model
-    from colltune.predict.table import read_hardware, read_tables
-    from colltune.predict.train import train_model
+    from colltune.predict.table import read_hardware
+    from colltune.predict.train import train_into
 
-    labels, timed = read_tables(_paths(tables))
-    features = read_hardware(Path(hardware)) if hardware is not None else {}
-    model = train_model(labels, timed, features, seed, listener)
-    save_model(model, Path(out))
-    return model
+    known = read_hardware(Path(hardware)) if hardware is not None else {}
+    return train_into(Path(out), _paths(tables), known, seed, listener)
 
 
 def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware:

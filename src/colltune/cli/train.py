@@ -26,22 +26,19 @@ def train(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
 ) -> None:
-    """Learn from other clusters' tables which algorithm suits which machine: the model by which `predict` proposes.
+    """Learn from other clusters' tables which algorithm suits which machine: the model that `predict` uses.
 
-    Whether a proposal is kept is decided by the model of times that colltune ships. `make model` makes that one.
+    Forests of best algorithms propose. Where two clusters measured one collective, a model of times judges; without
+    one, that which colltune ships does.
     """
-    from colltune.predict.model import save_model
     from colltune.predict.table import read_hardware, read_tables
-    from colltune.predict.train import train_model
+    from colltune.predict.train import train_into
 
     extra("sklearn", "training")
-    labels, timed = read_tables(data)
     features = read_hardware(hardware) if hardware else {}
-    typer.echo(f"{len(labels)} best algorithms, {len(timed)} scenarios with times")
     if compare:
-        _compare(labels, features, seed)
-    model = train_model(labels, timed, features, seed, typer.echo)
-    save_model(model, out)
+        _compare(read_tables(data)[0], features, seed)
+    train_into(out, data, features, seed, typer.echo)
     typer.echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB")
 
 

@@ -26,6 +26,7 @@ from colltune.predict.relative import with_families
 from colltune.predict.trees import Forest
 
 SCHEMA = 1
+FILE = "model.npz"
 _LARGEST_BYTES = 64 << 20
 # How far beyond the clusters it was trained on a model is asked, in doublings of nodes, ranks per node and size.
 _BEYOND = 0.5
@@ -177,9 +178,9 @@ def _gaps(forest: FamilyForest, values: Floats, now: Sequence[str | None]) -> li
     return found
 
 
-def save_model(model: PretrainedModel, path: Path) -> None:
-    """Raises InputError where it cannot be written."""
-    arrays: dict[str, NDArray[Any]] = {}
+def save_model(model: PretrainedModel, path: Path, times: Mapping[str, NDArray[Any]] | None = None) -> None:
+    """``times``: the arrays of the model of times, beside it. Raises InputError where it cannot be written."""
+    arrays: dict[str, NDArray[Any]] = dict(times or {})
     described: dict[str, list[dict[str, Any]]] = {}
     for collective, forests in sorted(model.forests.items()):
         for place, one in enumerate(forests):
@@ -207,7 +208,7 @@ def save_model(model: PretrainedModel, path: Path) -> None:
 def load_model(path: Path | None = None) -> PretrainedModel:
     """The model of a file, or the one that colltune ships. Raises InputError for a file that is no model."""
     try:
-        data = resources.files("colltune.predict").joinpath("model.npz").read_bytes() if path is None else None
+        data = resources.files("colltune.predict").joinpath(FILE).read_bytes() if path is None else None
         if data is None and path is not None:
             if path.stat().st_size > _LARGEST_BYTES:
                 raise InputError(f"{path} is too large for a model", "Make one by `colltune train`")

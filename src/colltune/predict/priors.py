@@ -18,7 +18,7 @@ from colltune.core.space import Space
 from colltune.predict.bursts import Times
 from colltune.predict.families import family_of_choice
 from colltune.predict.model import PretrainedModel, load_model
-from colltune.predict.transfer import TransferPrior
+from colltune.predict.transfer import TransferPrior, times_of
 from colltune.store.dataset import load_grids
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
@@ -95,14 +95,7 @@ def _times_of(path: Path) -> dict[str, Times]:
     journal = path / JOURNAL if path.is_dir() else path
     if journal.suffix == ".jsonl":
         return _of_journal(journal)
-    found: dict[str, Times] = {}
-    for grid in load_grids([path], 1):
-        rows, columns = np.nonzero(np.isfinite(grid.time_s))
-        found[grid.collective] = {
-            (grid.scenarios[row], grid.choices[column]): float(grid.time_s[row, column])
-            for row, column in zip(rows, columns, strict=True)
-        }
-    return found
+    return {grid.collective: times_of(grid) for grid in load_grids([path], 1)}
 
 
 def _of_journal(journal: Path) -> dict[str, Times]:

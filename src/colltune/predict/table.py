@@ -54,6 +54,11 @@ def read_hardware(path: Path) -> dict[str, Hardware]:
     return found
 
 
+def holds_times(path: Path) -> bool:
+    """Whether a table is one of times. Raises InputError."""
+    return any("time_us" in row for _, row in _rows(path, _NEEDED))
+
+
 def read_tables(paths: Iterable[Path]) -> tuple[list[Label], list[Timed]]:
     """Labels and times of all files; a file with a column time_us holds times. Raises InputError."""
     labels: list[Label] = []

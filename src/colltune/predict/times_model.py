@@ -25,12 +25,15 @@ from colltune.predict.bursts import in_flight, posts_at_once
 from colltune.predict.calibration import Calibration
 from colltune.predict.cost import TERMS, Constants, Pair, described, pooled
 from colltune.predict.families import LIKE
+from colltune.predict.model import FILE
 from colltune.predict.pair_kernel import HYPERPARAMETERS, PairKernel
 from colltune.predict.prior_rows import UNBORNE, prior_rows
 from colltune.predict.trees import Forest
 
 SCHEMA = 1
-FILE = "times.npz"
+# Of the arrays in the file of a model, those of the times.
+PREFIX = "times."
+HEAD = PREFIX + "head"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +108,13 @@ def load_times(path: Path | None = None, only: Collection[str] = ()) -> TimesMod
             return _read(arrays, {LIKE.get(name, name) for name in only})
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         where = path or "the shipped model of times"
-        raise InputError(f"{where} is not a model of times: {error!r}", "Make one by `make model`") from error
+        raise InputError(
+            f"{where} is not a model of times: {error!r}", "Make one by `colltune train`, of tables of times"
+        ) from error
 
 
 def _read(arrays: Mapping[str, Any], only: Collection[str]) -> TimesModel:
-    head = parse_json(bytes(arrays["head"]))
+    head = parse_json(bytes(arrays[HEAD]))
     if head["schema"] != SCHEMA or head["terms"] != list(TERMS):
         raise ValueError(f"it has schema {head['schema']}, and this colltune reads {SCHEMA}")
     if head["hyperparameters"] != [name for name, _ in HYPERPARAMETERS]:
@@ -122,7 +127,7 @@ def _read(arrays: Mapping[str, Any], only: Collection[str]) -> TimesModel:
         number = {parse_choice(text): place for place, text in enumerate(one["choices"])}
         values = np.array(one["constants"], dtype=float)
         bearable = np.inf if one["bearable"] is None else float(one["bearable"])
-        prefix = f"{collective}."
+        prefix = f"{PREFIX}{collective}."
         # An array of the archive is decompressed when it is looked up.
         own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
         width = prior_rows([(Scenario(collective, 2, 1, 64), choice) for choice in list(number)[:1]], number, values)

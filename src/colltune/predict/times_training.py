@@ -1,14 +1,14 @@
-"""Makes the model of other clusters' times that colltune ships."""
+"""Learns the model of other clusters' times from their tables."""
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colltune.core.choice import format_choice
 from colltune.core.errors import InputError
@@ -16,9 +16,22 @@ from colltune.predict.bursts import Times
 from colltune.predict.cost import TERMS
 from colltune.predict.pair_kernel import HYPERPARAMETERS
 from colltune.predict.pair_kernel_fit import fit_pair_theta, studies_of
-from colltune.predict.times_model import SCHEMA, CollectiveTimes, TimesModel
-from colltune.predict.transfer import TransferPrior
+from colltune.predict.times_model import HEAD, PREFIX, SCHEMA, CollectiveTimes, TimesModel
+from colltune.predict.transfer import TransferPrior, times_of
 from colltune.predict.trees import forest_of
+from colltune.store.dataset import load_grids
+
+# A table with fewer scenarios says little about a cluster.
+FEWEST_SCENARIOS = 12
+
+
+def read_times(paths: Sequence[Path]) -> dict[str, dict[str, Times]]:
+    """Times by collective and cluster, of tables of times. Raises InputError."""
+    tables: dict[str, dict[str, Times]] = {}
+    for grid in load_grids(paths, FEWEST_SCENARIOS):
+        cluster = grid.name.rpartition("/")[0]
+        tables.setdefault(grid.collective, {})[cluster] = times_of(grid)
+    return tables
 
 
 def train_times(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> TimesModel:
@@ -37,9 +50,9 @@ def train_times(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> Tim
     return TimesModel(found, fit_pair_theta(studies_of(tables, seed)))
 
 
-def save_times(model: TimesModel, path: Path) -> None:
-    """Raises InputError where it cannot be written."""
-    arrays: dict[str, Any] = {}
+def times_arrays(model: TimesModel) -> dict[str, NDArray[Any]]:
+    """What `load_times` reads, to be saved beside the forests by family."""
+    arrays: dict[str, NDArray[Any]] = {}
     collectives = {}
     for collective, one in sorted(model.collectives.items()):
         collectives[collective] = {
@@ -48,14 +61,9 @@ def save_times(model: TimesModel, path: Path) -> None:
             "uncertainty": one.constants.uncertainty.tolist(),
             "bearable": one.bearable if np.isfinite(one.bearable) else None,
         }
-        arrays |= {f"{collective}.{name}": array for name, array in one.forest.arrays().items()}
+        arrays |= {f"{PREFIX}{collective}.{name}": array for name, array in one.forest.arrays().items()}
     names = [name for name, _ in HYPERPARAMETERS]
     head = {"schema": SCHEMA, "terms": TERMS, "hyperparameters": names, "theta": model.theta.tolist()}
     text = json.dumps({**head, "collectives": collectives})
-    arrays["head"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    try:
-        path.write_bytes(buffer.getvalue())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Give another place") from error
+    arrays[HEAD] = np.frombuffer(text.encode(), dtype=np.uint8)
+    return arrays

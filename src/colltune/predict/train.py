@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,9 +16,10 @@ from colltune.core.hardware import Hardware
 from colltune.predict.classify import make_trees
 from colltune.predict.columns import Floats, columns_of
 from colltune.predict.families import family
-from colltune.predict.model import FamilyForest, PretrainedModel, Range
+from colltune.predict.model import FamilyForest, PretrainedModel, Range, save_model
 from colltune.predict.relative import FamilyTimes, by_family, fit_relative, relative_rows, with_families
-from colltune.predict.table import Label, Timed
+from colltune.predict.table import Label, Timed, holds_times, read_tables
+from colltune.predict.times_training import read_times, times_arrays, train_times
 from colltune.predict.trees import forest_of
 
 # On clusters held back, the word of a model must have been right this often, above its threshold.
@@ -29,6 +32,31 @@ _CLASSIFIER_LEAF = 4
 _TIE = float(np.log(1.05))
 
 Listener = Callable[[str], None]
+
+
+def train_into(
+    out: Path,
+    tables: Sequence[Path],
+    hardware: dict[str, Hardware],
+    seed: int = 0,
+    listen: Listener = lambda _text: None,
+) -> PretrainedModel:
+    """Learns from ``tables``, of best algorithms and of times, and writes the file ``out``. Raises InputError.
+
+    The file holds the forests by family and, where two clusters measured one collective, the model of times.
+    """
+    labels, timed = read_tables(tables)
+    listen(f"{len(labels)} best algorithms, {len(timed)} scenarios with times")
+    model = train_model(labels, timed, hardware, seed, listen)
+    try:
+        times = train_times(read_times([path for path in tables if holds_times(path)]), seed) if timed else None
+    except InputError as error:
+        listen(f"no model of times: {error.what}")
+        times = None
+    known = [] if times is None else list(times.collectives)
+    model = replace(model, card={**model.card, "times": known})
+    save_model(model, out, None if times is None else times_arrays(times))
+    return model
 
 
 def train_model(

@@ -32,6 +32,7 @@ from colltune.learn.noise import MEASURED_SD
 from colltune.predict.bursts import Times, bearable, in_flight, posts_at_once
 from colltune.predict.cost import Constants, described, fit_constants, pooled
 from colltune.predict.prior_rows import UNBORNE, prior_rows
+from colltune.store.grid import Grid
 
 # More measurements of one choice than this only make the computation slow.
 _MOST_ROWS = 300
@@ -42,6 +43,15 @@ _TREES = 60
 _WORST = 3.0
 # The share of the variance that is left of a choice of which nothing is known but what it sends.
 _DESCRIBED = 0.5
+
+
+def times_of(grid: Grid) -> Times:
+    """What was measured of a recorded table."""
+    rows, columns = np.nonzero(np.isfinite(grid.time_s))
+    return {
+        (grid.scenarios[row], grid.choices[column]): float(grid.time_s[row, column])
+        for row, column in zip(rows, columns, strict=True)
+    }
 
 
 class TransferPrior:

@@ -68,15 +68,17 @@ def predict(
     largest_bytes: int,
     collectives: Sequence[str] = (),
     risk: float = MOST_PROBABLE,
+    times: Path | None = None,
 ) -> PredictResult:
     """Rules for all shapes of the workbench's nodes and ranks per node; runs no MPI. Raises InputError.
 
-    ``risk``: with no greater probability may a rule lose more than LOSS against the default.
+    ``times``: the file of the model of times, None for the shipped one. ``risk``: with no greater probability may a
+    rule lose more than LOSS against the default.
     """
     started_s = time.monotonic()
     spaces = {name: _space(bench, name, largest_bytes) for name in _known(collectives, model, bench)}
     proposals = {name: _proposals(bench, model, hardware, space) for name, space in spaces.items()}
-    judged = _judged(proposals, risk)
+    judged = _judged(proposals, risk, times)
     guesses = [guess for own in judged.values() for guess in own]
     rule_sets = {name: rules_of(bench, space, judged[name]) for name, space in spaces.items()}
     tuning = bench.tuning(rule_sets)
@@ -148,7 +150,7 @@ def _proposals(bench: Workbench, model: PretrainedModel, hardware: Hardware, spa
     return found
 
 
-def _judged(proposals: Mapping[str, Sequence[_Proposal]], risk: float) -> dict[str, list[Guess]]:
+def _judged(proposals: Mapping[str, Sequence[_Proposal]], risk: float, path: Path | None) -> dict[str, list[Guess]]:
     """By collective the proposals that lose improbably enough; the default stays in place of the others."""
     groups = {
         name: [(one.scenario, one.twin, [one.choice]) for one in some if one.twin and one.choice != DEFAULT]
@@ -157,7 +159,7 @@ def _judged(proposals: Mapping[str, Sequence[_Proposal]], risk: float) -> dict[s
     asked = {name: own for name, own in groups.items() if own}
     judged = {}
     if asked:
-        times = load_times(only=asked)  # of what is asked alone
+        times = load_times(path, only=asked)  # of what is asked alone
         for name, own in asked.items():
             known = times.calibration(name, [(own[0][0], own[0][1])])
             for group, gap in zip(own, known.against(own), strict=True):

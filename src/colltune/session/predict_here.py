@@ -61,11 +61,8 @@ def predict_here(
         raise InputError(
             f"a risk of {risk:g} is not above 0 and at most {_MOST_RISK:g}", "Give a probability, such as 0.01"
         )
-    if calibrated and (recorded is not None or model is not None):
-        option = "--machine" if recorded is not None else "--model"
-        raise InputError(
-            f"--calibrate measures on this machine, and {option} is about another prediction", "Leave one of them out"
-        )
+    if calibrated and recorded is not None:
+        raise InputError("--calibrate measures on this machine, and --machine is of another", "Leave one of them out")
     known = None if calibrated else load_model(model)
     hardware = _features_here(triad) if recorded is None else read_features(RecordedMachine.load(recorded))
     # A workbench of two ranks opens anywhere; the prediction is for the job, or for the shape in the options.
@@ -76,13 +73,15 @@ def predict_here(
     if existing_tuning(out, bench.environment) is not None:
         return Predicted(None, mpiexec)
     if known is not None:
-        result = predict(bench, known, hardware, largest_bytes, collectives, risk)
+        # A model that was trained without times is judged by those that are shipped.
+        times = model if known.card.get("times") else None
+        result = predict(bench, known, hardware, largest_bytes, collectives, risk, times)
     else:
         # Imported late: a prediction without measuring needs none of what fits and measures.
         from colltune.predict.times_model import load_times
         from colltune.session.calibrate import predict_calibrated
 
-        result = predict_calibrated(bench, opened, load_times(), hardware, largest_bytes, collectives, note, risk)
+        result = predict_calibrated(bench, opened, load_times(model), hardware, largest_bytes, collectives, note, risk)
     # No job has loaded these files yet, so the library is asked before anybody gets them.
     with TemporaryDirectory(prefix="colltune-") as place:
         save_tuning(Path(place), result.tuning)
