@@ -15,6 +15,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.emit.mpich_tree import format_tree
 from colltune.store.tuning import Tuning, save_tuning
+from commands import colltune
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:
@@ -29,6 +30,12 @@ def test_a_clean_file_ends_with_0(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_bytes(format_tree(complete_trees(load("mpich", "5.0.2")).ch4))
     code, output = run(tmp_path / "a.json", tmp_path / "b.json")
     assert (code, output) == (0, "2 files for MPICH 5.0.2: 0 errors, 0 warnings\n")
+
+
+def test_a_version_that_nobody_described_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(file_with("allgather", RING))
+    done = colltune("lint", str(tmp_path / "a.json"), "--mpi-version", "99.0")
+    assert "mpich 99.0 is not in the catalogue; it is taken for" in done.stdout + done.stderr
 
 
 def test_an_error_is_shown_with_its_place_and_ends_with_1(tmp_path: Path) -> None:
