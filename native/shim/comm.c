@@ -169,7 +169,11 @@ static bool ct__make_room(void)
 
 static ct_comm *ct__insert(MPI_Comm handle)
 {
-    ct_comm *comm = handle == MPI_COMM_NULL ? NULL : ct__look(handle);
+    if (handle == MPI_COMM_NULL)
+        return NULL;
+    ct_handlers handlers = ct_errors_take(true); /* that it is no communicator is for the library to say, once */
+    ct_comm *comm = ct__look(handle);
+    ct_errors_give_back(&handlers);
     if (comm == NULL)
         return NULL;
     /* The attribute before the lock: MPI may hold a lock of its own when it calls ct__freed. */

@@ -162,10 +162,10 @@ static void ct__after(ct_call *call, int code)
 {
     uint64_t elapsed_ns = ct_now_ns() - call->started_ns, sequence = 0;
     long faults = call->stands_for > 0 ? ct__faults() - call->faults : 0;
+    if (call->form == CT_BLOCKING && call->known != NULL && !call->refused)
+        sequence = call->known->sequence++;
     if (code != MPI_SUCCESS)
         return;
-    if (call->form == CT_BLOCKING && call->known != NULL)
-        sequence = call->known->sequence++;
     ct_profile_extent extent;
     ct_profile_measure(call, &extent);
     ct_op_class op = CT_OP_NONE;

@@ -231,5 +231,7 @@ ct_op_class ct_profile_op(MPI_Op op)
     if (op == MPI_MINLOC || op == MPI_MAXLOC)
         return CT_OP_LOCATION;
     int commutes = 0;
+    if (op == MPI_OP_NULL) /* refused; a handler of the program made a success of it */
+        return CT_OP_NONE;
     return PMPI_Op_commutative(op, &commutes) == MPI_SUCCESS && commutes ? CT_OP_COMMUTATIVE : CT_OP_ORDERED;
 }

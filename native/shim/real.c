@@ -6,7 +6,7 @@
 #include <link.h>
 #include <string.h>
 
-ct_real_functions ct_real, ct_next;
+ct_real_functions ct_real, ct_tool;
 
 enum { CT__MAX_RANGES = 256 };
 /* Where the code of the MPI library and of its plug-ins is. Filled in before ct_ready; then only read. */
@@ -23,29 +23,47 @@ static void *ct__next(const char *prefix, const char *name)
     return dlsym(RTLD_NEXT, full);
 }
 
+static bool ct__starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+static const char *ct__base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/* A library may have its PMPI_ functions in a file beside it. */
+void *ct_real_of_a_tool(void *found, void *own)
+{
+    Dl_info theirs, library;
+    if (found == NULL || found == own || dladdr(found, &theirs) == 0 || dladdr(own, &library) == 0 ||
+        theirs.dli_fbase == library.dli_fbase || ct__starts(ct__base(theirs.dli_fname), "libmpi.so") ||
+        ct__starts(ct__base(theirs.dli_fname), "libmpich.so"))
+        return NULL;
+    return found;
+}
+
 /* Runs before any code of the program can call MPI. */
 __attribute__((constructor)) static void ct__find(void)
 {
 #define CT__FIND(NAME)                                          \
     {                                                           \
-        void *found = ct__next("PMPI_", #NAME);                 \
-        if (found == NULL)                                      \
-            found = ct__next("PMPIX_", #NAME);                  \
-        memcpy(&ct_real.NAME, &found, sizeof found);            \
-        found = ct__next("MPI_", #NAME);                        \
+        void *own = ct__next("PMPI_", #NAME);                   \
+        if (own == NULL)                                        \
+            own = ct__next("PMPIX_", #NAME);                    \
+        memcpy(&ct_real.NAME, &own, sizeof own);                \
+        void *found = ct__next("MPI_", #NAME);                  \
         if (found == NULL)                                      \
             found = ct__next("MPIX_", #NAME);                   \
-        memcpy(&ct_next.NAME, &found, sizeof found);            \
+        found = ct_real_of_a_tool(found, own);                      \
+        memcpy(&ct_tool.NAME, &found, sizeof found);            \
     }
     CT_REAL_NAMES(CT__FIND)
 #undef CT__FIND
 }
 
-static bool ct__starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
-
 static bool ct__is_mpi(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    const char *name = ct__base(path);
     /* Fortran layers call on behalf of the program: they are not the library itself. */
     if (strstr(name, "fort") != NULL || strstr(name, "mpifh") != NULL || strstr(name, "usempi") != NULL)
         return false;

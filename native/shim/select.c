@@ -12,6 +12,8 @@ typedef struct {
     int proven[CT_SELECT_KINDS], candidates[CT_SELECT_KINDS];
 #ifdef OPEN_MPI
     MPI_Comm variants[CT_SELECT_CHOICES]; /* by choice; MPI_COMM_NULL until it is needed */
+    bool failed[CT_SELECT_CHOICES];       /* its variant could not be made */
+    const ct_select_choice *due;          /* whose variant is to be made after this call */
 #endif
 } ct__shape;
 
@@ -103,7 +105,8 @@ static ct__shape *ct__look(ct_comm *comm)
     }
 #ifdef OPEN_MPI
     for (int i = 0; i < CT_SELECT_CHOICES; i++)
-        shape->variants[i] = MPI_COMM_NULL;
+        shape->variants[i] = MPI_COMM_NULL, shape->failed[i] = false;
+    shape->due = NULL;
 #endif
     comm->data[CT_MODULE_SELECT] = shape;
     return shape;
@@ -164,19 +167,25 @@ static const ct_select_choice *ct__decide(ct_call *call)
 
 #ifdef OPEN_MPI
 
-/* The same ranks in the same order, under the settings of `choice`. Made by all of them, in the call that needs it first. */
-static MPI_Comm ct__variant(const ct_call *call, const ct_select_choice *choice)
+/* The same ranks in the same order, under the settings of a choice. Making it takes all of them, and a call that the library
+ * refused is made by one alone. So the first call that meets the choice runs by default, and the ranks that have taken part
+ * in it are all here when it has come back. */
+static void ct__make_variant(const ct_call *call)
 {
     ct__shape *shape = call->known->data[CT_MODULE_SELECT];
-    MPI_Comm *variant = &shape->variants[choice - ct_select_choices];
-    if (*variant != MPI_COMM_NULL)
-        return *variant;
-    if (ct_settings_write(choice->settings, choice->count) == MPI_SUCCESS) {
-        if (ct_private_comm(call->comm, variant) != MPI_SUCCESS)
-            *variant = MPI_COMM_NULL;
-        ct_settings_restore(choice->settings, choice->count);
-    }
-    return *variant;
+    const ct_select_choice *choice = shape->due;
+    MPI_Comm made = MPI_COMM_NULL;
+    int have, all = 0;
+    shape->due = NULL;
+    if (call->refused)
+        return;
+    int code = ct_settings_write(choice->settings, choice->count);
+    have = ct_private_comm(call->comm, &made) == MPI_SUCCESS && code == MPI_SUCCESS;
+    ct_settings_restore(choice->settings, choice->count);
+    bool agreed = PMPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, call->comm) == MPI_SUCCESS && all;
+    shape->failed[choice - ct_select_choices] = !agreed;
+    if (agreed)
+        shape->variants[choice - ct_select_choices] = made;
 }
 
 static bool ct__call_on(MPI_Comm comm, const ct_call *c, int *code)
@@ -218,17 +227,19 @@ static bool ct__call_on(MPI_Comm comm, const ct_call *c, int *code)
     }
 }
 
-/* The variant's errors come back as codes: they are raised where the program made the call. */
 static bool ct__carry_out(ct_call *c, int *code)
 {
     const ct_select_choice *choice = c->large || c->form != CT_BLOCKING ? NULL : ct__decide(c);
-    MPI_Comm comm = choice == NULL ? MPI_COMM_NULL : ct__variant(c, choice);
+    if (choice == NULL)
+        return false;
+    ct__shape *shape = c->known->data[CT_MODULE_SELECT];
+    MPI_Comm comm = shape->variants[choice - ct_select_choices];
+    if (comm == MPI_COMM_NULL && !shape->failed[choice - ct_select_choices])
+        shape->due = choice;
     if (comm == MPI_COMM_NULL || !ct__call_on(comm, c, code))
         return false;
     c->note[CT_MODULE_SELECT] = (void *)choice; /* for the module that counts */
-    if (*code != MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(c->comm, *code);
-    return true;
+    return c->elsewhere = true;
 }
 
 static void ct__comm_freed(ct_comm *comm)
@@ -266,6 +277,11 @@ static void ct__before(ct_call *call)
 static void ct__after(ct_call *call, int code)
 {
     (void)code;
+#ifdef OPEN_MPI
+    const ct__shape *shape = call->known == NULL ? NULL : call->known->data[CT_MODULE_SELECT];
+    if (shape != NULL && shape->due != NULL)
+        ct__make_variant(call);
+#endif
     if (ct_settings_by_communicator(call->form != CT_BLOCKING))
         return;
     const ct_select_choice *choice = call->note[CT_MODULE_SELECT];

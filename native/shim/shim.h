@@ -1,6 +1,8 @@
 /* libcolltune.so: a library that is preloaded into an MPI program and sees each of its collective calls.
  *
- * A call of MPI_X or PMPI_X by the program comes to the wrapper of X in wrappers.c (made by generate.py), and goes
+ * A call of MPI_X or PMPI_X by the program comes to the wrapper of X in wrappers.c (made by generate.py). Where another tool
+ * is loaded behind us, its MPI_X is called at once, and the call is looked at when the tool makes it as PMPI_X: every tool sees
+ * the program's own calls, wherever it stands. The call goes
  *
  *     before: profile -> select        each module that is at work sees the call and may note things in it; the
  *                                      selector asks the experiment (measure.h) whether a rule is to hold now
@@ -49,6 +51,11 @@ typedef struct ct_comm {
     void *data[CT_MODULES];     /* of each module; it is told when the communicator goes */
 } ct_comm;
 
+/* Error handlers of MPI_COMM_WORLD and MPI_COMM_SELF that were put aside; MPI_ERRHANDLER_NULL: it is in its place. */
+typedef struct {
+    MPI_Errhandler world, self;
+} ct_handlers;
+
 /* A collective call. Fields that the function does not have are zero. Counts are those of the call, whatever its
  * width; arrays are `int` (counts, displacements) unless `large`, then MPI_Count and MPI_Aint. */
 typedef struct {
@@ -66,7 +73,11 @@ typedef struct {
     const MPI_Datatype *send_types, *recv_types;
     MPI_Info info;              /* persistent */
     MPI_Request *request;       /* non-blocking and persistent */
-    ct_comm *known;             /* NULL: the communicator could not be looked at */
+    ct_comm *known;             /* what is known of `comm` */
+    MPI_Errhandler handler;     /* the program's own, in whose place errors come back as codes; or MPI_ERRHANDLER_NULL */
+    ct_handlers handlers;       /* the same of those for what is wrong without a communicator */
+    bool elsewhere;             /* was made on another communicator, whose errors come back as codes */
+    bool refused;               /* in `after`: an argument is wrong, so this rank has not taken part in the call */
     uint64_t started_ns;        /* profile: when the call came */
     uint32_t stands_for;        /* profile: so many calls, where its page faults are counted; else 0 */
     long faults;                /* profile: those of this thread before the call */
@@ -107,9 +118,8 @@ struct ct_job {
 };
 
 extern struct ct_job ct_job;
-/* The library's PMPI_ functions; and the next MPI_ ones, which are those of another tool, where one is loaded after us.
- * A call that the program makes goes on to the latter; what comes back from there as PMPI_ goes to the former. */
-extern ct_real_functions ct_real, ct_next;
+/* The library's PMPI_ functions; and the MPI_ ones of another tool that is loaded behind us, NULL where there is none. */
+extern ct_real_functions ct_real, ct_tool;
 extern bool ct_ready;
 extern _Thread_local int ct_depth __attribute__((tls_model("initial-exec")));
 
@@ -123,11 +133,18 @@ bool ct_is_library(const void *address);
 uint64_t ct_now_ns(void);
 const char *ct_function_name(ct_function function);
 
-/* Around the library's own call. ct_enter returns whether a module has made the call, then `*code` is its result. */
-bool ct_enter(ct_call *call, int *code);
-int ct_leave(ct_call *call, int code);
+/* Around the call. ct_enter returns false for one on no communicator, which is for the library alone. ct_leave returns whether
+ * `*code` is what the program gets; else the call is to be made again by the library, with nothing around it. */
+bool ct_enter(ct_call *call);
+bool ct_leave(ct_call *call, int *code);
+/* In between, errors without a communicator come back as codes: in place of the program's own handlers, and with `fatal_too`
+ * of the library's. */
+ct_handlers ct_errors_take(bool fatal_too);
+void ct_errors_give_back(ct_handlers *taken);
 
 bool ct_real_find(void);
+/* `found`, a function MPI_X, unless it is the library's, as PMPI_X at `own` is: then NULL. */
+void *ct_real_of_a_tool(void *found, void *own);
 /* Whether any module's variable is set. */
 bool ct_modules_wanted(void);
 void ct_modules_start(void);

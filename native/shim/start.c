@@ -17,10 +17,11 @@ static int (*ct__init[2])(int *, char ***);
 static int (*ct__init_thread[2])(int *, char ***, int, int *);
 static int (*ct__finalize[2])(void);
 static int ct__inside; /* calls of MPI_Init that have not returned: a tool's MPI_Init calls PMPI_Init */
-static int (*ct__abort)(MPI_Comm, int);
-static int (*ct__start)(MPI_Request *);
-static int (*ct__startall)(int, MPI_Request *);
-static int (*ct__request_free)(MPI_Request *);
+/* [0]: the tool's behind us, or NULL, [1]: the library's */
+static int (*ct__abort[2])(MPI_Comm, int);
+static int (*ct__start[2])(MPI_Request *);
+static int (*ct__startall[2])(int, MPI_Request *);
+static int (*ct__request_free[2])(MPI_Request *);
 
 uint64_t ct_now_ns(void)
 {
@@ -35,6 +36,15 @@ static void ct__set(void *function, const char *name)
     memcpy(function, &found, sizeof found);
 }
 
+/* MPI_`name` of a tool that is loaded behind us, or NULL, and PMPI_`name`. */
+static void ct__set_both(void *functions, const char *name)
+{
+    char own[40] = "P";
+    void *found[2] = {dlsym(RTLD_NEXT, name), dlsym(RTLD_NEXT, strncat(own, name, sizeof own - 2))};
+    found[0] = ct_real_of_a_tool(found[0], found[1]);
+    memcpy(functions, found, sizeof found);
+}
+
 __attribute__((constructor)) static void ct__find(void)
 {
     ct__set(&ct__init[0], "MPI_Init");
@@ -43,10 +53,10 @@ __attribute__((constructor)) static void ct__find(void)
     ct__set(&ct__init_thread[1], "PMPI_Init_thread");
     ct__set(&ct__finalize[0], "MPI_Finalize");
     ct__set(&ct__finalize[1], "PMPI_Finalize");
-    ct__set(&ct__abort, "PMPI_Abort");
-    ct__set(&ct__start, "PMPI_Start");
-    ct__set(&ct__startall, "PMPI_Startall");
-    ct__set(&ct__request_free, "PMPI_Request_free");
+    ct__set_both(ct__abort, "MPI_Abort");
+    ct__set_both(ct__start, "MPI_Start");
+    ct__set_both(ct__startall, "MPI_Startall");
+    ct__set_both(ct__request_free, "MPI_Request_free");
 }
 
 /* Whether the object at `map` asks for a library of the name, up to its first dot. */
@@ -152,32 +162,32 @@ static int ct__call_finalize(bool direct)
 static int ct__call_abort(MPI_Comm comm, int code)
 {
     ct_signals_aborted();
-    return ct__abort(comm, code);
+    return ct__abort[1](comm, code);
 }
 
 static int ct__call_start(MPI_Request *request)
 {
     if (!ct_passes())
         ct_modules_request(*request, false);
-    return ct__start(request);
+    return ct__start[1](request);
 }
 
 static int ct__call_startall(int count, MPI_Request *requests)
 {
     for (int i = 0; i < count && !ct_passes(); i++)
         ct_modules_request(requests[i], false);
-    return ct__startall(count, requests);
+    return ct__startall[1](count, requests);
 }
 
 static int ct__call_request_free(MPI_Request *request)
 {
     if (!ct_passes())
         ct_modules_request(*request, true);
-    return ct__request_free(request);
+    return ct__request_free[1](request);
 }
 
-#define CT__EXPORT(NAME, PLAIN, PROFILING, DECLARED, ARGUMENTS)                                                        \
-    CT_EXPORT int PLAIN DECLARED { return NAME ARGUMENTS; }                                                            \
+#define CT__EXPORT(NAME, NEXT, PLAIN, PROFILING, DECLARED, ARGUMENTS)                                                  \
+    CT_EXPORT int PLAIN DECLARED { return NEXT[0] != NULL ? NEXT[0] ARGUMENTS : NAME ARGUMENTS; }                      \
     CT_EXPORT int PROFILING DECLARED { return NAME ARGUMENTS; }
 
 CT_EXPORT int MPI_Init(int *argc, char ***argv) { return ct__call_init(argc, argv, false); }
@@ -195,7 +205,8 @@ CT_EXPORT int PMPI_Init_thread(int *argc, char ***argv, int required, int *provi
     return ct__call_init_thread(argc, argv, required, provided, true);
 }
 
-CT__EXPORT(ct__call_abort, MPI_Abort, PMPI_Abort, (MPI_Comm comm, int code), (comm, code))
-CT__EXPORT(ct__call_start, MPI_Start, PMPI_Start, (MPI_Request *request), (request))
-CT__EXPORT(ct__call_startall, MPI_Startall, PMPI_Startall, (int count, MPI_Request requests[]), (count, requests))
-CT__EXPORT(ct__call_request_free, MPI_Request_free, PMPI_Request_free, (MPI_Request *request), (request))
+CT__EXPORT(ct__call_abort, ct__abort, MPI_Abort, PMPI_Abort, (MPI_Comm comm, int code), (comm, code))
+CT__EXPORT(ct__call_start, ct__start, MPI_Start, PMPI_Start, (MPI_Request *request), (request))
+CT__EXPORT(ct__call_startall, ct__startall, MPI_Startall, PMPI_Startall, (int count, MPI_Request requests[]),
+           (count, requests))
+CT__EXPORT(ct__call_request_free, ct__request_free, MPI_Request_free, PMPI_Request_free, (MPI_Request *request), (request))

@@ -6,9 +6,11 @@
     {                                                           \
         ct_call call = {__VA_ARGS__};                           \
         int code;                                               \
-        if (!ct_enter(&call, &code))                            \
-            code = ct_next.NAME ARGUMENTS;                      \
-        return ct_leave(&call, code);                           \
+        if (!ct_enter(&call))                                   \
+            return ct_real.NAME ARGUMENTS;                      \
+        if (!ct_modules_before(&call, &code))                   \
+            code = ct_real.NAME ARGUMENTS;                      \
+        return ct_leave(&call, &code) ? code : ct_real.NAME ARGUMENTS; \
     }                                                           \
     CT__EXPORT(MPI_##NAME, PMPI_##NAME, NAME, DECLARED, ARGUMENTS)
 
@@ -21,9 +23,9 @@
     CT_EXPORT int PROFILING DECLARED;                           \
     int PLAIN DECLARED                                          \
     {                                                           \
-        if (ct_passes())                                        \
-            return ct_ready ? ct_real.NAME ARGUMENTS : ct_next.NAME ARGUMENTS; \
-        return ct__##NAME ARGUMENTS;                            \
+        if (ct_tool.NAME != NULL)                               \
+            return ct_tool.NAME ARGUMENTS;                      \
+        return ct_passes() ? ct_real.NAME ARGUMENTS : ct__##NAME ARGUMENTS; \
     }                                                           \
     int PROFILING DECLARED                                      \
     {                                                           \

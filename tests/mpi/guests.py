@@ -47,13 +47,15 @@ class Guest:
             file.unlink()
         return self
 
-    def launch(self, arguments: Sequence[str], told: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    def launch(
+        self, arguments: Sequence[str], told: dict[str, str], wait_s: float = _WAIT_S
+    ) -> subprocess.CompletedProcess[str]:
         more = ["--oversubscribe", "--bind-to", "none"] if self.openmpi else []
         more += [w for k, v in told.items() for w in (("-x", f"{k}={v}") if self.openmpi else ("-genv", k, v))]
         environment = {**os.environ, **ON_EITHER, "OMPI_MCA_mpi_yield_when_idle": "1"}
         command = [str(self.bench.installation.mpiexec), *more, *arguments]
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=_WAIT_S, check=False,
+            command, env=environment, capture_output=True, text=True, timeout=wait_s, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 

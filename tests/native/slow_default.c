@@ -1,6 +1,8 @@
 /* An MPICH in which one algorithm of MPI_Bcast is much faster than all others, to preload (LD_PRELOAD): a test knows
  * then what is proven. Fast is what the control variable has as CT_FAST, and any call where a selection file is loaded.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +32,19 @@ int MPI_T_cvar_write(MPI_T_cvar_handle written, const void *value)
     return PMPI_T_cvar_write(written, value);
 }
 
+/* With libcolltune.so before us this comes back as PMPI_, as soon as it has looked at the call. */
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    const char *fast = getenv("CT_FAST");
-    if (fast != NULL && current != atoi(fast) && getenv(FILE_VARIABLE) == NULL)
-        usleep(DELAY_US);
     return PMPI_Bcast(buffer, count, type, root, comm);
+}
+
+int PMPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    int (*next)(void *, int, MPI_Datatype, int, MPI_Comm);
+    void *found = dlsym(RTLD_NEXT, "PMPI_Bcast");
+    memcpy(&next, &found, sizeof found);
+    const char *fast = getenv("CT_FAST");
+    if (type != MPI_UINT64_T /* of the experiment itself */ && fast != NULL && current != atoi(fast) && getenv(FILE_VARIABLE) == NULL)
+        usleep(DELAY_US);
+    return next(buffer, count, type, root, comm);
 }

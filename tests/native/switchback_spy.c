@@ -1,7 +1,8 @@
-/* Sees how a program's broadcasts are run under the live selector: to preload behind libcolltune.so.
+/* Sees how a program's broadcasts are run under the live selector: to preload behind libcolltune.so, whose calls of PMPI_Bcast
+ * come here.
  *
- * On MPICH a call is tuned while the control variable of the broadcast is not as it was at first; on Open MPI a tuned call
- * does not come here. In MPI_Finalize rank 0 prints whether all ranks ran the same calls by default on communicators of all of
+ * On MPICH a call is tuned while the control variable of the broadcast is not as it was at first; on Open MPI where it is made on
+ * a communicator that the program did not make. In MPI_Finalize rank 0 prints whether all ranks ran the same calls by default on communicators of all of
  * them, and how many. CT_SLOW=default|tuned makes such broadcasts take CT_SLOW_US longer. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,6 +16,43 @@
 static MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
 static int current;
 static uint64_t trace = 1, defaults;
+enum { MOST = 4096 };
+static MPI_Comm made_beside[MOST]; /* in place of the program's */
+static int made_count;
+
+static void find(void *function, const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    memcpy(function, &found, sizeof found);
+}
+
+int PMPI_Comm_create(MPI_Comm from, MPI_Group group, MPI_Comm *made)
+{
+    int (*next)(MPI_Comm, MPI_Group, MPI_Comm *);
+    find(&next, "PMPI_Comm_create");
+    int code = next(from, group, made);
+    made_beside[made_count++ % MOST] = *made;
+    return code;
+}
+
+/* Handles are used again, those of other communicators as well. */
+int PMPI_Comm_free(MPI_Comm *comm)
+{
+    int (*next)(MPI_Comm *);
+    find(&next, "PMPI_Comm_free");
+    for (int i = 0; i < MOST; i++)
+        if (made_beside[i] == *comm)
+            made_beside[i] = MPI_COMM_NULL;
+    return next(comm);
+}
+
+static int is_tuned(MPI_Comm comm)
+{
+    int tuned = current != 0;
+    for (int i = 0; i < MOST && i < made_count; i++)
+        tuned = tuned || made_beside[i] == comm;
+    return tuned;
+}
 
 int MPI_T_cvar_handle_alloc(int index, void *object, MPI_T_cvar_handle *made, int *count)
 {
@@ -40,17 +78,23 @@ static void delay(const char *which)
         nanosleep(&pause, NULL);
 }
 
-int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+int PMPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
+    static int (*next)(void *, int, MPI_Datatype, int, MPI_Comm);
     int size, world, *number = dlsym(RTLD_DEFAULT, "call_number");
+    if (next == NULL)
+        find(&next, "PMPI_Bcast");
+    if (type == MPI_UINT64_T) /* of the experiment itself */
+        return next(buffer, count, type, root, comm);
     PMPI_Comm_size(comm, &size);
     PMPI_Comm_size(MPI_COMM_WORLD, &world);
-    delay(current == 0 ? "default" : "tuned");
-    if (current == 0 && size == world && number != NULL) {
+    int tuned = is_tuned(comm);
+    delay(tuned ? "tuned" : "default");
+    if (!tuned && size == world && number != NULL) {
         trace = (trace ^ (uint64_t)*number) * 0x9e3779b97f4a7c15ULL + 1;
         defaults++;
     }
-    return PMPI_Bcast(buffer, count, type, root, comm);
+    return next(buffer, count, type, root, comm);
 }
 
 int MPI_Finalize(void)

@@ -174,7 +174,7 @@ def test_long_calls_make_a_measurement_dear() -> None:
 
 def test_the_library_is_loaded_first_and_named_to_open_mpi() -> None:
     environment = preload_environment(Path("/l.so"), Path("/app.json"), {"LD_PRELOAD": "/other.so"})
-    assert environment["LD_PRELOAD"] == "/l.so:/other.so"
+    assert environment["LD_PRELOAD"] == "/other.so:/l.so"
     command = ["mpirun", "-n", "4", "./app"]
     assert preload_command(command, openmpi=False) == command
     assert preload_command(command, openmpi=True)[:5] == ["mpirun", "-x", "LD_PRELOAD", "-x", "COLLTUNE_PROFILE"]

@@ -1,0 +1,57 @@
+"""Another tool that counts MPI calls: it sees what it sees without the library, wherever it stands."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from guests import Guest, guest_in
+from jobs import C_FLAGS
+from live_jobs import NATIVE, live
+from test_live_selector import prefer
+
+pytestmark = pytest.mark.mpi
+_RANKS = 3
+_MODES = {"live": ("select",), "measure": ("measure", "select"), "profile": ("profile",)}
+
+
+@pytest.fixture(scope="module", params=["mpi", "openmpi"])
+def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    installation, directory = request.getfixturevalue(request.param), tmp_path_factory.mktemp("tools")
+    made = guest_in(installation, directory, "tool_calls.c")
+    kit = live(installation, directory)
+    Path(made.variables["COLLTUNE_SELECT"]).write_bytes(kit.emit(*prefer(kit, 1)))
+    return made
+
+
+def _compile(guest: Guest, *arguments: str) -> None:
+    subprocess.run([str(guest.bench.installation.mpicc), *C_FLAGS, *arguments], check=True, timeout=100)
+
+
+def _counts(guest: Guest, told: dict[str, str]) -> str:
+    done = guest.launch(["-n", str(_RANKS), guest.program], told)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(" wrong=0") == _RANKS
+    assert "colltune" not in done.stderr
+    return next(line for line in done.stdout.splitlines() if line.startswith("tool"))
+
+
+@pytest.mark.parametrize("place", ["before", "behind", "linked", "inside"])
+def test_another_tool_counts_what_it_counts_without_the_library(guest: Guest, tmp_path: Path, place: str) -> None:
+    """Preloaded before or behind the library, linked to the program, or a part of it."""
+    tool, program = tmp_path / "libtool.so", tmp_path / "program"
+    _compile(guest, "-shared", "-fPIC", str(NATIVE / "counting_tool.c"), "-o", str(tool))
+    more = {"linked": [str(tool), f"-Wl,-rpath,{tmp_path}"], "inside": [str(NATIVE / "counting_tool.c"), "-rdynamic"]}
+    _compile(guest, str(NATIVE / "tool_calls.c"), *more.get(place, ()), "-o", str(program))
+    guest = replace(guest, program=str(program))
+    preloaded = {"before": [str(tool), str(guest.library)], "behind": [str(guest.library), str(tool)]}
+    order = preloaded.get(place, [str(guest.library)])
+    alone = ":".join(one for one in order if one != str(guest.library))
+    without = _counts(guest, {"LD_PRELOAD": alone} if alone else {})
+    assert "allreduce=180 " in without
+    assert "strange=0" in without
+    for mode in _MODES.values():
+        told = {**guest.without_profile().told(*mode), "LD_PRELOAD": ":".join(order), "COLLTUNE_MEASURE_SHARE": "50"}
+        assert _counts(guest, told) == without
