@@ -37,9 +37,17 @@ def script(path: Path, *arguments: object) -> Done:
     )
 
 
+class _Written(io.BytesIO):
+    """Can be read also when who wrote to it has closed it."""
+
+    def close(self) -> None:
+        pass
+
+
 def _called(run: Callable[[], object], words: list[str], environ: Mapping[str, str]) -> Done:
     encoding, _, errors = environ.get("PYTHONIOENCODING", "utf-8").partition(":")
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding, errors or "strict", write_through=True) for _ in range(2))
+    written = _Written(), _Written()
+    out, err = (io.TextIOWrapper(to, encoding, errors or "strict", write_through=True) for to in written)
     code, collected = 0, gc.get_threshold()
     with (
         mock.patch.object(sys, "argv", words),
@@ -53,5 +61,4 @@ def _called(run: Callable[[], object], words: list[str], environ: Mapping[str, s
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         finally:
             gc.set_threshold(*collected)
-    texts = [stream.buffer.getvalue().decode(encoding) for stream in (out, err)]  # type: ignore[attr-defined]
-    return subprocess.CompletedProcess(words, code, *texts)
+    return subprocess.CompletedProcess(words, code, *(to.getvalue().decode(encoding) for to in written))
