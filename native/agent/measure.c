@@ -201,6 +201,7 @@ static bool ct__reserve(ct_point *point, double **times, double **sums)
     for (size_t i = 0; i < choices; i++) {
         point->states[i].times = *times + i * most;
         point->states[i].back_to_back_s = point->states[i].skewed_s = -1.0;
+        point->states[i].faults = -1.0;
         point->states[i].kept_s = point->states[i].untouched_s = -1.0;
         point->states[i].pure_s = point->states[i].tested_s = -1.0;
     }

@@ -24,7 +24,7 @@ int ct_point_reduce_faults(ct_point *point, double *scratch)
 {
     int choices = point->request->choice_count;
     for (int i = 0; i < choices; i++)
-        scratch[i] = point->states[i].count > 0 ? point->states[i].faults / point->states[i].count : 0.0;
+        scratch[i] = point->states[i].faults > 0.0 ? point->states[i].faults : 0.0;
     int code = MPI_Allreduce(MPI_IN_PLACE, scratch, choices, MPI_DOUBLE, MPI_MAX, point->group->comm);
     for (int i = 0; i < choices; i++)
         point->states[i].faults = scratch[i];

@@ -24,7 +24,7 @@ typedef struct {
     double pure_s, tested_s;         /* of a non-blocking call: see ct_point_views; < 0: not taken */
     size_t largest;  /* block that this rank asks for in a call, in bytes */
     bool large;      /* whether any rank asks for one that makes a difference to the heap */
-    double faults;   /* page faults of a call: this rank's sum until reduced, then the mean on the rank with most */
+    double faults;   /* page faults of a call in the burst with fewest; this rank's until reduced, then of the rank with most */
     double cost_s;
 } ct_choice_state;
 
