@@ -1,0 +1,56 @@
+"""A tuning from its first measurement to a job that runs under its files, on four nodes with two ranks each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_applications import Site
+from namespaces import NamespaceCluster, namespace_cluster, why_not
+
+from colltune.core.sample import Status
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, load_tuning
+
+pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+NODES, PPN = 4, 2
+
+
+@pytest.fixture(scope="module")
+def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCluster]:
+    with namespace_cluster(tmp_path_factory.mktemp("nodes"), NODES) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("library", ["mpi", "openmpi"])
+def test_a_job_runs_under_what_was_tuned_on_its_nodes(
+    request: pytest.FixtureRequest, library: str, four_nodes: NamespaceCluster, tmp_path: Path
+) -> None:
+    mpi: Installation = request.getfixturevalue(library)
+    site = Site.open(four_nodes, mpi, tmp_path / "site", PPN)
+    out = tmp_path / "tuned"
+    job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(PPN)), "--out", str(out)]
+    sizes = ["--min-size", "4KiB", "--max-size", "8KiB"]
+    done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", "15s", *job)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{NODES} nodes x {PPN} ranks" in done.stdout
+    tuning = load_tuning(out)
+    assert (tuning.environment.nodes, tuning.environment.ppn) == (NODES, PPN)
+    samples = read_journal(out / JOURNAL).samples
+    assert {sample.status for sample in samples} <= {Status.OK, Status.INAPPLICABLE}
+    assert {sample.scenario.size_bytes for sample in samples} >= {4096, 8192}
+    assert len({sample.choice for sample in samples}) > 3
+    ran = site.run(out, [], [str(site.program("solver")), "1000", "50"])
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "residual" in ran.stdout
+
+
+def _colltune(cluster: NamespaceCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **cluster.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = cluster.inside(sys.executable, "-m", "colltune", *arguments)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
