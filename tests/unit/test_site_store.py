@@ -94,7 +94,7 @@ def test_a_file_of_an_entry_stays_inside_of_its_directory(name: str) -> None:
 def test_an_entry_that_would_fill_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("colltune.site.entry.MOST_BYTES", 1 << 16)
     data = gzip.compress(b"\n" * (1 << 20))
-    with pytest.raises(BadEntryError, match="more than an entry may"):
+    with pytest.raises(BadEntryError, match="holds more than"):
         unpack(data, name_of(data))
 
 

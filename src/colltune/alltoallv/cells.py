@@ -28,11 +28,11 @@ def peers_among(peers: str, ranks: int) -> int | None:
     A number means itself; "most2" and "few2" are the most and the fewest that class 2 of FILLS allows, None where it
     allows no number of so many ranks. Raises ValueError for other text.
     """
-    if peers.isdigit():
+    if peers.isdecimal():
         return int(peers)
     kind = _MOST if peers.startswith(_MOST) else _FEWEST
     number = peers.removeprefix(kind)
-    if kind + number != peers or not number.isdigit() or int(number) >= len(FILLS):
+    if kind + number != peers or not number.isdecimal() or int(number) >= len(FILLS):
         raise ValueError(f"not a number of peers: {peers}")
     low, high = (int(share * (ranks - 1)) for share in (0.0, *FILLS)[int(number) : int(number) + 2])
     if low == high:

@@ -17,7 +17,8 @@ from colltune.alltoallv.setting import Shape
 from colltune.alltoallv.source import Blocks
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.machine.files import read_text, write_atomically
+from colltune.machine.arrays import read_array
+from colltune.machine.files import read_file, read_text, write_atomically
 
 _ADVICE = (
     "Give P lines of P numbers, or a .npy of (P, P) integers: the bytes that each rank (row) sends to each (column)"
@@ -64,10 +65,10 @@ class Recorded:
 def load_matrix(path: Path) -> Matrix:
     """A matrix of bytes from text or .npy. Raises InputError with what is wrong, and where."""
     try:
-        found = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.array(_rows(path))
+        found = read_array(read_file(path, link=True)) if path.suffix == ".npy" else np.array(_rows(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", _ADVICE) from error
-    except (ValueError, EOFError) as error:
+    except (ValueError, OverflowError) as error:
         raise InputError(f"{path} is no matrix of counts: {error}", _ADVICE) from error
     if found.ndim != 2 or found.shape[0] != found.shape[1] or not np.issubdtype(found.dtype, np.integer):
         shape = " x ".join(map(str, found.shape))

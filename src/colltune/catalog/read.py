@@ -83,7 +83,7 @@ def _version(text: str) -> tuple[int, int]:
     major, _, rest = text.partition(".")
     minor = rest.partition(".")[0]
     digits = minor[: len(minor) - len(minor.lstrip("0123456789"))]
-    if not major.isdigit() or not digits:
+    if not major.isdecimal() or not digits:
         raise InputError(f"cannot read the version {text!r}", "Write for example 5.0.2")
     return int(major), int(digits)
 

@@ -72,6 +72,6 @@ def _parse_counts(option: str, text: str) -> list[int] | None:
     if not text:
         return None
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and int(part) > 0 for part in parts):
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise InputError(f"cannot read {option} {text!r}", "Write whole numbers with commas, such as 1,2,4")
     return sorted({int(part) for part in parts})

@@ -62,5 +62,5 @@ def parse_choice(text: str) -> Choice:
         name, equals, value = item.partition("=")
         if not equals or not name or not value:
             raise InputError(f"cannot read the parameter {item!r} of {text!r}", "Write name=value")
-        parameters.append((name, int(value) if re.fullmatch(r"-?\d+", value) else value))
+        parameters.append((name, int(value) if re.fullmatch(r"-?\d{1,19}", value) else value))
     return Choice(match.group(1), tuple(parameters))

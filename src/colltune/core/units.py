@@ -13,7 +13,7 @@ for _power, _letter in enumerate("kmgt", start=1):
     for _suffix in (_letter, _letter + "b", _letter + "ib"):
         _SIZE_FACTOR[_suffix] = 1024**_power
 _DURATION_FACTOR_S = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "min": 60.0, "h": 3600.0}
-_NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*")
+_NUMBER_AND_UNIT = re.compile(r"\s*(\d{1,18}(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*")
 
 
 def parse_size(text: str | int) -> int:

@@ -35,7 +35,7 @@ _FIRST_VERSION = (5, 1)
 _PARAMETERS_OF = "5.0"  # whose parameters are written alike
 _CATALOGUE_OF = "5.1"
 _OWN = re.compile(r"(\w+)-(intra|inter)-auto")
-_PLAIN = re.compile(r"!?\w+(?:<=|<|>=|>)(\d+)|!?\w+\((\d+)\)")
+_PLAIN = re.compile(r"!?\w+(?:<=|<|>=|>)(\d{1,18})|!?\w+\((\d{1,18})\)")
 _ENDS = "the library ends the job in MPI_Init"
 _ENDS_LATER = "the library ends the job at the first call that comes here"
 

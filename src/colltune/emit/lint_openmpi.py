@@ -39,7 +39,7 @@ def is_rules_file(data: bytes) -> bool:
     for line in data.decode("ascii", "replace").splitlines():
         text = line.partition("#")[0].strip()
         if text:
-            return text.startswith("rule-file-version") or text[0].isdigit()
+            return text.startswith("rule-file-version") or text[0].isdecimal()
     return False
 
 

@@ -16,6 +16,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.emit.lint_check import Check, Severity, shown
 from colltune.emit.openmpi import LARGEST_RANKS
 from colltune.emit.openmpi_json import INFINITE, Distribution
+from colltune.machine.files import parse_json
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|\n')
 _LINE = "\0line"  # no key of a file: JSON forbids the character
@@ -79,6 +80,7 @@ def _load(text: str) -> object:
         elif match[0] == "}" and lines:
             ends.append(lines.pop())  # objects end in the order in which the hook hears of them
     order = iter(ends)
+    parse_json(text)  # neither deep nor with numbers without end
     return json.loads(text, object_pairs_hook=lambda pairs: {**dict(pairs), _LINE: next(order)})
 
 
@@ -131,7 +133,7 @@ class _Lint:
         line, path = one[_LINE], (called,)
         yield from self._keys(one, _COMMUNICATOR_KEYS, path)
         spread = one.get("comm_rank_distribution", str(Distribution.ANY))
-        if spread not in set(Distribution):
+        if spread not in list(Distribution):
             known = ", ".join(Distribution)
             what = f"comm_rank_distribution is {spread!r}"
             yield self._check(Severity.ERROR, line, path, what, "the reader knows three values", f"use one of {known}")
@@ -177,7 +179,7 @@ class _Lint:
         names = _NAMES[called].split()
         chosen = rule.get("alg")
         number = names.index(chosen) if isinstance(chosen, str) and chosen in names else chosen
-        if isinstance(chosen, str) and chosen.isdigit():
+        if isinstance(chosen, str) and chosen.isdecimal() and len(chosen) < 10:
             number = int(chosen)
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(names):
             fix = "use one of " + ", ".join(f"{place} {name}" for place, name in enumerate(names))

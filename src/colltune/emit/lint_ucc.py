@@ -18,7 +18,7 @@ _LINE = re.compile(r"([^=:\s]+)\s*[=:]\s*(.*)")
 _COMMENT = re.compile(r"\s;.*")
 _SECTION = re.compile(r"\[(.*)\]")
 _BEGINS = re.compile(r"\[\s*[A-Za-z_]\w*\s*=|UCC_\w+\s*=|(TL|CL|EC|MC)_\w+\s*=")
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 _SIZE = re.compile(r"(?:\d+(?:\.\d+)?[kmgtpe]?b?|inf|auto)", re.IGNORECASE)
 _COUNTED = ("team_size", "ppn", "sock", "nnodes")
 _NAMED = ("vendor", "model")
@@ -234,7 +234,7 @@ class _Lint:
         for collective in collectives if of_ucp and algorithm else ():
             names = ALGORITHMS.get(collective)
             known = names is not None and (
-                int(algorithm) < len(names) if algorithm.isdigit() else algorithm.lower() in names
+                algorithm in map(str, range(len(names))) if algorithm.isdecimal() else algorithm.lower() in names
             )
             if names is not None and not known:
                 what = f"{collective} has no algorithm {shown(algorithm)!r}"

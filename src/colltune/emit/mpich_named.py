@@ -157,7 +157,8 @@ class MpichNamedEmitter:
     def _read_sizes(known: Mapping[str, Choice], value: NamedTree) -> BySize:
         if (text := json.dumps(value)) in known:
             return Steps.always(known[text])
-        assert isinstance(value, dict)
+        if not isinstance(value, dict):
+            raise ValueError(f"{text[:80]} is no tree of ours")
         return Steps.of((_bound(key), known[json.dumps(leaf)]) for key, leaf in value.items())
 
 

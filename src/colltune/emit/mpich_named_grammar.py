@@ -40,7 +40,7 @@ DEFINED_FOR = {
     "total_msg_size": WITH_AVERAGE | _BY_BLOCKS | _ALL_TO_ALL | {"allgather", "allgatherv", "gather", "scatter"},
 }
 _SIZE = re.compile(rf"({'|'.join(SIZES)})(?:(<=|<|>=|>)|\()(.*)", re.DOTALL)
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?\d{1,18}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,10 @@ class OpenMpiEmitter:
         communicators = parse_rules(text, RULES_FILE).get(entry.number)
         if communicators is None:
             return RuleSet.always(collective, entry.basis)
-        return RuleSet(collective, entry.basis, tuple(self._rules(collective, communicators)))
+        try:
+            return RuleSet(collective, entry.basis, tuple(self._rules(collective, communicators)))
+        except ValueError as error:
+            raise InputError(f"{RULES_FILE}: {error}", "Write the files again") from None
 
     def _rules(self, collective: str, communicators: Mapping[int, Sequence[MessageRule]]) -> Iterator[Rule]:
         by_columns = {
@@ -166,7 +169,7 @@ class OpenMpiEmitter:
 
 def reads_version_2(version: str) -> bool:
     """Whether this release reads the column of most requests: 4.1.8, and 5.0.7 and later; "5.0" is the newest 5.0."""
-    numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+    numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdecimal())
     return len(numbers) < 3 or numbers >= (5, 0, 7) or (4, 1, 8) <= numbers < (5, 0)
 
 
@@ -214,6 +217,9 @@ def parse_rules(text: str, source: str) -> RulesTable:
     return table
 
 
+_DIGITS = 18
+
+
 class _Reader:
     """Takes one integer after another, and knows the line."""
 
@@ -224,7 +230,8 @@ class _Reader:
 
     def integer(self, what: str) -> int:
         self._line, word = next(self._words, (self._line, "the end of the file"))
-        if not word.isdigit():
+        if not word.isdecimal() or len(word) > _DIGITS:
+            word = word if len(word) <= _DIGITS else f"{word[:_DIGITS]}..."
             raise self.fault(f"{word!r} stands where {what} is due", "Open MPI ignores the whole file; write it again")
         return int(word)
 

@@ -73,6 +73,8 @@ def _parse_level(given: Iterator[str]) -> Owners:
     for _ in range(int(next(given))):
         ranks, count = int(next(given)), int(next(given))
         owners[ranks] = [(int(next(given)), {"tuned": True, "han": False}[next(given)]) for _ in range(count)]
+        if not owners[ranks] or owners[ranks][0][0] != 0:
+            raise ValueError(f"of {ranks} ranks it does not decide all sizes")
     return owners
 
 

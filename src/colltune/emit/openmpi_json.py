@@ -13,7 +13,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
@@ -22,7 +24,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.steps import Span, Steps
 from colltune.emit.openmpi import LARGEST_RANKS, OpenMpiEmitter
-from colltune.machine.files import parse_json
+from colltune.machine.files import read_record
 
 JSON_FILE = "openmpi-coll-tuned.json"
 INFINITE = "inf"
@@ -35,6 +37,28 @@ class Distribution(StrEnum):
     ANY = "any"
     ONE_PER_NODE = "one-per-node"
     SINGLE_NODE = "single-node"
+
+
+class _Rule(msgspec.Struct):
+    msg_size_min: int
+    msg_size_max: int | Literal["inf"]
+    alg: int
+    faninout: int
+    seg_size: int
+    reqs: int
+
+
+class _Communicator(msgspec.Struct):
+    comm_size_min: int
+    comm_size_max: int
+    comm_rank_distribution: Distribution
+    rules: tuple[_Rule, ...]
+
+
+class _File(msgspec.Struct):
+    """The file as ``OpenMpiJsonEmitter`` writes it."""
+
+    collectives: dict[str, tuple[_Communicator, ...]]
 
 
 class OpenMpiJsonEmitter:
@@ -109,9 +133,9 @@ class OpenMpiJsonEmitter:
         basis = self._catalogue.collective(collective).basis
         nothing = RuleSet.always(collective, basis)
         try:
-            found = parse_json(files[JSON_FILE])["collectives"].get(collective, [])
+            found = read_record(files[JSON_FILE], _File).collectives.get(collective, ())
             parts = {name: list(self._read(collective, name, found)) for name in Distribution}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, ValueError) as error:
             raise InputError(
                 f"{JSON_FILE}: the rules of {collective} cannot be read: {error!r}", "Write it again"
             ) from None
@@ -120,20 +144,19 @@ class OpenMpiJsonEmitter:
         return _joined(nothing, _by_ranks(parts[Distribution.ONE_PER_NODE], between), packed, between)
 
     def _read(
-        self, collective: str, name: Distribution, found: Sequence[Mapping[str, Any]]
+        self, collective: str, name: Distribution, found: Sequence[_Communicator]
     ) -> Iterator[tuple[Span, BySize]]:
         choices = {self._catalogue.columns(collective, c): c for c in reversed(self._catalogue.choices(collective))}
         for one in found:
-            if one["comm_rank_distribution"] != name:
+            if one.comm_rank_distribution is not name:
                 continue
-            most = None if one["comm_size_max"] >= LARGEST_RANKS else one["comm_size_max"]
+            most = None if one.comm_size_max >= LARGEST_RANKS else one.comm_size_max
             pairs: list[tuple[int | None, Choice]] = []
-            for rule in one["rules"]:
-                high = None if rule["msg_size_max"] == INFINITE else rule["msg_size_max"]
-                columns = (rule["alg"], rule["faninout"], rule["seg_size"], rule["reqs"])
-                pairs += [(rule["msg_size_min"] - 1, DEFAULT)] if rule["msg_size_min"] else []
-                pairs.append((high, choices[columns]))
-            yield Span(one["comm_size_min"], most), Steps.of([*pairs, (None, DEFAULT)])
+            for rule in one.rules:
+                high = None if isinstance(rule.msg_size_max, str) else rule.msg_size_max
+                pairs += [(rule.msg_size_min - 1, DEFAULT)] if rule.msg_size_min else []
+                pairs.append((high, choices[rule.alg, rule.faninout, rule.seg_size, rule.reqs]))
+            yield Span(one.comm_size_min, most), Steps.of([*pairs, (None, DEFAULT)])
 
 
 def _joined(like: RuleSet, spread: ByRanks, packed: Mapping[int, BySize], between: ByRanks) -> RuleSet:

@@ -11,6 +11,7 @@ from colltune.emit.openmpi import MessageRule, reads_version_2
 
 # Numbers as C's "%li" takes them: 0x10 is 16 and 010 is 8. Everything else is skipped, one character at a time.
 _TOKEN = re.compile(r"#[^\n]*|(?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))|(?P<word>[^\s#\d]+)")
+_LONG_DIGITS = 30  # more than a long has in any base
 _VERSION = re.compile(r"rule-file-version-(\d+)")
 # The collectives that the library counts, neighbours included.
 COLLECTIVE_COUNT = 22
@@ -160,6 +161,9 @@ class _Reader:
 
 
 def _value(text: str) -> int:
+    """As strtol, which ends at the largest and the smallest long."""
     digits = text.lstrip("+-").lower()
     base = 16 if digits.startswith("0x") else 8 if digits.startswith("0") and len(digits) > 1 else 10
-    return int(text, base)
+    most = (1 << 63) - 1
+    value = int(digits, base) if len(digits) < _LONG_DIGITS else most
+    return max(-value, ~most) if text.startswith("-") else min(value, most)

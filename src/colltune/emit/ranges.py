@@ -93,7 +93,7 @@ class RangesEmitter(abc.ABC):
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         basis = self._catalogue.collective(collective).basis
         values = {}
-        for line in files.get(self.file, b"").decode("ascii").splitlines():
+        for line in files.get(self.file, b"").decode("ascii", "replace").splitlines():
             match = _EXPORT.fullmatch(line)
             if match:
                 values[match.group(1)] = shlex.split(match.group(2))[0]

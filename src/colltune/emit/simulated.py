@@ -6,15 +6,33 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from colltune.catalog.simulated import load_simulated
 from colltune.core.choice import format_choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.machine.files import parse_json
+from colltune.machine.files import read_record
 
 FILE = "rules.json"
 _ABOUT = "Decisions in terms of the algorithms of a simulated cluster; no MPI library reads this file"
+
+
+class _Rule(msgspec.Struct):
+    max_ppn: int | None
+    max_ranks: int | None
+    max_size: int | None
+    choice: str
+
+
+class _Rules(msgspec.Struct):
+    basis: SizeBasis
+    rules: tuple[_Rule, ...]
+
+
+class _File(msgspec.Struct):
+    collectives: dict[str, _Rules]
 
 
 class SimulatedEmitter:
@@ -43,15 +61,12 @@ class SimulatedEmitter:
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         try:
-            written = parse_json(files[FILE])["collectives"].get(collective)
+            written = read_record(files[FILE], _File).collectives.get(collective)
             if written is None:
                 return RuleSet.always(collective, load_simulated().collective(collective).basis)
-            rules = tuple(
-                Rule(rule["max_ppn"], rule["max_ranks"], rule["max_size"], parse_choice(rule["choice"]))
-                for rule in written["rules"]
-            )
-            return RuleSet(collective, SizeBasis(written["basis"]), rules)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            rules = (Rule(one.max_ppn, one.max_ranks, one.max_size, parse_choice(one.choice)) for one in written.rules)
+            return RuleSet(collective, written.basis, tuple(rules))
+        except (KeyError, ValueError) as error:
             raise InputError(f"not the rules of a simulated cluster: {error!r}", "Tune it again") from error
 
     def environment(self, directory: Path) -> dict[str, str]:

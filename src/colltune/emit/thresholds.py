@@ -201,7 +201,8 @@ def format_fits(fits: Sequence[Fit]) -> bytes:
 
 def parse_thresholds(data: bytes) -> dict[str, tuple[int, ...]]:
     """The thresholds in a file of exports, by collective; a collective without any is left out."""
-    found = dict(re.findall(r"^export MPIR_CVAR_([A-Z_]+)=(\d+)$", data.decode("ascii"), re.MULTILINE))
+    text = data.decode("ascii", "replace")
+    found = dict(re.findall(r"^export MPIR_CVAR_([A-Z_]+)=([0-9]{1,10})$", text, re.MULTILINE))
     return {
         name: tuple(
             int(found.get(variable, default)) for variable, default in zip(model.variables, model.defaults, strict=True)

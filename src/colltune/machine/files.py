@@ -14,16 +14,20 @@ import re
 import secrets
 import socket
 import stat
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+_T = TypeVar("_T")
 MIB = 1 << 20
 # What is larger is none of our files: of records and rules; of journals, tables and libraries (libmpi.so).
 MOST_BYTES, LARGEST_BYTES = 64 * MIB, 2048 * MIB
 # Nothing that we read is nested deeper; MPICH reads 32 levels.
 DEEPEST = 64
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_GZIP = 31  # zlib's name for a gzip header
+_MORE_BYTES = 1 << 16  # than a file is said to have: those of /proc are said to have none
 _DIGITS = 20  # of a 64-bit integer with its sign
 
 
@@ -49,11 +53,14 @@ def read_owned(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) 
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "it is no plain file", str(path))
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(most_bytes + 1) if about.st_size <= most_bytes else b""
-        if about.st_size > most_bytes or len(data) > most_bytes:
+        parts: list[bytes] = []
+        left = most_bytes + 1 if about.st_size <= most_bytes else 0
+        while left and (part := os.read(descriptor, min(left, about.st_size + _MORE_BYTES))):
+            parts.append(part)
+            left -= len(part)
+        if not left:
             raise OSError(errno.EFBIG, f"it is larger than {most_bytes / MIB:.3g} MiB", str(path))
-        return data, about.st_uid
+        return b"".join(parts), about.st_uid
     finally:
         os.close(descriptor)
 
@@ -62,6 +69,18 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -
     """The same in UTF-8, with ends of lines as Python has them. Raises UnicodeDecodeError for what is no text."""
     text = read_file(path, most_bytes, link=link).decode("utf-8")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def unpacked(data: bytes, most_bytes: int = MOST_BYTES) -> bytes:
+    """What was gzipped. Raises ValueError for what is not, is cut short, or holds more than ``most_bytes``."""
+    inflate = zlib.decompressobj(_GZIP)
+    try:
+        content = inflate.decompress(data, most_bytes)
+    except zlib.error as error:
+        raise ValueError(f"it cannot be uncompressed ({error})") from None
+    if not inflate.eof:
+        raise ValueError(f"it is cut short, or holds more than {most_bytes / MIB:.3g} MiB")
+    return content
 
 
 def parse_json(data: bytes | str) -> Any:
@@ -79,6 +98,16 @@ def parse_json(data: bytes | str) -> Any:
         if not level:
             return document
     raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+
+
+def read_record(data: bytes | str, kind: type[_T]) -> _T:
+    """The value of ``kind``, a type that msgspec knows, in JSON. Raises ValueError with the place of what is wrong."""
+    import msgspec  # late: few commands read a record
+
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
 
 
 def _whole(digits: str) -> int:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from colltune.core.errors import InputError
+from colltune.machine.files import read_file, unpacked
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "lscpu": ("lscpu",),
@@ -52,6 +53,7 @@ PATTERNS = (
     "sys/class/net/*/device/current_link_width",
 )
 _PATIENCE_S = 20.0
+_GZIPPED = b"\x1f\x8b"
 _LARGEST_BYTES = 1 << 22
 _NAMES = re.compile(
     r'\s*<info name="(?:HostName|Address|NodeGUID|SysImageGUID|Port\w*GID\w*|DMI\w*|Linux\w*|\w*UUID|'
@@ -126,10 +128,13 @@ class RecordedMachine:
         try:
             if path.is_dir():
                 found = [file for file in sorted(path.rglob("*")) if file.is_file()]
-                files = {str(file.relative_to(path)): file.read_text("utf-8", "replace") for file in found}
+                files = {
+                    str(file.relative_to(path)): read_file(file, _LARGEST_BYTES).decode("utf-8", "replace")
+                    for file in found
+                }
             else:
                 files = _from_archive(path)
-        except (OSError, tarfile.TarError, EOFError) as error:
+        except (OSError, ValueError, tarfile.TarError) as error:
             raise InputError(
                 f"cannot read the recorded machine {path}: {error}", "Make one by `colltune gather`"
             ) from error
@@ -204,7 +209,9 @@ def save_record(recorded: RecordedMachine, out: Path) -> None:
 def _from_archive(path: Path) -> dict[str, str]:
     """Reads into memory: nothing of an archive from elsewhere is ever unpacked."""
     files = {}
-    with tarfile.open(path, "r:*") as archive:
+    data = read_file(path, link=True)
+    held = io.BytesIO(unpacked(data) if data.startswith(_GZIPPED) else data)
+    with tarfile.open(fileobj=held, mode="r:") as archive:
         for entry in archive:
             content = archive.extractfile(entry) if entry.isfile() and entry.size <= _LARGEST_BYTES else None
             if content is not None:

@@ -44,4 +44,4 @@ def resolve_settings(
 
 
 def _is_integer(text: str) -> bool:
-    return text.removeprefix("-").isdigit()
+    return text.removeprefix("-").isdecimal()

@@ -17,7 +17,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.machine.files import read_text
+from colltune.machine.files import read_file, read_record
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
 from colltune.measure.simulated import Noise, SimulatedSource
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
@@ -40,6 +40,19 @@ _CHECKED_RANKS = 32
 _RUNNING = 4  # simulations that wait for requests
 # What a measurement takes on a real machine beside its calls: the request, a communicator, the answer.
 SET_UP_S = 1e-3
+
+
+Known = tuple[float, bool] | str
+
+
+def read_memory(path: Path) -> dict[str, Known]:
+    """What was simulated before: seconds and whether they were sampled, or why there are none. Damage is left out."""
+    known: dict[str, Known] = {}
+    with contextlib.suppress(OSError):
+        for line in read_file(path).splitlines():
+            with contextlib.suppress(ValueError):  # another tuning may be writing the last line
+                known.update(read_record(line, dict[str, Known]))
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +98,25 @@ class Simulator:
         self.cluster = cluster
         self._limit_s = limit_s
         self._memory = memory
-        self._known: dict[str, object] = {}
+        self._known = {} if memory is None else read_memory(memory)
         self._running: OrderedDict[tuple[str, int, int], SmpiProcess] = OrderedDict()
-        if memory is not None and memory.exists():
-            for line in read_text(memory).splitlines():
-                with contextlib.suppress(ValueError):  # another tuning may be writing the last line
-                    self._known.update(json.loads(line))
 
     def time(self, algorithm: Algorithm, nodes: int, ppn: int, size_bytes: int) -> Simulated | str:
         """Seconds of simulated time, or why there are none."""
         key = f"time {self._place(self.cluster, nodes, ppn)} {algorithm.words()} {size_bytes} {self._steps}"
         if key not in self._known:
-            found: object
+            found: Known
             try:
                 process = self._process(self.cluster, nodes, ppn)
                 simulated = process.time(algorithm, size_bytes, self._steps, self._limit_s)
                 # The clock's last digits depend on what was simulated before.
-                found = [float(f"{simulated.time_s:.7g}"), simulated.sampled]
+                found = float(f"{simulated.time_s:.7g}"), simulated.sampled
             except SimulationError as error:
                 self._end(self.cluster, nodes, ppn)
                 found = str(error)
             self._keep(key, found)
         known = self._known[key]
-        return Simulated(known[0], known[1]) if isinstance(known, list) else str(known)
+        return known if isinstance(known, str) else Simulated(*known)
 
     def verdict(self, algorithm: Algorithm, nodes: int, ppn: int) -> Verdict:
         """Whether ``algorithm`` gives right results on a shape; which network it has makes no difference to that."""
@@ -130,7 +139,7 @@ class Simulator:
         while self._running:
             self._running.popitem()[1].close()
 
-    def _keep(self, key: str, found: object) -> None:
+    def _keep(self, key: str, found: Known) -> None:
         self._known[key] = found
         if self._memory is not None:
             self._memory.parent.mkdir(parents=True, exist_ok=True)

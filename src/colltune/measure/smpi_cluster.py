@@ -175,7 +175,7 @@ KINDS: dict[str, _Kind] = {
         _Kind(SimulatedCluster("ethernet", 0, 0, 10, 2500, 2000, memory_gbyte=5.0, memory_ns=400), _star),
     )
 }
-_SPEC = re.compile(r"(?P<kind>[a-z]+):(?P<nodes>\d+)x(?P<ppn>\d+)(?P<rest>(?:,[a-z_]+=[^,=]+)*)")
+_SPEC = re.compile(r"(?P<kind>[a-z]+):(?P<nodes>\d{1,9})x(?P<ppn>\d{1,9})(?P<rest>(?:,[a-z_]+=[^,=]+)*)")
 
 
 def parse_cluster(text: str) -> SimulatedCluster:

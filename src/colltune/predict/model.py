@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import resources
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
 from colltune.core.scenario import Scenario
+from colltune.machine.arrays import Archive
 from colltune.machine.files import parse_json, read_file
 from colltune.predict.columns import COLUMNS, Floats, columns_of
 from colltune.predict.relative import with_families
@@ -210,12 +210,9 @@ def load_model(path: Path | None = None) -> PretrainedModel:
     try:
         data = resources.files("colltune.predict").joinpath(FILE).read_bytes() if path is None else None
         if data is None and path is not None:
-            if path.stat().st_size > _LARGEST_BYTES:
-                raise InputError(f"{path} is too large for a model", "Make one by `colltune train`")
             data = read_file(path, _LARGEST_BYTES, link=True)
-        with np.load(io.BytesIO(data or b""), allow_pickle=False) as arrays:
-            return _read(arrays)
-    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        return _read(Archive(data or b""))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(
             f"{path or 'the shipped model'} is not a model: {error!r}", "Make one by `colltune train`"
         ) from error

@@ -7,10 +7,11 @@ cluster has several tables); of times also time_us, and is_default, run_id and d
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from colltune.core.errors import InputError
 from colltune.core.hardware import NUMBERS, Hardware, hardware_from_dict
 from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.machine.files import LARGEST_BYTES, read_file, unpacked
 
 _NEEDED = ("cluster", "collective", "algorithm", "nodes", "ppn", "msg_bytes")
 
@@ -105,13 +107,14 @@ def _side_by_side(cluster: str, scenario: Scenario, runs: Sequence[Mapping[str, 
 def _rows(path: Path, needed: Sequence[str]) -> Iterable[tuple[int, dict[str, str]]]:
     """Line numbers and rows of a CSV, gzipped or not. Raises InputError."""
     try:
-        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else open(path, newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [column for column in needed if column not in (reader.fieldnames or ())]
-            if missing:
-                raise InputError(f"{path} has no column {', '.join(missing)}", f"It needs {', '.join(needed)}")
-            return [(number, row) for number, row in enumerate(reader, start=2)]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        data = read_file(path, LARGEST_BYTES, link=True)
+        text = (unpacked(data, LARGEST_BYTES) if path.suffix == ".gz" else data).decode("utf-8")
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        missing = [column for column in needed if column not in (reader.fieldnames or ())]
+        if missing:
+            raise InputError(f"{path} has no column {', '.join(missing)}", f"It needs {', '.join(needed)}")
+        return [(number, row) for number, row in enumerate(reader, start=2)]
+    except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"cannot read {path}: {error}", "Give a CSV, or a gzipped one") from error
 
 
@@ -127,6 +130,9 @@ def _scenario(row: Mapping[str, str], path: Path, number: int) -> Scenario:
 
 def _number(text: str, path: Path, line: int, name: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
+        if not isfinite(number):
+            raise ValueError
+        return number
     except (TypeError, ValueError):
         raise InputError(f"{path}, line {line}: {name} is {text!r}, no number", "Mend the table") from None

@@ -5,8 +5,6 @@ The file is a NumPy archive of plain arrays and one JSON text; reading it runs n
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -20,6 +18,7 @@ from colltune.core.errors import InputError
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.learn.features import Floats
+from colltune.machine.arrays import Archive
 from colltune.machine.files import parse_json, read_file
 from colltune.predict.bursts import in_flight, posts_at_once
 from colltune.predict.calibration import Calibration
@@ -104,9 +103,8 @@ def load_times(path: Path | None = None, only: Collection[str] = ()) -> TimesMod
     try:
         shipped = resources.files("colltune.predict").joinpath(FILE)
         data = shipped.read_bytes() if path is None else read_file(path, link=True)
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return _read(arrays, {LIKE.get(name, name) for name in only})
-    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        return _read(Archive(data), {LIKE.get(name, name) for name in only})
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         where = path or "the shipped model of times"
         raise InputError(
             f"{where} is not a model of times: {error!r}", "Make one by `colltune train`, of tables of times"

@@ -5,15 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from colltune.core.errors import InputError
-from colltune.machine.files import parse_json, read_file, write_atomically
-from colltune.profile.application import Blocks, Calls, Communicator, Profile
+from colltune.machine.files import read_file, read_record, write_atomically
+from colltune.profile.application import Profile
 from colltune.profile.parts import part_files, read_parts
 
 SCHEMA = 1
 _KIND = "colltune-profile"
+
+
+class _Head(msgspec.Struct):
+    kind: str
+    schema: int
 
 
 def save_profile(path: Path, profile: Profile) -> None:
@@ -32,21 +38,12 @@ def load_profile(path: Path) -> Profile:
     if not path.exists() and (parts := part_files(path)):
         return read_parts(parts)
     try:
-        content: dict[str, Any] = parse_json(read_file(path, link=True))
-        if content.pop("kind") != _KIND or content.pop("schema") != SCHEMA:
+        data = read_file(path, link=True)
+        head = read_record(data, _Head)
+        if head.kind != _KIND or head.schema != SCHEMA:
             raise InputError(f"{path} is no profile of this version of colltune", "Run `colltune profile` again")
-        calls = tuple(_calls_in(one) for one in content.pop("calls"))
-        seen = tuple((Communicator(**one), count) for one, count in content.pop("communicators"))
-        command = tuple(content.pop("command"))
-        return Profile(calls=calls, communicators=seen, command=command, **content)
+        return read_record(data, Profile)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", "Make one: colltune profile -- mpiexec -n 4 ./app") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path} is no profile: {error!r}", "Run `colltune profile` again") from error
-
-
-def _calls_in(written: dict[str, Any]) -> Calls:
-    del written["calls"]
-    blocks = written.pop("blocks")
-    where = Communicator(**written.pop("communicator"))
-    return Calls(communicator=where, blocks=None if blocks is None else Blocks(**blocks), **written)
+    except ValueError as error:
+        raise InputError(f"{path} is no profile: {error}", "Run `colltune profile` again") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from colltune.core.errors import InputError
@@ -29,7 +29,7 @@ def part_files(path: Path) -> list[Path]:
     merged = path.with_name(path.name + _MERGED)
     if merged.is_file():
         return [merged]
-    ranks = [one for one in path.parent.glob(path.name + ".*") if one.name.removeprefix(path.name + ".").isdigit()]
+    ranks = [one for one in path.parent.glob(path.name + ".*") if one.name.removeprefix(path.name + ".").isdecimal()]
     return sorted(ranks, key=lambda one: int(one.suffix[1:]))
 
 
@@ -54,6 +54,15 @@ def read_parts(files: Iterable[Path]) -> Profile:
                     _add(rows[key], fields)
         except (KeyError, ValueError) as error:
             raise InputError(f"{part.path} is no profile: {error!r}", "Run `colltune profile` again") from error
+    try:
+        return _joined(parts, rows, seen)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise InputError(f"{parts[0].path} is no profile: {error!r}", "Run `colltune profile` again") from error
+
+
+def _joined(
+    parts: Sequence[_Part], rows: Mapping[_Key, defaultdict[str, int]], seen: Mapping[Communicator, int]
+) -> Profile:
     merged = parts[0].job["ranks_seen"] == "all"
     return Profile(
         calls=tuple(_calls(key, row) for key, row in sorted(rows.items())),
@@ -75,6 +84,8 @@ def _read(path: Path) -> _Part:
         lines = read_text(path).splitlines()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", "Run `colltune profile` again") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no profile: {error}", "Run `colltune profile` again") from error
     if len(lines) < 3 or lines[0] != _HEAD or lines[-1] != "end":
         raise InputError(f"{path} is no profile of this colltune, or was cut short", "Run `colltune profile` again")
     job: dict[str, str] = {}

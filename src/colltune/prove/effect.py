@@ -143,7 +143,7 @@ def read_effect(files: Iterable[Path]) -> Effect:
                 reading.ran.append(even)
                 reading.multiple = reading.multiple or fields["threads_multiple"] == "1"
                 reading.lost += int(fields["lost"])
-        except (OSError, IndexError, KeyError, ValueError) as error:
+        except (OSError, LookupError, ValueError, ArithmeticError) as error:
             raise InputError(f"{path} is no count of this colltune: {error!r}", "Run it again") from error
     if not reading.ran:
         return Effect(failure=_NO_COUNT)

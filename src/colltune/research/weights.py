@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.machine.files import parse_json, read_file
+from colltune.machine.files import read_file, read_record
 from colltune.store.grid import Floats, Grid
 
 _FORM = '{"calls": [{"collective": "allreduce", "nodes": 16, "ppn": 32, "msg_bytes": 8, "calls": 1000}]}'
@@ -24,26 +25,37 @@ class CallCounts:
     calls: tuple[tuple[Scenario, float], ...]
 
 
+class _Row(msgspec.Struct):
+    collective: str
+    nodes: int
+    ppn: int
+    msg_bytes: int
+    calls: Annotated[float, msgspec.Meta(ge=0.0)]
+
+    def __post_init__(self) -> None:
+        _ = self.scenario  # which raises ValueError for what is none
+
+    @property
+    def scenario(self) -> Scenario:
+        return Scenario(self.collective.lower().removeprefix("mpi_"), self.nodes, self.ppn, self.msg_bytes)
+
+
+class _File(msgspec.Struct):
+    calls: tuple[_Row, ...]
+
+
 def load_call_counts(path: Path) -> CallCounts:
     """Counts that somebody wrote by hand. Raises InputError for a file that holds none."""
     try:
-        rows = parse_json(read_file(path, link=True))["calls"]
-        calls = tuple(_call(row) for row in rows)
+        rows = read_record(read_file(path, link=True), _File).calls
+        calls = tuple((one.scenario, one.calls) for one in rows)
     except OSError as error:
         raise InputError(f"cannot read the profile {path}: {error.strerror}", "Give a JSON file") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is not a profile: {type(error).__name__} {error}", f"Write {_FORM}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not a profile: {error}", f"Write {_FORM}") from error
     if not calls:
         raise InputError(f"the profile {path} holds no calls", f"Write {_FORM}")
     return CallCounts(calls)
-
-
-def _call(row: Any) -> tuple[Scenario, float]:
-    count = float(row["calls"])
-    if not 0.0 <= count < float("inf"):
-        raise ValueError(f"{count} calls")
-    collective = str(row["collective"]).lower().removeprefix("mpi_")
-    return Scenario(collective, int(row["nodes"]), int(row["ppn"]), int(row["msg_bytes"])), count
 
 
 def weights_of(profile: CallCounts, grid: Grid) -> Floats:

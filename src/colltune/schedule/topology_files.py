@@ -121,7 +121,7 @@ def parse_scheme(text: str, source: str) -> NameScheme:
             Layer(str(item["name"]), str(item.get("part", item["name"])), int(item.get("divide", 1)))
             for item in document["layers"]
         )
-    except (tomllib.TOMLDecodeError, re.error, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (re.error, KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         raise InputError(
             f"cannot read the scheme {source}: {error}", "It needs host, and layers with a name"
         ) from error

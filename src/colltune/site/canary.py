@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.machine.files import parse_json, read_file, write_atomically
+from colltune.machine.files import parse_json, read_file, read_record, write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance
 from colltune.site.release import RELEASES, active, read_release
 from colltune.site.store import SiteStore
@@ -70,12 +70,11 @@ def current(store: SiteStore) -> Canary | None:
     """The one that is tried now, None where none is. Raises InputError where that cannot be read."""
     path = store.outbox / CANARY
     try:
-        said = parse_json(read_file(path))
-        return Canary(str(said["release"]), int(said["share"]), float(said["since_s"]))
+        return read_record(read_file(path), Canary)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} cannot be read: {error!r}", "End it: colltune site canary --stop") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}", "End it: colltune site canary --stop") from None
 
 
 def stop(store: SiteStore) -> None:

@@ -24,6 +24,7 @@ from colltune.core.choice import format_choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample
 from colltune.core.version import __version__
+from colltune.machine.files import unpacked
 from colltune.site.identity import Identity
 from colltune.store.records import FORMAT, Fact, Header, Note, Record, RecordError, decode, encode
 
@@ -125,21 +126,14 @@ def unpack(data: bytes, name: str) -> Entry:
     """The inverse of ``pack``, for the entry ``name``. Raises BadEntryError and LaterEntryError."""
     if name_of(data) != name:
         raise BadEntryError("its bytes are not those that its name says")
-    inflate = zlib.decompressobj(_GZIP)
     try:
-        text = inflate.decompress(data, MOST_BYTES)
-    except zlib.error as error:
-        raise BadEntryError(f"it cannot be uncompressed ({error})") from None
-    if not inflate.eof:
-        raise BadEntryError("it is cut short, or holds more than an entry may")
-    try:
-        return _assembled(list(_read(text)), name)
+        return _assembled(list(_read(unpacked(data, MOST_BYTES))), name)
     except RecordError as error:
         raise BadEntryError(f"a line of it is not one of a journal: {error}") from None
     except (KeyError, ValueError, InputError) as error:
         if isinstance(error, LaterEntryError | BadEntryError):
             raise
-        what = str(error) if isinstance(error, msgspec.ValidationError) else repr(error)
+        what = repr(error) if isinstance(error, KeyError) else str(error)
         raise BadEntryError(f"it is not an entry: {what}") from None
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import Verdict
 from colltune.machine.compile import OTHERS_WRITE
-from colltune.machine.files import parse_json, read_file, write_atomically
+from colltune.machine.files import parse_json, read_file, read_record, write_atomically
 from colltune.site.entry import SUFFIX, BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Index, Listed, open_index
@@ -273,10 +273,10 @@ def active(store: SiteStore) -> str:
 def activations(store: SiteStore) -> list[str]:
     """The names of the releases that were activated and not rolled back, the last one last."""
     try:
-        return [str(one["release"]) for one in parse_json(read_file(store.outbox / ACTIVATIONS))]
+        return [one["release"] for one in read_record(read_file(store.outbox / ACTIVATIONS), list[dict[str, str]])]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError) as error:
         raise InputError(
             f"{store.outbox / ACTIVATIONS} cannot be read: {error!r}", "Name a release to activate"
         ) from None

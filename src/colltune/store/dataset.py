@@ -7,6 +7,7 @@ took); cluster and gpu (rows that differ in one of them make grids of their own)
 
 from __future__ import annotations
 
+import io
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from colltune.core.choice import Choice, Value, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
 from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.machine.files import LARGEST_BYTES, read_file, unpacked
 from colltune.store.grid import Floats, Grid
 from colltune.store.grid_noise import PROBABILITIES, quantiles
 from colltune.store.table_checks import checked
@@ -64,10 +66,12 @@ def read_table(path: Path) -> pandas.DataFrame:
     if not path.is_file():
         raise InputError(f"there is no file {path}", "Give a CSV, CSV.GZ or Parquet file of measurements")
     try:
-        table = pandas.read_parquet(path) if path.suffix == ".parquet" else pandas.read_csv(path, low_memory=False)
+        data = read_file(path, LARGEST_BYTES, link=True)
+        held = io.BytesIO(unpacked(data, LARGEST_BYTES) if path.suffix == ".gz" else data)
+        table = pandas.read_parquet(held) if path.suffix == ".parquet" else pandas.read_csv(held, low_memory=False)
     except pandas.errors.EmptyDataError as error:
         raise InputError(f"{path} is empty", "Give a table with measurements") from error
-    except (OSError, ValueError, ImportError, EOFError) as error:
+    except (OSError, ValueError, ImportError, NotImplementedError, LookupError, TypeError, ArithmeticError) as error:
         # What a library says of a broken file may be several lines long.
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
@@ -86,7 +90,7 @@ def parse_algorithm(text: str) -> Choice:
         name = match["name"]
         for item in match["parameters"].split(","):
             key, _, value = item.partition("=")
-            parameters.append((key, int(value) if value.isdigit() else value))
+            parameters.append((key, int(value) if value.isdecimal() else value))
     elif match := _GROUPED.fullmatch(text):
         name, parameters = match["name"], [("procs_per_leader", int(match["number"]))]
     elif match := _SEGMENTED.fullmatch(text):

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.machine.files import parse_json, read_file
+from colltune.machine.files import read_file, read_record
 
 LOCK = "tuning.lock"
 _TOUCH_EVERY_S = 10.0
@@ -105,8 +105,8 @@ def _make(path: Path, owner: Owner) -> bool:
 def _read(path: Path) -> Owner | None:
     """The owner that the file names; None where it is gone or cannot be read."""
     try:
-        return Owner(**parse_json(read_file(path)))
-    except (OSError, ValueError, TypeError):
+        return read_record(read_file(path), Owner)
+    except (OSError, ValueError):
         return None
 
 

@@ -19,6 +19,7 @@ _IMPOSSIBLE_BYTES_PER_S = 5e12
 _LARGE_BYTES = 65536
 # Seconds, shorter than a call of an empty function.
 _IMPOSSIBLE_S = 1e-8
+_MOST = 2**62  # of a whole number
 _TRUE, _FALSE = frozenset({"true", "1", "1.0", "yes"}), frozenset({"false", "0", "0.0", "no", ""})
 
 
@@ -68,7 +69,10 @@ def _require_columns(table: pandas.DataFrame, path: Path) -> None:
 def _numbers(column: pandas.Series, name: str, path: Path) -> pandas.Series:
     import pandas
 
-    numbers = pandas.to_numeric(column, errors="coerce")
+    try:
+        numbers = pandas.to_numeric(column, errors="coerce")
+    except OverflowError:
+        raise InputError(f"{path}: {name} holds a number that is too large", "Correct the row or remove it") from None
     wrong = column[numbers.isna() & column.notna() & (column.astype(str).str.strip() != "")]
     if len(wrong):
         raise InputError(
@@ -79,10 +83,10 @@ def _numbers(column: pandas.Series, name: str, path: Path) -> pandas.Series:
 
 def _whole_numbers(column: pandas.Series, name: str, least: int, path: Path) -> pandas.Series:
     numbers = _numbers(column, name, path)
-    wrong = numbers[~(numbers >= least) | (numbers % 1 != 0) | np.isinf(numbers)]
+    wrong = numbers[~(numbers >= least) | (numbers % 1 != 0) | (numbers > _MOST)]
     if len(wrong):
         raise InputError(
-            f"{path}, row {_row(wrong)}: {name} is {wrong.iloc[0]:g}, and must be a whole number from {least} on",
+            f"{path}, row {_row(wrong)}: {name} is {wrong.iloc[0]:g}, and must be a whole number from {least} to 2^62",
             "Correct the row or remove it",
         )
     return numbers.astype("int64")

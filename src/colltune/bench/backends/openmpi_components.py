@@ -113,4 +113,4 @@ def _sentence(name: str, priority: str, takes: str) -> str:
 
 
 def _number(text: str, otherwise: int) -> int:
-    return int(text) if text.lstrip("-").isdigit() else otherwise
+    return int(text) if text.lstrip("-").isdecimal() else otherwise
