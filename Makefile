@@ -73,7 +73,7 @@ docs: $(BIN)/.ready ## the documentation, in build/site
 MODEL_DATA := $(addprefix benchmarks/data/,mvapich2_labels.csv.gz pico_leonardo.csv.gz pico_lumi.csv.gz \
     pico_marenostrum5.csv.gz mpiadvance_dane.csv.gz mpiadvance_tuolumne.csv.gz)
 model: $(BIN)/.ready ## train the shipped models of other clusters again
-	$(BIN)/colltune train $(MODEL_DATA) --hardware benchmarks/data/clusters.csv \
+	$(BIN)/colltune study train $(MODEL_DATA) --hardware benchmarks/data/clusters.csv \
 	  --out src/colltune/predict/model.npz
 
 # The tables of benchmarks/data that hold times; docs/figures is made of these alone.

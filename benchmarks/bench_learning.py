@@ -2,8 +2,8 @@
 
     python benchmarks/bench_learning.py [TABLE...] [--seeds 20] [--minutes 25] [--jobs N] [--reuse STEPS]
 
-Tables: CSV, CSV.GZ or Parquet with the columns that ``colltune evaluate`` takes; those of benchmarks/data if none is
-given. Seed by seed over all tables, so that after every seed it leaves what it has in bench/learning.json (a flat
+Tables: CSV, CSV.GZ or Parquet with the columns that ``colltune study evaluate`` takes; those of benchmarks/data if none
+is given. Seed by seed over all tables, so that after every seed it leaves what it has in bench/learning.json (a flat
 object of named figures), learning_reach.csv, learning_stop.csv and learning_steps.csv; prints the figures at the end.
 Ours takes first looks of few repetitions, the published methods 20 at every pair. ``cost_ratio_OTHER`` compares them
 so, ``cost_ratio_OTHER_equal`` with 20 for both, and ``cost_ratio_OTHER_equal_few`` with 3 for the others (where

@@ -5,7 +5,7 @@
 Leave one cluster out throughout: what is tested is never in what was trained on. Data: benchmarks/data (its README says
 where from). Writes bench/prior.json, a flat object of named figures, and bench/prior_tables.json with the parts behind
 them; prints both. Ends within the minutes given: the simulated campaigns, which take longest, are cut short by then.
-Part calibrated is bench_calibrated.py's part plain; part predict is the processor time of `colltune predict`.
+Part calibrated is bench_calibrated.py's part plain; part predict is the processor time of `colltune study predict`.
 """
 
 from __future__ import annotations
@@ -204,12 +204,24 @@ def calibrated_part(seeds: int, minutes: float, out: Path, tables: Tables, *, re
 
 
 def predict_part() -> dict[str, float]:
-    """Processor time of `colltune predict` for 4 x 16 ranks and what it starts, the median; in seconds."""
+    """Processor time of `colltune study predict` for 4 x 16 ranks and what it starts, the median; in seconds."""
     found = []
     for _ in range(PREDICTIONS):
         with TemporaryDirectory(prefix="colltune-") as place:
             before = os.times()
-            command = [sys.executable, "-m", "colltune", "predict", "--out", place, "--nodes", "4", "--ppn", "16"]
+            command = [
+                sys.executable,
+                "-m",
+                "colltune",
+                "study",
+                "predict",
+                "--out",
+                place,
+                "--nodes",
+                "4",
+                "--ppn",
+                "16",
+            ]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
             after = os.times()
         spent = after.children_user - before.children_user, after.children_system - before.children_system

@@ -1,4 +1,4 @@
-"""What `colltune predict` needs: the model of times alone, or forests by family that propose and times that judge.
+"""What `study predict` needs: the model of times alone, or forests by family that propose and times that judge.
 
     python benchmarks/bench_proposals.py [--seeds 5] [--out bench]
 

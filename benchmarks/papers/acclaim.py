@@ -74,7 +74,9 @@ def acclaim_7(study: Study) -> Made:
 def _splits(study: Study, name: str, title: str, entrants: Sequence[OnPowersOfTwo]) -> Made:
     grids = study.with_other_sizes()[:6]
     if not grids:
-        raise InputError("no table has sizes that are no powers of two", "Collect one: colltune collect --between 1")
+        raise InputError(
+            "no table has sizes that are no powers of two", "Collect one: colltune study collect --between 1"
+        )
     runs = study.runs(entrants, grids)
     figure, panels = new_panels(2, width=4.6, height=3.2)
     rows = []

@@ -1,4 +1,4 @@
-"""`colltune predict --calibrate` on a real MPI: what it measures, and what it hands over."""
+"""`colltune study predict --calibrate` on a real MPI: what it measures, and what it hands over."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,18 @@ def test_a_few_pairs_are_measured_and_rules_are_sure_enough(bench: Workbench):
 
 def test_the_command_writes_a_tuning_that_the_library_reads(mpi: Installation, tmp_path: Path):
     out = tmp_path / "tuned"
-    command = ["predict", "allreduce", "--calibrate", "--ppn", "2", "--mpiexec", str(mpi.mpiexec), "--out", str(out)]
+    command = [
+        "study",
+        "predict",
+        "allreduce",
+        "--calibrate",
+        "--ppn",
+        "2",
+        "--mpiexec",
+        str(mpi.mpiexec),
+        "--out",
+        str(out),
+    ]
     done = CliRunner().invoke(app, [*command, "--max-size", "16KiB"])
     assert done.exit_code == 0, done.output
     assert "calls were measured in" in done.output
@@ -60,7 +71,7 @@ def test_the_command_writes_a_tuning_that_the_library_reads(mpi: Installation, t
 def test_a_record_of_another_machine_cannot_be_calibrated(mpi: Installation, tmp_path: Path):
     record = tmp_path / "record"
     record.mkdir()
-    command = ["predict", "--calibrate", "--machine", str(record), "--mpiexec", str(mpi.mpiexec)]
+    command = ["study", "predict", "--calibrate", "--machine", str(record), "--mpiexec", str(mpi.mpiexec)]
     done = CliRunner().invoke(app, command)
     assert isinstance(done.exception, InputError)
     assert "--machine" in str(done.exception)

@@ -1,4 +1,4 @@
-"""`colltune collect` on the real MPICH: a whole small grid in one launch, as Parquet, and resumed for nothing."""
+"""`colltune study collect` on the real MPICH: a whole small grid in one launch, as Parquet, and resumed for nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.mpi
 def collect(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     options = ["--mpiexec", str(mpi.mpiexec), "--ppn", "2", "--max-size", "64", "--out", str(out), *more]
-    command = [sys.executable, "-m", "colltune", "collect", "bcast", "allreduce", *options]
+    command = [sys.executable, "-m", "colltune", "study", "collect", "bcast", "allreduce", *options]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
 
 

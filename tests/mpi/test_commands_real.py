@@ -90,11 +90,11 @@ def test_the_default_is_that_of_the_shape(tuned: Path) -> None:
 
 def test_diff_finds_the_one_rule(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
     write(tmp_path, mpi, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
-    done = colltune("diff", tuned, tmp_path)
+    done = colltune("report", tuned, "--diff", tmp_path)
     assert done.returncode == 1
     row = done.stdout.splitlines()[-1].split()
     assert row == ["allreduce", "1", "to", "2", "2", "up", "to", "4", "KiB", "recursive_doubling", "default"]
-    assert colltune("diff", tuned, tuned).returncode == 0
+    assert colltune("report", tuned, "--diff", tuned).returncode == 0
 
 
 def test_run_proves_that_the_files_were_loaded(mpi: Installation, tuned: Path, application: Path) -> None:

@@ -46,7 +46,9 @@ def loop_in(installation: Installation, tmp_path: Path) -> Measured:
 
 def check(made: Measured) -> str:
     mpiexec = str(made.mpi.bench.installation.mpiexec)
-    return colltune("check", "--candidates", str(made.out.parent), "--ppn", "2", "--mpiexec", mpiexec).stdout
+    return colltune(
+        "verify", "--results", "--candidates", str(made.out.parent), "--ppn", "2", "--mpiexec", mpiexec
+    ).stdout
 
 
 def explore(
@@ -99,12 +101,14 @@ def test_a_candidate_that_is_much_slower_is_hardly_tried(
 def test_nothing_is_tried_that_was_not_replayed_for_this_tuning(loop: Measured) -> None:
     directory = str(loop.out.parent)
     refused = colltune("run", "--explore", directory, "--", "true", code=2).stderr
-    assert "colltune check --candidates" in refused
+    assert "colltune verify --results --candidates" in refused
     check(loop)
     tuning = load_tuning(loop.out.parent)
     save_tuning(loop.out.parent, replace(tuning, summary=replace(tuning.summary, decisions=())))
     assert "for another tuning" in colltune("run", "--explore", directory, "--", "true", code=2).stderr
-    assert "left nothing open" in colltune("check", "--candidates", directory, "--ppn", "2", code=2).stderr
+    assert (
+        "left nothing open" in colltune("verify", "--results", "--candidates", directory, "--ppn", "2", code=2).stderr
+    )
     assert "is no percentage" in colltune("run", "--explore", "--risk", "50%", directory, "--", "true", code=2).stderr
 
 

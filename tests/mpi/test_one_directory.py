@@ -61,8 +61,8 @@ def test_the_commands_work_on_it(out: Path) -> None:
     report = " ".join(colltune("report", str(out), "--text").stdout.split())
     assert "2 ranks, 1 node; 3 ranks, 1 node" in report
     assert "stopped because" in report
-    colltune("check", str(out), "--short")
-    colltune("diff", str(out), str(out))
+    colltune("verify", "--results", str(out), "--short")
+    colltune("report", str(out), "--diff", str(out))
     colltune("lint", *(str(path) for path in (out / "mpich").glob("*.json")))
 
 

@@ -335,7 +335,7 @@ def test_tune_run_check_verify_and_explain(openmpi: Installation, programs: Path
     # Two ranks may have nothing to gain; a tuning without a rule sets nothing.
     evidence = "the kernel saw" if departing(load_tuning(tuned).rule_sets) else "it has no rule"
     assert f"the tuning was in force: {evidence}" in ran.stderr
-    checked = colltune("check", str(tuned), "--short", "--mpiexec", str(openmpi.mpiexec))
+    checked = colltune("verify", "--results", str(tuned), "--short", "--mpiexec", str(openmpi.mpiexec))
     assert checked.returncode == 0, checked.stdout + checked.stderr
     verified = colltune("verify", str(tuned), "--launches", "2", "--mpiexec", str(openmpi.mpiexec))
     assert verified.returncode == 0, verified.stdout + verified.stderr

@@ -94,16 +94,16 @@ def test_drift_and_watch_read_what_the_application_said(
     loop = loop_in(mpi, tmp_path)
     run(loop, monkeypatch, 2000, slow="default")
     monkeypatch.delenv("LD_PRELOAD")
-    said = colltune("drift", str(tmp_path), mpiexec=mpi.mpiexec).stdout
+    said = colltune("verify", "--quick", str(tmp_path), mpiexec=mpi.mpiexec).stdout
     assert "bcast: holds" in said
     assert "nothing was launched" in said
-    assert "this run took" in colltune("watch", str(tmp_path)).stdout
+    assert "this run took" in colltune("report", "--watch", str(tmp_path)).stdout
     time.sleep(1.1)  # runs are told apart from the tuning by the second
     save_tuning(tmp_path, load_tuning(tmp_path))
     os.utime(tmp_path / "tuning.json")
     run(loop, monkeypatch, 2000, slow="tuned", slow_us=3000)
     monkeypatch.delenv("LD_PRELOAD")
-    said = colltune("drift", str(tmp_path), mpiexec=mpi.mpiexec, code=1).stdout
+    said = colltune("verify", "--quick", str(tmp_path), mpiexec=mpi.mpiexec, code=1).stdout
     assert "bcast: does not hold: it is slower in the application" in said
 
 

@@ -27,18 +27,19 @@ COMMANDS = {
     "tune": ["tune", "allreduce", "reduce_scatter_block", "--budget", "40s", "--out", "tuned", *_SMALL],
     "tune without a proof": ["tune", "allreduce", "--gate", "off", "--budget", "10s", "--out", "unproven", *_SMALL],
     "report": ["report", "tuned", "--text"],
-    "check": ["check", "tuned", "--short"],
+    "verify --results": ["verify", "--results", "tuned", "--short"],
     "verify": ["verify", "tuned", "--launches", "2"],
-    "drift": ["drift", "tuned", "--budget", "20s"],
+    "verify --quick": ["verify", "--quick", "tuned", "--budget", "20s"],
     "run --prove": ["run", "--prove", "unproven", *_JOB],
     "run --measure": ["run", "--measure", "unproven", *_JOB],
-    "watch": ["watch", "unproven", "--once"],
+    "report --watch": ["report", "--watch", "unproven", "--once"],
     "run --profile": ["run", "--profile", "tuned", *_JOB],
     "profile": ["profile", "--out", "app.json", *_JOB],
     "profile show": ["profile", "show", "app.json"],
     "tune --profile": ["tune", "--profile", "app.json", "--budget", "30s", "--out", "app", "--mpiexec", "MPIEXEC"],
     "plan": ["plan", "allreduce", "--nodes", "16384", "--ppn", "128", *_SMALL],
     "collect": [
+        "study",
         "collect",
         "allreduce",
         "--budget",
@@ -52,9 +53,9 @@ COMMANDS = {
         "--mpiexec",
         "MPIEXEC",
     ],
-    "predict": ["predict", "allreduce", "--out", "predicted", *_SMALL],
-    "train": ["train", "data.csv", "--hardware", "hardware.csv", "--out", "model.npz"],
-    "gather": ["gather", "here.tar.gz"],
+    "predict": ["study", "predict", "allreduce", "--out", "predicted", *_SMALL],
+    "train": ["study", "train", "data.csv", "--hardware", "hardware.csv", "--out", "model.npz"],
+    "doctor --record": ["doctor", "--record", "here.tar.gz"],
     "doctor": ["doctor", "--mpiexec", "MPIEXEC"],
     "tune alltoallv": ["tune", "alltoallv", "--budget", "20s", "--out", "table", "--mpiexec", "MPIEXEC"],
 }
@@ -71,7 +72,7 @@ def place(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_is_looked_at() -> None:
-    names = set(get_command(app).commands) - {"site"}  # type: ignore[attr-defined]
+    names = set(get_command(app).commands) - {"site", "demo"}  # type: ignore[attr-defined]
     assert names == {words[0] for words in (*COMMANDS.values(), *OF_FILES.values())}
 
 

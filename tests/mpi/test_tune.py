@@ -96,7 +96,7 @@ def test_measurements_of_another_shape_are_kept_and_not_used(mpi: Installation, 
 
 
 def test_a_tuning_of_a_minute_ago_holds(mpi: Installation, tuned: Path) -> None:
-    done = colltune("drift", str(tuned), "--budget", "60s")
+    done = colltune("verify", "--quick", str(tuned), "--budget", "60s")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "does not hold" not in done.stdout
     rules = load_tuning(tuned).rule_sets.values()
@@ -118,7 +118,7 @@ def test_drift_finds_rules_made_slower_whatever_their_proof_says(
     proof = {"choice": "fast", "verdict": "kept", "ratios": [1.5] * 8, "low": 1.5, "reason": ""}
     manifest["summary"]["gate"] = [{"scenario": ["bcast", 1, 2, 1 << power], **proof} for power in range(13)]
     (worse / "tuning.json").write_text(json.dumps(manifest))
-    done = colltune("drift", str(worse), "--budget", "110s")
+    done = colltune("verify", "--quick", str(worse), "--budget", "110s")
     assert done.returncode == 1, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     assert "bcast: does not hold: scatter_ring_allgather at 1 x 2" in words
@@ -132,7 +132,7 @@ def test_drift_after_an_upgrade_says_what_is_new(mpi: Installation, tuned: Path,
     manifest = json.loads((older / "tuning.json").read_text())
     manifest["environment"] |= {"mpi_version": "4.3.2", "mpi_build": "0" * 64}
     (older / "tuning.json").write_text(json.dumps(manifest))
-    done = colltune("drift", str(older), "--budget", "60s")
+    done = colltune("verify", "--quick", str(older), "--budget", "60s")
     assert done.returncode in (0, 1), done.stderr
     assert f"mpi_version was 4.3.2 and is {mpi.version}" in done.stdout
     assert "mpi_build was 0000" in done.stdout
@@ -178,7 +178,7 @@ def test_a_journal_of_another_environment_is_refused(mpi: Installation, tuned: P
 
 
 def test_check_and_verify_pass_on_what_was_tuned(tuned: Path) -> None:
-    checked = colltune("check", str(tuned), "--short")
+    checked = colltune("verify", "--results", str(tuned), "--short")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "gave the right result" in checked.stdout
     verified = colltune("verify", str(tuned), "--launches", "2")

@@ -1,4 +1,4 @@
-"""`colltune tune` and `colltune collect` on simulated clusters, as a user runs them."""
+"""`colltune tune` and `colltune study collect` on simulated clusters, as a user runs them."""
 
 import json
 import subprocess
@@ -63,7 +63,7 @@ def test_the_whole_table_of_a_cluster(simulated_environ: dict[str, str], tmp_pat
     out = tmp_path / "table.csv.gz"
     done = run(
         simulated_environ,
-        *("collect", "allreduce", "bcast", "--simulate", "fattree:4x2", "--out", str(out)),
+        *("study", "collect", "allreduce", "bcast", "--simulate", "fattree:4x2", "--out", str(out)),
         *("--min-size", "512", "--max-size", "8KiB", "--node-counts", "2,3,4"),
     )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`colltune evaluate --campaign`: what whole campaigns deliver, on a small table with a known best."""
+"""`colltune study evaluate --campaign`: what whole campaigns deliver, on a small table with a known best."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_table_shows_medians_of_captured_headroom_and_the_worst_of_harm(tmp_
 def test_the_command_prints_one_table_and_leaves_rows_and_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     data, out = table(tmp_path / "t.csv"), tmp_path / "out"
-    command = ["evaluate", str(data), "--campaign", "--out", str(out)]
+    command = ["study", "evaluate", str(data), "--campaign", "--out", str(out)]
     options = ["--seeds", "1", "--budgets", "20s,60s", "--launch", "1s", "--jobs", "1"]
     done = colltune(*command, *options)
     assert done.returncode == 0, done.stderr
@@ -130,7 +130,7 @@ def test_the_command_prints_one_table_and_leaves_rows_and_picture(tmp_path: Path
     ],
 )
 def test_options_without_effect_are_refused(tmp_path: Path, options: list[str], message: str) -> None:
-    command = ["evaluate", str(table(tmp_path / "t.csv")), *options]
+    command = ["study", "evaluate", str(table(tmp_path / "t.csv")), *options]
     done = colltune(*command, "--out", str(tmp_path / "out"))
     assert done.returncode == 2
     assert message in done.stderr

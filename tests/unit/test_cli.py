@@ -57,7 +57,7 @@ def save_example(directory: Path, choice: str = "ring") -> Tuning:
 def test_help_names_the_commands_and_imports_no_heavy_library() -> None:
     done = colltune("--help")
     assert done.returncode == 0
-    for command in ("tune", "run", "env", "check", "verify", "doctor"):
+    for command in ("tune", "run", "env", "report", "verify", "doctor"):
         assert f"\n  {command} " in done.stdout
     script = (
         "import sys\nfrom colltune.cli.app import app\nimport colltune.session.site\n"
@@ -80,9 +80,9 @@ def test_a_command_imports_neither_the_others_nor_rich() -> None:
 
 
 def test_a_misspelt_command_is_answered_with_the_nearest() -> None:
-    done = colltune("prdict")
+    done = colltune("verfy")
     assert done.returncode == 2
-    assert "Did you mean 'predict'?" in done.stderr
+    assert "Did you mean 'verify'?" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,11 @@ def test_env_prints_exports_with_the_place_of_the_files(tmp_path: Path) -> None:
 def test_no_encoding_of_the_terminal_makes_a_command_fail(tmp_path: Path) -> None:
     directory = tmp_path / "größe"
     save_example(directory)
-    for words in (["diff", str(directory), str(directory)], ["explain", str(directory), "größe"], ["lint", "größe"]):
+    for words in (
+        ["report", str(directory), "--diff", str(directory)],
+        ["explain", str(directory), "größe"],
+        ["lint", "größe"],
+    ):
         done = colltune(*words, PYTHONIOENCODING="ascii", LC_ALL="C")
         assert "Traceback" not in done.stderr, done.stderr
         assert done.stdout.isascii()
@@ -313,3 +317,34 @@ def test_run_with_a_table_of_alltoallv_alone_refuses_what_it_would_ignore(flag: 
 def test_run_looks_for_the_table_of_alltoallv_in_a_directory(tmp_path: Path) -> None:
     done = colltune("run", "--alltoallv", str(tmp_path), "--", "true")
     fails_with_one_line(done, str(tmp_path / "alltoallv.rules"))
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        (("check", "nowhere"), "verify --results"),
+        (("drift", "nowhere"), "verify --quick"),
+        (("watch", "nowhere"), "report --watch"),
+        (("diff", "nowhere", "elsewhere"), "report A --diff B"),
+        (("gather", "--out", "/dev/null/nowhere"), "doctor --record FILE"),
+        (("features", "--machine", "nowhere"), "doctor --features"),
+        (("evaluate", "nowhere.csv"), "study evaluate"),
+        (("train", "nowhere.csv"), "study train"),
+        (("collect", "bcats"), "study collect"),
+        (("predict", "bcats"), "study predict"),
+    ],
+)
+def test_the_names_of_earlier_versions_work_and_say_the_new_ones(former: tuple[str, ...], now: str) -> None:
+    done = colltune(*former)
+    said, told = done.stderr.splitlines()
+    assert said == f"colltune: `{former[0]}` is now `colltune {now}`"
+    # The line of the command itself, about what it was given: not one about an option or a command that is not known.
+    assert "nowhere" in told or "bcats" in told
+    assert done.returncode == 2
+
+
+def test_the_help_fits_a_terminal_of_24_lines_and_80_columns() -> None:
+    lines = colltune("--help").stdout.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert "..." not in "".join(lines)  # nothing is cut

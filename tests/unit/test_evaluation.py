@@ -1,4 +1,4 @@
-"""`colltune evaluate`: known answers on a small table, faults in tables, time that runs out, the files it leaves."""
+"""`colltune study evaluate`: known answers, faults in tables, time that runs out, the files it leaves."""
 
 from __future__ import annotations
 
@@ -354,7 +354,7 @@ def test_time_that_runs_out_leaves_what_is_done_and_says_so(tmp_path: Path) -> N
 
 
 def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return commands.colltune("evaluate", *arguments)
+    return commands.colltune("study", "evaluate", *arguments)
 
 
 def test_the_command_leaves_tables_and_plots(tmp_path: Path) -> None:

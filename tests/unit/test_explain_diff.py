@@ -191,7 +191,7 @@ def test_the_interval_of_a_median_is_an_order_statistic() -> None:
 
 
 def diff(one: Path, other: Path) -> tuple[int, str]:
-    result = RUNNER.invoke(app, ["diff", str(one), str(other)], catch_exceptions=False)
+    result = RUNNER.invoke(app, ["report", str(one), "--diff", str(other)], catch_exceptions=False)
     return result.exit_code, result.output
 
 

@@ -235,18 +235,18 @@ def test_a_file_that_is_no_record_is_refused(tmp_path):
     (tmp_path / "x.tar.gz").write_bytes(b"no archive")
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "x.tar.gz", tmp_path / "empty", tmp_path / "missing"):
-        with pytest.raises(InputError, match="gather"):
+        with pytest.raises(InputError, match="doctor --record"):
             RecordedMachine.load(path)
 
 
 def test_commands(tmp_path):
     runner = CliRunner()
     out = tmp_path / "machine.tar.gz"
-    assert runner.invoke(app, ["gather", "--out", str(out)]).exit_code == 0
-    shown = runner.invoke(app, ["features", "--machine", str(out), "--json"])
+    assert runner.invoke(app, ["doctor", "--record", str(out)]).exit_code == 0
+    shown = runner.invoke(app, ["doctor", "--features", "--machine", str(out), "--json"])
     assert set(NUMBERS) <= set(json.loads(shown.stdout))
     recorded = RECORDED / "virtual-2-cores.tar.gz"
-    text = runner.invoke(app, ["features", "--machine", str(recorded)]).stdout
+    text = runner.invoke(app, ["doctor", "--features", "--machine", str(recorded)]).stdout
     assert "link_lanes       missing" in text
     assert "35.75  (sys)" in text
 

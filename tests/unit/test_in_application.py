@@ -102,7 +102,7 @@ def test_report_explain_and_watch_read_it(tmp_path: Path) -> None:
     assert "in the application" not in explain_call(tmp_path, "bcast", 64)
     (said,) = load_findings(tmp_path).applications
     assert said.finding is RuleFinding.FASTER
-    for command in (["report", str(tmp_path), "--text"], ["watch", str(tmp_path), "--once"]):
+    for command in (["report", str(tmp_path), "--text"], ["report", "--watch", str(tmp_path), "--once"]):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.output
         assert "scatter_ring_allgather" in done.output
@@ -111,7 +111,7 @@ def test_report_explain_and_watch_read_it(tmp_path: Path) -> None:
 
 def test_watch_wants_a_run(tmp_path: Path) -> None:
     tune(MemoryBench(truth), options(), tmp_path)
-    done = CliRunner().invoke(app, ["watch", str(tmp_path)])
+    done = CliRunner().invoke(app, ["report", "--watch", str(tmp_path)])
     assert done.exit_code != 0
     assert "holds no run with --measure" in str(done.exception)
     assert load_tuning(tmp_path)
@@ -164,5 +164,5 @@ def test_watch_ends_when_a_run_that_was_killed_has_ended(tmp_path: Path) -> None
     assert latest_gains(tmp_path)[1] is False
     (place / GAIN).write_text("{}")
     assert latest_gains(tmp_path)[1] is True
-    done = CliRunner().invoke(app, ["watch", str(tmp_path), "--every", "1s"])
+    done = CliRunner().invoke(app, ["report", "--watch", str(tmp_path), "--every", "1s"])
     assert done.exit_code == 0, done.output

@@ -287,7 +287,9 @@ def test_train_command(tmp_path):
     table = write(tmp_path / "labels.csv", HEADER, rows)
     hardware = write(tmp_path / "h.csv", ["cluster", "cores"], [[name, one.cores] for name, one in CLUSTERS.items()])
     out = tmp_path / "m.npz"
-    done = CliRunner().invoke(app, ["train", str(table), "--hardware", str(hardware), "--out", str(out), "--compare"])
+    done = CliRunner().invoke(
+        app, ["study", "train", str(table), "--hardware", str(hardware), "--out", str(out), "--compare"]
+    )
     assert done.exit_code == 0, done.output
     assert "the paper's 88.8%" in done.stdout
     assert "believed from" in done.stdout

@@ -121,7 +121,7 @@ def collect(
     listener: Listener | None = None,
     **machine: Unpack[MachineArguments],
 ) -> Collected:
-    """Measures every legal algorithm at every shape and size, as `colltune collect` does, and writes the table ``out``.
+    """Measures every legal algorithm at every shape and size into the table ``out``, as `colltune study collect` does.
 
     No name is all collectives. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
     """
@@ -156,9 +156,9 @@ def predict(
     thread_level: str = "single",
     **where: Unpack[MachineArguments],
 ) -> Tuned:
-    """A tuning without measuring, from what other clusters found, as `colltune predict` does. Nothing of it is proven.
+    """A tuning without measuring, from other clusters, as `colltune study predict` does. Nothing of it is proven.
 
-    ``machine``: a record of the nodes by `colltune gather`; None is this node. What was measured in ``out`` stays.
+    ``machine``: a record by `colltune doctor --record`; None is this node. What was measured in ``out`` stays.
     With ``calibrate`` up to 40 calls are measured in this job first, for ten seconds at most. No rule loses more than
     3% against the default with a probability above ``risk``.
     """
@@ -294,7 +294,7 @@ def doctor(*, thread_level: str = "single", **machine: Unpack[MachineArguments])
 
 
 def gather(out: PathLike = "machine.tar.gz") -> RecordedMachine:
-    """Records what `features` reads of this node, as `colltune gather` does; the record is also in ``out``.
+    """Records what `features` reads of this node, as `colltune doctor --record` does; the record is also in ``out``.
 
     ``out``: an archive (.tar.gz), or a directory. The record holds no name, address or serial number.
     """
@@ -313,7 +313,7 @@ def train(
     seed: int = 0,
     listener: Callable[[str], None] = lambda _text: None,
 ) -> PretrainedModel:
-    """Learns from other clusters' tables which algorithm suits which machine, as `colltune train` does.
+    """Learns from other clusters' tables which algorithm suits which machine, as `colltune study train` does.
 
     ``tables``: of best algorithms, or of times. ``hardware``: a CSV of each cluster's features. The model is also in
     ``out``, which `predict` takes as ``model``. Raises InputError where the tables hold too few clusters.
@@ -326,9 +326,9 @@ def train(
 
 
 def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware:
-    """What is known of this node's processors, memory and network, as `colltune features` shows; None is missing.
+    """This node's processors, memory and network, as `colltune doctor --features` shows them; None is missing.
 
-    ``machine``: a record by `colltune gather`, in place of this node. ``triad``: measure the memory bandwidth too.
+    ``machine``: a record by `colltune doctor --record` instead. ``triad``: measure the memory bandwidth too.
     """
     from colltune.machine.features import read_features
     from colltune.machine.record import RecordedMachine, RunningMachine
@@ -348,10 +348,10 @@ def evaluate(
     collectives: str | Sequence[str] = (),
     jobs: int = 1,
 ) -> Comparison:
-    """Replays tuning on recorded tables, as `colltune evaluate` does; ``runs`` of what is returned has each tuning.
+    """Replays tuning on recorded tables, as `colltune study evaluate` does; ``runs`` of the result has each tuning.
 
-    ``tables``: files of `colltune collect`. ``budget``: end after this time with what there is. Raises InputError where
-    not one tuning ended in it.
+    ``tables``: files of `colltune study collect`. ``budget``: end after this time with what there is. Raises InputError
+    where not one tuning ended in it.
     """
     from colltune.research.evaluation import Plan, load
     from colltune.research.evaluation import evaluate as compare

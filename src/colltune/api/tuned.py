@@ -227,13 +227,13 @@ class Tuned:
     def check(
         self, *, short: bool = False, via: str = "file", **machine: Unpack[MachineArguments]
     ) -> ConformanceResult:
-        """Runs every collective in every form under the files, and compares each result, as `colltune check` does."""
+        """Runs every collective in every form under the files, and compares results: `colltune verify --results`."""
         from colltune.session.check import check
 
         return check(self.directory, machine_options(machine), short=short, via=via)
 
     def drift(self, *, budget: str | float = "100s", seed: int = 1, **machine: Unpack[MachineArguments]) -> DriftReport:
-        """Measures the rules again beside the default, as `colltune drift` does; ``lost`` names what pays no longer."""
+        """Measures the rules again beside the default: `colltune verify --quick`. ``lost``: what pays no longer."""
         from colltune.session.drift import drift
 
         return drift(self.directory, machine_options(machine), budget_s=parse_duration(budget), seed=seed)
@@ -245,7 +245,7 @@ class Tuned:
         return diff(self.directory, other.directory if isinstance(other, Tuned) else Path(other))
 
     def gains(self) -> list[ApplicationGain]:
-        """What the tuning was worth in the latest run with ``measure``, one for each MPI job, as `colltune watch` says.
+        """What the tuning was worth in the last run with ``measure``, one for each MPI job: `colltune report --watch`.
 
         A run that still works is told as far as it is. Raises InputError where there was none.
         """

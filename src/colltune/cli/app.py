@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
@@ -18,76 +18,117 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_int
 
 @dataclass(frozen=True)
 class _Entry:
-    """``module``: the file below ``colltune.cli``. ``command_class``: a class there that reads the arguments.
+    """``summary``: its line in the help. ``module``: the file below ``colltune.cli``; "" for its name.
 
-    ``passes_on``: what follows belongs to another program. ``is_group``: the command has commands itself.
+    ``command_class``: a class there that reads the arguments. ``passes_on``: what follows belongs to another program.
+    ``is_group``: the command has commands itself.
     """
 
-    module: str
+    summary: str
+    module: str = ""
     passes_on: bool = False
     command_class: str = ""
     is_group: bool = False
 
 
-# In the order of the help.
-_ENTRIES = {
-    "tune": _Entry("tune"),
-    "run": _Entry("run", passes_on=True, command_class="RunCommand"),
-    "profile": _Entry("profile", passes_on=True),
-    "env": _Entry("env"),
-    "lint": _Entry("lint"),
-    "check": _Entry("check"),
-    "verify": _Entry("verify"),
-    "watch": _Entry("watch"),
-    "drift": _Entry("drift"),
-    "explain": _Entry("explain"),
-    "export": _Entry("export"),
-    "diff": _Entry("diff"),
-    "report": _Entry("report"),
-    "doctor": _Entry("doctor"),
-    "plan": _Entry("plan"),
-    "collect": _Entry("collect"),
-    "features": _Entry("features"),
-    "gather": _Entry("features"),
-    "evaluate": _Entry("evaluate"),
-    "train": _Entry("train"),
-    "predict": _Entry("predict"),
-    "site": _Entry("site", is_group=True),
-    "demo": _Entry("demo"),
+# By what a reader wants to do, in the order of the help. Each summary fits a line of 80 columns.
+_SECTIONS = {
+    "What everybody needs": {
+        "doctor": _Entry("What is here: MPI, launcher, job, and what can be tuned"),
+        "plan": _Entry("How long tuning takes, and how many core-hours"),
+        "tune": _Entry("Measure, decide, prove, and write the files"),
+        "report": _Entry("What was gained, how sure that is, and what stays out"),
+        "run": _Entry("Run a program with a tuning", passes_on=True, command_class="RunCommand"),
+        "verify": _Entry("Does it hold? Right results, and nowhere slower"),
+    },
+    "To look closer": {
+        "demo": _Entry("A recorded cluster and this machine, tuned in a minute"),
+        "profile": _Entry("Which collectives a program calls", passes_on=True),
+        "explain": _Entry("Which rule decides a call, and why"),
+        "env": _Entry("The exports that load a tuning, for eval in a shell"),
+        "lint": _Entry("Find errors in files for MPICH, Open MPI and UCC"),
+        "export": _Entry("Write a tuning in another format"),
+    },
+    "For a site, and for people who study tuning": {
+        "site": _Entry("The memory of a site, and the tunings it hands out", is_group=True),
+        "study": _Entry("collect, evaluate, train, predict", is_group=True),
+    },
+}
+_STUDY = {
+    "collect": _Entry("Measure every algorithm at every size, into a table"),
+    "evaluate": _Entry("Compare strategies on recorded tables"),
+    "train": _Entry("Learn from the tables of other clusters"),
+    "predict": _Entry("Write a tuning without measuring, or after a few calls"),
+}
+_ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
+
+
+@dataclass(frozen=True)
+class _Former:
+    """A command of earlier versions: ``now`` in words, and its arguments as the new command takes them."""
+
+    now: str
+    arguments: Callable[[list[str]], list[str]]
+
+
+def _prefixed(*words: str) -> _Former:
+    return _Former(" ".join(words), lambda given: [*words, *given])
+
+
+def _diff(given: list[str]) -> list[str]:
+    """``diff A B`` -> ``report A --diff B``."""
+    return ["report", *given[:1], "--diff", *given[1:]]
+
+
+def _gather(given: list[str]) -> list[str]:
+    """``gather [--out FILE]`` -> ``doctor --record FILE``."""
+    named = [word.removeprefix("--out=") for word in given if word != "--out"]
+    return ["doctor", "--record", *(named or ["machine.tar.gz"])]
+
+
+# They go on working in this version, and say what they are called now.
+_FORMER = {
+    "check": _prefixed("verify", "--results"),
+    "drift": _prefixed("verify", "--quick"),
+    "watch": _prefixed("report", "--watch"),
+    "diff": _Former("report A --diff B", _diff),
+    "features": _prefixed("doctor", "--features"),
+    "gather": _Former("doctor --record FILE", _gather),
+    **{name: _prefixed("study", name) for name in _STUDY},
 }
 
 
 class _Commands(MutableMapping[str, Any]):
-    """The commands by name; one is made when it is looked up."""
+    """Commands by name; one is made when it is looked up."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: Mapping[str, _Entry]) -> None:
         self._made: dict[str, Any] = {}
-        self._names = list(_ENTRIES)
+        self._entries = dict(entries)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(name)
         if name not in self._made:
-            self._made[name] = _made(name, _ENTRIES[name])
+            self._made[name] = _made(name, self._entries[name])
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
         self._made[name] = command
-        if name not in self._names:
-            self._names.append(name)
+        self._entries.setdefault(name, _Entry(""))
 
     def __delitem__(self, name: str) -> None:
-        self._names.remove(name)
+        del self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._entries)
 
 
 def _made(name: str, entry: _Entry) -> Any:
-    module = import_module(f"colltune.cli.{entry.module}")
+    if name == "study":
+        about = "For people who study how tuning works, and for clusters that are not at hand."
+        return _Study(name=name, help=about, no_args_is_help=True, rich_markup_mode=None)
+    module = import_module(f"colltune.cli.{entry.module or name}")
     holder = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     if entry.is_group:
         holder.add_typer(getattr(module, name), name=name)
@@ -99,18 +140,43 @@ def _made(name: str, entry: _Entry) -> Any:
 
 
 class _Group(TyperGroup):
-    """Says the names of all commands without importing any of them."""
+    """Lists its commands in sections without importing any of them."""
+
+    sections: ClassVar[Mapping[str, Mapping[str, _Entry]]] = _SECTIONS
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _Commands()
+        self.commands = _Commands({n: entry for section in self.sections.values() for n, entry in section.items()})
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return list(self.commands)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        for title, entries in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.summary) for name, entry in entries.items()])
+
+
+class _Study(_Group):
+    sections: ClassVar[Mapping[str, Mapping[str, _Entry]]] = {"Commands": _STUDY}
+
+
+class _Main(_Group):
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """One screen of 24 lines: the commands, and where the rest is said."""
+        formatter.write("Usage: colltune COMMAND [OPTIONS]\n")
+        self.format_commands(ctx, formatter)
+        formatter.write("\n`colltune COMMAND --help` lists its options; --version, --install-completion\n")
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and (former := _FORMER.get(args[0])):
+            typer.echo(f"colltune: `{args[0]}` is now `colltune {former.now}`", err=True)
+            args = former.arguments(args[1:])
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
-    cls=_Group,
+    cls=_Main,
     help="Tunes the collectives of your MPI library inside your own job, and hands it a file that is safe.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

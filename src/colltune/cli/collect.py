@@ -1,4 +1,4 @@
-"""`colltune collect`: the exhaustive table, as a data set."""
+"""`colltune study collect`: the exhaustive table, as a data set."""
 
 from __future__ import annotations
 

@@ -50,7 +50,17 @@ def visible(text: str) -> str:
 
 
 class Visible(io.TextIOWrapper):
-    """A stream on which nothing that is printed controls the terminal. Rich writes colours past it."""
+    """A stream on which nothing that is printed controls the terminal. Rich writes colours to the one ``beneath``."""
+
+    def __init__(self, beneath: io.TextIOWrapper) -> None:
+        super().__init__(
+            beneath.buffer, beneath.encoding, _PLAIN, line_buffering=beneath.line_buffering, write_through=True
+        )
+        self.beneath = beneath
+
+    def close(self) -> None:
+        """Leaves the stream open, which is not ours."""
+        self.flush()
 
     def write(self, text: str, /) -> int:
         super().write(visible(text))
@@ -68,10 +78,7 @@ def degrade_output() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Both write through, into one buffer, so that what is printed keeps its order.
             stream.reconfigure(errors=_PLAIN, write_through=True)
-            lines = stream.line_buffering
-            setattr(
-                sys, name, Visible(stream.buffer, stream.encoding, _PLAIN, line_buffering=lines, write_through=True)
-            )
+            setattr(sys, name, Visible(stream))
 
 
 def _substitute(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -1,4 +1,4 @@
-"""`colltune evaluate`: strategies compared on recorded measurements."""
+"""`colltune study evaluate`: strategies compared on recorded measurements."""
 
 from __future__ import annotations
 

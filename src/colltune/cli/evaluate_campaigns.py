@@ -1,4 +1,4 @@
-"""`colltune evaluate --campaign`: what whole campaigns deliver on recorded measurements."""
+"""`colltune study evaluate --campaign`: what whole campaigns deliver on recorded measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`colltune predict`: a selection file without measuring, from what other clusters found."""
+"""`colltune study predict`: a selection file without measuring, from what other clusters found."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def predict(
     ] = None,
     out: Annotated[Path, typer.Option(help="Directory for the tuning.")] = Path("tuned"),
     machine: Annotated[
-        Path | None, typer.Option(help="A record of the nodes by `colltune gather`. Default: this node.")
+        Path | None, typer.Option(help="A record of the nodes by `colltune doctor --record`. Default: this node.")
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="A model by `colltune train`, for proposals. Default: the shipped one.")
+        Path | None, typer.Option(help="A model by `colltune study train`, for proposals. Default: the shipped one.")
     ] = None,
     max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
     triad: Annotated[bool, typer.Option("--triad/--no-triad", help="Measure this node's memory bandwidth.")] = False,
@@ -100,7 +100,7 @@ def _show(result: PredictResult, out: Path) -> None:
         for reason, count in why.most_common(3):
             echo(f"  {count}: {reason}")
         echo(
-            "Nothing was measured or proven. `colltune predict --calibrate` measures for 10 s and is surer;"
+            "Nothing was measured or proven. `colltune study predict --calibrate` measures for 10 s and is surer;"
             " `colltune tune` proves."
         )
     mpiexec = result.tuning.environment.facts.get("mpiexec", "")

@@ -21,8 +21,26 @@ def report(
     text: Annotated[bool, typer.Option("--text", help="As text: on the terminal, or in the file --out.")] = False,
     picture: Annotated[Path | None, typer.Option(help="A summary in one picture: FILE.svg or FILE.png.")] = None,
     profile: Annotated[Path | None, typer.Option(help="Application whose gain to tell: its profile.")] = None,
+    diff: Annotated[
+        Path | None,
+        typer.Option(help="Another tuning: say where the decisions differ. Exit code 0: nowhere, 1: somewhere."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look at the latest run with `run --measure` while it works.")
+    ] = False,
+    every: Annotated[str, typer.Option(help="With --watch: how often to look.")] = "10s",
+    once: Annotated[bool, typer.Option("--once", help="With --watch: look once, and end.")] = False,
 ) -> None:
     """Show what was gained and where, how sure that is, what was refused, and how it was measured."""
+    if diff is not None:
+        from colltune.cli.report_diff import show_difference
+
+        raise typer.Exit(0 if show_difference(tuned, diff) else 1)
+    if watch:
+        from colltune.cli.report_watch import watch_run
+
+        watch_run(tuned, every, once=once)
+        return
     if picture is not None:
         from colltune.session.make_page import make_picture
 

@@ -76,8 +76,8 @@ def run(
         bool,
         typer.Option(
             _EXPLORE,
-            help="Also try what the proof left open, in few calls (first: colltune check --candidates), and switch off"
-            " what is slower. Implies --via live.",
+            help="Also try what the proof left open, in few calls (first: colltune verify --results --candidates), and"
+            " switch off what is slower. Implies --via live.",
         ),
     ] = False,
     risk: Annotated[

@@ -35,5 +35,5 @@ def make_console() -> Console:
 
     Colours and the like are left out for NO_COLOR and in a file. ``soft_wrap=True`` prints a line as it is: a command.
     """
-    file = sys.__stdout__ if isinstance(sys.stdout, Visible) else None
+    file = sys.stdout.beneath if isinstance(sys.stdout, Visible) else None
     return Terminal(file=file, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)

@@ -1,4 +1,4 @@
-"""`colltune train`: a model of other clusters, from their tables."""
+"""`colltune study train`: a model of other clusters, from their tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def train(
     data: Annotated[list[Path], typer.Argument(help="Tables of best algorithms, or of times.", show_default=False)],
     out: Annotated[Path, typer.Option(help="File for the model.")] = Path("model.npz"),
     hardware: Annotated[
-        Path | None, typer.Option(help="CSV of each cluster's features, as `colltune features` names them.")
+        Path | None, typer.Option(help="CSV of each cluster's features, as `colltune doctor --features` names them.")
     ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare models, splits and features as PML-MPI does; takes minutes.")

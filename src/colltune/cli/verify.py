@@ -1,4 +1,4 @@
-"""`colltune verify`: is it faster, and is it slower anywhere?"""
+"""`colltune verify`: does a tuning hold? Right results, faster, and nowhere slower."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
 from colltune.core.units import format_count
 
 if TYPE_CHECKING:
+    from colltune.bench.workbench import MachineOptions
     from colltune.prove.verdict import Comparison, MeanSpeedup
 
 RATIO_TEXT = (
@@ -23,6 +24,12 @@ RATIO_TEXT = (
 
 def verify(
     tuned: Tuned,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Do the rules still pay? Each is looked at again, in under two minutes.")
+    ] = False,
+    results: Annotated[
+        bool, typer.Option("--results", help="Are all results right? Every form of every call, byte for byte.")
+    ] = False,
     launches: Annotated[int, typer.Option(min=2, help="Launches with the file, and as many without it.")] = 8,
     osu: Annotated[
         Path | None, typer.Option("--with", help="Directory of an OSU Micro-Benchmarks build to measure with.")
@@ -30,6 +37,12 @@ def verify(
     convention: Annotated[
         str, typer.Option(help="What a time is: slowest-rank, or osu (mean over ranks, MPI_Barrier between calls).")
     ] = "slowest-rank",
+    short: Annotated[bool, typer.Option("--short", help="With --results: one case of each kind.")] = False,
+    candidates: Annotated[
+        bool,
+        typer.Option("--candidates", help="With --results: what the proof left open, for `run --explore`."),
+    ] = False,
+    budget: Annotated[str, typer.Option(help="With --quick: time to spend at most.")] = "100s",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     via: Via = "file",
     mpiexec: Mpiexec = None,
@@ -37,16 +50,45 @@ def verify(
     nodes: Nodes = None,
     ppn: Ppn = None,
 ) -> None:
-    """Compare the default with the tuned file, also at sizes that were not tuned. Exit code 1 if any is slower."""
+    """Does a tuning hold? Are results right, and is it faster, and nowhere slower? Exit code 1 if not.
+
+    All results are checked, then the default is compared with the tuned file in new launches, also at sizes that were
+    not tuned. --results does the first alone; --quick only asks whether the rules still pay.
+    """
+    from colltune.cli.verify_quick import check_quickly
+    from colltune.cli.verify_results import check_candidates, check_results
+    from colltune.core.errors import InputError
+    from colltune.core.units import parse_duration
+    from colltune.session.arguments import machine_options
+
+    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
+    if quick and results:
+        raise InputError("--quick and --results ask two questions", "Give one of them; neither asks all")
+    if candidates:
+        check_candidates(tuned, machine)
+    elif results:
+        raise typer.Exit(0 if check_results(tuned, machine, short=short, via=via) else 1)
+    elif quick:
+        raise typer.Exit(0 if check_quickly(tuned, machine, parse_duration(budget), seed) else 1)
+    else:
+        # The outside judge and its convention measure; they say nothing of results.
+        right = osu is not None or check_results(tuned, machine, short=True, via=via)
+        faster = _compared(tuned, machine, launches, osu, convention, seed, via)
+        raise typer.Exit(0 if right and faster else 1)
+
+
+def _compared(
+    tuned: Path, machine: MachineOptions, launches: int, osu: Path | None, convention: str, seed: int, via: str
+) -> bool:
+    """Compares default and tuned in new launches, and says whether it is slower nowhere."""
     from colltune.cli.terminal import make_console
     from colltune.report.tables import comparisons_table
-    from colltune.session.arguments import machine_options
     from colltune.session.verify import verify as run_verify
 
     console = make_console()
     found = run_verify(
         tuned,
-        machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}),
+        machine,
         launches=launches,
         osu=osu,
         convention=convention,
@@ -58,7 +100,7 @@ def verify(
     for line in _summary(found.comparisons, launches):
         console.print(line)
     console.print(", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + ".")
-    raise typer.Exit(1 if found.slower else 0)
+    return not found.slower
 
 
 def _summary(comparisons: Sequence[Comparison], launches: int) -> Iterator[str]:

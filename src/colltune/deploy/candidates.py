@@ -47,7 +47,7 @@ def save_candidates(directory: Path, files: Mapping[str, bytes]) -> Candidates:
 def load_candidates(directory: Path) -> Candidates:
     """The candidates of the tuning in ``directory``. Raises InputError where there are none, or of another tuning."""
     place = directory / FOLDER
-    replay = f"Replay them in a job of this shape: colltune check --candidates {directory}"
+    replay = f"Replay them in a job of this shape: colltune verify --results --candidates {directory}"
     try:
         record, text = parse_json(read_file(place / _RECORD)), read_text(place / LIVE_FILE)
     except FileNotFoundError as error:
@@ -68,7 +68,7 @@ def with_candidates(force: InForce, candidates: Candidates) -> InForce:
     """
     made = force.tuning.environment
     for fault in live_faults(read_file(candidates.rules), None, load(made.mpi, made.mpi_version)):
-        raise InputError(f"{candidates.rules}: {fault}", "Replay them again: colltune check --candidates")
+        raise InputError(f"{candidates.rules}: {fault}", "Replay them again: colltune verify --results --candidates")
     place = str(force.directory.resolve())
     variables = {name: value.replace("{directory}", place) for name, value in force.tuning.variables.items()}
     told = {**variables, **preload_variables(variables[PRELOAD], force.around), VARIABLE: str(candidates.rules)}

@@ -1,4 +1,4 @@
-"""A machine as files: the running one, or a record of another that `colltune gather` made.
+"""A machine as files: the running one, or a record of another that `colltune doctor --record` made.
 
 A record holds the same paths below ``sys/`` and ``proc/`` as the machine, and ``commands/`` with what commands printed.
 It holds no name, address or serial number.
@@ -136,10 +136,10 @@ class RecordedMachine:
                 files = _from_archive(path)
         except (OSError, ValueError, tarfile.TarError) as error:
             raise InputError(
-                f"cannot read the recorded machine {path}: {error}", "Make one by `colltune gather`"
+                f"cannot read the recorded machine {path}: {error}", "Make one by `colltune doctor --record`"
             ) from error
         if not any(name.startswith(("sys/", "proc/", "commands/")) for name in files):
-            raise InputError(f"{path} records no machine", "Make a record by `colltune gather`")
+            raise InputError(f"{path} records no machine", "Make a record by `colltune doctor --record`")
         return cls(files)
 
     def read(self, path: str) -> str | None:

@@ -3,7 +3,7 @@
 The shipped one is of extremely randomised trees (Geurts, Ernst and Wehenkel 2006): labels are noisy, and thresholds
 that are drawn rather than fitted carry over better to more nodes than were trained on.
 
-The paper's figures stand beside ours in what `colltune train` prints (its tables II and III).
+The paper's figures stand beside ours in what `colltune study train` prints (its tables II and III).
 """
 
 from __future__ import annotations

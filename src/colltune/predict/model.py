@@ -214,7 +214,7 @@ def load_model(path: Path | None = None) -> PretrainedModel:
         return _read(Archive(data or b""))
     except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(
-            f"{path or 'the shipped model'} is not a model: {error!r}", "Make one by `colltune train`"
+            f"{path or 'the shipped model'} is not a model: {error!r}", "Make one by `colltune study train`"
         ) from error
 
 

@@ -45,7 +45,7 @@ class Timed:
 
 
 def read_hardware(path: Path) -> dict[str, Hardware]:
-    """Features by cluster, from a CSV as ``colltune features`` names them. Raises InputError."""
+    """Features by cluster, from a CSV as ``colltune doctor --features`` names them. Raises InputError."""
     found = {}
     for number, row in _rows(path, ("cluster",)):
         written: dict[str, Any] = {}

@@ -107,7 +107,7 @@ def load_times(path: Path | None = None, only: Collection[str] = ()) -> TimesMod
     except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         where = path or "the shipped model of times"
         raise InputError(
-            f"{where} is not a model of times: {error!r}", "Make one by `colltune train`, of tables of times"
+            f"{where} is not a model of times: {error!r}", "Make one by `colltune study train`, of tables of times"
         ) from error
 
 

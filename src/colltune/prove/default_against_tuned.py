@@ -156,7 +156,9 @@ def _medians_of_launch(
                 continue
             if not samples or samples[0].status is not Status.OK:
                 what = samples[0].status if samples else "lost"
-                raise LaunchError(f"{point.scenario} was {what} with {dict(variables)}", "Run `colltune check`")
+                raise LaunchError(
+                    f"{point.scenario} was {what} with {dict(variables)}", "Run `colltune verify --results`"
+                )
             time_s = samples[0].osu_mean_s
             if effort.convention is Convention.SLOWEST_RANK or time_s is None:
                 time_s = median(samples[0].times_s)

@@ -88,8 +88,8 @@ class CampaignArguments(TypedDict, total=False):
     prior: Annotated[
         str | Sequence[str] | None,
         Said(
-            "Start from what is known elsewhere: an earlier tuning, a table of `colltune collect` (of another"
-            " cluster, or simulated), a model of `colltune train`, or shipped. May be given several times.",
+            "Start from what is known elsewhere: an earlier tuning, a table of `colltune study collect` (of another"
+            " cluster, or simulated), a model of `colltune study train`, or shipped. May be given several times.",
             kind=list[str],
         ),
     ]

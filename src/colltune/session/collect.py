@@ -1,4 +1,4 @@
-"""Collects the exhaustive table: every legal choice at every scenario. What `colltune collect` does."""
+"""Collects the exhaustive table: every legal choice at every scenario. What `colltune study collect` does."""
 
 from __future__ import annotations
 

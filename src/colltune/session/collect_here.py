@@ -1,4 +1,4 @@
-"""Collects where the options say: opens this job's MPI or a simulated cluster. What `colltune collect` does."""
+"""Collects where the options say: opens this job's MPI or a simulated cluster. What `colltune study collect` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures the rules of a tuning again, after an upgrade for example. What `colltune drift` does."""
+"""Measures the rules of a tuning again, after an upgrade for example. What `colltune verify --quick` does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rules without any measurement: hardware features, models of other clusters, and the same emitters as after tuning.
 
-What `colltune predict` and the Python API do. The model of best algorithms, which knows the hardware, proposes; the
-model of times, which knows what each algorithm sends, says how likely the proposal loses against the default.
+What `colltune study predict` and the Python API do. The model of best algorithms, which knows the hardware, proposes;
+the model of times, which knows what each algorithm sends, says how likely the proposal loses against the default.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Predicts where the options say: finds MPI, hardware and model, and writes. What `colltune predict` does."""
+"""Predicts where the options say: finds MPI, hardware and model, and writes. What `colltune study predict` does."""
 
 from __future__ import annotations
 

@@ -339,6 +339,6 @@ def diff_releases(store: SiteStore, one: str, other: str) -> list[str]:
         decisions, apart, untuned = compare_decisions(*rules)
         changed = {*untuned, *apart, *(decision.collective for decision in decisions)}
         if changed:
-            look = f"colltune diff {places[0][name]} {places[1][name]}"
+            look = f"colltune report {places[0][name]} --diff {places[1][name]}"
             found.append(f"{name} decides differently in {', '.join(sorted(changed))}; look at it: {look}")
     return found

@@ -1,30 +1,22 @@
-"""`colltune drift`: does a tuning still hold, after an upgrade for example?"""
+"""`colltune verify --quick`: do the rules of a tuning still pay, after an upgrade for example?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from colltune.cli.hints import colltune_command
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from colltune.bench.workbench import MachineOptions
     from colltune.report.tables import Rechecked
     from colltune.search.reuse import Drift
 
 
-def drift(
-    tuned: Tuned,
-    budget: Annotated[str, typer.Option(help="Time to spend at most.")] = "100s",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
-    mpiexec: Mpiexec = None,
-    hostfile: HostFile = None,
-    nodes: Nodes = None,
-    ppn: Ppn = None,
-) -> None:
-    """Measure the rules of a tuning again, in under two minutes. Exit code 1 if one surely pays no longer.
+def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: int) -> bool:
+    """Says what the drift of the rules is, and whether all of them hold.
 
     Each rule is compared with the library's default in fresh launches, until one launch after the other says that it
     pays, or so many say that it does not that chance is no explanation. All else that is shown informs.
@@ -33,10 +25,8 @@ def drift(
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
     from colltune.cli.terminal import make_console
-    from colltune.core.units import parse_duration
     from colltune.report.application import applications_table
     from colltune.report.tables import drift_table
-    from colltune.session.arguments import machine_options
     from colltune.session.drift import ask_applications
     from colltune.session.drift import drift as run_drift
 
@@ -46,7 +36,6 @@ def drift(
         for text in lines:
             console.print(text, markup=False)
 
-    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
     answer = ask_applications(tuned, machine)
     if answer is not None:
         console.print(applications_table(answer.standings, "since it was tuned, in the application"))
@@ -56,15 +45,15 @@ def drift(
         say(["Runs with --measure say so; nothing was launched. To measure by launches, give --mpiexec."])
         if answer.lost:
             say([f"Tune again: {colltune_command('tune', *answer.lost, '--out', tuned)}"])
-        raise typer.Exit(1 if answer.lost else 0)
-    report = run_drift(tuned, machine, budget_s=parse_duration(budget), seed=seed, begun=say)
+        return not answer.lost
+    report = run_drift(tuned, machine, budget_s=budget_s, seed=seed, begun=say)
     console.print(drift_table(_rows(report.found)))
     say(_sentences(report.found))
     if report.lost:
         here = report.here
         place = tuned if report.same_place else tuned.with_name(f"{tuned.name}-{here.mpi}-{here.mpi_version}")
         say([f"Tune again: {colltune_command('tune', *report.lost, '--out', place)}"])
-    raise typer.Exit(1 if report.lost else 0)
+    return not report.lost
 
 
 def _rows(found: Drift) -> Iterator[Rechecked]:

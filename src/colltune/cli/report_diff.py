@@ -1,20 +1,12 @@
-"""`colltune diff`: where two tunings decide differently."""
+"""`colltune report A --diff B`: where two tunings decide differently."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from colltune.cli.options import Tuned
 
 
-def diff(
-    tuned: Tuned,
-    other: Annotated[Path, typer.Argument(help="The directory to compare it with.", show_default=False)],
-) -> None:
-    """Say where the decisions of two tunings differ. Exit code 0: nowhere, 1: somewhere, 2: one cannot be read."""
+def show_difference(tuned: Path, other: Path) -> bool:
+    """Says where the decisions of two tunings differ, and whether they do nowhere."""
     from colltune.cli.terminal import make_console
     from colltune.report.diff import decisions_table, environments_table
     from colltune.session.diff import diff as run_diff
@@ -32,4 +24,4 @@ def diff(
         console.print(decisions_table(found.decisions, names))
     if found.same:
         console.print("The same decisions.")
-    raise typer.Exit(0 if found.same else 1)
+    return found.same

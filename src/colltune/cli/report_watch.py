@@ -1,22 +1,14 @@
-"""`colltune watch`: what a running application has measured by now."""
+"""`colltune report --watch`: what a running application has measured by now."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from colltune.cli.options import Tuned
+from pathlib import Path
 
 
-def watch(
-    tuned: Tuned,
-    every: Annotated[str, typer.Option(help="How often to look.")] = "10s",
-    once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
-) -> None:
-    """Look at the latest run with `run --measure` while it works: what the tuning saved by now.
+def watch_run(tuned: Path, every: str, *, once: bool) -> None:
+    """Says what the latest run with `run --measure` saved by now, until it ends; ``once``: and no more.
 
-    The intervals hold whenever one looks. Ends when the run ends; it only reads files.
+    The intervals hold whenever one looks. It only reads files.
     """
     import time
 
