@@ -30,17 +30,18 @@ OF_FILES: dict[str, list[str]] = {
     "report of wide numbers": ["report", "WIDE", "--text"],
     "explain": ["explain", MEASURED, "bcast", "--size", "64KiB"],
     "explain wide numbers": ["explain", "WIDE", "reduce_scatter_block", "--size", "1023KiB"],
-    "diff": ["diff", MEASURED, ENDED],
-    "diff of wide numbers": ["diff", MEASURED, "WIDE"],
+    "diff": ["report", MEASURED, "--diff", ENDED],
+    "diff of wide numbers": ["report", MEASURED, "--diff", "WIDE"],
     "plan": ["plan", "reduce_scatter_block", "--from", "WIDE", "--nodes", "16384", "--ppn", "128", "--budget", "99h"],
     "lint": ["lint", MEASURED],
     "export": ["export", MEASURED, "--to", "mpich", "--out", "exported"],
     "env": ["env", MEASURED],
-    "features": ["features"],
+    "features": ["doctor", "--features"],
     "doctor": ["doctor"],
     "help": ["tune", "--help"],
     "an error": ["explain", MEASURED, "scan", "--size", "64KiB"],
     "evaluate": [
+        "study",
         "evaluate",
         str(TABLE),
         "--seeds",
@@ -54,7 +55,7 @@ OF_FILES: dict[str, list[str]] = {
     ],
 }
 # These tell what they measured themselves, which is never the same twice.
-TIMED = {"evaluate", "features"}
+TIMED = {"doctor", "evaluate", "features"}
 COLLTUNE = (sys.executable, "-c", "from colltune.cli import main; main()")
 
 
