@@ -96,13 +96,13 @@ class RangesEmitter(abc.ABC):
         for line in files.get(self.file, b"").decode("ascii", "replace").splitlines():
             match = _EXPORT.fullmatch(line)
             if match:
-                values[match.group(1)] = shlex.split(match.group(2))[0]
+                values[match.group(1)] = match.group(2)
         text = values.get(self.variable(collective))
         if text is None:
             return RuleSet.always(collective, basis)
         try:
-            return self._rule_set(collective, basis, list(self.read(text)))
-        except (ValueError, KeyError) as error:
+            return self._rule_set(collective, basis, list(self.read(shlex.split(text)[0])))
+        except (ValueError, LookupError) as error:
             raise InputError(f"{self.file}: cannot read {text!r}: {error}", "Write it again") from None
 
     def _rule_set(self, collective: str, basis: SizeBasis, ranges: Sequence[_Range]) -> RuleSet:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from colltune.core.errors import InputError
-from colltune.machine.files import read_file, read_record, write_atomically
+from colltune.machine.files import parse_json, read_file, read_record, write_atomically
 from colltune.profile.application import Profile
 from colltune.profile.parts import part_files, read_parts
 
@@ -39,6 +39,7 @@ def load_profile(path: Path) -> Profile:
         return read_parts(parts)
     try:
         data = read_file(path, link=True)
+        parse_json(data)  # which refuses numbers without end
         head = read_record(data, _Head)
         if head.kind != _KIND or head.schema != SCHEMA:
             raise InputError(f"{path} is no profile of this version of colltune", "Run `colltune profile` again")

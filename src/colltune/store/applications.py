@@ -268,6 +268,6 @@ def _pair(row: _Row) -> Pair:
 
 def _number(row: _Row, name: str, least: int = 0) -> int:
     text = row[name]
-    if not text.isdecimal() or int(text) < least:
-        raise ValueError(f"{name} is {text!r}, which is no whole number from {least} on")
+    if not text.isdecimal() or len(text) > 20 or int(text) < least:
+        raise ValueError(f"{name} is {text[:20]!r}, which is no whole number from {least} on")
     return int(text)
