@@ -57,7 +57,7 @@ static int ct__measure(ct__server *server, const ct__header *header, const ct_re
     ct_group *group = ct_group_get(header->slot);
     int code = MPI_SUCCESS;
     if (header->fresh)
-        code = ct_group_make(header->slot, members, count, &group);
+        code = ct_group_make(server->world, header->slot, members, count, &group);
     ct_text answer = {0};
     if (code == MPI_SUCCESS)
         code = group == NULL ? MPI_ERR_COMM : ct_measure(request, group, ct__notice, server->world->rank == 0 ? ct__attend : NULL, server, &answer);

@@ -21,7 +21,7 @@ from colltune.catalog.read import known_versions
 from colltune.core.choice import Choice
 from colltune.core.scenario import NONBLOCKING, REDUCTIONS, TUNABLE, Scenario
 from colltune.core.space import Point, message_sizes
-from colltune.machine.compile import COMMON, HEAP, source_directory
+from colltune.machine.compile import COMMON, TIMING_PARTS, source_directory
 from colltune.measure.contract import Effort
 from colltune.measure.live import UNREAD_BYTES
 from colltune.measure.request import Request
@@ -40,7 +40,7 @@ SHORT = "warm_up=1 fewest=2 most=4 box_us=200 width_ppm=500000"
 def compile_sanitized(mpi: Installation, sources: Sequence[Path], target: Path) -> Path:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
-    include = [f"-I{source_directory(name)}" for name in ("agent", HEAP, COMMON)]
+    include = [f"-I{source_directory(name)}" for name in ("agent", *TIMING_PARTS, COMMON)]
     flags = [*SANITIZED, "-fno-sanitize-recover=all", *include]
     subprocess.run([mpi.mpicc, *flags, *sources, "-lm", "-ldl", "-o", target], check=True, timeout=120)
     return target
@@ -48,7 +48,7 @@ def compile_sanitized(mpi: Installation, sources: Sequence[Path], target: Path) 
 
 @pytest.fixture(scope="module")
 def sanitized_agent(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = sorted(path for name in ("agent", HEAP, COMMON) for path in source_directory(name).glob("*.c"))
+    sources = sorted(path for name in ("agent", *TIMING_PARTS, COMMON) for path in source_directory(name).glob("*.c"))
     return compile_sanitized(mpi, sources, tmp_path_factory.mktemp("agent") / "agent")
 
 

@@ -88,6 +88,8 @@ class MemoryBench:
         hosts = [f"n{number}" for number in range(self.nodes)]
         return Topology.serial(hosts) if named is None else load_topology(named, hosts)
 
+    watch = None
+
     def now_s(self) -> float:
         return len(self.launches) * self.launch_s + sum(launch.now_s for launch in self.launches)
 

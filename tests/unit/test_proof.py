@@ -52,6 +52,7 @@ class Bench:
     environment: Environment = ENVIRONMENT
     in_force: Mapping[str, RuleSet] = field(default_factory=dict)
     launches: int = 0
+    watch: None = None
 
     def baseline(self, _scenario: Scenario) -> Choice:
         return DEFAULT

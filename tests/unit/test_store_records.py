@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colltune.core.choice import Choice
+from colltune.core.disturbance import Load
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.store.records import Header, Note, RecordError, decode, encode, pack_times, unpack_times
@@ -36,6 +37,7 @@ samples = st.builds(
     finite,
     st.text(),
     st.none() | finite,
+    load=st.none() | st.builds(Load, *[st.none() | finite] * 5, st.none() | st.integers(0, 99), st.integers(0, 99)),
 )
 environments = st.builds(
     Environment,

@@ -15,6 +15,7 @@ from colltune.core.space import Space
 from colltune.core.topology import Topology
 from colltune.measure.contract import Launch
 from colltune.measure.resolve import Settings
+from colltune.measure.watch import Watch
 from colltune.store.tuning import Tuning
 
 # Hears of a launch: what happened, and facts about it.
@@ -62,6 +63,11 @@ class Bench(Protocol):
     @property
     def parts_disturb(self) -> bool:
         """Whether measurements on disjoint nodes may disturb one another, so that this is to be checked."""
+        ...
+
+    @property
+    def watch(self) -> Watch | None:
+        """What judges whether other programs disturb the measurements; None where there are none."""
         ...
 
     @property

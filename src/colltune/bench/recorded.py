@@ -88,6 +88,10 @@ class RecordedBench:
         return "replaying recorded times"
 
     @property
+    def watch(self) -> None:
+        return None
+
+    @property
     def parts_disturb(self) -> bool:
         """No: each time was recorded alone."""
         return False

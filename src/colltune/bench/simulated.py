@@ -88,6 +88,10 @@ class Simulation:
         return "checking the simulator's algorithms"
 
     @property
+    def watch(self) -> None:
+        return None
+
+    @property
     def parts_disturb(self) -> bool:
         """No: every point is simulated alone."""
         return False

@@ -23,8 +23,10 @@ from colltune.core.topology import Topology
 from colltune.core.units import format_count
 from colltune.emit.contract import Emitter, variables_for
 from colltune.machine.compile import build, cache_directory
+from colltune.machine.conditions import read_conditions
 from colltune.machine.process import run_launch
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
+from colltune.measure.watch import Watch, our_process
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
 from colltune.mpi.host_files import write_host_file
 from colltune.mpi.installation import Installation
@@ -65,6 +67,7 @@ class Workbench:
     agent: Path
     environment: Environment
     process_environment: Mapping[str, str]
+    watch: Watch = field(default_factory=Watch)
     _settings: dict[tuple[str, Choice], Settings | None] = field(default_factory=dict)
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
 
@@ -199,10 +202,16 @@ class Workbench:
 
         plan = LivePlan(
             command=command.argv,
-            process_environment={**self.process_environment, **self.backend.agent_variables, **command.environment},
+            process_environment={
+                **self.process_environment,
+                **self.backend.agent_variables,
+                **command.environment,
+                **our_process(),
+            },
             settings=settings,
             seed=seed,
             on_event=on_event,
+            watch=self.watch,
         )
         return LiveSource(plan, self.environment)
 
@@ -252,10 +261,12 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
                 "mpiexec": str(installation.mpiexec),
                 "mpicc": str(installation.mpicc),
                 "libmpi": str(installation.libmpi),
+                **read_conditions(),
             },
         ),
         # A selection file that is in force would be measured in the place of the library's own choice.
         process_environment=backend.clean(environ),
+        watch=Watch.of(environ, job.names[:nodes]),
     )
 
 

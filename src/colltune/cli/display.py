@@ -161,6 +161,9 @@ class Display:
             mpiexec = environment.facts.get("mpiexec", "")
             live = bool(only_live(result.tuning))
             self._command(f"Run your application with: {run_command(out, mpiexec, _ranks(result), live=live)}")
+        disturbance = result.tuning.summary.disturbance
+        if disturbance is not None and disturbance.is_busy:
+            self.console.print(wrapped(disturbance.sentence), markup=False, soft_wrap=True)
 
     def _command(self, text: str) -> None:
         """Whole, so that it can be copied."""

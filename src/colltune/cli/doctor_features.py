@@ -13,6 +13,7 @@ from colltune.cli.hints import colltune_command
 def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
     """Says what is known of this node's processors, memory and network, or of a record's."""
     from colltune.core.hardware import NUMBERS, hardware_to_dict
+    from colltune.machine.conditions import advice, read_conditions
     from colltune.machine.features import read_features
     from colltune.machine.record import RecordedMachine, RunningMachine
 
@@ -30,6 +31,12 @@ def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
         text = "missing" if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)
         source = found.sources.get(name)
         typer.echo(f"{name:<16} {text}" + (f"  ({source})" if source else ""))
+    if machine is None:
+        conditions = read_conditions()
+        for name, text in conditions.items():
+            typer.echo(f"{name:<16} {text}")
+        for text in advice(conditions):
+            typer.echo(f"{'note':<16} {text}")
 
 
 def record_features(out: Path) -> None:

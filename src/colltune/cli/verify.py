@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
+from colltune.cli.options import NO_VERDICT, HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
 from colltune.core.units import format_count
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def verify(
 
     All results are checked, then the default is compared with the tuned file in new launches, also at sizes that were
     not tuned. --results does the first alone; --quick only asks whether the rules still pay.
+    While other programs use the processors nothing is said of speed, and the exit code is 4.
     """
     from colltune.cli.verify_quick import check_quickly
     from colltune.cli.verify_results import check_candidates, check_results
@@ -74,13 +75,13 @@ def verify(
         # The outside judge and its convention measure; they say nothing of results.
         right = osu is not None or check_results(tuned, machine, short=True, via=via)
         faster = _compared(tuned, machine, launches, osu, convention, seed, via)
-        raise typer.Exit(0 if right and faster else 1)
+        raise typer.Exit(NO_VERDICT if right and faster is None else 0 if right and faster else 1)
 
 
 def _compared(
     tuned: Path, machine: MachineOptions, launches: int, osu: Path | None, convention: str, seed: int, via: str
-) -> bool:
-    """Compares default and tuned in new launches, and says whether it is slower nowhere."""
+) -> bool | None:
+    """Compares default and tuned in new launches, and says whether it is slower nowhere; None on a busy machine."""
     from colltune.cli.terminal import make_console
     from colltune.report.tables import comparisons_table
     from colltune.session.verify import verify as run_verify
@@ -96,6 +97,10 @@ def _compared(
         via=via,
         note=lambda note: console.print(note),
     )
+    if found.disturbance.sentence:
+        console.print(found.disturbance.sentence, markup=False)
+    if found.disturbance.is_busy:
+        return None
     console.print(comparisons_table(found.comparisons))
     for line in _summary(found.comparisons, launches):
         console.print(line)

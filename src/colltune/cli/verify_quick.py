@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import typer
+
 from colltune.cli.hints import colltune_command
+from colltune.cli.options import NO_VERDICT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +25,7 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     pays, or so many say that it does not that chance is no explanation. All else that is shown informs.
     Where runs with `run --measure` since the tuning and since this node was started say enough, nothing is launched,
     unless --mpiexec is given.
+    While other programs use the processors there is no verdict, and the exit code is 4.
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
     from colltune.cli.terminal import make_console
@@ -47,6 +51,9 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
             say([f"Tune again: {colltune_command('tune', *answer.lost, '--out', tuned)}"])
         return not answer.lost
     report = run_drift(tuned, machine, budget_s=budget_s, seed=seed, begun=say)
+    say([report.disturbance.sentence] if report.disturbance.sentence else [])
+    if report.disturbance.is_busy:
+        raise typer.Exit(NO_VERDICT)
     console.print(drift_table(_rows(report.found)))
     say(_sentences(report.found))
     if report.lost:

@@ -23,6 +23,10 @@ CONFIDENCE = 0.995  # of one look
 PROVEN = "proven in its region"
 # Why what is left of a region is refused that was cut: that was not judged by itself.
 CUT_APART = "faster in one part of its region only, which is judged by itself"
+# What is said where a ratio was so large that it counts for less (colltune.prove.effects.GREATEST).
+CUT_RATIOS = "; ratios above 4 count as 4"
+# Why nothing is proven of what was not compared on a calm machine.
+NOT_CALM = "other programs disturbed the proof"
 # Why what is open was left to later jobs, in one whose site has proven much.
 NOT_WORTH = "it is not expected to gain enough for the time that it takes, beside what the site has proven"
 
@@ -40,9 +44,9 @@ class ProvenDecision:
     """What the audit found for one scenario. ``ratios``: default over choice, one for each comparison in it.
 
     ``region``: the mean speed-up of the region that it was proven with, and its bounds; None for a scenario that was
-    proven by itself. ``slow_file``: what was proven was refused since a file costs a search, or reaches too far.
-    ``heaps``: the mean speed-up of those comparisons whose calls meet page faults, with a heap that gives memory back
-    and with one that keeps it; ``ratios`` are the lesser of both.
+    proven by itself. ``cut``: ratios were so large that they count for less. ``slow_file``: what was proven was refused
+    since a file costs a search, or reaches too far. ``heaps``: the mean speed-up of those comparisons whose calls meet
+    page faults, with a heap that gives memory back and with one that keeps it; ``ratios`` are the lesser of both.
     ``stated_low``: the lower bound of a file whose release came to another one than ``ratios`` give now; else None.
     ``launches``, ``runs``: fresh launches, and runs of the application, in which its region was compared; 0 where that
     is not known. Whoever prints a speed-up, a bound or launches takes them from here: ``reason`` has none of a region.
@@ -59,6 +63,7 @@ class ProvenDecision:
     heaps: tuple[float, float] | None = None
     launches: int = 0
     runs: int = 0
+    cut: bool = False
 
     @property
     def told(self) -> str:
@@ -67,7 +72,9 @@ class ProvenDecision:
             return self.reason
         text = f"at least {self.low:.2f} times as fast in its region, {self.speedup:.2f} on average"
         text += f", by {launches_text(self.launches, self.runs)}" if self.launches or self.runs else ""
-        return text if self.verdict is Verdict.KEPT else f"{text}; {self.reason}"
+        text += CUT_RATIOS if self.cut else ""
+        more = self.reason.partition(PROVEN)[2]  # as that nobody looked whether others disturbed it
+        return text + more if self.verdict is Verdict.KEPT else f"{text}; {self.reason}"
 
     @property
     def has_evidence(self) -> bool:

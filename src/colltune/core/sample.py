@@ -9,11 +9,12 @@ from statistics import median
 from typing import NamedTuple
 
 from colltune.core.choice import Choice
+from colltune.core.disturbance import Load
 from colltune.core.scenario import Scenario
 
 
 class Status(StrEnum):
-    """How a measurement ended. Only OK has times: no invented time ever reaches a learner."""
+    """How a measurement ended. Only OK has times that count: no invented time ever reaches a learner."""
 
     OK = "ok"
     INAPPLICABLE = "inapplicable"  # the library would have run another algorithm in its place
@@ -21,6 +22,7 @@ class Status(StrEnum):
     CRASHED = "crashed"  # it ended the job
     HUNG = "hung"  # it did not come back within the watchdog's time
     UNMEASURED = "unmeasured"  # the agent refused the request; `Sample.detail` says why. Nothing is known of the choice
+    DISTURBED = "disturbed"  # other programs took the processors: its times tell of these, and count nowhere
 
 
 class Overlap(NamedTuple):
@@ -55,7 +57,7 @@ class Sample:
     non-blocking calls, whose ``times_s`` are what a computation beside them did not hide; ``cost_s`` the wall time that
     the measurement took, set-up and repetitions included.
     ``group`` numbers the interleaved block of measurements that the sample belongs to: only samples of one
-    group were taken side by side.
+    group were taken side by side. ``load``: what else ran meanwhile; None where nobody looked.
     """
 
     scenario: Scenario
@@ -74,6 +76,7 @@ class Sample:
     faults: float = 0.0
     kept_s: float | None = None
     untouched_s: float | None = None
+    load: Load | None = None
 
     @property
     def time_s(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import geometric_mean
 
 from colltune.core.choice import Choice
+from colltune.core.disturbance import Disturbance
 from colltune.core.hardware import Hardware
 from colltune.core.proven import ProvenDecision, Verdict
 from colltune.core.scenario import Scenario
@@ -129,6 +130,7 @@ class Summary:
     proof, on the clock of the machine that was tuned. ``since_s``: the start, in seconds since the epoch; None after a
     campaign was resumed. ``added_to``: whether the directory held a tuning before. ``application``: comparisons of the
     application with the rules and without. ``heap``: the same with a heap that keeps memory, and without.
+    ``disturbance``: by other programs; None where nobody looked, as on a simulated machine.
     """
 
     seed: int = 0
@@ -147,6 +149,12 @@ class Summary:
     application: tuple[ApplicationRuns, ...] = ()
     heap: HeapRuns | None = None
     prediction: Prediction | None = None
+    disturbance: Disturbance | None = None
+
+    @property
+    def disturbed_text(self) -> str:
+        """The sentence on other programs, "" where they did nothing or nobody looked."""
+        return "" if self.disturbance is None else self.disturbance.sentence
 
     @property
     def speedup(self) -> SpeedUp | None:

@@ -18,8 +18,8 @@ from colltune.core.errors import InputError
 # Directories under native/ that libcolltune.so is made of, beside COMMON.
 LIBRARY_PARTS = ("shim", "alltoallv")
 COMMON = "common"  # the directory that every program and library is made of as well
-# And what those programs are made of that time calls: it has malloc pass through it.
-HEAP = "heap"
+# And what those programs are made of that time calls: malloc passes through the one, the other sees what else runs.
+TIMING_PARTS = ("heap", "load")
 _TIMING = frozenset({"agent", "alltoallv_measure"})
 # Warnings are errors in the tests, not on the machine of a user, whose compiler may know warnings that we do not. But a
 # function that is not declared is one that this MPI lacks, and fails when it is called at the latest.
@@ -153,7 +153,7 @@ def _build(
     identity: str = "",
     language: Literal[".c", ".cpp"] = ".c",
 ) -> Path:
-    beside = (HEAP,) if _TIMING.intersection(names) else ()
+    beside = TIMING_PARTS if _TIMING.intersection(names) else ()
     directories = [source_directory(name) for name in (*names, *beside, COMMON)]
     native = directories[0].parent
     sources = sorted(path for directory in directories for path in directory.glob(f"*{language}"))

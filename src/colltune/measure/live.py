@@ -7,16 +7,18 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.disturbance import Load
 from colltune.core.errors import LaunchError, MeasurementError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
-from colltune.measure.request import Request, read_index, read_overlap, read_seconds
+from colltune.measure.request import Request, read_index, read_load, read_sample, read_seconds
 from colltune.measure.resolve import Settings, resolve_settings
+from colltune.measure.watch import Watch
 
 __all__ = ["LivePlan", "LiveSource", "Settings", "resolve_settings"]
 
@@ -35,7 +37,7 @@ class LivePlan:
 
     ``settings`` gives, for a collective and a choice, the control variables with the integers to write.
     ``silence_s``: seconds without a word from the agent, beyond what the request may take, after which it counts as
-    hung. ``on_event`` hears of launches and of choices that ended one.
+    hung. ``on_event`` hears of launches and of choices that ended one. ``watch`` judges what others disturbed.
     """
 
     command: Sequence[str]
@@ -46,6 +48,7 @@ class LivePlan:
     silence_s: float = 30.0
     clock: Callable[[], float] = time.time
     on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None
+    watch: Watch = field(default_factory=Watch)
 
 
 class LiveSource:
@@ -67,6 +70,7 @@ class LiveSource:
         self._flying: dict[int, Request] = {}  # at the agent, in the order of sending
         self._ready: deque[tuple[int, Point, list[Sample]]] = deque()
         self.until_s = math.inf
+        self._resume_s = 0.0  # nothing is sent before: others have the processors
         self.launches = 0
         self.inside_s = 0.0  # first ranks' time inside calls of the collectives: trials, warm-up and timed ones
 
@@ -145,8 +149,11 @@ class LiveSource:
             self._send_held()
             if self._ready:
                 break
-            if not self._flying:
+            if not self._flying and not self._held:
                 raise ValueError("nothing was begun")
+            if not self._flying:
+                time.sleep(max(min(self._resume_s, self.until_s) - time.monotonic(), 0.0))
+                continue
             try:
                 self._listen()
             except _AgentEndedError as end:
@@ -163,7 +170,7 @@ class LiveSource:
         return Request(0, ticket, point, effort, nodes, deadline_s, alone)
 
     def _send_held(self) -> None:
-        while self._held and self._may_send(self._held[0]):
+        while self._held and time.monotonic() >= self._resume_s and self._may_send(self._held[0]):
             request = self._held.popleft()
             request.point = self._trusted(request.point)
             if not request.point.choices:
@@ -246,19 +253,38 @@ class LiveSource:
             request.tried = read_index(fields["choice"], request.point)
             self._barren = 0
         elif fields[""] == "result":
-            sample = self._sample(request, fields)
+            began_s = self._plan.clock() - (time.monotonic() - request.began_s)
+            sample = read_sample(request, fields, self.launches, began_s)
             request.samples[sample.choice] = sample
         elif fields[""] == "done":
             self.inside_s += read_seconds(fields["inside_us"])
-            samples = [request.samples[choice] for choice in request.point.choices]
+            load = read_load(fields)
+            self._done(request, [replace(request.samples[choice], load=load) for choice in request.point.choices], load)
+
+    def _done(self, request: Request, samples: list[Sample], load: Load) -> None:
+        """Hands on what was measured; where others had the processors, measures it again, or says so."""
+        watch = self._plan.watch
+        if not watch.is_disturbed(load):
             self._answered(request, samples)
+        elif (pause_s := watch.pause_s(request.disturbed + 1)) is not None:
+            self._resume_s = time.monotonic() + pause_s
+            self._landed(request)
+            again = self._again(request, request.point, alone=request.alone)
+            again.disturbed = request.disturbed + 1
+            self._held.appendleft(again)
+        else:
+            lost = [replace(s, status=Status.DISTURBED) if s.status is Status.OK else s for s in samples]
+            self._answered(request, lost)
 
     def _answered(self, request: Request, samples: list[Sample]) -> None:
+        self._landed(request)
+        self._ready.append((request.ticket, request.point, samples))
+
+    def _landed(self, request: Request) -> None:
         self._flying.pop(request.id, None)
         for follower in self._running():
             if follower.place == request.place:
                 follower.heard_s = follower.began_s = time.monotonic()
-        self._ready.append((request.ticket, request.point, samples))
 
     def _refused(self, request: Request | None, why: str) -> None:
         """The agent refused ``request``, or one that it could not tell the number of."""
@@ -293,31 +319,6 @@ class LiveSource:
                 )
                 for choice in request.point.choices
             ],
-        )
-
-    def _sample(self, request: Request, fields: Mapping[str, str]) -> Sample:
-        """Raises KeyError or ValueError for what the agent does not say."""
-        status = Status(fields["status"])
-        times_s = tuple(read_seconds(text, 1e-9) for text in fields.get("times_ns", "").split(",") if text)
-        if (status is Status.OK) != bool(times_s):
-            raise ValueError(f"{len(times_s)} times with the status {status}")
-        return Sample(
-            scenario=request.point.scenario,
-            choice=request.point.choices[read_index(fields["choice"], request.point)],
-            status=status,
-            times_s=times_s,
-            back_to_back_s=read_seconds(fields["b2b_us"]) if "b2b_us" in fields else None,
-            osu_mean_s=read_seconds(fields["osu_us"]) if "osu_us" in fields else None,
-            skewed_s=read_seconds(fields["skewed_us"]) if "skewed_us" in fields else None,
-            overlap=read_overlap(fields),
-            faults=float(fields.get("faults", 0.0)),
-            kept_s=read_seconds(fields["kept_us"]) if "kept_us" in fields else None,
-            untouched_s=read_seconds(fields["untouched_us"]) if "untouched_us" in fields else None,
-            cost_s=read_seconds(fields["cost_us"]),
-            launch=self.launches,
-            group=request.id,
-            started_s=self._plan.clock() - (time.monotonic() - request.began_s),
-            detail=fields.get("detail", ""),
         )
 
     def _recover(self, end: _AgentEndedError) -> None:

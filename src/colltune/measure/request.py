@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from colltune.core.choice import Choice
-from colltune.core.sample import Overlap, Sample
+from colltune.core.disturbance import Load
+from colltune.core.sample import Overlap, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.resolve import Settings
@@ -31,6 +32,7 @@ class Request:
     heard_s: float = 0.0  # when the agent was last heard on it
     began_s: float = 0.0
     size_bytes: int = 0  # of its text
+    disturbed: int = 0  # how often it was measured while others had the processors
     samples: dict[Choice, Sample] = field(default_factory=dict)
 
     @property
@@ -88,3 +90,39 @@ def read_overlap(fields: Mapping[str, str]) -> Overlap | None:
     if "pure_us" not in fields:
         return None
     return Overlap(*(read_seconds(fields[name]) for name in ("compute_us", "pure_us", "tested_us")))
+
+
+def read_load(fields: Mapping[str, str]) -> Load:
+    """What else ran during a request; what the agent does not tell is None. Raises ValueError for what is no share."""
+    told = {name: fields[name].partition("@") for name in Load._fields if name in fields}
+    share = {name: read_seconds(text, 1.0) for name, (text, _, _) in told.items()}
+    switches = int(share["switches"]) if "switches" in share else None
+    waited, others, stolen, throttled, pressure = map(share.get, Load._fields[:5])
+    found = Load(waited, others, stolen, throttled, pressure, switches)
+    return found._replace(node=int(told[found.causes[0]][2])) if found.causes else found
+
+
+def read_sample(request: Request, fields: Mapping[str, str], launch: int, started_s: float) -> Sample:
+    """A result of ``request``. Raises KeyError or ValueError for what the agent does not say."""
+    status = Status(fields["status"])
+    times_s = tuple(read_seconds(text, 1e-9) for text in fields.get("times_ns", "").split(",") if text)
+    if (status is Status.OK) != bool(times_s):
+        raise ValueError(f"{len(times_s)} times with the status {status}")
+    return Sample(
+        scenario=request.point.scenario,
+        choice=request.point.choices[read_index(fields["choice"], request.point)],
+        status=status,
+        times_s=times_s,
+        back_to_back_s=read_seconds(fields["b2b_us"]) if "b2b_us" in fields else None,
+        osu_mean_s=read_seconds(fields["osu_us"]) if "osu_us" in fields else None,
+        skewed_s=read_seconds(fields["skewed_us"]) if "skewed_us" in fields else None,
+        overlap=read_overlap(fields),
+        faults=float(fields.get("faults", 0.0)),
+        kept_s=read_seconds(fields["kept_us"]) if "kept_us" in fields else None,
+        untouched_s=read_seconds(fields["untouched_us"]) if "untouched_us" in fields else None,
+        cost_s=read_seconds(fields["cost_us"]),
+        launch=launch,
+        group=request.id,
+        started_s=started_s,
+        detail=fields.get("detail", ""),
+    )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from colltune.core.choice import Choice
-from colltune.core.proven import CUT_APART, NOT_WORTH, ProvenDecision, Verdict
+from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
 from colltune.core.sample import Heaps, OtherViews, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
@@ -27,11 +27,15 @@ from colltune.prove.claims import Claim
 from colltune.prove.effects import Deviations, Effect, Group, Seen, deviations_of
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
 from colltune.prove.harm import spared
+from colltune.prove.outcome import decisions_of, standing_of
+from colltune.prove.taken import Bests, Measured, Times
 from colltune.prove.worth import Outlay, gain_of
 
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.
 _HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
+# A launch in which more of the comparisons were disturbed is no evidence.
+_DISTURBED_SHARE = 0.2
 # Launches that are planned with at first, and the most there are; of the time, what they may take by themselves.
 _FIRST_LAUNCHES, _MOST_PLANNED, _LAUNCH_SHARE = 4, 12, 0.3
 # In one launch a claim is compared at so many scenarios at most: what the launch has of its own does not average out.
@@ -47,7 +51,6 @@ _LATER = 0.2
 _MOST_CUT, _FEW_CUT = 1.5, 6
 # Once nothing is open, so many launches more for scenarios of proven claims that may be slower as far as one knows.
 _SURER_LAUNCHES = 10
-_NOT_LOOKED_AT = "the budget ended before it was compared"
 
 
 @dataclass
@@ -56,8 +59,9 @@ class Audit:
 
     ``open_source`` starts a fresh launch, which takes about ``launch_s``; ``record`` hears of every sample.
     ``baseline`` gives what a choice is compared with: the default, or the choice that is the same and set in the
-    candidates' way. ``cost_s``: what a comparison is expected to take. ``total_weight``: of all scenarios that the
-    job can form. ``repetitions``: how often each call is timed at most in a comparison; 0: as the effort says.
+    candidates' way. ``default_s``: what it takes, by the campaign. ``cost_s``: what a comparison is expected to take.
+    ``total_weight``: of all scenarios that the job can form. ``repetitions``: how often each call is timed at most in
+    a comparison; 0: as the effort says.
     ``skew_s``: how far apart ranks come to the calls, where late arrivals are timed too.
     ``before``: comparisons of other jobs, which are launches like those to come.
     ``applications``: what the application itself says of choices; each of its runs counts as a launch.
@@ -73,6 +77,7 @@ class Audit:
     total_weight: float
     threshold: float
     launch_s: float
+    default_s: Callable[[Scenario], float] = lambda _scenario: math.inf
     seed: int = 0
     effort: Effort = EFFORT
     repetitions: Callable[[Scenario], int] = lambda _scenario: 0
@@ -99,6 +104,8 @@ class Audit:
 
     def __post_init__(self) -> None:
         self._cases: list[Case] = []
+        self._bests = Bests()
+        self._looks_taken = self._looks_disturbed = 0  # in the launch at hand
         self._at: defaultdict[Scenario, list[Case]] = defaultdict(list)
         self._of_others: dict[str, int] = {}  # the numbers of other jobs' launches, which are below 0
         self._cut_after: dict[Scenario, int] = {}  # the last launch that told where to cut a region it is in
@@ -129,11 +136,17 @@ class Audit:
 
     def _open(self, claim: Claim) -> Case:
         costs_s = [self.cost_s(scenario) for scenario in claim.scenarios]
-        case = Case(claim, math.log(self.threshold), self.seed + len(self._cases), costs_s)
+        case = Case(claim, math.log(self.threshold), self.seed + len(self._cases), costs_s, self._bests)
+        case.expected_times = lambda scenario: self._expected_times(case, scenario)
         self._cases.append(case)
         for scenario in claim.scenarios:
             self._at[scenario].append(case)
         return case
+
+    def _expected_times(self, case: Case, scenario: Scenario) -> Times | None:
+        default_s = self.default_s(scenario)
+        gain = case.claim.gains[case.claim.rows[scenario]]
+        return Times(default_s, default_s * math.exp(-gain)) if math.isfinite(default_s) else None
 
     def _hear_application(self, case: Case) -> None:
         """Whatever it says, for or against: to pick would make chance look like evidence."""
@@ -153,20 +166,28 @@ class Audit:
         while self.launches < MOST_LAUNCHES and self._is_worth_a_launch(deadline_s):
             began_s = self.clock()
             self.launches += 1
+            self._looks_taken = self._looks_disturbed = 0
             source = self.open_source()
             try:
                 self._measure(source, began_s, deadline_s)
             finally:
                 source.close()
+            if self._looks_disturbed > _DISTURBED_SHARE * self._looks_taken:
+                for case in self._cases:
+                    case.forget_launch(self.launches)
             self._conclude()
-            self.progress([self._standing(case) for case in self._cases])
+            self.progress([standing_of(case) for case in self._cases])
         return self.results()
 
     def results(self) -> list[ProvenDecision]:
         """One decision for each scenario of each claim, also while the audit goes on or after it was cut off."""
         left_out = self._spared()
         cases = enumerate(self._cases)
-        return [decision for n, case in cases for decision in self._decisions(case, left_out.get(n, set()))]
+        return [
+            decision
+            for n, case in cases
+            for decision in decisions_of(case, left_out.get(n, set()), self._yardstick, unpaid=id(case) in self._unpaid)
+        ]
 
     def rest_s(self) -> float:
         """What it would take to come to an end with the claims that are open, launches not counted.
@@ -296,6 +317,11 @@ class Audit:
         # A source does not know how many there were before it.
         samples = [replace(sample, launch=self.launches) for sample in samples]
         self.record(samples)
+        self._looks_taken += 1
+        if any(sample.status is Status.DISTURBED for sample in samples):
+            self._looks_disturbed += 1
+            self._note_cost(point.scenario, sum(sample.cost_s for sample in samples))
+            return
         scenario = point.scenario
         ours = [case for case in self._at[scenario] if scenario not in case.replaced]
         baseline = self.baseline(scenario)
@@ -311,10 +337,12 @@ class Audit:
             return
         default, chosen = found[point.choices[0]], found[point.choices[1]]
         self._note_cost(scenario, default.cost_s + chosen.cost_s)
+        times = Times(default.time_s, chosen.time_s)
+        self._bests.tell(scenario, chosen.choice, times)
         for case in ours:
             if case.claim.choice == chosen.choice:
-                value, heaps = log_speedup(default, chosen), Heaps.of(default, chosen)
-                case.take(scenario, self.launches, value, OtherViews.of(default, chosen), heaps)
+                views, heaps = OtherViews.of(default, chosen), Heaps.of(default, chosen)
+                case.take(scenario, self.launches, log_speedup(default, chosen), views, Measured(times, heaps))
 
     def _note_cost(self, scenario: Scenario, took_s: float) -> None:
         self._expected_s += self.cost_s(scenario)
@@ -328,6 +356,8 @@ class Audit:
 
     def _conclude(self) -> None:
         """Verdicts, cuts and the outlook after a launch."""
+        for case in self._cases:
+            case.doubt_basis()
         self._yardstick = self._measured_yardstick()
         effects = self._effects()
         for case in [case for case in self._cases if case.seen and case.verdict is not Verdict.REFUSED]:
@@ -369,32 +399,3 @@ class Audit:
         seen = [(case.claim.choice, one) for case in self._cases for one in case.seen]
         found = spared([self._cases[n].claim for n in kept], self._known, seen, self.total_weight, self.seed)
         return dict(zip(kept, found, strict=True))
-
-    def _standing(self, case: Case) -> ProvenDecision:
-        """Where a claim stands, in one of its scenarios for all."""
-        ratios = tuple(math.exp(one.value) for one in case.seen)
-        return ProvenDecision(case.claim.scenarios[0], case.claim.choice, case.verdict, ratios, case.reason)
-
-    def _decisions(self, case: Case, left_out: Collection[Scenario]) -> Iterator[ProvenDecision]:
-        verdict, reason = case.verdict, case.reason
-        if verdict is Verdict.OPEN:
-            verdict = Verdict.NOT_TRIED
-            ended = f"the budget ended after {len(case.launches)} launches" if case.seen else _NOT_LOOKED_AT
-            reason = NOT_WORTH if id(case) in self._unpaid else ended
-        region = (case.speedup, *case.interval(self._yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
-        for scenario in (s for s in case.claim.scenarios if s not in case.replaced):
-            ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)
-            told = (reason, region, False, None, case.by_heap, *case.counts)
-            decision = ProvenDecision(scenario, case.claim.choice, verdict, ratios, *told)
-            if scenario in left_out:
-                status, why = self._why_left_out(case, scenario, bool(ratios))
-                decision = replace(decision, verdict=status, reason=why, region=None)
-            yield decision
-
-    @staticmethod
-    def _why_left_out(case: Case, scenario: Scenario, was_compared: bool) -> tuple[Verdict, str]:
-        if was_compared:
-            return Verdict.REFUSED, "its region is faster, and here it may be slower"
-        if scenario in case.impossible:
-            return Verdict.REFUSED, "its region is faster, and here it could not be compared"
-        return Verdict.NOT_TRIED, _NOT_LOOKED_AT

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean
+from statistics import fmean, median
 from typing import Protocol
 
 import numpy as np
@@ -16,10 +16,12 @@ from colltune.core.choice import Choice
 from colltune.core.proven import PROVEN, Verdict, launches_text
 from colltune.core.sample import Heaps, OtherViews
 from colltune.core.scenario import Scenario
+from colltune.core.units import format_count
 from colltune.prove.claims import Claim, cut_in_two
 from colltune.prove.effects import BELIEVED, GREATEST, Effect, Seen
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, high_bound, is_above, is_below, log_evidence, low_bound
 from colltune.prove.harm import Floats, Outlook, outlook_of, own_means
+from colltune.prove.taken import SLOWED, SLOWED_SINCE, Bests, Measured, Taken, Times
 
 # Error with which a claim is given up: it costs a gain, and no user is the slower for it.
 _GIVEN_UP = 0.10
@@ -65,24 +67,76 @@ class Compared(Protocol):
 class Case:
     """``floor``: the log speed-up that is to be beaten. ``costs_s``: what a comparison takes at each scenario, about.
 
-    ``seen``: the comparisons from a common start, of which those of the launches ``applications`` are of runs of the
-    application. ``others``: the same comparisons by other conventions. ``heaps``: those of calls that meet page faults.
+    ``bests``: of the whole proof. ``expected_times``: those of the campaign.
+    ``applications``: the launches that are runs of the application.
     """
 
     claim: Claim
     floor: float
     seed: int
     costs_s: Sequence[float]
+    bests: Bests = field(default_factory=Bests)
+    expected_times: Callable[[Scenario], Times | None] = lambda _scenario: None
     verdict: Verdict = Verdict.OPEN
     reason: str = ""
     proven_low: float = 0.0  # the bound by which it was proven
-    seen: list[Seen] = field(default_factory=list)
-    others: list[OtherViews] = field(default_factory=list)
-    heaps: list[Heaps] = field(default_factory=list)
+    cut: bool = False  # a ratio was so large that it counts for less
+    taken: list[Taken] = field(default_factory=list)
+    basis: list[Taken] = field(default_factory=list)  # what was evidence when it was proven
+    _counted: tuple[tuple[int, int], list[Taken]] | None = field(default=None, init=False)
     applications: set[int] = field(default_factory=set)
     impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
     replaced: set[Scenario] = field(default_factory=set)  # judged by a claim that was cut out of this one
     outlook: Outlook | None = None
+
+    @property
+    def counted(self) -> list[Taken]:
+        """The comparisons that are evidence: those in which the default was not slowed alone."""
+        now = self.bests.version, len(self.taken)
+        if self._counted is None or self._counted[0] != now:
+            self._counted = now, [one for one in self.taken if not self._is_slowed_alone(one)]
+        return self._counted[1]
+
+    def _is_slowed_alone(self, one: Taken) -> bool:
+        if one.measured is None:
+            return False
+        best, expected = self._best(one), self.expected_times(one.seen.scenario)
+        return one.measured.times.is_slowed_alone(best, SLOWED) or (
+            expected is not None and one.measured.times.is_slowed_alone(expected, SLOWED_SINCE)
+        )
+
+    def _best(self, one: Taken) -> Times:
+        """The best times that any launch saw of the two; ``one`` has times."""
+        assert one.measured is not None
+        return self.bests.of(one.seen.scenario, self.claim.choice, one.measured.times)
+
+    @property
+    def seen(self) -> list[Seen]:
+        """The comparisons that are evidence, from a common start."""
+        return [one.seen for one in self.counted]
+
+    @property
+    def near_best(self) -> list[float]:
+        """Log speed-ups of the comparisons in which the default was near the best that any launch saw of it."""
+        return [
+            one.seen.value
+            for one in self.taken
+            if one.measured is not None and one.measured.times.slowed(self._best(one)) <= SLOWED
+        ]
+
+    @property
+    def slowed_text(self) -> str:
+        """Why it was not judged, where the default was slowed alone in most comparisons; else ""."""
+        slowed = [one for one in self.taken if self._is_slowed_alone(one)]
+        if 2 * len(slowed) <= len(self.taken):
+            return ""
+        times = math.exp(
+            median(one.measured.times.slowed(self._best(one)) for one in slowed if one.measured is not None)
+        )
+        return (
+            f"the default's times moved: in {len(slowed)} of {format_count(len(self.taken), 'comparison')} it took"
+            f" {times:.2f} times its best at the median, and the choice did not; these are no evidence"
+        )
 
     @property
     def by_launch(self) -> list[list[float]]:
@@ -143,20 +197,23 @@ class Case:
     @property
     def by_heap(self) -> Heaps | None:
         """The geometric mean of the speed-ups of those comparisons whose calls meet page faults, in either state."""
-        if not self.heaps:
-            return None
-        return Heaps(*(math.exp(fmean(values)) for values in zip(*self.heaps, strict=True)))
+        found = [one.measured.heaps for one in self.counted if one.measured and one.measured.heaps]
+        return Heaps(*(math.exp(fmean(values)) for values in zip(*found, strict=True))) if found else None
 
     def take(
-        self, scenario: Scenario, launch: int, value: float, others: OtherViews, heaps: Heaps | None = None
+        self, scenario: Scenario, launch: int, value: float, others: OtherViews, measured: Measured | None = None
     ) -> None:
+        """``measured``: None where only the ratio is known."""
         if self.verdict is Verdict.REFUSED:
             return  # its reason tells of what was compared by then
+        self.cut = self.cut or abs(value) > GREATEST
         value = min(max(value, -GREATEST), GREATEST)
-        self.seen.append(Seen(scenario, launch, value, self.claim.gains[self.claim.rows[scenario]]))
-        self.others.append(others)
-        if heaps is not None:
-            self.heaps.append(heaps)
+        seen = Seen(scenario, launch, value, self.claim.gains[self.claim.rows[scenario]])
+        self.taken.append(Taken(seen, others, measured))
+
+    def forget_launch(self, launch: int) -> None:
+        """What was compared in a launch that others disturbed is no evidence."""
+        self.taken, self._counted = [one for one in self.taken if one.seen.launch != launch], None
 
     def judge(self, yardstick: Yardstick) -> Verdict:
         """Sets the verdict of an open case where there is enough to tell, a fresh launch of its own among it.
@@ -176,12 +233,15 @@ class Case:
                 return self._refuse(
                     f"{gives_back:.2f} times as fast where the heap gives memory back, {keeps:.2f} where it keeps it"
                 )
-            for view, how in zip(zip(*self.others, strict=True), _VIEWS, strict=True):
+            for view, how in zip(zip(*(one.others for one in self.counted), strict=True), _VIEWS, strict=True):
                 found = [value for value in view if value is not None]
                 if found and fmean(found) <= min(0.0, self.floor):
                     other = math.exp(fmean(found))
                     return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times {how}")
-            self.verdict = Verdict.KEPT
+            if (near := self.near_best) and fmean(near) <= min(0.0, self.floor):
+                near_text = f"{math.exp(fmean(near)):.2f} times where the default was near its best"
+                return self._refuse(f"{middle:.2f} times as fast on average, {near_text}")
+            self.verdict, self.basis = Verdict.KEPT, self.counted
             self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
             self.reason = PROVEN
         elif is_below(launches, scale, self.floor, _GIVEN_UP):
@@ -194,6 +254,12 @@ class Case:
                 f" ({self._launches_text})"
             )
         return self.verdict
+
+    def doubt_basis(self) -> None:
+        """Opens a proven case anew where a better time of the default shows that it was slowed in the proof."""
+        counted = self.counted
+        if self.verdict is Verdict.KEPT and any(one not in counted for one in self.basis):
+            self.verdict, self.reason, self.proven_low = Verdict.OPEN, "", 0.0
 
     @property
     def ends_unseen(self) -> list[int]:

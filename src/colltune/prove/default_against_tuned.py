@@ -93,6 +93,7 @@ def verify(
     kept_s: defaultdict[Scenario, dict[tuple[bool, int], float]] = defaultdict(dict)
     refused: dict[Scenario, str] = {}
     started_s = bench.now_s()
+    mark = None if bench.watch is None else bench.watch.tally.mark
     for launch in range(launches):
         each_s = (bench.now_s() - started_s) / max(launch, 1)
         if launch >= FEWEST_LAUNCHES and bench.now_s() + each_s > deadline_s:
@@ -108,6 +109,8 @@ def verify(
             for scenario, time_s in found.items():
                 times[tuned][scenario].append(time_s)
             progress(2 * launch + position + 1, 2 * launches)
+        if mark is not None and bench.watch is not None and bench.watch.tally.found(mark).is_busy:
+            break  # there is no verdict on a busy machine
     for scenario, why in refused.items():
         note(f"{scenario} was not measured: {why}")
     both = {s: (times[False][s], times[True][s]) for s in scenarios}
@@ -151,6 +154,8 @@ def _medians_of_launch(
         for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
             if samples and samples[0].status is Status.INAPPLICABLE and samples[0].detail != REFUSED:
                 continue  # there is no such call, with or without a file: less than one element for each rank
+            if samples and samples[0].status is Status.DISTURBED:
+                continue
             if samples and samples[0].status is Status.UNMEASURED:
                 refused[point.scenario] = samples[0].detail
                 continue

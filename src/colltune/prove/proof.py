@@ -15,8 +15,9 @@ from typing import Protocol
 
 from colltune.bench.contract import Bench, LibraryBench
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.disturbance import Disturbance
 from colltune.core.errors import LaunchError
-from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict
+from colltune.core.proven import NOT_CALM, NOT_WORTH, ProvenDecision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
@@ -127,7 +128,8 @@ class Proof:
     def judge(self, decided: Mapping[str, Decided], rules_of: Rules, emit: Emit) -> Judged:
         """The verdicts on what departs from the default, and what it would have taken to reach one on all of it."""
         left_s = max(self.deadline_s - self.bench.now_s(), 0.0)
-        library = self.bench.library
+        library, watch = self.bench.library, self.bench.watch
+        before = None if watch is None else watch.tally.mark
         files_s = 0.0 if library is None else max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
         together = _together(decided.values())
         judged = self._audited(self._unsettled(together), self.deadline_s - files_s)
@@ -135,6 +137,9 @@ class Proof:
         gate = [*known, *judged.gate]
         if library is not None and not self.before.is_in_force(rules_of(gate)):
             gate = self._compared(library, gate, together.default_s, rules_of, emit)
+        if watch is not None and before is not None:
+            found = watch.tally.found(before)
+            gate = [one if one.scenario in self.before.settled else _with(found, one) for one in gate]
         return replace(judged, gate=gate)
 
     def _unsettled(self, decided: Decided) -> Decided:
@@ -209,6 +214,7 @@ class Proof:
                 cost_s=costs_s.__getitem__,
                 repetitions=lambda scenario: _repetitions(decided.default_s[scenario]),
                 skew_s=lambda scenario: self.skew_s.get(scenario, decided.default_s[scenario]),
+                default_s=decided.default_s.__getitem__,
                 total_weight=sum(weights.values()),
                 threshold=self.threshold,
                 launch_s=self.launch_s,
@@ -267,6 +273,15 @@ class Proof:
         found = [s for s in self.samples if s.status is Status.OK and s.cost_s > 0.0]
         expected_s = sum(self.effort.expected_cost_s(sample.time_s) for sample in found)
         return sum(sample.cost_s for sample in found) / expected_s if found else 1.0
+
+
+def _with(disturbance: Disturbance, result: ProvenDecision) -> ProvenDecision:
+    """What was compared while others had the processors was not judged, whatever it looked like."""
+    if disturbance.is_busy:
+        return replace(result, verdict=Verdict.NOT_TRIED, reason=NOT_CALM)
+    if result.verdict is Verdict.KEPT and disturbance.remark:
+        return replace(result, reason=f"{result.reason}; {disturbance.remark}")
+    return result
 
 
 def _repetitions(time_s: float) -> int:

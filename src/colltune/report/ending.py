@@ -40,6 +40,8 @@ def _parts(findings: Findings, named: int, collectives: int, *, brief: bool) -> 
     """Label and text. ``named``: regions that are shown by themselves. ``brief``: no shares of time."""
     summary = findings.summary
     kept = findings.regions(Verdict.KEPT)
+    if summary.disturbed_text:
+        yield "not calm", summary.disturbed_text
     yield "gained", headline(findings, collectives)
     points = curve_points(findings) if kept and named else {}
     for number, region in enumerate(by_gain(findings, kept)[:named]):
@@ -78,12 +80,16 @@ def _region_text(region: JudgedRegion, points: Mapping[Scenario, CurvePoint]) ->
         times = f"; {at}: {format_times(largest.default.time_s, largest.tuned.time_s)}"
     heaps = f"; {region.by_heap}" if region.by_heap else ""
     mean = " on average" if len(region.decisions) > 1 else " in the proof"
-    return f"{region.place}: {region.choice} {region.speedup:.2f}x{mean} (at least {region.low:.2f}){times}{heaps}"
+    cut = ", ratios count as 4 at most" if any(one.cut for one in region.decisions) else ""
+    bound = f"(at least {region.low:.2f}{cut})"
+    return f"{region.place}: {region.choice} {region.speedup:.2f}x{mean} {bound}{times}{heaps}"
 
 
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:
     sure = confidence_text(findings, [one for region in kept for one in region.decisions])
-    return f"{sure}; the least bound is {min(region.low for region in kept):.2f}x"
+    remark = findings.summary.disturbance.remark if findings.summary.disturbance else ""
+    but = f"; {remark}" if remark else ""
+    return f"{sure}; the least bound is {min(region.low for region in kept):.2f}x{but}"
 
 
 def _cost(findings: Findings, *, brief: bool) -> str:

@@ -36,6 +36,7 @@ class Explanation:
     ``runs``, ``default_runs``: what the library runs with the tuning and without it, in its own names. ``samples``:
     of the campaign; ``proofs``: of the gate. ``decisions``: of the gate, None where it was off. ``twin``: the choice
     that runs what the default runs, None where none is known. ``applications``: what runs of the application say.
+    ``disturbed_text``: the sentence on other programs.
     """
 
     scenario: Scenario
@@ -48,6 +49,7 @@ class Explanation:
     decisions: Sequence[ProvenDecision] | None
     twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
     applications: Sequence[Standing] = ()
+    disturbed_text: str = ""
 
 
 def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
@@ -61,6 +63,7 @@ def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
         _line("runs", explanation.runs),
         _line("default", explanation.default_runs),
     ]
+    parts += [_line("not calm", explanation.disturbed_text)] if explanation.disturbed_text else []
     parts += [_line("runs say", standing_text(one)) for one in explanation.applications if one.covers(scenario)]
     nearest = nearest_scenarios(scenario, explanation.samples)
     if not nearest:

@@ -106,7 +106,16 @@ def facts(findings: Findings) -> list[str]:
     if any(one.region is not None for one in summary.having(Verdict.KEPT)):
         sure = confidence_text(findings, summary.having(Verdict.KEPT))
     took = f"{format_duration(summary.total_s)} of tuning" if summary.total_s > 0.0 else ""
-    said = [when, here.machine, f"{here.mpi} {here.mpi_version}", f"{format_count(nodes, 'node')} x {ppn}", sure, took]
+    calm = summary.disturbance.remark if summary.disturbance else ""
+    said = [
+        when,
+        here.machine,
+        f"{here.mpi} {here.mpi_version}",
+        f"{format_count(nodes, 'node')} x {ppn}",
+        sure,
+        calm,
+        took,
+    ]
     return [text for text in said if text]
 
 

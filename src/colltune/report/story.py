@@ -11,6 +11,7 @@ from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Verdict
 from colltune.core.summary import SpeedUp
 from colltune.core.units import format_budget, format_count, format_duration, format_factor
+from colltune.machine.conditions import advice
 from colltune.report.findings import Findings, spreads
 from colltune.report.headline import confidence_text
 
@@ -90,6 +91,8 @@ def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> Iterator[str
 
 def warnings(findings: Findings) -> Iterator[str]:
     """What a reader should distrust, each with its number and what to do."""
+    if findings.summary.disturbed_text:
+        yield findings.summary.disturbed_text
     scatter = spreads(findings)
     if scatter:
         typical = median(spread.relative_iqr for spread in scatter)
@@ -103,6 +106,7 @@ def warnings(findings: Findings) -> Iterator[str]:
         if not findings.is_steady:
             after = "So no confidence is stated: tune again when the machine is idle."
         yield f"Times moved by {format_factor(findings.drift)} or more between launches in one call of ten. {after}"
+    yield from advice(findings.environment.facts)
     if findings.summary.heap is not None:
         yield findings.summary.heap.finding
     elif text := page_faults_of(findings.samples):

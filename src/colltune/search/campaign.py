@@ -93,6 +93,7 @@ class Campaign:
     stop: StopRequest = field(default_factory=StopRequest)
 
     def run(self) -> Outcome:
+        self.known = [sample for sample in self.known if sample.status is not Status.DISTURBED]
         self._started_s = self.clock()
         self._costs_s = 0.0
         self._fits = False  # the whole grid, in the time that is left
@@ -263,7 +264,8 @@ class Campaign:
         self._costs_s += cost_s
         self._spent_s[collective] += cost_s
         self._durations.tell([self._in_full(sample, point.repetitions) for sample in samples])
-        self._agendas[collective].know(samples)
+        # What others disturbed is asked for no more in this run, and nothing is known of it.
+        self._agendas[collective].know([sample for sample in samples if sample.status is not Status.DISTURBED])
         if broken := broken_choices(samples) - self._broken:
             self._broken |= broken
             self._agendas[collective].distrust(choice for _, choice in broken)

@@ -9,10 +9,12 @@ from colltune.bench.untuned import NEIGHBOURHOOD, NONBLOCKING, PERSISTENT, algor
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.collective_names import ALLTOALLV
+from colltune.core.disturbance import Disturbance
 from colltune.core.heap import page_faults_of
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, TUNABLE, Scenario
 from colltune.core.space import Point
+from colltune.machine.conditions import CONDITIONS, advice
 from colltune.measure.contract import Effort, Source
 from colltune.measure.resolve import resolve_settings
 from colltune.mpi.installation import Installation
@@ -32,7 +34,7 @@ class Diagnosis:
     keep a tuning from deciding. ``ranks`` and ``hosts``: of a test launch. ``choices``: the algorithms that may be
     measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why. ``nonblocking``,
     ``neighbourhood``: of those collectives which colltune leaves to the library, whether the library has a setting that
-    chooses the algorithm. ``persistent``: what becomes of persistent ones.
+    chooses the algorithm. ``persistent``: what becomes of persistent ones. ``disturbance``: by other programs, now.
     """
 
     installation: Installation
@@ -47,6 +49,7 @@ class Diagnosis:
     nonblocking: Mapping[str, bool] = field(default_factory=dict)
     neighbourhood: Mapping[str, bool] = field(default_factory=dict)
     persistent: str = ""
+    disturbance: Disturbance = field(default_factory=Disturbance)
 
 
 def diagnose(
@@ -60,7 +63,8 @@ def diagnose(
     bench = open_workbench(machine, environ)
     for name, text in _found(bench):
         say(f"{name:<14} {text}")
-    for text in bench.warnings:
+    warnings = [*bench.warnings, *advice(bench.environment.facts)]
+    for text in warnings:
         say(f"{'warning':<14} {text}")
     takers, outranking = bench.backend.takers(bench.said_under)
     for text in takers:
@@ -71,10 +75,13 @@ def diagnose(
     ready = bench.launch(seed=1)
     try:
         started = ready.start()
+        bench.watch.patience_s = 0.0
         faults = _page_faults(bench, ready)
+        disturbance = bench.watch.tally.found(names=bench.watch.nodes)
     finally:
         ready.close()
     say(f"{'test launch':<14} {started['ranks']} ranks on {started['nodes']}")
+    say(f"{'others':<14} {disturbance.sentence or 'no other program disturbed it'}")
     if faults:
         say(f"{'page faults':<14} {faults}")
     choices: dict[str, tuple[Choice, ...]] = {}
@@ -99,7 +106,7 @@ def diagnose(
         bench.installation,
         bench.job,
         bench.environment,
-        (*bench.warnings, *obstacles),
+        (*warnings, *obstacles),
         tuple(takers),
         int(started["ranks"]),
         str(started["nodes"]),
@@ -108,6 +115,7 @@ def diagnose(
         nonblocking,
         neighbourhood,
         persistent,
+        disturbance,
     )
 
 
@@ -136,7 +144,7 @@ def _left_to_library(steered: Mapping[str, bool]) -> str:
 
 
 def _found(bench: Workbench) -> list[tuple[str, str]]:
-    found = bench.installation
+    found, facts = bench.installation, bench.environment.facts
     nodes = bench.job.nodes
     job = f"{nodes[0].name}: {bench.ppn} ranks on {nodes[0].slots} cores"
     if len(nodes) > 1:
@@ -149,4 +157,5 @@ def _found(bench: Workbench) -> list[tuple[str, str]]:
         ("job", job),
         ("thread level", bench.thread_level),
         ("machine", bench.environment.machine),
+        *((one.name, facts[one.name]) for one in CONDITIONS if one.name in facts),
     ]

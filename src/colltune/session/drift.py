@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_workbench
+from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.core.switchback import RuleFinding, Standing
@@ -81,11 +82,12 @@ class DriftReport:
     there: Environment
     here: Environment
     found: Drift
+    disturbance: Disturbance = field(default_factory=Disturbance)
 
     @property
     def lost(self) -> list[str]:
-        """The collectives with a rule that certainly does not pay any more."""
-        return [name for name, why in self.found.verdicts.items() if why]
+        """The collectives with a rule that certainly does not pay any more; none while other programs disturb."""
+        return [] if self.disturbance.is_busy else [name for name, why in self.found.verdicts.items() if why]
 
     @property
     def same_place(self) -> bool:
@@ -129,4 +131,5 @@ def drift(
     if here.mpi != there.mpi:
         raise InputError(f"{directory} was tuned for {there.mpi}, and here is {here.mpi}", "Give the other's --mpiexec")
     begun(differences(there, here))
-    return DriftReport(there, here, look_again(bench, tuning, directory, budget_s, seed))
+    found = look_again(bench, tuning, directory, budget_s, seed)
+    return DriftReport(there, here, found, bench.watch.tally.found(names=bench.watch.nodes))

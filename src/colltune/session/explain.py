@@ -49,6 +49,7 @@ def explain_call(
             tuning.summary.decisions if tuning.summary.gated else None,
             _twin_in(tuning),
             said_of(directory, environment, lambda _text: None),
+            tuning.summary.disturbed_text,
         ),
         width,
     )

@@ -43,6 +43,9 @@ from colltune.session.options import Listener, TuneOptions, TuneResult, budget_o
 from colltune.session.site_memory import SiteMemory
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
+# Of the budget, how long measurements wait for a machine to become calm.
+_PATIENT_SHARE = 0.25
+
 
 # The cores belong to the ranks that are measured, and our matrices are too small for several threads.
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
@@ -74,6 +77,8 @@ def tune(
     for text in _said_texts(said, spaces):
         listener.note(text)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
+    if bench.watch is not None:
+        bench.watch.patience_s = _PATIENT_SHARE * options.budget_s
     memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measuring = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others)
@@ -110,6 +115,7 @@ def tune(
         job=(bench.nodes, bench.ppn),
         budget=budget_of(measured.plan, gate, judged.rest_s),
         since_s=None if options.resume else since_s,
+        disturbance=None if bench.watch is None else bench.watch.tally.found(names=bench.watch.nodes),
     )
     tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
     save_tuning(out, tuning)

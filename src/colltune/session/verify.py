@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_tuned_workbench
+from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.deploy.faults import require_sound
@@ -24,10 +25,14 @@ from colltune.store.tuning import load_deployable
 
 @dataclass(frozen=True)
 class Verification:
-    """The points that were compared, by ``launches`` launches with the files and as many without."""
+    """The points that were compared, by ``launches`` launches with the files and as many without.
+
+    None where other programs had the processors, as ``disturbance`` says: then there is no verdict.
+    """
 
     comparisons: Sequence[Comparison]
     launches: int
+    disturbance: Disturbance = field(default_factory=Disturbance)
 
     @property
     def counts(self) -> dict[Verdict, int]:
@@ -76,7 +81,8 @@ def verify(
         effort=replace(EFFORT, convention=Convention(convention)),
         note=note,
     )
-    return Verification(comparisons, launches)
+    found = bench.watch.tally.found(names=bench.watch.nodes)
+    return Verification(() if found.is_busy else comparisons, launches, found)
 
 
 def _osu_medians(programs: OsuBenchmarks, bench: Workbench) -> Medians:

@@ -26,6 +26,7 @@ from typing import Annotated, Any
 import msgspec
 
 from colltune.core.choice import Choice
+from colltune.core.disturbance import Load
 from colltune.core.errors import MeasurementError
 from colltune.core.sample import Environment, Overlap, Sample, Status
 from colltune.core.scenario import Scenario
@@ -90,6 +91,7 @@ class _Sample(msgspec.Struct):
     faults: float = 0.0
     kept_s: float | None = None
     untouched_s: float | None = None
+    load: Load | None = None
 
 
 class _Line(msgspec.Struct):
@@ -192,6 +194,8 @@ def _sample_to_json(sample: Sample) -> dict[str, Any]:
     document |= {name: value for name, value in more.items() if value is not None}
     if sample.overlap is not None:
         document["overlap_s"] = list(sample.overlap)
+    if sample.load is not None:
+        document["load"] = list(sample.load)
     return document
 
 
@@ -222,4 +226,5 @@ def _sample(held: _Sample) -> Sample:
         faults=held.faults,
         kept_s=held.kept_s,
         untouched_s=held.untouched_s,
+        load=held.load,
     )

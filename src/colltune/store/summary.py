@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.hardware import hardware_from_dict, hardware_to_dict
 from colltune.core.proven import ProvenDecision, Verdict
@@ -44,6 +45,7 @@ def write_summary(summary: Summary) -> dict[str, object]:
         "added_to": summary.added_to or None,
         "application": summary.application or None,
         "heap": summary.heap,
+        "disturbance": summary.disturbance,
     }
     written |= {name: encode(value) for name, value in optional.items() if value is not None}
     return written if summary.prediction is None else written | _write_prediction(summary.prediction)
@@ -73,6 +75,7 @@ def read_summary(written: object, where: str = "summary") -> Summary:
         added_to=take("added_to", bool, False),
         application=take("application", tuple[ApplicationRuns, ...], ()),
         heap=take("heap", HeapRuns, None),
+        disturbance=take("disturbance", Disturbance, None),
         prediction=_read_prediction(held, where) if take("predicted", bool, False) else None,
     )
 

@@ -1,0 +1,234 @@
+"""Whether a tuning beside other programs proves what is false, and whether a calm one still proves what is true.
+
+    python benchmarks/bench_busy.py [--tunings 10] [--budget 60s] [--loads calm spin1 ...] [--collectives bcast ...]
+                                    [--mpiexec PATH] [--place build/busy] [--until HOURS] [--stage tune|judge|all]
+
+On 2 ranks of this machine, `colltune tune` makes so many tunings of each collective up to 1 MiB beside each load:
+nothing, 1, 2 and 4 spinning processes, and bursts of a compiler and a memory copier. Beside nothing it makes as many
+more that do not look at what else runs (COLLTUNE_BUSY=accept). Then every rule is judged on the calm machine: by
+`verify`, and by a plain loop of MPI calls (benchmarks/native/plain_loop.c), whose launches with the files and without
+take turns.
+
+A rule is false where either finds a call of it slower, by more than 3% and beyond a 99% interval; what the loop finds
+slower it has to find again, by three times as many launches. ``false_rules``: their number. ``calm_kept``: the calls
+that rules change in the calm tunings that look, over those in the tunings that do not.
+
+Everything is kept in --place after each tuning and each judgement, so that the same command goes on where it was ended.
+A judgement that the machine disturbed is made again. The machine must do nothing else; it ends only what it started.
+A tuning takes its budget and a judgement about a minute: the whole is about three hours. A slice: --tunings 1
+--budget 40s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.core.choice import DEFAULT
+from colltune.core.disturbance import ACCEPT, VARIABLE
+from colltune.core.proven import Verdict as Proven
+from colltune.core.scenario import Scenario
+from colltune.prove.verdict import Verdict, ratio_interval, verdict_of
+from colltune.session.verify import verify
+from colltune.store.tuning import Tuning, load_tuning
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks")]
+from busy_loads import LOADS, beside  # noqa: E402
+
+TARGET = ROOT / "bench" / "busy.json"
+BLIND = "calm-blind"  # a calm machine, and nobody looks
+RANKS, LAUNCHES, SECONDS = 2, 8, "0.3"
+MOST_SCENARIOS = 6  # of one tuning that the plain loop judges
+PATIENCE_S = 1800.0
+Ratio = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One tuning: ``load`` beside it, BLIND without the detector."""
+
+    load: str
+    collective: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.load}-{self.collective}-{self.number}"
+
+
+def runs(arguments: argparse.Namespace) -> Iterator[Run]:
+    """In rounds, so that whatever was made when it is ended is of all loads alike."""
+    loads = [*arguments.loads, *([BLIND] if "calm" in arguments.loads else [])]
+    for number in range(arguments.tunings):
+        for load in loads:
+            for collective in arguments.collectives:
+                yield Run(load, collective, number)
+
+
+def environment_of(run: Run) -> dict[str, str]:
+    found = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    return {**found, VARIABLE: ACCEPT} if run.load == BLIND else found
+
+
+def make(run: Run, out: Path, budget: str, mpiexec: str | None) -> None:
+    words = ["tune", run.collective, "--max-size", "1MiB", "--ppn", str(RANKS), "--seed", str(run.number + 1)]
+    words += ["--budget", budget, "--out", str(out), *(["--mpiexec", mpiexec] if mpiexec else [])]
+    with beside("calm" if run.load == BLIND else run.load), (out.parent / f"{run.name}.log").open("w") as log:
+        time.sleep(1.0)
+        command = [sys.executable, "-m", "colltune", *words]
+        subprocess.run(
+            command, env=environment_of(run), stdout=log, stderr=subprocess.STDOUT, check=True, timeout=PATIENCE_S
+        )
+
+
+def changed(tuning: Tuning) -> list[Scenario]:
+    """The calls that its rules change."""
+    kept = {one.scenario for one in tuning.summary.having(Proven.KEPT)}
+    return sorted(s for s in kept if tuning.rule_sets[s.collective].evaluate(s) != DEFAULT)
+
+
+def judge(out: Path, bench: Workbench, loop: Path, mpiexec: str | None) -> dict[str, Any] | None:
+    """What `verify` and the plain loop find slower on a calm machine; None where that was not calm."""
+    tuning = load_tuning(out)
+    mine = changed(tuning)
+    if not mine:
+        return {"slower_by_verify": [], "slower_by_loop": [], "loop": {}}
+    found = verify(out, MachineOptions(mpiexec=mpiexec, ppn=RANKS), launches=LAUNCHES)
+    if found.disturbance.is_busy:
+        return None
+    slower = [str(one.scenario) for one in found.slower if one.choice != DEFAULT]
+    step = max(1, -(-len(mine) // MOST_SCENARIOS))
+    looped = {str(s): twice_in_loop(tuning, out, s, bench, loop) for s in {*mine[::step], mine[-1]}}
+    # By another program nobody sees what disturbed it: the machine is looked at before and after.
+    return {
+        "slower_by_verify": slower,
+        "slower_by_loop": [name for name, (ratio, low, high) in looped.items() if _slower(ratio, low, high)],
+        "loop": {name: [round(value, 4) for value in values] for name, values in looped.items()},
+    }
+
+
+def _slower(ratio: float, low: float, high: float) -> bool:
+    return verdict_of(ratio, low, high) is Verdict.SLOWER
+
+
+def twice_in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loop: Path) -> Ratio:
+    """As ``in_loop``; what looks slower is looked at anew, by more launches: of hundreds of intervals some miss."""
+    found = in_loop(tuning, out, scenario, bench, loop, LAUNCHES)
+    return in_loop(tuning, out, scenario, bench, loop, 3 * LAUNCHES) if _slower(*found) else found
+
+
+def in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loop: Path, launches: int) -> Ratio:
+    """The ratio of default over tuned in the plain loop, and its interval, by launches of each in random turns."""
+    draw = random.Random(str(scenario))
+    times: dict[bool, list[float]] = {True: [], False: []}
+    program = [str(loop), scenario.collective, str(scenario.size_bytes), SECONDS]
+    for _ in range(launches):
+        for tuned in draw.sample((True, False), 2):
+            variables: Mapping[str, str] = tuning.variables_at(out) if tuned else {}
+            command = bench.command(program, variables)
+            environment = {**bench.process_environment, **command.environment, **variables}
+            done = subprocess.run(
+                command.argv, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+            )
+            times[tuned].append(float(done.stdout.split()[0]))
+    return ratio_interval(times[False], times[True])
+
+
+def compiled_loop(bench: Workbench, place: Path) -> Path:
+    target = place / f"plain_loop-{bench.environment.mpi_build[:12]}"
+    source = ROOT / "benchmarks" / "native" / "plain_loop.c"
+    subprocess.run([bench.installation.mpicc, "-O2", source, "-o", target], check=True)
+    return target
+
+
+def figures(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float | int]:
+    """``found``: by the name of the run, how many calls its rules change and, once judged, what is slower."""
+    by_load: dict[str, list[Mapping[str, Any]]] = {}
+    for name, one in found.items():
+        by_load.setdefault(name.rsplit("-", 2)[0], []).append(one)
+    told: dict[str, float | int] = {}
+    for load, mine in by_load.items():
+        key = load.replace("-", "_")
+        judged = [one["judged"] for one in mine if "judged" in one]
+        told |= {
+            f"tunings_{key}": len(mine),
+            f"changed_{key}": sum(one["changed"] for one in mine),
+            f"judged_{key}": len(judged),
+            f"false_{key}": sum(_false(one) for one in judged),
+        }
+    told["false_rules"] = sum(int(told[f"false_{name.replace('-', '_')}"]) for name in by_load if name != BLIND)
+    blind = told.get("changed_calm_blind", 0)
+    if blind:
+        told["calm_kept"] = round(told.get("changed_calm", 0) / blind, 3)
+    return told
+
+
+def _false(judged: Mapping[str, Any]) -> int:
+    return len({*judged["slower_by_verify"], *judged["slower_by_loop"]})
+
+
+def write(told: Mapping[str, float | int]) -> None:
+    """Figures of others in the same file stay."""
+    TARGET.parent.mkdir(exist_ok=True)
+    before = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+    TARGET.write_text(json.dumps({**before, **told}, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tunings", type=int, default=10)
+    parser.add_argument("--budget", default="60s")
+    parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
+    parser.add_argument("--collectives", nargs="+", default=["bcast", "allreduce"])
+    parser.add_argument("--mpiexec")
+    parser.add_argument("--place", type=Path, default=ROOT / "build" / "busy")
+    parser.add_argument("--until", type=float, default=24.0, help="hours after which no further step is begun")
+    parser.add_argument("--stage", choices=("tune", "judge", "all"), default="all")
+    arguments = parser.parse_args()
+    arguments.place.mkdir(parents=True, exist_ok=True)
+    record, until_s = arguments.place / "found.json", time.monotonic() + 3600.0 * arguments.until
+    found: dict[str, dict[str, Any]] = json.loads(record.read_text()) if record.exists() else {}
+
+    def keep() -> None:
+        new = record.with_suffix(".new")
+        new.write_text(json.dumps(found, indent=1))
+        new.replace(record)
+        write(figures(found))
+
+    bench = open_workbench(MachineOptions(mpiexec=arguments.mpiexec, ppn=RANKS), os.environ)
+    loop = compiled_loop(bench, arguments.place)
+    for run in runs(arguments) if arguments.stage != "judge" else ():
+        if run.name not in found and time.monotonic() < until_s:
+            out = arguments.place / run.name
+            make(run, out, arguments.budget, arguments.mpiexec)
+            tuning = load_tuning(out)
+            text = tuning.summary.disturbed_text
+            found[run.name] = {"changed": len(changed(tuning)), "said": text, "took_s": tuning.summary.total_s}
+            print(run.name, found[run.name], file=sys.stderr, flush=True)
+            keep()
+    for name, one in found.items() if arguments.stage != "tune" else ():
+        while "judged" not in one and time.monotonic() < until_s:
+            judged = judge(arguments.place / name, bench, loop, arguments.mpiexec)
+            if judged is None:
+                print(f"{name}: the machine is not calm; judged again in a minute", file=sys.stderr, flush=True)
+                time.sleep(60.0)
+                continue
+            one["judged"] = judged
+            print(name, judged, file=sys.stderr, flush=True)
+            keep()
+    print(json.dumps(figures(found), indent=1))
+
+
+if __name__ == "__main__":
+    main()

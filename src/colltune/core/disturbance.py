@@ -1,0 +1,170 @@
+"""What other programs did to measurements, and the one sentence in which everybody says it.
+
+Others' load is not noise that averages out: it is another machine, on which another algorithm may be best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+# Set to ACCEPT it takes measurements as they come, on a machine that is never calm; everything then says so.
+VARIABLE, ACCEPT = "COLLTUNE_BUSY", "accept"
+# Of the measurements, what may be disturbed before nothing is judged.
+_BUSY = 0.5
+WHAT_TO_DO = "Measure on idle nodes of your own"
+
+
+class Load(NamedTuple):
+    """What else ran while something was measured, on the node where it was worst; None: the system does not tell.
+
+    Shares of the time: ``waited``: ranks could run, and programs that are not the job's had their processors;
+    ``others``: of the processors that the ranks may use, what such programs took; ``stolen``: what a hypervisor gave to
+    other machines; ``throttled``: a limit of the control group held the ranks; ``pressure``: anything on the node
+    waited for a processor. ``switches``: how often a rank was made to leave its processor. ``node``: the position in
+    the job of the node that was disturbed most.
+    """
+
+    waited: float | None = None
+    others: float | None = None
+    stolen: float | None = None
+    throttled: float | None = None
+    pressure: float | None = None
+    switches: int | None = None
+    node: int = 0
+
+    @property
+    def causes(self) -> list[str]:
+        """Those of ``LIMITS`` that were exceeded, the worst first."""
+        over = {name: (getattr(self, name) or 0.0) / limit for name, limit in LIMITS.items()}
+        return sorted((name for name, times in over.items() if times > 1.0), key=lambda name: -over[name])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the system tells anything by which it can be judged."""
+        return any(getattr(self, name) is not None for name in LIMITS)
+
+
+# Above these a measurement is disturbed; docs/design/calm.md has what a calm machine and a busy one show.
+LIMITS = {"waited": 0.05, "others": 0.1, "stolen": 0.05, "throttled": 0.01}
+_CAUSES = {
+    "waited": "other programs held the ranks' processors for {share:.0%} of the time",
+    "others": "other programs took {share:.0%} of the processors",
+    "stolen": "the hypervisor took {share:.0%} of the processors",
+    "throttled": "a limit of the control group held the ranks for {share:.0%} of the time",
+}
+
+
+class Calmness(StrEnum):
+    CALM = "calm"
+    DISTURBED = "disturbed"  # some measurements, which were taken again or do not count
+    BUSY = "busy"  # too many of them: nothing is judged
+    ACCEPTED = "accepted"  # the user wanted it not to be judged
+    UNKNOWN = "unknown"  # the system does not tell
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """Of ``measured`` measurements, each time that one was taken again among them, those that others ``disturbed``.
+
+    ``cause``: the name in ``LIMITS`` of what disturbed most of them, and ``share`` its mean. ``node``: where.
+    ``judged``: False where the user accepted it; ``waited_s``: how long nothing was measured, in the hope of calm.
+    """
+
+    judged: bool = True
+    measured: int = 0
+    disturbed: int = 0
+    cause: str = ""
+    share: float = 0.0
+    node: str = ""
+    waited_s: float = 0.0
+
+    @property
+    def state(self) -> Calmness:
+        if not self.judged:
+            return Calmness.ACCEPTED
+        if not self.measured:
+            return Calmness.UNKNOWN
+        if self.disturbed > _BUSY * self.measured:
+            return Calmness.BUSY
+        return Calmness.DISTURBED if self.disturbed else Calmness.CALM
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether too much was disturbed for anything to be judged."""
+        return self.state is Calmness.BUSY
+
+    @property
+    def sentence(self) -> str:
+        """What everybody says of it; "" of a calm machine."""
+        of = f"{self.disturbed} of {self.measured} measurements"
+        match self.state:
+            case Calmness.BUSY:
+                return f"The machine was busy, so nothing is judged: in {of} {self._cause_text}. {WHAT_TO_DO}."
+            case Calmness.DISTURBED:
+                return f"In {of} {self._cause_text}; these were taken again or do not count."
+            case Calmness.ACCEPTED:
+                return f"Whether other programs disturbed the measurements was not judged ({VARIABLE}={ACCEPT})."
+            case Calmness.UNKNOWN:
+                return "Whether other programs disturbed the measurements is not known: this system does not tell."
+        return ""
+
+    @property
+    def remark(self) -> str:
+        """In few words, what has to stand beside whatever is called proven."""
+        remarks = {
+            Calmness.BUSY: "the machine was busy",
+            Calmness.ACCEPTED: "disturbance by others not judged",
+            Calmness.UNKNOWN: "disturbance by others not known",
+        }
+        return remarks.get(self.state, "")
+
+    @property
+    def _cause_text(self) -> str:
+        where = f" of {self.node}" if self.node and self.cause in ("others", "stolen") else ""
+        return _CAUSES.get(self.cause, _CAUSES["others"]).format(share=self.share) + where
+
+
+class Tally:
+    """Counts loads, as they come, into a Disturbance."""
+
+    def __init__(self, *, judged: bool = True) -> None:
+        self._judged = judged
+        self._known = 0
+        self._causes: dict[str, list[tuple[float, int]]] = {}
+        self.waited_s = 0.0
+
+    def add(self, load: Load | None) -> bool:
+        """Whether a measurement with this load counts as disturbed."""
+        if load is None or not load.is_known or not self._judged:
+            return False
+        self._known += 1
+        for cause in load.causes[:1]:
+            self._causes.setdefault(cause, []).append((getattr(load, cause), load.node))
+            return True
+        return False
+
+    @property
+    def mark(self) -> tuple[int, dict[str, int]]:
+        """Where the count stands: what is counted from here on is ``found(mark)``."""
+        return self._known, {cause: len(some) for cause, some in self._causes.items()}
+
+    def found(self, since: tuple[int, dict[str, int]] = (0, {}), names: Iterable[str] = ()) -> Disturbance:
+        """``names``: of the nodes, by their position in the job."""
+        known, before = since
+        counted = {cause: some[before.get(cause, 0) :] for cause, some in self._causes.items()}
+        cause = max(counted, key=lambda one: len(counted[one]), default="")
+        worst = counted.get(cause, [])
+        nodes, hosts = [node for _, node in worst], list(names)
+        node = max(set(nodes), key=nodes.count, default=-1)
+        return Disturbance(
+            self._judged,
+            self._known - known,
+            sum(map(len, counted.values())),
+            cause if worst else "",
+            round(sum(share for share, _ in worst) / len(worst), 3) if worst else 0.0,
+            hosts[node] if 0 <= node < len(hosts) and len(hosts) > 1 else "",
+            round(self.waited_s, 1),
+        )

@@ -1,0 +1,82 @@
+"""Beside a spinning process nothing is proven and nothing judged, and everybody says so: on both MPIs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from colltune.bench.workbench import MachineOptions, open_workbench
+from colltune.core.choice import DEFAULT
+from colltune.core.disturbance import VARIABLE
+from colltune.core.sample import Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.measure.contract import Effort
+from colltune.mpi.installation import Installation
+
+pytestmark = pytest.mark.mpi
+POINT = Point(Scenario("bcast", 1, 2, 1024), (DEFAULT,))
+
+
+@pytest.fixture
+def spinners() -> Iterator[None]:
+    """Two for each processor, so that no rank has one for itself."""
+    count = 2 * len(os.sched_getaffinity(0))
+    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    yield
+    for process in started:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture(params=["mpi", "openmpi"])
+def library(request: pytest.FixtureRequest) -> Installation:
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Installation)
+    return found
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != VARIABLE}
+
+
+@pytest.mark.usefixtures("spinners")
+def test_the_agent_sees_spinning_processes(library: Installation) -> None:
+    bench = open_workbench(MachineOptions(mpiexec=str(library.mpiexec), ppn=2), environment())
+    bench.watch.patience_s = 0.0
+    source = bench.launch(seed=1)
+    try:
+        samples = [sample for _, some in source.measure([POINT] * 20, Effort()) for sample in some]
+    finally:
+        source.close()
+    assert sum(sample.status is Status.DISTURBED for sample in samples) > 10
+    assert all(sample.times_s and sample.load is not None for sample in samples)
+    found = bench.watch.tally.found()
+    assert found.is_busy
+    assert "nothing is judged" in found.sentence
+
+
+@pytest.mark.usefixtures("spinners")
+def test_a_tuning_beside_them_proves_nothing_and_says_why(library: Installation, tmp_path: Path) -> None:
+    words = ["tune", "bcast", "--max-size", "64", "--ppn", "2", "--budget", "20s", "--mpiexec", str(library.mpiexec)]
+    done = subprocess.run(
+        [sys.executable, "-m", "colltune", *words, "--out", str(tmp_path / "tuned")],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "tuned" / "tuning.json").read_text())["summary"]
+    assert "kept" not in {decision["verdict"] for decision in summary["gate"]}
+    assert summary["disturbance"]["disturbed"] > summary["disturbance"]["measured"] / 2
+    said = " ".join(done.stdout.split())
+    assert said.count("The machine was busy, so nothing is judged") >= 2  # above the figures, and last
