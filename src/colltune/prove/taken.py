@@ -17,7 +17,7 @@ from colltune.prove.effects import Seen
 
 # A comparison is no evidence where the default took so many times the best that any launch saw of it, or so many times
 # what the campaign saw, which times calls among others, and the choice was slowed so much less.
-SLOWED, SLOWED_SINCE, _ALONE = math.log(1.3), math.log(2.0), math.log(1.15)
+SLOWED, SLOWED_SINCE, _ALONE = math.log(1.5), math.log(2.0), math.log(1.15)
 
 
 class Times(NamedTuple):
