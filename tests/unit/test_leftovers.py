@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from leftovers import MARK, Session
@@ -19,7 +20,10 @@ def test_what_was_begun_in_the_session_and_runs_on_is_left(tmp_path: Path) -> No
         subprocess.Popen(_WAIT, stdin=subprocess.PIPE, env=marked) as by_mark,
         subprocess.Popen([*_WAIT, str(tmp_path)], stdin=subprocess.PIPE) as by_directory,
     ):
-        assert set(session.processes()) == {by_mark.pid, by_directory.pid}
+        both, end_s = {by_mark.pid, by_directory.pid}, time.monotonic() + 10.0
+        while set(session.processes()) != both and time.monotonic() < end_s:
+            time.sleep(0.05)  # a process that was just begun may not have its own command yet
+        assert set(session.processes()) == both
         session.clean()
     assert session.left_after(0.0) == []
 

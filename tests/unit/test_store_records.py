@@ -19,7 +19,7 @@ scenarios = st.builds(Scenario, st.text(max_size=20), st.integers(1, 10**6), st.
 choices = st.builds(
     Choice,
     st.text(max_size=20),
-    st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=8), max_size=4).map(
+    st.dictionaries(st.text(max_size=8), st.integers(-(2**63), 2**63 - 1) | st.text(max_size=8), max_size=4).map(
         lambda parameters: tuple(parameters.items())
     ),
 )

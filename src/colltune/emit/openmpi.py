@@ -218,6 +218,7 @@ def parse_rules(text: str, source: str) -> RulesTable:
 
 
 _DIGITS = 18
+_LONGEST_WORD = 40  # that an error repeats
 
 
 class _Reader:
@@ -231,7 +232,7 @@ class _Reader:
     def integer(self, what: str) -> int:
         self._line, word = next(self._words, (self._line, "the end of the file"))
         if not word.isdecimal() or len(word) > _DIGITS:
-            word = word if len(word) <= _DIGITS else f"{word[:_DIGITS]}..."
+            word = word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}..."
             raise self.fault(f"{word!r} stands where {what} is due", "Open MPI ignores the whole file; write it again")
         return int(word)
 
