@@ -49,6 +49,7 @@ class SimulatedPatterns:
         default_factory=lambda: Environment("mpich", "5.0.2", "0" * 64, "fat tree", WHOLE.nodes, WHOLE.ppn, "single")
     )
     spent_s: float = 0.0
+    watch: None = None
     _settings: dict[Shape, list[Setting]] = field(default_factory=dict)
 
     def now_s(self) -> float:

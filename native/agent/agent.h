@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "heap.h"
-#include "load.h"
 #include "nodes.h"
 #include "variables.h"
+#include "watch.h"
 
 #define CT_PROTOCOL 1
 enum {
@@ -70,8 +70,7 @@ void ct_request_free(ct_request *request);
 typedef struct {
     int rank, size;
     ct_nodes nodes;
-    unsigned long long *machine_of; /* [size] owned; several nodes may be one machine */
-    ct_load *load; /* of this rank's machine; NULL: nothing is known */
+    ct_watch watch;
 } ct_world;
 
 typedef struct {
@@ -83,8 +82,9 @@ typedef struct {
 typedef struct {
     MPI_Comm comm;
     bool fresh; /* nothing has run on it yet */
-    ct_load *load; /* NULL on ranks that do not watch their machine: another of the group does */
-    int node; /* this rank's */
+    ct_watch *watch;
+    bool leads; /* this rank looks after its machine */
+    int node;   /* this rank's */
     ct_variant *variants; /* owned */
     int variant_count, variant_capacity;
 } ct_group;
@@ -93,7 +93,7 @@ int ct_world_make(ct_world *world); /* MPI error code */
 /* World ranks of a request in communicator order; returns their number, or -1 if the job has no such ranks. */
 int ct_world_members(const ct_world *world, const ct_request *request, int *members);
 /* Communicators by number; only their members call make and release, all of them. */
-int ct_group_make(const ct_world *world, int slot, const int *members, int count, ct_group **group);
+int ct_group_make(ct_world *world, int slot, const int *members, int count, ct_group **group);
 ct_group *ct_group_get(int slot); /* NULL: there is none */
 int ct_group_release(int slot);
 /* Room for the variants of all choices of `request`: without it, all variants so far are given back. */
@@ -178,7 +178,7 @@ void ct_input_end(ct_input *input);  /* nothing more is read or used */
 /* ---- dispatch.c: requests out to the ranks that take part, answers back ---- */
 
 /* Serves until standard input ends or a rank fails; all ranks call it. Returns an MPI error code. */
-int ct_dispatch_serve(const ct_world *world);
+int ct_dispatch_serve(ct_world *world);
 
 /* ---- statistics.c ---- */
 

@@ -22,7 +22,7 @@ typedef struct {
 } ct__header;
 
 typedef struct {
-    const ct_world *world;
+    ct_world *world;
     int *members; /* [size] scratch */
     ct_input input; /* rank 0 */
     int releasing;  /* rank 0: slot that is being released; -1: none */
@@ -318,7 +318,7 @@ static int ct__serve_other(ct__server *server)
     }
 }
 
-int ct_dispatch_serve(const ct_world *world)
+int ct_dispatch_serve(ct_world *world)
 {
     ct__server *server = calloc(1, sizeof *server);
     if (server == NULL)

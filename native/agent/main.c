@@ -81,6 +81,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "agent: rank %d: %s\n", world.rank, text);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
+    ct_watch_free(&world.watch);
     MPI_T_finalize();
     MPI_Finalize();
     return 0;

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* MPICH's shared-memory collectives start only after 5 calls on a communicator. */
@@ -227,43 +226,13 @@ static void ct__decline(const ct_request *request, const char *why, ct_text *ans
     ct_text_add(answer, "done id=%ld wall_us=0 inside_us=0\n", request->id);
 }
 
-static double ct__switches(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_nivcsw : 0.0;
-}
-
-/* What else ran meanwhile, of the machine that was disturbed most, to the end of the answer's last line. */
-static int ct__tell_load(const ct_point *point, double switches, ct_text *answer)
-{
-    static const char *const NAMES[] = {"waited", "others", "stolen", "throttled", "pressure", "switches"};
-    enum { COUNT = sizeof NAMES / sizeof *NAMES };
-    struct {
-        double value;
-        int node;
-    } own[COUNT], worst[COUNT];
-    ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
-    if (point->group->load != NULL)
-        ct_load_end(point->group->load, MPI_Wtime(), &shares);
-    double values[COUNT] = {shares.waited,    shares.others,   shares.stolen,
-                            shares.throttled, shares.pressure, ct__switches() - switches};
-    for (int i = 0; i < COUNT; i++)
-        own[i].value = values[i], own[i].node = point->group->node;
-    int code = MPI_Allreduce(own, worst, COUNT, MPI_DOUBLE_INT, MPI_MAXLOC, point->group->comm);
-    for (int i = 0; i < COUNT && code == MPI_SUCCESS && point->rank == 0; i++)
-        if (worst[i].value >= 0.0)
-            ct_text_add(answer, " %s=%.4g@%d", NAMES[i], worst[i].value, worst[i].node);
-    return code;
-}
-
 static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums, ct_text *answer)
 {
     const ct_request *request = point->request;
     int choices = request->choice_count, code = ct_group_reserve(point->group, request);
-    double start = MPI_Wtime(), switches = ct__switches();
+    char others[256];
+    double start = MPI_Wtime(), begun = ct_watch_begin(point->group->watch, point->group->leads);
     point->noticed_s = start;
-    if (point->group->load != NULL)
-        ct_load_begin(point->group->load, start);
     if (code == MPI_SUCCESS)
         code = ct_point_calibrate(point);
     if (code == MPI_SUCCESS)
@@ -279,9 +248,10 @@ static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums
                     point->inside_s * 1e6);
     }
     if (code == MPI_SUCCESS)
-        code = ct__tell_load(point, switches, answer);
+        code = ct_watch_tell(point->group->watch, point->group->leads, point->group->node, begun, point->group->comm, others,
+                             sizeof others);
     if (point->rank == 0 && code == MPI_SUCCESS)
-        ct_text_add(answer, "\n");
+        ct_text_add(answer, "%s\n", others);
     return code;
 }
 

@@ -2,56 +2,14 @@
 #include "agent.h"
 
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Who measures here, where it is on this machine: it may be no ancestor of the ranks. */
-static pid_t ct__host(unsigned long long machine)
-{
-    unsigned long long of;
-    long pid;
-    const char *text = getenv("COLLTUNE_HOST");
-    return text != NULL && sscanf(text, "%llx:%ld", &of, &pid) == 2 && of == machine && pid > 1 ? (pid_t)pid : 0;
-}
-
-/* Ranks in another process namespace are known by number alone: what they use cannot be told from what others use. */
-static int ct__watch(ct_world *world)
-{
-    enum { MACHINE, NAMESPACE, PID, FACTS };
-    struct stat space = {0};
-    stat("/proc/self/ns/pid", &space);
-    size_t size = (size_t)world->size;
-    unsigned long long own[FACTS] = {ct_load_machine(), space.st_ino, (unsigned long long)getpid()};
-    unsigned long long *all = malloc(sizeof own * size);
-    pid_t *pids = malloc(sizeof *pids * size);
-    world->machine_of = malloc(sizeof *world->machine_of * size);
-    int code = all && pids && world->machine_of ? MPI_SUCCESS : MPI_ERR_NO_MEM, count = 0;
-    bool whole = true;
-    if (code == MPI_SUCCESS)
-        code = MPI_Allgather(own, FACTS, MPI_UNSIGNED_LONG_LONG, all, FACTS, MPI_UNSIGNED_LONG_LONG, MPI_COMM_WORLD);
-    for (int rank = 0; rank < world->size && code == MPI_SUCCESS; rank++) {
-        const unsigned long long *one = all + FACTS * rank;
-        world->machine_of[rank] = one[MACHINE];
-        if (one[MACHINE] == own[MACHINE] && one[NAMESPACE] == own[NAMESPACE])
-            pids[count++] = (pid_t)one[PID];
-        whole = whole && (one[MACHINE] != own[MACHINE] || one[NAMESPACE] == own[NAMESPACE]);
-    }
-    /* The first rank of a machine in any group is the first of its node. */
-    if (code == MPI_SUCCESS && own[MACHINE] != 0 && world->nodes.local_of[world->rank] == 0)
-        world->load = ct_load_open("", pids, count, whole, ct__host(own[MACHINE]));
-    free(pids);
-    free(all);
-    return code;
-}
 
 int ct_world_make(ct_world *world)
 {
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);
     int code = ct_nodes_find(MPI_COMM_WORLD, &world->nodes);
-    return code == MPI_SUCCESS ? ct__watch(world) : code;
+    return code == MPI_SUCCESS ? ct_watch_make(MPI_COMM_WORLD, &world->watch) : code;
 }
 
 int ct_world_members(const ct_world *world, const ct_request *request, int *members)
@@ -76,16 +34,7 @@ static struct {
     bool made;
 } ct__groups[CT_MAX_GROUPS];
 
-/* The first rank of each machine watches it for all. */
-static bool ct__watches(const ct_world *world, const int *members, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (world->machine_of[members[i]] == world->machine_of[world->rank])
-            return members[i] == world->rank;
-    return false;
-}
-
-int ct_group_make(const ct_world *world, int slot, const int *members, int count, ct_group **group)
+int ct_group_make(ct_world *world, int slot, const int *members, int count, ct_group **group)
 {
     MPI_Group everyone, chosen;
     MPI_Comm_group(MPI_COMM_WORLD, &everyone);
@@ -99,7 +48,8 @@ int ct_group_make(const ct_world *world, int slot, const int *members, int count
     ct__groups[slot].made = true;
     ct__groups[slot].group.fresh = true;
     ct__groups[slot].group.variant_count = 0;
-    ct__groups[slot].group.load = ct__watches(world, members, count) ? world->load : NULL;
+    ct__groups[slot].group.watch = &world->watch;
+    ct__groups[slot].group.leads = ct_watch_leads(&world->watch, members, count);
     ct__groups[slot].group.node = world->nodes.node_of[world->rank];
     *group = &ct__groups[slot].group;
     return MPI_Comm_set_errhandler(ct__groups[slot].group.comm, MPI_ERRORS_RETURN);

@@ -6,6 +6,7 @@
  *     kept ID 0 1.0e-05 ...              the same with a heap that keeps what is freed, where calls meet page faults
  *     wrong ID 1                         its result was not the library's
  *     unfit ID REASON                    in place of all times: there is no such part of the job, or no such matrix
+ *     load ID waited=0.01@0 others=...   what else ran meanwhile (watch.h)
  *     done ID
  *     setup ID                           then: setup ID 0.0021, the slowest rank's seconds for what a communicator needs
  *
@@ -20,6 +21,7 @@
 #include "heap.h"
 #include "part.h"
 #include "state.h"
+#include "watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,8 +211,21 @@ static int ct__time_set_up(long id, int rank)
     return MPI_Comm_free(&comm);
 }
 
-static int ct__measure(const ct__request *r, MPI_Comm part)
+/* Whether this rank is the first of the request's on its machine. */
+static bool ct__leads(const ct__request *r, const ct_team *world, const ct_watch *watch)
 {
+    for (int rank = 0; rank < world->size; rank++)
+        if (world->nodes.node_of[rank] < r->nodes && world->nodes.local_of[rank] < r->ppn &&
+            watch->machine_of[rank] == watch->machine_of[watch->rank])
+            return rank == watch->rank;
+    return false;
+}
+
+static int ct__measure(const ct__request *r, MPI_Comm part, const ct_team *world, ct_watch *watch)
+{
+    char others[256];
+    bool leads = ct__leads(r, world, watch);
+    double begun = ct_watch_begin(watch, leads);
     ct__buffers b = {.part = part, .comm = part};
     CT_TRY(MPI_Comm_rank(part, &b.rank));
     CT_TRY(MPI_Comm_size(part, &b.size));
@@ -226,8 +241,10 @@ static int ct__measure(const ct__request *r, MPI_Comm part)
         code = ct__try(r, &b, wrong);
     if (code == MPI_SUCCESS)
         code = ct__time_and_tell(r, &b, wrong, mine, all);
+    if (code == MPI_SUCCESS)
+        code = ct_watch_tell(watch, leads, world->node, begun, part, others, sizeof others);
     if (b.rank == 0 && code == MPI_SUCCESS) {
-        printf("done %ld\n", r->id);
+        printf("load %ld%s\ndone %ld\n", r->id, others, r->id);
         fflush(stdout);
     }
     if (code == MPI_SUCCESS && tuned)
@@ -263,7 +280,7 @@ static int ct__refuse(const ct__request *r, int rank, const char *why)
 }
 
 /* One line for all ranks of the job. */
-static int ct__serve(char *line, const ct_team *world)
+static int ct__serve(char *line, const ct_team *world, ct_watch *watch)
 {
     static ct__request request;
     MPI_Comm part;
@@ -279,7 +296,7 @@ static int ct__serve(char *line, const ct_team *world)
         return ct__refuse(&request, world->rank, "the job has no such part");
     if (code != MPI_SUCCESS || part == MPI_COMM_NULL)
         return code;
-    code = ct__measure(&request, part);
+    code = ct__measure(&request, part, world, watch);
     return code == MPI_ERR_FILE ? ct__refuse(&request, world->rank, ct_blocks_why()) : code;
 }
 
@@ -296,21 +313,25 @@ int main(int argc, char **argv)
 {
     static char line[CT__LINE];
     ct_team *world;
+    ct_watch watch = {0};
     MPI_Init(&argc, &argv);
     ct_blocks_files(argc - 1, argv + 1);
     int code = ct__world(&world);
+    if (code == MPI_SUCCESS)
+        code = ct_watch_make(MPI_COMM_WORLD, &watch);
     if (code == MPI_SUCCESS && world->rank == 0) {
         printf("ready ranks=%d\n", world->size);
         fflush(stdout);
     }
     while (code == MPI_SUCCESS && (code = ct__share(line, world->rank)) == MPI_SUCCESS && line[0] != '\0')
-        code = ct__serve(line, world);
+        code = ct__serve(line, world, &watch);
     if (code == MPI_SUCCESS)
         code = ct_part_forget();
     if (code == MPI_SUCCESS)
         code = ct_team_free(world);
     if (code != MPI_SUCCESS)
         MPI_Abort(MPI_COMM_WORLD, 1);
+    ct_watch_free(&watch);
     MPI_Finalize();
     return 0;
 }

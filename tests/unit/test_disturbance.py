@@ -23,7 +23,7 @@ CALM, BUSY = Load(0.0, 0.02, 0.0, 0.0), Load(0.3, 0.5, 0.0, 0.0, node=1)
 def counted(calm: int, busy: int) -> Tally:
     tally = Tally()
     for load in [CALM] * calm + [BUSY] * busy:
-        tally.add(load)
+        tally.add(load, 1.0)
     return tally
 
 
@@ -32,24 +32,34 @@ def test_a_machine_is_busy_where_most_measurements_are_disturbed() -> None:
     assert counted(4, 0).found().sentence == ""
     some = counted(9, 1).found(names=["n0", "n1"])
     assert some.state is Calmness.DISTURBED
-    assert "in 1 of 10 measurements other programs held" in some.sentence.lower()
+    assert "in 1 of 10 measurements (10% of their time) other programs held" in some.sentence.lower()
     whole = counted(1, 9).found()
     assert whole.is_busy
     assert "nothing is judged" in whole.sentence
+
+
+def test_what_is_disturbed_counts_by_its_time() -> None:
+    """Between two turns of the scheduler many short measurements pass that nobody disturbed."""
+    tally = Tally()
+    for _ in range(90):
+        tally.add(CALM, 0.0003)
+    for _ in range(10):
+        tally.add(BUSY, 0.03)
+    assert tally.found().is_busy
 
 
 def test_what_came_before_a_mark_does_not_count() -> None:
     tally = counted(0, 10)
     mark = tally.mark
     for _ in range(3):
-        tally.add(CALM)
+        tally.add(CALM, 1.0)
     assert tally.found().is_busy
     assert tally.found(mark).state is Calmness.CALM
 
 
 def test_a_system_that_tells_nothing_is_said_to() -> None:
     tally = Tally()
-    assert not tally.add(Load(pressure=1.0, switches=3))
+    assert not tally.add(Load(pressure=1.0, switches=3), 1.0)
     assert tally.found().state is Calmness.UNKNOWN
     assert "not known" in tally.found().sentence
     assert tally.found().remark
@@ -57,7 +67,7 @@ def test_a_system_that_tells_nothing_is_said_to() -> None:
 
 def test_what_the_user_accepts_is_not_judged_and_said() -> None:
     watch = Watch.of({"COLLTUNE_BUSY": "accept"})
-    assert not watch.is_disturbed(BUSY)
+    assert not watch.is_disturbed(BUSY, 1.0)
     assert watch.tally.found().state is Calmness.ACCEPTED
     assert "COLLTUNE_BUSY=accept" in watch.tally.found().sentence
     with pytest.raises(InputError, match="COLLTUNE_BUSY=yes"):
@@ -67,7 +77,7 @@ def test_what_the_user_accepts_is_not_judged_and_said() -> None:
 @pytest.mark.parametrize("cause", LIMITS)
 def test_each_cause_is_named_with_its_share(cause: str) -> None:
     tally = Tally()
-    assert tally.add(CALM._replace(**{cause: 0.25}))
+    assert tally.add(CALM._replace(**{cause: 0.25}), 1.0)
     assert "25%" in tally.found().sentence
 
 
@@ -76,7 +86,7 @@ def test_what_is_disturbed_is_taken_again_while_there_is_patience() -> None:
     watch.patience_s = 3.0
     waited = []
     while (pause_s := watch.pause_s(tries=1)) is not None:
-        watch.is_disturbed(BUSY)
+        watch.is_disturbed(BUSY, 1.0)
         waited.append(pause_s)
     assert sum(waited) <= 3.0
     assert waited == sorted(waited)
@@ -251,6 +261,6 @@ def test_times_of_a_disturbed_sample_count_nowhere() -> None:
 
 
 def test_the_sentence_says_where_and_what_to_do() -> None:
-    found = Disturbance(True, 10, 9, "others", 0.5, "n17")
+    found = Disturbance(True, 10, 9, "others", 0.5, "n17", disturbed_share=0.9)
     assert "other programs took 50% of the processors of n17" in found.sentence
     assert "idle nodes" in found.sentence

@@ -85,6 +85,7 @@ class Patterns:
     launches: list[Launch] = field(default_factory=list)
     spent_s: float = 0.0
     points: int = 0
+    watch: None = None
 
     def now_s(self) -> float:
         return self.spent_s + self.launch_s * len(self.launches)

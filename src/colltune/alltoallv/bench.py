@@ -13,6 +13,7 @@ from colltune.bench.workbench import Workbench
 from colltune.core.sample import Environment
 from colltune.machine.compile import build_parts, cache_directory
 from colltune.measure.contract import Source
+from colltune.measure.watch import Watch, our_process
 
 
 class PatternLaunch(Source, Protocol):
@@ -34,6 +35,11 @@ class PatternBench(Protocol):
 
     @property
     def ppn(self) -> int: ...
+
+    @property
+    def watch(self) -> Watch | None:
+        """What judges whether other programs disturb the measurements; None where there are none."""
+        ...
 
     def now_s(self) -> float:
         """The clock, in seconds from any beginning."""
@@ -71,10 +77,14 @@ class JobPatterns:
     def ppn(self) -> int:
         return self.workbench.ppn
 
+    @property
+    def watch(self) -> Watch:
+        return self.workbench.watch
+
     def now_s(self) -> float:
         return self.workbench.now_s()
 
     def launch(self, seed: int, number: int) -> AlltoallvSource:
         command = self.workbench.command([str(self.program), *map(str, self.matrices)])
-        variables = {**self.workbench.process_environment, **command.environment}
-        return AlltoallvSource(self.environment, command.argv, variables, seed, launch=number)
+        variables = {**self.workbench.process_environment, **command.environment, **our_process()}
+        return AlltoallvSource(self.environment, command.argv, variables, seed, number, self.workbench.watch)

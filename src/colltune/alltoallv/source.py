@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import count
 from statistics import median
 
 from colltune.alltoallv.cells import peers_among
 from colltune.alltoallv.setting import COLLECTIVE
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.disturbance import Load, worse_of
 from colltune.core.errors import LaunchError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.measure.agent_process import AgentProcess
+from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Effort
+from colltune.measure.request import read_load
+from colltune.measure.watch import Watch, unjudged
 
 _FIRST = 5  # repetitions, by which the further ones are chosen
 _FORWARDED = (64, 1024)  # averages up to which blocks of four times that are forwarded
@@ -86,15 +90,17 @@ class AlltoallvSource:
     process_environment: Mapping[str, str]
     seed: int = 1
     launch: int = 0
+    watch: Watch = field(default_factory=unjudged)
 
     def __post_init__(self) -> None:
         self._process: AgentProcess | None = None
         self._asked = 0
         self._unfit = ""  # why the last point was not measured
+        self._load = Load()  # what else ran during the last request
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         for point in points:
-            yield point, self._point(point, effort)
+            yield point, self._calm(point, effort)
 
     def close(self) -> None:
         if self._process is not None:
@@ -115,8 +121,19 @@ class AlltoallvSource:
                 found = float(words[2])
         return found
 
+    def _calm(self, point: Point, effort: Effort) -> list[Sample]:
+        """Measures again what other programs disturbed; where that does not help, says so."""
+        for tries in count(1):
+            samples = self._point(point, effort)
+            if not self.watch.is_disturbed(samples[0].load, sum(sample.cost_s for sample in samples)):
+                break
+            if (pause_s := self.watch.pause_s(tries)) is None:
+                return [replace(s, status=Status.DISTURBED) if s.status is Status.OK else s for s in samples]
+            time.sleep(pause_s)
+        return samples
+
     def _point(self, point: Point, effort: Effort) -> list[Sample]:
-        began_s, self._unfit = time.monotonic(), ""
+        began_s, self._unfit, self._load = time.monotonic(), "", Load()
         kept: dict[int, tuple[float, ...]] = {}
         first = self._ask(point, _FIRST, kept)
         known = [median(times) for times in first.values() if times]
@@ -143,6 +160,7 @@ class AlltoallvSource:
                     group=self._asked,
                     started_s=began_s,
                     kept_s=median(kept[index]) if index in kept else None,
+                    load=self._load,
                 )
             )
         return samples
@@ -163,6 +181,8 @@ class AlltoallvSource:
         while (line := self._heard(process)) is not None and (words := line.split())[0] != "done":
             if words[0] == "unfit":
                 self._unfit = " ".join(words[2:])
+            if words[0] == "load":
+                self._load = worse_of(self._load, read_load(parse_fields(line)))
             if words[0] == "kept":
                 kept[int(words[2])] = tuple(map(float, words[3:]))
             if words[0] in ("time", "wrong"):

@@ -19,12 +19,13 @@ from colltune.alltoallv.source import Blocks, direct_above_bytes
 from colltune.alltoallv.table import FILLS, FIRST_CALL, Entry, Rule, around, places, save_table
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision
+from colltune.core.proven import NOT_CALM, ProvenDecision, Verdict
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
+from colltune.measure.watch import PATIENT_SHARE
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
 from colltune.store.journal import Journal
@@ -95,6 +96,8 @@ def tune_alltoallv(
     if not parts:
         raise InputError("alltoallv has nothing to tune on two ranks", "Give --ppn 3 or more")
     began_s = bench.now_s()
+    if bench.watch is not None:
+        bench.watch.patience_s = PATIENT_SHARE * options.budget_s
     numbers = count(_EXPLORING)
 
     def open_source() -> PatternLaunch:
@@ -138,14 +141,20 @@ def tune_alltoallv(
             stop=stop,
         )
         kept = proof.run(decided)
+    results, disturbance = proof.results, None if bench.watch is None else bench.watch.tally.found()
+    if disturbance is not None and disturbance.is_busy:
+        kept = {}
+        results = [replace(one, verdict=Verdict.NOT_TRIED, reason=NOT_CALM) for one in results]
+    if disturbance is not None and disturbance.sentence:
+        note(disturbance.sentence)
     rules = _rules(kept)
     if not stop.made:
         made = bench.environment
         about = {"mpi": made.mpi, "version": made.mpi_version, "machine": made.machine, "seed": options.seed}
+        if disturbance is not None and disturbance.remark:
+            about["remark"] = disturbance.remark
         save_table(out / TABLE, _entries(rules, decided, set_up_s), about)
-    return AlltoallvResult(
-        out / TABLE, rules, replace(outcome, interrupted=stop.made), proof.results, bench.environment
-    )
+    return AlltoallvResult(out / TABLE, rules, replace(outcome, interrupted=stop.made), results, bench.environment)
 
 
 def _is_explored(sample: Sample) -> bool:

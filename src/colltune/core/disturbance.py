@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 # Set to ACCEPT it takes measurements as they come, on a machine that is never calm; everything then says so.
 VARIABLE, ACCEPT = "COLLTUNE_BUSY", "accept"
-# Of the measurements, what may be disturbed before nothing is judged.
+# Of the time of all measurements, what may be disturbed before nothing is judged.
 _BUSY = 0.5
 WHAT_TO_DO = "Measure on idle nodes of your own"
 
@@ -42,9 +42,19 @@ class Load(NamedTuple):
         return sorted((name for name, times in over.items() if times > 1.0), key=lambda name: -over[name])
 
     @property
+    def worst(self) -> float:
+        """The greatest share over its limit."""
+        return max((getattr(self, name) or 0.0) / limit for name, limit in LIMITS.items())
+
+    @property
     def is_known(self) -> bool:
         """Whether the system tells anything by which it can be judged."""
         return any(getattr(self, name) is not None for name in LIMITS)
+
+
+def worse_of(one: Load, other: Load) -> Load:
+    """The one by which a measurement is disturbed more; what is known goes before what is not."""
+    return max((one, other), key=lambda load: (load.worst, load.is_known))
 
 
 # Above these a measurement is disturbed; docs/design/calm.md has what a calm machine and a busy one show.
@@ -69,6 +79,7 @@ class Calmness(StrEnum):
 class Disturbance:
     """Of ``measured`` measurements, each time that one was taken again among them, those that others ``disturbed``.
 
+    ``disturbed_share``: these, of the time of all: what is disturbed takes longer.
     ``cause``: the name in ``LIMITS`` of what disturbed most of them, and ``share`` its mean. ``node``: where.
     ``judged``: False where the user accepted it; ``waited_s``: how long nothing was measured, in the hope of calm.
     """
@@ -80,6 +91,7 @@ class Disturbance:
     share: float = 0.0
     node: str = ""
     waited_s: float = 0.0
+    disturbed_share: float = 0.0
 
     @property
     def state(self) -> Calmness:
@@ -87,7 +99,7 @@ class Disturbance:
             return Calmness.ACCEPTED
         if not self.measured:
             return Calmness.UNKNOWN
-        if self.disturbed > _BUSY * self.measured:
+        if self.disturbed_share > _BUSY:
             return Calmness.BUSY
         return Calmness.DISTURBED if self.disturbed else Calmness.CALM
 
@@ -99,7 +111,7 @@ class Disturbance:
     @property
     def sentence(self) -> str:
         """What everybody says of it; "" of a calm machine."""
-        of = f"{self.disturbed} of {self.measured} measurements"
+        of = f"{self.disturbed} of {self.measured} measurements ({self.disturbed_share:.0%} of their time)"
         match self.state:
             case Calmness.BUSY:
                 return f"The machine was busy, so nothing is judged: in {of} {self._cause_text}. {WHAT_TO_DO}."
@@ -132,24 +144,24 @@ class Tally:
 
     def __init__(self, *, judged: bool = True) -> None:
         self._judged = judged
-        self._known = 0
-        self._causes: dict[str, list[tuple[float, int]]] = {}
+        self._times_s: list[float] = []
+        self._causes: dict[str, list[_Disturbed]] = {}
         self.waited_s = 0.0
 
-    def add(self, load: Load | None) -> bool:
-        """Whether a measurement with this load counts as disturbed."""
+    def add(self, load: Load | None, took_s: float) -> bool:
+        """Whether a measurement with this load, of so many seconds, counts as disturbed."""
         if load is None or not load.is_known or not self._judged:
             return False
-        self._known += 1
+        self._times_s.append(took_s)
         for cause in load.causes[:1]:
-            self._causes.setdefault(cause, []).append((getattr(load, cause), load.node))
+            self._causes.setdefault(cause, []).append(_Disturbed(getattr(load, cause), load.node, took_s))
             return True
         return False
 
     @property
     def mark(self) -> tuple[int, dict[str, int]]:
         """Where the count stands: what is counted from here on is ``found(mark)``."""
-        return self._known, {cause: len(some) for cause, some in self._causes.items()}
+        return len(self._times_s), {cause: len(some) for cause, some in self._causes.items()}
 
     def found(self, since: tuple[int, dict[str, int]] = (0, {}), names: Iterable[str] = ()) -> Disturbance:
         """``names``: of the nodes, by their position in the job."""
@@ -157,14 +169,22 @@ class Tally:
         counted = {cause: some[before.get(cause, 0) :] for cause, some in self._causes.items()}
         cause = max(counted, key=lambda one: len(counted[one]), default="")
         worst = counted.get(cause, [])
-        nodes, hosts = [node for _, node in worst], list(names)
+        nodes, hosts = [one.node for one in worst], list(names)
         node = max(set(nodes), key=nodes.count, default=-1)
+        times_s, lost_s = self._times_s[known:], sum(one.took_s for some in counted.values() for one in some)
         return Disturbance(
             self._judged,
-            self._known - known,
+            len(times_s),
             sum(map(len, counted.values())),
             cause if worst else "",
-            round(sum(share for share, _ in worst) / len(worst), 3) if worst else 0.0,
+            round(sum(one.share for one in worst) / len(worst), 3) if worst else 0.0,
             hosts[node] if 0 <= node < len(hosts) and len(hosts) > 1 else "",
             round(self.waited_s, 1),
+            round(lost_s / max(sum(times_s), 1e-9), 3),
         )
+
+
+class _Disturbed(NamedTuple):
+    share: float
+    node: int
+    took_s: float

@@ -18,7 +18,7 @@ from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
 from colltune.measure.request import Request, read_index, read_load, read_sample, read_seconds
 from colltune.measure.resolve import Settings, resolve_settings
-from colltune.measure.watch import Watch
+from colltune.measure.watch import Watch, unjudged
 
 __all__ = ["LivePlan", "LiveSource", "Settings", "resolve_settings"]
 
@@ -37,7 +37,7 @@ class LivePlan:
 
     ``settings`` gives, for a collective and a choice, the control variables with the integers to write.
     ``silence_s``: seconds without a word from the agent, beyond what the request may take, after which it counts as
-    hung. ``on_event`` hears of launches and of choices that ended one. ``watch`` judges what others disturbed.
+    hung. ``on_event`` hears of launches and choices that ended one. ``watch`` judges what others disturbed.
     """
 
     command: Sequence[str]
@@ -48,7 +48,7 @@ class LivePlan:
     silence_s: float = 30.0
     clock: Callable[[], float] = time.time
     on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None
-    watch: Watch = field(default_factory=Watch)
+    watch: Watch = field(default_factory=unjudged)
 
 
 class LiveSource:
@@ -259,19 +259,18 @@ class LiveSource:
         elif fields[""] == "done":
             self.inside_s += read_seconds(fields["inside_us"])
             load = read_load(fields)
-            self._done(request, [replace(request.samples[choice], load=load) for choice in request.point.choices], load)
+            samples = [replace(request.samples[choice], load=load) for choice in request.point.choices]
+            self._done(request, samples, load, time.monotonic() - request.began_s)
 
-    def _done(self, request: Request, samples: list[Sample], load: Load) -> None:
+    def _done(self, request: Request, samples: list[Sample], load: Load, wall_s: float) -> None:
         """Hands on what was measured; where others had the processors, measures it again, or says so."""
-        watch = self._plan.watch
-        if not watch.is_disturbed(load):
+        if not self._plan.watch.is_disturbed(load, wall_s):
             self._answered(request, samples)
-        elif (pause_s := watch.pause_s(request.disturbed + 1)) is not None:
+        elif (pause_s := self._plan.watch.pause_s(request.disturbed + 1)) is not None:
             self._resume_s = time.monotonic() + pause_s
             self._landed(request)
             again = self._again(request, request.point, alone=request.alone)
-            again.disturbed = request.disturbed + 1
-            self._held.appendleft(again)
+            self._held.appendleft(replace(again, disturbed=request.disturbed + 1))
         else:
             lost = [replace(s, status=Status.DISTURBED) if s.status is Status.OK else s for s in samples]
             self._answered(request, lost)

@@ -12,7 +12,8 @@ from colltune.core.errors import InputError
 # What is disturbed is taken so often at most, after pauses that grow from the first to the last of these.
 MOST_TRIES = 4
 _FIRST_S, _LONGEST_S = 0.05, 1.0
-# How long all measurements together wait where nobody gave them more.
+# How long all measurements together wait, of the budget of a tuning, and where nobody gave them more.
+PATIENT_SHARE = 0.25
 _PATIENCE_S = 10.0
 
 
@@ -45,9 +46,9 @@ class Watch:
             raise InputError(f"{VARIABLE}={said} says nothing", f"Set it to {ACCEPT}, or unset it")
         return cls(judged=not said, nodes=nodes)
 
-    def is_disturbed(self, load: Load | None) -> bool:
-        """Counts a measurement; whether it was disturbed."""
-        disturbed = self.tally.add(load)
+    def is_disturbed(self, load: Load | None, took_s: float) -> bool:
+        """Counts a measurement of so many seconds; whether it was disturbed."""
+        disturbed = self.tally.add(load, took_s)
         self._in_a_row = self._in_a_row + 1 if disturbed else 0
         return disturbed
 
@@ -58,3 +59,8 @@ class Watch:
             return None
         self.tally.waited_s += pause_s
         return pause_s
+
+
+def unjudged() -> Watch:
+    """For sources that nobody gave a watch."""
+    return Watch(judged=False)

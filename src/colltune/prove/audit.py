@@ -34,7 +34,7 @@ from colltune.prove.worth import Outlay, gain_of
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.
 _HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
-# A launch in which more of the comparisons were disturbed is no evidence.
+# A launch in which more of the time of its comparisons was disturbed is no evidence.
 _DISTURBED_SHARE = 0.2
 # Launches that are planned with at first, and the most there are; of the time, what they may take by themselves.
 _FIRST_LAUNCHES, _MOST_PLANNED, _LAUNCH_SHARE = 4, 12, 0.3
@@ -105,7 +105,7 @@ class Audit:
     def __post_init__(self) -> None:
         self._cases: list[Case] = []
         self._bests = Bests()
-        self._looks_taken = self._looks_disturbed = 0  # in the launch at hand
+        self._looked_s = self._disturbed_s = 0.0  # in the launch at hand
         self._at: defaultdict[Scenario, list[Case]] = defaultdict(list)
         self._of_others: dict[str, int] = {}  # the numbers of other jobs' launches, which are below 0
         self._cut_after: dict[Scenario, int] = {}  # the last launch that told where to cut a region it is in
@@ -166,13 +166,13 @@ class Audit:
         while self.launches < MOST_LAUNCHES and self._is_worth_a_launch(deadline_s):
             began_s = self.clock()
             self.launches += 1
-            self._looks_taken = self._looks_disturbed = 0
+            self._looked_s = self._disturbed_s = 0.0
             source = self.open_source()
             try:
                 self._measure(source, began_s, deadline_s)
             finally:
                 source.close()
-            if self._looks_disturbed > _DISTURBED_SHARE * self._looks_taken:
+            if self._disturbed_s > _DISTURBED_SHARE * self._looked_s:
                 for case in self._cases:
                     case.forget_launch(self.launches)
             self._conclude()
@@ -317,10 +317,9 @@ class Audit:
         # A source does not know how many there were before it.
         samples = [replace(sample, launch=self.launches) for sample in samples]
         self.record(samples)
-        self._looks_taken += 1
+        self._looked_s += sum(sample.cost_s for sample in samples)
         if any(sample.status is Status.DISTURBED for sample in samples):
-            self._looks_disturbed += 1
-            self._note_cost(point.scenario, sum(sample.cost_s for sample in samples))
+            self._disturbed_s += sum(sample.cost_s for sample in samples)
             return
         scenario = point.scenario
         ours = [case for case in self._at[scenario] if scenario not in case.replaced]

@@ -29,6 +29,7 @@ from colltune.core.units import format_count
 from colltune.deploy.live import by_selector_alone
 from colltune.distill.decide import Decided, decide
 from colltune.distill.reproducible import distill_reproducible
+from colltune.measure.watch import PATIENT_SHARE
 from colltune.prove.candidates import judge_one_launch, provisional
 from colltune.prove.in_application import said_of, without_slower
 from colltune.prove.proof import Judged, Proof, workplace
@@ -42,9 +43,6 @@ from colltune.session.merging import Held, hold, keep_apart
 from colltune.session.options import Listener, TuneOptions, TuneResult, budget_of, summarize
 from colltune.session.site_memory import SiteMemory
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
-
-# Of the budget, how long measurements wait for a machine to become calm.
-_PATIENT_SHARE = 0.25
 
 
 # The cores belong to the ranks that are measured, and our matrices are too small for several threads.
@@ -78,7 +76,7 @@ def tune(
         listener.note(text)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
     if bench.watch is not None:
-        bench.watch.patience_s = _PATIENT_SHARE * options.budget_s
+        bench.watch.patience_s = PATIENT_SHARE * options.budget_s
     memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measuring = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others)
