@@ -18,6 +18,7 @@ from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
 from colltune.deploy.live import FOLDER, with_live
 from colltune.emit.live import LIVE_FILE, live_basis
+from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
 from colltune.store.history import GAIN, HISTORY
 from colltune.store.tuning import Tuning, save_tuning
@@ -103,11 +104,10 @@ class Site:
         """``command`` on all nodes, by `colltune run FLAGS TUNED` where there is a tuning; calls ``slow`` are longer by
         ``slow_us``. ``preload``: a library in place of the one that does so."""
         hosts, ranks = str(self.cluster.host_file(self.ppn)), str(self.ppn * len(self.cluster.hosts))
-        told = {
-            "LD_PRELOAD": ":".join(
-                filter(None, [preload or str(self.slow_calls()), self.cluster.environment.get("LD_PRELOAD", "")])
-            )
-        }
+        behind = [preload or str(self.slow_calls()), self.cluster.environment.get("LD_PRELOAD", "")]
+        # Our library comes first, and is left there, so that what is longer is the MPI's.
+        first = [] if tuned is None else [str(build_library(self.bench.installation.mpicc))]
+        told = {"LD_PRELOAD": ":".join(filter(None, [*first, *behind]))}
         told |= {"CT_SLOW": slow, "CT_SLOW_US": str(slow_us), "CT_SLOW_VARIABLE": NEUTRAL} if slow else {}
         job = [str(self.bench.installation.mpiexec)]
         if self.is_openmpi:

@@ -15,6 +15,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
+from colltune.measure.watch import Watch
 from colltune.mpi.installation import Installation
 
 C_FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
@@ -96,6 +97,7 @@ class Jobs:
             seed=1,
             silence_s=silence_s,
             on_event=lambda kind, facts: self.events.append((kind, facts)),
+            watch=Watch.of(os.environ),
         )
         return LiveSource(plan, Environment("mpich", self.mpi.version, self.mpi.build, "test", 1, ranks, "single"))
 

@@ -24,7 +24,8 @@ def loop_on(installation: Installation, place: Path) -> tuple[Measured, Choice]:
 
 def delay(made: Measured, monkeypatch: pytest.MonkeyPatch, slow: str = "", slow_us: int = 0) -> None:
     """From here on ``slow`` calls ("default" or "tuned") of the program begin ``slow_us`` later."""
-    spy = {"LD_PRELOAD": str(made.spy), "CT_SLOW": slow, "CT_SLOW_US": str(slow_us)}
+    # Behind the library, which is left where it is, so that the delay is the MPI's.
+    spy = {"LD_PRELOAD": f"{made.mpi.preload}:{made.spy}", "CT_SLOW": slow, "CT_SLOW_US": str(slow_us)}
     for name, value in {**ON_EITHER, **spy}.items():
         monkeypatch.setenv(name, value)
 

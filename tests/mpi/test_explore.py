@@ -104,8 +104,9 @@ def test_nothing_is_tried_that_was_not_replayed_for_this_tuning(loop: Measured) 
     assert "colltune verify --results --candidates" in refused
     check(loop)
     tuning = load_tuning(loop.out.parent)
-    save_tuning(loop.out.parent, replace(tuning, summary=replace(tuning.summary, decisions=())))
+    save_tuning(loop.out.parent, replace(tuning, summary=replace(tuning.summary, total_s=tuning.summary.total_s + 1.0)))
     assert "for another tuning" in colltune("run", "--explore", directory, "--", "true", code=2).stderr
+    save_tuning(loop.out.parent, replace(tuning, summary=replace(tuning.summary, decisions=())))
     assert (
         "left nothing open" in colltune("verify", "--results", "--candidates", directory, "--ppn", "2", code=2).stderr
     )

@@ -61,7 +61,7 @@ def test_jobs_of_a_candidate_report_and_it_is_promoted(
     other = next(
         str(job) for job in range(50) if str(job) not in drawn and not is_drawn(str(job), Canary(candidate, 50, 0.0))
     )
-    slow = {**ON_EITHER, "LD_PRELOAD": str(made.spy), "CT_SLOW": "default", "CT_SLOW_US": "1000"}
+    slow = {**ON_EITHER, "LD_PRELOAD": f"{made.mpi.preload}:{made.spy}", "CT_SLOW": "default", "CT_SLOW_US": "1000"}
     mpiexec = mpi.mpiexec
     program = [str(mpiexec), "-n", "2", str(made.program), "2000", "64", "0"]
     monkeypatch.setenv("PATH", f"{mpiexec.parent}:{os.environ['PATH']}")
