@@ -99,6 +99,7 @@ OURS = {
     "machine.files": "the function that opens",
     "machine.compile": "sources of the package",
     "machine.leftovers": "/proc",
+    "measure.watch": "/proc",
     "catalog.read": "a file of the package",
     "catalog.simulated": "a file of the package",
     "core.version": "a file of the package",

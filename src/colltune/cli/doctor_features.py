@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from colltune.cli.console import echo
 from colltune.cli.hints import colltune_command
 
 
@@ -34,9 +35,9 @@ def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
     if machine is None:
         conditions = read_conditions()
         for name, text in conditions.items():
-            typer.echo(f"{name:<16} {text}")
+            echo(f"{name:<16} {text}")
         for text in advice(conditions):
-            typer.echo(f"{'note':<16} {text}")
+            echo(f"{'note':<16} {text}")
 
 
 def record_features(out: Path) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from math import nan
 
 from colltune.core.choice import Choice
+from colltune.core.disturbance import Load
 from colltune.core.sample import Overlap, Sample, Status
 from colltune.core.scenario import Scenario
 
@@ -41,6 +42,7 @@ class _Open:
     faults: float
     kept_s: float | None
     untouched_s: float | None
+    load: Load | None
 
 
 def pack_numbers(sample: Sample) -> bytes:
@@ -67,6 +69,7 @@ def unpack_sample(scenario: Scenario, choice: Choice, status: str, numbers: byte
     made.faults, kept_s, untouched_s = values[10:13]
     made.kept_s = kept_s if kept_s == kept_s else None
     made.untouched_s = untouched_s if untouched_s == untouched_s else None
+    made.load = None  # what was disturbed is not in an index
     made.overlap = Overlap(*values[7:10]) if compute_s == compute_s else None
     made.__class__ = Sample  # type: ignore[assignment]
     return made  # type: ignore[return-value]
