@@ -98,6 +98,7 @@ class SimulatedLaunch:
     seed: int
     number: int
     asked: int = 0
+    disturbed: bool = False
 
     @property
     def environment(self) -> Environment:

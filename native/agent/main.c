@@ -44,6 +44,19 @@ static int ct__announce(const ct_world *world, int provided)
     return code;
 }
 
+/* What else ran on the job's machines from its start to its end. */
+static int ct__tell_load(ct_world *world)
+{
+    char others[256];
+    int node = world->nodes.node_of[world->rank];
+    int code = ct_watch_tell_whole(&world->watch, node, MPI_COMM_WORLD, others, sizeof others);
+    if (code == MPI_SUCCESS && world->rank == 0) {
+        printf("load%s\n", others);
+        fflush(stdout);
+    }
+    return code;
+}
+
 /* An algorithm that does not apply must be refused, not replaced (MPICH's default is to replace it silently). */
 static void ct__refuse_fallback(void)
 {
@@ -74,6 +87,8 @@ int main(int argc, char **argv)
         code = ct__announce(&world, provided);
     if (code == MPI_SUCCESS)
         code = ct_dispatch_serve(&world);
+    if (code == MPI_SUCCESS)
+        code = ct__tell_load(&world);
     if (code != MPI_SUCCESS) {
         char text[MPI_MAX_ERROR_STRING];
         int length;

@@ -9,7 +9,11 @@ int ct_world_make(ct_world *world)
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);
     int code = ct_nodes_find(MPI_COMM_WORLD, &world->nodes);
-    return code == MPI_SUCCESS ? ct_watch_make(MPI_COMM_WORLD, &world->watch) : code;
+    if (code == MPI_SUCCESS)
+        code = ct_watch_make(MPI_COMM_WORLD, &world->watch);
+    if (code == MPI_SUCCESS)
+        ct_watch_start(&world->watch);
+    return code;
 }
 
 int ct_world_members(const ct_world *world, const ct_request *request, int *members)

@@ -309,6 +309,18 @@ static int ct__world(ct_team **world)
     return ct_team_adopt(comm, every ? atoi(every) : 0, world);
 }
 
+/* What else ran on the job's machines from its start to its end. */
+static int ct__tell_load(ct_watch *watch, const ct_team *world)
+{
+    char others[256];
+    CT_TRY(ct_watch_tell_whole(watch, world->node, MPI_COMM_WORLD, others, sizeof others));
+    if (world->rank == 0) {
+        printf("load 0%s\n", others);
+        fflush(stdout);
+    }
+    return MPI_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     static char line[CT__LINE];
@@ -319,12 +331,16 @@ int main(int argc, char **argv)
     int code = ct__world(&world);
     if (code == MPI_SUCCESS)
         code = ct_watch_make(MPI_COMM_WORLD, &watch);
+    if (code == MPI_SUCCESS)
+        ct_watch_start(&watch);
     if (code == MPI_SUCCESS && world->rank == 0) {
         printf("ready ranks=%d\n", world->size);
         fflush(stdout);
     }
     while (code == MPI_SUCCESS && (code = ct__share(line, world->rank)) == MPI_SUCCESS && line[0] != '\0')
         code = ct__serve(line, world, &watch);
+    if (code == MPI_SUCCESS)
+        code = ct__tell_load(&watch, world);
     if (code == MPI_SUCCESS)
         code = ct_part_forget();
     if (code == MPI_SUCCESS)

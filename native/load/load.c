@@ -7,26 +7,26 @@
 #include <string.h>
 #include <time.h>
 
-/* A reading that is older than this when a measurement begins is of another time; so much for a look at the ranks, and for
- * one at the machine. */
-static double const CT__OLD_S = 0.05, CT__OLD_MACHINE_S = 2.0;
-/* The least time between two looks at the machine: its clock ticks every 10 ms. */
-static double const CT__WINDOW_S = 0.25;
+/* The least time that is told of: the machine's clock ticks every 10 ms. What began longer ago than the second is of another
+ * time. */
+static double const CT__WINDOW_S = 0.1, CT__OLD_S = 2.0;
 /* So many times what a look costs lie between two of them. */
 static double const CT__COST = 100.0;
 
 typedef struct {
-    double at_s, cost_s; /* at_s < 0: never read */
+    double at_s, cost_s;
     ct_own own;
     ct_machine machine;
 } ct__reading;
 
 struct ct_load {
     ct_files *files;
-    ct__reading ranks, machine; /* the latest: of the processes alone, and with the machine */
-    double told_s;              /* when `shares` were told that need a look at the machine */
+    ct__reading first, latest;
+    double told_s; /* when `shares` were told */
     ct_load_shares shares;
 };
+
+static ct_load_shares const CT__UNKNOWN = {-1.0, -1.0, -1.0, -1.0, -1.0};
 
 static double ct__clock(void)
 {
@@ -35,18 +35,17 @@ static double ct__clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static ct__reading ct__read(ct_load *load, double now_s, bool machine)
+static ct__reading ct__read(ct_load *load, double now_s)
 {
     ct__reading found = {.at_s = now_s};
     double began_s = ct__clock();
     ct_files_own(load->files, &found.own);
-    if (machine)
-        ct_files_machine(load->files, &found.machine);
+    ct_files_machine(load->files, &found.machine);
     found.cost_s = ct__clock() - began_s;
     return found;
 }
 
-ct_load *ct_load_open(const char *root, const pid_t *pids, int count, bool all, pid_t host)
+ct_load *ct_load_open(const char *root, const pid_t *pids, int count, bool all, pid_t host, double now_s)
 {
     ct_load *load = calloc(1, sizeof *load);
     if (load != NULL)
@@ -55,8 +54,8 @@ ct_load *ct_load_open(const char *root, const pid_t *pids, int count, bool all, 
         ct_load_close(load);
         return NULL;
     }
-    load->ranks.at_s = load->machine.at_s = load->told_s = -1e9;
-    load->shares = (ct_load_shares){-1.0, -1.0, -1.0, -1.0, -1.0};
+    load->first = load->latest = ct__read(load, now_s);
+    load->told_s = -1e9;
     return load;
 }
 
@@ -67,30 +66,9 @@ void ct_load_close(ct_load *load)
     free(load);
 }
 
-void ct_load_begin(ct_load *load, double now_s)
-{
-    if (now_s - load->machine.at_s > CT__OLD_MACHINE_S)
-        load->machine = load->ranks = ct__read(load, now_s, true);
-    else if (now_s - load->ranks.at_s > CT__OLD_S)
-        load->ranks = ct__read(load, now_s, false);
-}
-
 static double ct__share(double part_s, double whole_s)
 {
     return part_s <= 0.0 ? 0.0 : part_s >= whole_s ? 1.0 : part_s / whole_s;
-}
-
-/* Ranks that are more than their processors wait for one another, and their waiting says nothing of others. Nor does the
- * rest of a time in which the job itself had all of its processors. */
-static double ct__waited(const ct_load *load, const ct__reading *before, const ct__reading *now)
-{
-    int cpus = ct_files_cpus(load->files), ranks = ct_files_ranks(load->files);
-    double wall_s = now->at_s - before->at_s;
-    if (ranks > cpus || now->own.waited_s < 0.0 || now->own.used_s < 0.0)
-        return -1.0;
-    double waited_s = now->own.waited_s - before->own.waited_s;
-    double left_s = cpus * wall_s - (now->own.used_s - before->own.used_s);
-    return ct__share(waited_s < left_s ? waited_s : left_s, ranks * wall_s);
 }
 
 static double ct__grown(double before, double now, double whole)
@@ -98,37 +76,51 @@ static double ct__grown(double before, double now, double whole)
     return before < 0.0 || now < 0.0 ? -1.0 : ct__share(now - before, whole);
 }
 
-static void ct__tell_machine(ct_load *load, const ct__reading *now)
+/* What others used for certain: each processor's time is known to a tick. The ranks wait for the job's own processes too,
+ * so of their waiting counts what others used at most; ranks that are more than their processors wait for one another. */
+static ct_load_shares ct__between(const ct_load *load, const ct__reading *before, const ct__reading *now)
 {
-    const ct__reading *before = &load->machine;
-    double wall_s = now->at_s - before->at_s, whole_s = wall_s * ct_files_cpus(load->files);
-    ct_load_shares *shares = &load->shares;
-    bool known = now->own.used_s >= 0.0 && before->own.used_s >= 0.0 && now->machine.busy_s >= 0.0 && before->machine.busy_s >= 0.0;
-    double own_s = now->own.used_s - before->own.used_s;
-    shares->others = known ? ct__share(now->machine.busy_s - before->machine.busy_s - own_s, whole_s) : -1.0;
-    shares->stolen = ct__grown(before->machine.stolen_s, now->machine.stolen_s, whole_s);
-    shares->throttled = ct__grown(before->machine.throttled_s, now->machine.throttled_s, wall_s);
-    shares->pressure = ct__grown(before->machine.pressure_s, now->machine.pressure_s, wall_s);
-    load->told_s = now->at_s;
+    int cpus = ct_files_cpus(load->files), ranks = ct_files_ranks(load->files);
+    double wall_s = now->at_s - before->at_s, whole_s = wall_s * cpus;
+    const ct_machine *then = &before->machine, *machine = &now->machine;
+    ct_load_shares shares = CT__UNKNOWN;
+    if (now->own.used_s >= 0.0 && machine->busy_s >= 0.0 && then->busy_s >= 0.0) {
+        double own_s = now->own.used_s - before->own.used_s;
+        double others_s = machine->busy_s - then->busy_s - own_s - cpus * ct_files_tick_s();
+        double waited_s = now->own.waited_s - before->own.waited_s;
+        shares.others = ct__share(others_s, whole_s);
+        if (ranks <= cpus && now->own.waited_s >= 0.0)
+            shares.waited = ct__share(waited_s < others_s ? waited_s : others_s, ranks * wall_s);
+    }
+    shares.stolen = ct__grown(then->stolen_s, machine->stolen_s, whole_s);
+    shares.throttled = ct__grown(then->throttled_s, machine->throttled_s, wall_s);
+    shares.pressure = ct__grown(then->pressure_s, machine->pressure_s, wall_s);
+    return shares;
+}
+
+void ct_load_begin(ct_load *load, double now_s)
+{
+    if (now_s - load->latest.at_s > CT__OLD_S)
+        load->latest = ct__read(load, now_s);
 }
 
 void ct_load_end(ct_load *load, double now_s, ct_load_shares *shares)
 {
-    double window_s = CT__COST * load->machine.cost_s > CT__WINDOW_S ? CT__COST * load->machine.cost_s : CT__WINDOW_S;
-    bool machine = now_s - load->machine.at_s >= window_s;
-    if (machine || now_s - load->ranks.at_s >= CT__COST * load->ranks.cost_s) {
-        ct__reading now = ct__read(load, now_s, machine);
-        load->shares.waited = ct__waited(load, &load->ranks, &now);
-        if (machine) {
-            /* Short measurements fall between two turns of the scheduler; what all of a window waited does not. */
-            double lately = ct__waited(load, &load->machine, &now);
-            load->shares.waited = lately > load->shares.waited ? lately : load->shares.waited;
-            ct__tell_machine(load, &now);
-            load->machine = now;
-        }
-        load->ranks = now;
+    double costly_s = CT__COST * load->latest.cost_s, window_s = costly_s > CT__WINDOW_S ? costly_s : CT__WINDOW_S;
+    if (now_s - load->latest.at_s >= window_s) {
+        ct__reading now = ct__read(load, now_s);
+        load->shares = ct__between(load, &load->latest, &now);
+        load->latest = now;
+        load->told_s = now_s;
     }
-    if (now_s - load->told_s > 2.0 * window_s + CT__OLD_MACHINE_S)
-        load->shares.others = load->shares.stolen = load->shares.throttled = load->shares.pressure = -1.0;
-    *shares = load->shares;
+    *shares = now_s - load->told_s <= 2.0 * window_s ? load->shares : CT__UNKNOWN;
+}
+
+void ct_load_whole(ct_load *load, double now_s, ct_load_shares *shares)
+{
+    *shares = CT__UNKNOWN;
+    if (now_s - load->first.at_s < 0.5 * CT__WINDOW_S)
+        return;
+    ct__reading now = ct__read(load, now_s);
+    *shares = ct__between(load, &load->first, &now);
 }

@@ -21,12 +21,13 @@ typedef struct {
 
 /* Of the job's `count` ranks on this machine, whose processes are `pids`. `all`: whether these are all of them. `host`: a
  * process that counts as the job's own; 0: none. `root` stands for the root directory, "" for itself. NULL: no memory. */
-ct_load *ct_load_open(const char *root, const pid_t *pids, int count, bool all, pid_t host);
+ct_load *ct_load_open(const char *root, const pid_t *pids, int count, bool all, pid_t host, double now_s);
 void ct_load_close(ct_load *load);
-/* A measurement begins and ends; `now_s` is of any steady clock. What reading costs is kept below a hundredth of the time
- * by reading less often: then a measurement is told the shares of a time that ended just before. */
+/* A measurement begins and ends; `now_s` is of any steady clock. Short ones share the time that is told of, a tenth of a
+ * second or more: the last that ended. What reading costs is below a hundredth of the time. */
 void ct_load_begin(ct_load *load, double now_s);
 void ct_load_end(ct_load *load, double now_s, ct_load_shares *shares);
+void ct_load_whole(ct_load *load, double now_s, ct_load_shares *shares); /* since it was opened */
 
 /* A number for the machine that this process is on, the same for all that share its processors; 0: not known. */
 unsigned long long ct_load_machine(void);

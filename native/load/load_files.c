@@ -245,6 +245,8 @@ int ct_files_ranks(const ct_files *files) { return files->rank_count; }
 
 static double ct__ticks(void) { return (double)sysconf(_SC_CLK_TCK); }
 
+double ct_files_tick_s(void) { return 1.0 / ct__ticks(); }
+
 static void ct__look(ct_files *files, ct__task *task)
 {
     unsigned long long run, other;

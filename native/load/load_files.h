@@ -26,5 +26,6 @@ void ct_files_own(ct_files *files, ct_own *own);
 void ct_files_machine(ct_files *files, ct_machine *machine);
 int ct_files_cpus(const ct_files *files);  /* that the ranks may use */
 int ct_files_ranks(const ct_files *files);
+double ct_files_tick_s(void); /* what processors' times are known to */
 
 #endif

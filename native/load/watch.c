@@ -47,6 +47,24 @@ int ct_watch_make(MPI_Comm world, ct_watch *watch)
     return code;
 }
 
+static void ct__open(ct_watch *watch, bool leads)
+{
+    unsigned long long machine = watch->machine_of[watch->rank];
+    if (leads && watch->load == NULL && machine != 0)
+        watch->load = ct_load_open("", watch->pids, watch->count, watch->whole, ct__host(machine), MPI_Wtime());
+}
+
+/* Whether this rank is the first of all on its machine. */
+static bool ct__is_first(const ct_watch *watch)
+{
+    int first = 0;
+    while (watch->machine_of[first] != watch->machine_of[watch->rank])
+        first++;
+    return first == watch->rank;
+}
+
+void ct_watch_start(ct_watch *watch) { ct__open(watch, ct__is_first(watch)); }
+
 void ct_watch_free(ct_watch *watch)
 {
     ct_load_close(watch->load);
@@ -71,15 +89,13 @@ static double ct__switches(void)
 
 double ct_watch_begin(ct_watch *watch, bool leads)
 {
-    unsigned long long machine = watch->machine_of[watch->rank];
-    if (leads && watch->load == NULL && machine != 0)
-        watch->load = ct_load_open("", watch->pids, watch->count, watch->whole, ct__host(machine));
+    ct__open(watch, leads);
     if (leads && watch->load != NULL)
         ct_load_begin(watch->load, MPI_Wtime());
     return ct__switches();
 }
 
-int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm comm, char *text, int size)
+static int ct__tell(const ct_load_shares *found, int node, double switches, MPI_Comm comm, char *text, int size)
 {
     static const char *const NAMES[] = {"waited", "others", "stolen", "throttled", "pressure", "switches"};
     enum { COUNT = sizeof NAMES / sizeof *NAMES };
@@ -87,11 +103,7 @@ int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm 
         double value;
         int node;
     } own[COUNT], worst[COUNT];
-    ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
-    if (leads && watch->load != NULL)
-        ct_load_end(watch->load, MPI_Wtime(), &shares);
-    double values[COUNT] = {shares.waited,    shares.others,   shares.stolen,
-                            shares.throttled, shares.pressure, ct__switches() - begun};
+    double values[COUNT] = {found->waited, found->others, found->stolen, found->throttled, found->pressure, switches};
     for (int i = 0; i < COUNT; i++)
         own[i].value = values[i], own[i].node = node;
     int rank, used = 0, code = MPI_Allreduce(own, worst, COUNT, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
@@ -101,4 +113,20 @@ int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm 
         if (worst[i].value >= 0.0)
             used += snprintf(text + used, (size_t)(size - used), " %s=%.4g@%d", NAMES[i], worst[i].value, worst[i].node);
     return code;
+}
+
+int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm comm, char *text, int size)
+{
+    ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
+    if (leads && watch->load != NULL)
+        ct_load_end(watch->load, MPI_Wtime(), &shares);
+    return ct__tell(&shares, node, ct__switches() - begun, comm, text, size);
+}
+
+int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, int size)
+{
+    ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
+    if (ct__is_first(watch) && watch->load != NULL)
+        ct_load_whole(watch->load, MPI_Wtime(), &shares);
+    return ct__tell(&shares, node, ct__switches(), world, text, size);
 }

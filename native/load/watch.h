@@ -17,6 +17,7 @@ typedef struct {
 
 /* On all ranks of the job. Returns an MPI error code. */
 int ct_watch_make(MPI_Comm world, ct_watch *watch);
+void ct_watch_start(ct_watch *watch); /* what `ct_watch_tell_whole` tells of begins */
 void ct_watch_free(ct_watch *watch);
 /* Whether this rank looks after its machine for `members`, ranks of the job: it is the first of them there. */
 bool ct_watch_leads(const ct_watch *watch, const int *members, int count);
@@ -25,5 +26,8 @@ double ct_watch_begin(ct_watch *watch, bool leads);
 /* Ends it, on every rank of `comm`: " waited=0.01@0 others=..." for its first rank, each with the `node` where it was most;
  * "" on the others. Returns an MPI error code. */
 int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm comm, char *text, int size);
+
+/* The same of all since the start, on every rank of the job. */
+int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, int size);
 
 #endif

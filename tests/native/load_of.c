@@ -10,7 +10,7 @@ int main(int argc, char **argv)
     int count = 0;
     for (int i = 2; i < argc && count < 64; i++)
         pids[count++] = (pid_t)atoi(argv[i]);
-    ct_load *load = ct_load_open(argv[1], pids, count, true, 0);
+    ct_load *load = ct_load_open(argv[1], pids, count, true, 0, 100.0);
     if (load == NULL)
         return 1;
     ct_load_begin(load, 100.0);

@@ -35,6 +35,7 @@ class Launch:
     environment: Environment
     group: int = 0
     closed: bool = False
+    disturbed: bool = False
 
     def set_up_s(self) -> float:
         return 0.02

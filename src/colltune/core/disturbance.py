@@ -57,7 +57,7 @@ def worse_of(one: Load, other: Load) -> Load:
     return max((one, other), key=lambda load: (load.worst, load.is_known))
 
 
-# Above these a measurement is disturbed; docs/design/calm.md has what a calm machine and a busy one show.
+# Above these a measurement is disturbed; docs/design/calm.md has what machines show.
 LIMITS = {"waited": 0.05, "others": 0.1, "stolen": 0.05, "throttled": 0.01}
 _CAUSES = {
     "waited": "other programs held the ranks' processors for {share:.0%} of the time",
@@ -143,14 +143,14 @@ class Tally:
     """Counts loads, as they come, into a Disturbance."""
 
     def __init__(self, *, judged: bool = True) -> None:
-        self._judged = judged
+        self.judged = judged
         self._times_s: list[float] = []
         self._causes: dict[str, list[_Disturbed]] = {}
         self.waited_s = 0.0
 
     def add(self, load: Load | None, took_s: float) -> bool:
         """Whether a measurement with this load, of so many seconds, counts as disturbed."""
-        if load is None or not load.is_known or not self._judged:
+        if load is None or not load.is_known or not self.judged:
             return False
         self._times_s.append(took_s)
         for cause in load.causes[:1]:
@@ -173,7 +173,7 @@ class Tally:
         node = max(set(nodes), key=nodes.count, default=-1)
         times_s, lost_s = self._times_s[known:], sum(one.took_s for some in counted.values() for one in some)
         return Disturbance(
-            self._judged,
+            self.judged,
             len(times_s),
             sum(map(len, counted.values())),
             cause if worst else "",

@@ -25,6 +25,7 @@ class AgentProcess:
         self.command = list(command)
         self._stderr_tail: deque[str] = deque(maxlen=40)
         self._lines: queue.Queue[str | None] = queue.Queue()
+        self.last_lines: list[str] = []  # what it said at its end, after `close`
         try:
             self._launch = Launch(command, environment, stdin=subprocess.PIPE)
         except OSError as error:
@@ -112,6 +113,9 @@ class AgentProcess:
             code = self._process.wait()
         for reader in self._readers:
             reader.join(timeout=2.0)
+        while not self._lines.empty() and (line := self._lines.get()) is not _ENDED:
+            self.last_lines.append(line)
+        self._lines.put(_ENDED)
         return code
 
     def kill(self) -> None:

@@ -48,7 +48,7 @@ class AnsweringSource(abc.ABC):
         self._clock = clock or (lambda: self.now_s)
         self.until_s = math.inf
         self.launches = 0
-        self.closed = False
+        self.closed = self.disturbed = False
 
     @property
     def environment(self) -> Environment:

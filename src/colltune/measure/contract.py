@@ -88,6 +88,11 @@ class Source(Protocol):
     @property
     def environment(self) -> Environment: ...
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs disturbed it as a whole; known once it is closed."""
+        ...
+
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         """One answer per point, as each completes: one sample per choice, failures as statuses.
 

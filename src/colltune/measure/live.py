@@ -16,7 +16,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
-from colltune.measure.request import Request, read_index, read_load, read_sample, read_seconds
+from colltune.measure.request import AgentEndedError, Request, read_index, read_load, read_sample, read_seconds
 from colltune.measure.resolve import Settings, resolve_settings
 from colltune.measure.watch import Watch, unjudged
 
@@ -71,6 +71,8 @@ class LiveSource:
         self._ready: deque[tuple[int, Point, list[Sample]]] = deque()
         self.until_s = math.inf
         self._resume_s = 0.0  # nothing is sent before: others have the processors
+        self._launched_s = self._known_s = 0.0  # of the measurements, the time of those that were told what else ran
+        self.disturbed = False
         self.launches = 0
         self.inside_s = 0.0  # first ranks' time inside calls of the collectives: trials, warm-up and timed ones
 
@@ -84,6 +86,8 @@ class LiveSource:
             self.kill()
         elif self._agent is not None:
             self._agent.close()
+            rest_s = time.monotonic() - self._launched_s - self._known_s
+            self.disturbed = self._plan.watch.is_disturbed_launch(self._agent.last_lines, rest_s)
             self._agent = None
 
     def kill(self) -> None:
@@ -98,6 +102,7 @@ class LiveSource:
             plan = self._plan
             self._agent = AgentProcess(plan.command, plan.process_environment, plan.start_timeout_s)
             self.launches += 1
+            self._launched_s, self._known_s = time.monotonic(), 0.0
             plan.on_event("launch", {"number": self.launches, "command": list(plan.command)})
         return self._agent.ready
 
@@ -156,7 +161,7 @@ class LiveSource:
                 continue
             try:
                 self._listen()
-            except _AgentEndedError as end:
+            except AgentEndedError as end:
                 self._recover(end)
         ticket, point, samples = self._ready.popleft()
         left = any(request.ticket == ticket for request in (*self._held, *self._flying.values()))
@@ -220,7 +225,7 @@ class LiveSource:
         return replace(point, choices=tuple(c for c in point.choices if c == DEFAULT or c not in ended))
 
     def _listen(self) -> None:
-        """One line of the agent. Raises _AgentEndedError if it ends, or falls silent on a request."""
+        """One line of the agent. Raises AgentEndedError if it ends, or falls silent on a request."""
         assert self._agent is not None
         overdue = min(self._running(), key=lambda request: request.heard_s + request.deadline_s)
         silent_s = overdue.heard_s + overdue.deadline_s
@@ -230,9 +235,9 @@ class LiveSource:
             if self.until_s < silent_s:
                 return
             detail = f"silent for {overdue.deadline_s:.0f} s"
-            raise _AgentEndedError(Status.HUNG, detail, overdue) from None
+            raise AgentEndedError(Status.HUNG, detail, overdue) from None
         if line is None:
-            raise _AgentEndedError(Status.CRASHED, self._agent.stderr_text(), None)
+            raise AgentEndedError(Status.CRASHED, self._agent.stderr_text(), None)
         fields = parse_fields(line)
         request = self._flying.get(int(fields["id"])) if fields.get("id", "").isdecimal() else None
         if fields[""] == "error" and (request is not None or fields.get("id") == "-1"):
@@ -264,6 +269,7 @@ class LiveSource:
 
     def _done(self, request: Request, samples: list[Sample], load: Load, wall_s: float) -> None:
         """Hands on what was measured; where others had the processors, measures it again, or says so."""
+        self._known_s += wall_s if load.is_known else 0.0
         if not self._plan.watch.is_disturbed(load, wall_s):
             self._answered(request, samples)
         elif (pause_s := self._plan.watch.pause_s(request.disturbed + 1)) is not None:
@@ -320,7 +326,7 @@ class LiveSource:
             ],
         )
 
-    def _recover(self, end: _AgentEndedError) -> None:
+    def _recover(self, end: AgentEndedError) -> None:
         """After the job's end: who did it, and what is measured again, before all else.
 
         Of one request the choice that was begun last is to blame, unless all were begun: then each is measured alone,
@@ -343,7 +349,7 @@ class LiveSource:
                 again.append(self._again(request, request.point, alone=alone))
         self._held.extendleft(reversed(again))
 
-    def _nothing_begun(self, request: Request, end: _AgentEndedError) -> None:
+    def _nothing_begun(self, request: Request, end: AgentEndedError) -> None:
         self._barren += 1
         scenario = request.point.scenario
         if self._barren >= _BARREN_LAUNCHES and request.alone:
@@ -357,7 +363,7 @@ class LiveSource:
         else:
             self._plan.on_event("lost", {"scenario": str(scenario), "detail": end.detail})
 
-    def _blame(self, request: Request, end: _AgentEndedError) -> list[Request]:
+    def _blame(self, request: Request, end: AgentEndedError) -> list[Request]:
         """What is still to be measured of the request that ended the job."""
         point = request.point
         choices = point.choices
@@ -384,16 +390,6 @@ class LiveSource:
 
     def _again(self, request: Request, point: Point, *, alone: bool) -> Request:
         return self._request(request.ticket, point, request.effort, request.nodes, alone=alone)
-
-
-class _AgentEndedError(Exception):
-    """``request``: the one that is known to have done it, or None."""
-
-    def __init__(self, status: Status, detail: str, request: Request | None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.request = request
 
 
 def _shape(point: Point) -> tuple[int, int]:

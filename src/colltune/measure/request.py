@@ -69,6 +69,16 @@ def _format_nodes(nodes: Sequence[int]) -> str:
     return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
 
 
+class AgentEndedError(Exception):
+    """``request``: the one that is known to have done it, or None."""
+
+    def __init__(self, status: Status, detail: str, request: Request | None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.request = request
+
+
 def read_index(text: str, point: Point) -> int:
     """The place of a choice of ``point``. Raises ValueError for what is none."""
     index = int(text)

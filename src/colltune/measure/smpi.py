@@ -184,6 +184,8 @@ class SmpiSource:
     ``until_s`` is of ``clock``, that of the machine by default.
     """
 
+    disturbed = False  # nothing else runs on a simulated cluster
+
     def __init__(
         self,
         environment: Environment,

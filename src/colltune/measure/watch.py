@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from colltune.core.disturbance import ACCEPT, VARIABLE, Load, Tally
 from colltune.core.errors import InputError
+from colltune.measure.agent_process import parse_fields
+from colltune.measure.request import read_load
 
 # What is disturbed is taken so often at most, after pauses that grow from the first to the last of these.
 MOST_TRIES = 4
@@ -51,6 +53,18 @@ class Watch:
         disturbed = self.tally.add(load, took_s)
         self._in_a_row = self._in_a_row + 1 if disturbed else 0
         return disturbed
+
+    def is_disturbed_launch(self, last_lines: Iterable[str], rest_s: float) -> bool:
+        """Whether a launch was disturbed as a whole, by what its agent said at its end.
+
+        ``rest_s``: of its time, what no measurement told of: those of short launches are too short to be judged alone.
+        """
+        for line in last_lines:
+            load = read_load(parse_fields(line)) if line.startswith("load ") else Load()
+            if load.is_known:
+                self.tally.add(load, max(rest_s, 0.0))
+                return self.tally.judged and bool(load.causes)
+        return False
 
     def pause_s(self, tries: int) -> float | None:
         """How long to wait before a point is measured again that was disturbed ``tries`` times; None: it is not."""

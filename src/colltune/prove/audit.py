@@ -172,7 +172,7 @@ class Audit:
                 self._measure(source, began_s, deadline_s)
             finally:
                 source.close()
-            if self._disturbed_s > _DISTURBED_SHARE * self._looked_s:
+            if source.disturbed or self._disturbed_s > _DISTURBED_SHARE * self._looked_s:
                 for case in self._cases:
                     case.forget_launch(self.launches)
             self._conclude()

@@ -170,4 +170,4 @@ def _medians_of_launch(
             found[point.scenario] = time_s
             if samples[0].kept_s is not None:
                 kept[point.scenario] = samples[0].kept_s
-    return found, kept
+    return ({}, {}) if source.disturbed else (found, kept)

@@ -257,7 +257,8 @@ def look_again(
             break
         with closing(open_source(len(launches))) as source:
             in_time = takewhile(lambda _point: clock() < deadline_s, points)
-            launches.append([sample for _, some in source.measure(in_time, _EFFORT) for sample in some])
+            samples = [sample for _, some in source.measure(in_time, _EFFORT) for sample in some]
+        launches.append([] if source.disturbed else samples)
         longest_s = max(longest_s, clock() - began_s)
         rules = add_launch(rules, launches[-1], baselines)
     return rules, launches
