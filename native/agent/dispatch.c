@@ -43,10 +43,12 @@ static int ct__say(ct__server *server, const char *text, size_t length)
 
 static void ct__notice(void *context, long id, int choice)
 {
-    char line[64];
-    int length = choice < 0 ? snprintf(line, sizeof line, "alive id=%ld\n", id)
+    ct__server *server = context;
+    char line[128], others[64] = "";
+    ct_watch_glance(&server->world->watch, server->world->nodes.node_of[server->world->rank], others, sizeof others);
+    int length = choice < 0 ? snprintf(line, sizeof line, "alive id=%ld%s\n", id, others)
                             : snprintf(line, sizeof line, "trying id=%ld choice=%d\n", id, choice);
-    ct__say(context, line, (size_t)length);
+    ct__say(server, line, (size_t)length);
 }
 
 static int ct__attend(void *context);

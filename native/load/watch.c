@@ -130,3 +130,13 @@ int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, i
         ct_load_whole(watch->load, MPI_Wtime(), &shares);
     return ct__tell(&shares, node, ct__switches(), world, text, size);
 }
+
+void ct_watch_glance(ct_watch *watch, int node, char *text, int size)
+{
+    ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
+    text[0] = '\0';
+    if (watch->load != NULL)
+        ct_load_end(watch->load, MPI_Wtime(), &shares);
+    if (shares.others >= 0.0)
+        snprintf(text, (size_t)size, " others=%.4g@%d", shares.others, node);
+}

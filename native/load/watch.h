@@ -27,6 +27,9 @@ double ct_watch_begin(ct_watch *watch, bool leads);
  * "" on the others. Returns an MPI error code. */
 int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm comm, char *text, int size);
 
+/* In the midst of a measurement, on a rank that leads: what runs beside it on its own machine, " others=0.5@0"; "": nothing
+ * is known. */
+void ct_watch_glance(ct_watch *watch, int node, char *text, int size);
 /* The same of all since the start, on every rank of the job. */
 int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, int size);
 

@@ -147,6 +147,8 @@ class LiveSource:
         """
         while not self._ready:
             if time.monotonic() >= self.until_s:
+                for request in self._running():  # a busy machine is what keeps one from its end
+                    self._plan.watch.is_disturbed(request.load, time.monotonic() - request.began_s)
                 self._held.clear()
                 self._flying.clear()
                 self.kill()
@@ -261,6 +263,8 @@ class LiveSource:
             began_s = self._plan.clock() - (time.monotonic() - request.began_s)
             sample = read_sample(request, fields, self.launches, began_s)
             request.samples[sample.choice] = sample
+        elif fields[""] == "alive":
+            request.load = read_load(fields)
         elif fields[""] == "done":
             self.inside_s += read_seconds(fields["inside_us"])
             load = read_load(fields)

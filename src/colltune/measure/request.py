@@ -32,6 +32,7 @@ class Request:
     heard_s: float = 0.0  # when the agent was last heard on it
     began_s: float = 0.0
     size_bytes: int = 0  # of its text
+    load: Load | None = None  # what else runs meanwhile, as far as the agent said in its midst
     disturbed: int = 0  # how often it was measured while others had the processors
     samples: dict[Choice, Sample] = field(default_factory=dict)
 
