@@ -15,7 +15,8 @@ that rules change in the calm tunings that look, over those in the tunings that 
 
 Everything is kept in --place after each tuning and each judgement, so that the same command goes on where it was ended.
 A judgement that the machine disturbed is made again. The machine must do nothing else; it ends only what it started.
-A tuning takes its budget and a judgement about a minute: the whole is about three hours. A slice: --tunings 1
+A tuning takes up to its budget and the judgement of one with rules a minute or two: the whole is one to three hours.
+A slice: --tunings 1
 --budget 40s.
 """
 
