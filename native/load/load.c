@@ -116,11 +116,14 @@ void ct_load_end(ct_load *load, double now_s, ct_load_shares *shares)
     *shares = now_s - load->told_s <= 2.0 * window_s ? load->shares : CT__UNKNOWN;
 }
 
+double ct_load_missing_s(const ct_load *load, double now_s)
+{
+    double missing_s = CT__WINDOW_S - (now_s - load->first.at_s);
+    return missing_s > 0.0 ? missing_s : 0.0;
+}
+
 void ct_load_whole(ct_load *load, double now_s, ct_load_shares *shares)
 {
-    *shares = CT__UNKNOWN;
-    if (now_s - load->first.at_s < 0.5 * CT__WINDOW_S)
-        return;
     ct__reading now = ct__read(load, now_s);
     *shares = ct__between(load, &load->first, &now);
 }

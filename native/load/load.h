@@ -27,7 +27,9 @@ void ct_load_close(ct_load *load);
  * second or more: the last that ended. What reading costs is below a hundredth of the time. */
 void ct_load_begin(ct_load *load, double now_s);
 void ct_load_end(ct_load *load, double now_s, ct_load_shares *shares);
-void ct_load_whole(ct_load *load, double now_s, ct_load_shares *shares); /* since it was opened */
+/* Since it was opened, which is to be so long ago that `ct_load_missing_s` is 0: the clock ticks say nothing of less. */
+void ct_load_whole(ct_load *load, double now_s, ct_load_shares *shares);
+double ct_load_missing_s(const ct_load *load, double now_s);
 
 /* A number for the machine that this process is on, the same for all that share its processors; 0: not known. */
 unsigned long long ct_load_machine(void);

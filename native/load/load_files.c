@@ -4,6 +4,7 @@
 #include "load.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,9 +65,10 @@ static const char *ct__content(ct_files *files, const char *path)
 
 static void ct__add_task(ct_files *files, const char *path, bool rank, bool by_tick)
 {
-    int descriptor = files->task_count < CT__TASKS ? ct__open(files, path) : -1;
+    bool fits = files->task_count < CT__TASKS;
+    int descriptor = fits ? ct__open(files, path) : -1;
     if (descriptor < 0)
-        files->whole = false;
+        files->whole = files->whole && fits && !by_tick && errno == ENOENT; /* a thread has ended since it was listed */
     else
         files->tasks[files->task_count++] = (ct__task){.descriptor = descriptor, .rank = rank, .by_tick = by_tick};
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Who measures here, where it is on this machine: it may be no ancestor of the ranks. */
@@ -126,8 +127,11 @@ int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm 
 int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, int size)
 {
     ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
-    if (ct__is_first(watch) && watch->load != NULL)
+    if (ct__is_first(watch) && watch->load != NULL) {
+        for (double left_s; (left_s = ct_load_missing_s(watch->load, MPI_Wtime())) > 0.0;)
+            nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * left_s) + 1000}, NULL);
         ct_load_whole(watch->load, MPI_Wtime(), &shares);
+    }
     return ct__tell(&shares, node, ct__switches(), world, text, size);
 }
 

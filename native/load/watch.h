@@ -30,7 +30,7 @@ int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm 
 /* In the midst of a measurement, on a rank that leads: what runs beside it on its own machine, " others=0.5@0"; "": nothing
  * is known. */
 void ct_watch_glance(ct_watch *watch, int node, char *text, int size);
-/* The same of all since the start, on every rank of the job. */
+/* The same of all since the start, on every rank of the job. Waits where that is less than a tenth of a second ago. */
 int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, int size);
 
 #endif

@@ -65,6 +65,23 @@ def test_a_system_that_tells_nothing_is_said_to() -> None:
     assert tally.found().remark
 
 
+@pytest.mark.parametrize(
+    ("line", "state", "why"),
+    [
+        ("load others=0.6@0 stolen=0@0", Calmness.BUSY, "nothing is judged"),
+        ("load others=0@0 stolen=0@0", Calmness.CALM, ""),
+        ("load stolen=0@0 pressure=1@0", Calmness.UNKNOWN, "this system does not tell"),
+        ("load stolen=0.6@0", Calmness.BUSY, "the hypervisor took 60%"),
+        ("", Calmness.UNKNOWN, "no launch was measured to its end"),
+    ],
+)
+def test_a_launch_is_judged_by_what_its_agent_says_last(line: str, state: Calmness, why: str) -> None:
+    watch = Watch()
+    assert watch.is_disturbed_launch([line], 0.01) is (state is Calmness.BUSY)
+    assert watch.tally.found().state is state
+    assert why in watch.tally.found().sentence
+
+
 def test_what_the_user_accepts_is_not_judged_and_said() -> None:
     watch = Watch.of({"COLLTUNE_BUSY": "accept"})
     assert not watch.is_disturbed(BUSY, 1.0)

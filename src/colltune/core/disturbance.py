@@ -48,8 +48,8 @@ class Load(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the system tells anything by which it can be judged."""
-        return any(getattr(self, name) is not None for name in LIMITS)
+        """Whether it can be judged: by what others took, or by a limit that was exceeded whatever they took."""
+        return self.others is not None or bool(self.causes)
 
 
 def worse_of(one: Load, other: Load) -> Load:
@@ -72,7 +72,7 @@ class Calmness(StrEnum):
     DISTURBED = "disturbed"  # some measurements, which were taken again or do not count
     BUSY = "busy"  # too many of them: nothing is judged
     ACCEPTED = "accepted"  # the user wanted it not to be judged
-    UNKNOWN = "unknown"  # the system does not tell
+    UNKNOWN = "unknown"  # the system does not tell, or no launch lasted to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class Disturbance:
     ``disturbed_share``: these, of the time of all: what is disturbed takes longer.
     ``cause``: the name in ``LIMITS`` of what disturbed most of them, and ``share`` its mean. ``node``: where.
     ``judged``: False where the user accepted it; ``waited_s``: how long nothing was measured, in the hope of calm.
+    ``untold``: launches that ended in good order, of which the system told nothing.
     """
 
     judged: bool = True
@@ -92,6 +93,7 @@ class Disturbance:
     node: str = ""
     waited_s: float = 0.0
     disturbed_share: float = 0.0
+    untold: int = 0
 
     @property
     def state(self) -> Calmness:
@@ -120,7 +122,8 @@ class Disturbance:
             case Calmness.ACCEPTED:
                 return f"Whether other programs disturbed the measurements was not judged ({VARIABLE}={ACCEPT})."
             case Calmness.UNKNOWN:
-                return "Whether other programs disturbed the measurements is not known: this system does not tell."
+                why = "this system does not tell" if self.untold else "no launch was measured to its end"
+                return f"Whether other programs disturbed the measurements is not known: {why}."
         return ""
 
     @property
@@ -147,6 +150,7 @@ class Tally:
         self._times_s: list[float] = []
         self._causes: dict[str, list[_Disturbed]] = {}
         self.waited_s = 0.0
+        self.untold = 0
 
     def add(self, load: Load | None, took_s: float) -> bool:
         """Whether a measurement with this load, of so many seconds, counts as disturbed."""
@@ -181,6 +185,7 @@ class Tally:
             hosts[node] if 0 <= node < len(hosts) and len(hosts) > 1 else "",
             round(self.waited_s, 1),
             round(lost_s / max(sum(times_s), 1e-9), 3),
+            self.untold,
         )
 
 

@@ -59,11 +59,10 @@ class Watch:
 
         ``rest_s``: of its time, what no measurement told of: those of short launches are too short to be judged alone.
         """
-        for line in last_lines:
-            load = read_load(parse_fields(line)) if line.startswith("load ") else Load()
-            if load.is_known:
-                self.tally.add(load, max(rest_s, 0.0))
-                return self.tally.judged and bool(load.causes)
+        told = [read_load(parse_fields(line)) for line in last_lines if line.startswith("load ")]
+        for load in told[:1]:
+            self.tally.untold += not load.is_known
+            return self.tally.add(load, max(rest_s, 0.0))
         return False
 
     def pause_s(self, tries: int) -> float | None:
