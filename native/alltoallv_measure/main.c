@@ -15,11 +15,10 @@
  * tuned: what a program gets by the table in force, COLLTUNE_ALLTOALLV, on a communicator of its own. The end of the input
  * ends the job. Waiting ranks sleep. */
 #define _GNU_SOURCE /* nanosleep */
-#include "algorithms.h"
-#include "blocks.h"
 #include "call.h"
 #include "heap.h"
 #include "part.h"
+#include "request.h"
 #include "state.h"
 #include "watch.h"
 
@@ -28,16 +27,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { CT__TUNED = -2, CT__SETTLED = 30 /* calls after which agreements are rare */, CT__LINE = 1 << 15, CT__CHOICES = 128, CT__REPETITIONS = 10000 };
+enum { CT__SETTLED = 30 /* calls after which agreements are rare */, CT__LINE = 1 << 15 };
 /* Page faults of a call above which it is timed with a heap that keeps what is freed, too: fewer are chance. */
 static double const CT__FEW_FAULTS = 2.0;
-
-typedef struct {
-    ct_blocks blocks;
-    int nodes, ppn, repetitions, choice_count;
-    long id;
-    ct_alltoallv_choice choices[CT__CHOICES];
-} ct__request;
 
 typedef struct {
     int size, rank;
@@ -47,25 +39,6 @@ typedef struct {
     MPI_Comm part, comm; /* the part of the job; the same for the calls, or a duplicate */
 } ct__buffers;
 
-static bool ct__parse(char *line, ct__request *r)
-{
-    int used = 0, more = 0;
-    ct_blocks *b = &r->blocks;
-    if (sscanf(line, "measure %ld %d %d %15s %d %d %d %u%n", &r->id, &r->nodes, &r->ppn, b->distribution, &b->peers,
-               &b->average, &r->repetitions, &b->seed, &used) != 8)
-        return false;
-    for (r->choice_count = 0; r->choice_count < CT__CHOICES; r->choice_count++, used += more) {
-        char name[32];
-        ct_alltoallv_choice *c = &r->choices[r->choice_count];
-        if (sscanf(line + used, " %31[a-z_]:%d:%d:%d%n", name, &c->radix, &c->batch, &c->direct_above, &more) != 4)
-            break;
-        c->algorithm = strcmp(name, "tuned") == 0 ? CT__TUNED : ct_alltoallv_find(name);
-        if (c->algorithm < 0 && c->algorithm != CT__TUNED)
-            return false;
-    }
-    return r->choice_count > 0 && b->average >= 0 && b->peers >= 0 && r->repetitions > 0 && r->repetitions <= CT__REPETITIONS;
-}
-
 static void ct__release(ct__buffers *b)
 {
     for (int i = 0; i < 2; i++)
@@ -74,7 +47,7 @@ static void ct__release(ct__buffers *b)
     ct_heap_apart_free(b->receive, b->bytes[1]), ct_heap_apart_free(b->expected, b->bytes[1]);
 }
 
-static int ct__fill(const ct__request *r, ct__buffers *b)
+static int ct__fill(const ct_measure_request *r, ct__buffers *b)
 {
     size_t size = (size_t)b->size;
     for (int i = 0; i < 2; i++) {
@@ -98,7 +71,7 @@ static int ct__fill(const ct__request *r, ct__buffers *b)
 
 static int ct__call(const ct_alltoallv_choice *choice, ct__buffers *b, unsigned char *to)
 {
-    if (choice->algorithm == CT__TUNED)
+    if (choice->algorithm == CT_MEASURE_TUNED)
         return ct_alltoallv(b->send, b->counts[0], b->displacements[0], MPI_BYTE, to, b->counts[1], b->displacements[1], MPI_BYTE,
                             b->comm);
     return ct_alltoallv_by(choice, b->send, b->counts[0], b->displacements[0], MPI_BYTE, to, b->counts[1],
@@ -106,16 +79,16 @@ static int ct__call(const ct_alltoallv_choice *choice, ct__buffers *b, unsigned 
 }
 
 /* Once each, before the timing: warm, and against the library's result. */
-static int ct__try(const ct__request *r, ct__buffers *b, int *wrong)
+static int ct__try(const ct_measure_request *r, ct__buffers *b, int *wrong)
 {
     ct_alltoallv_choice library = {0};
-    int mine[CT__CHOICES];
+    int mine[CT_MEASURE_CHOICES];
     size_t largest = 0;
     ct_heap_give_back(0);
     CT_TRY(ct__call(&library, b, b->expected));
     for (int i = 0; i < r->choice_count; i++) {
         memset(b->receive, 0xA5, b->bytes[1]);
-        for (int k = 0; k < (r->choices[i].algorithm == CT__TUNED ? CT__SETTLED : 1); k++)
+        for (int k = 0; k < (r->choices[i].algorithm == CT_MEASURE_TUNED ? CT__SETTLED : 1); k++)
             CT_TRY(ct__call(&r->choices[i], b, b->receive));
         ct_heap_watch(); /* the first calls also ask for what they keep */
         CT_TRY(ct__call(&r->choices[i], b, b->receive));
@@ -127,7 +100,7 @@ static int ct__try(const ct__request *r, ct__buffers *b, int *wrong)
 }
 
 /* Of the choices that `take` names; `faults`: page faults of all calls of each. */
-static int ct__time(const ct__request *r, ct__buffers *b, const double *take, double *times, double *faults)
+static int ct__time(const ct_measure_request *r, ct__buffers *b, const double *take, double *times, double *faults)
 {
     for (int repetition = 0; repetition < r->repetitions; repetition++)
         for (int k = 0; k < r->choice_count; k++) {
@@ -145,7 +118,7 @@ static int ct__time(const ct__request *r, ct__buffers *b, const double *take, do
 }
 
 /* Prints the slowest rank's times of the choices that `take` names. */
-static int ct__tell(const ct__request *r, const ct__buffers *b, const char *word, const double *take, const double *mine, double *all)
+static int ct__tell(const ct_measure_request *r, const ct__buffers *b, const char *word, const double *take, const double *mine, double *all)
 {
     CT_TRY(MPI_Reduce(mine, all, r->choice_count * r->repetitions, MPI_DOUBLE, MPI_MAX, 0, b->part));
     for (int i = 0; b->rank == 0 && i < r->choice_count; i++) {
@@ -160,9 +133,9 @@ static int ct__tell(const ct__request *r, const ct__buffers *b, const char *word
 }
 
 /* The times of all choices whose result is right; and with a heap that keeps what is freed, of those that meet page faults. */
-static int ct__time_and_tell(const ct__request *r, ct__buffers *b, const int *wrong, double *mine, double *all)
+static int ct__time_and_tell(const ct_measure_request *r, ct__buffers *b, const int *wrong, double *mine, double *all)
 {
-    double take[CT__CHOICES], faults[CT__CHOICES + 1] = {0};
+    double take[CT_MEASURE_CHOICES], faults[CT_MEASURE_CHOICES + 1] = {0};
     for (int i = 0; i < r->choice_count; i++) {
         take[i] = wrong[i] ? 0.0 : 1.0;
         if (wrong[i] && b->rank == 0)
@@ -212,7 +185,7 @@ static int ct__time_set_up(long id, int rank)
 }
 
 /* Whether this rank is the first of the request's on its machine. */
-static bool ct__leads(const ct__request *r, const ct_team *world, const ct_watch *watch)
+static bool ct__leads(const ct_measure_request *r, const ct_team *world, const ct_watch *watch)
 {
     for (int rank = 0; rank < world->size; rank++)
         if (world->nodes.node_of[rank] < r->nodes && world->nodes.local_of[rank] < r->ppn &&
@@ -221,7 +194,7 @@ static bool ct__leads(const ct__request *r, const ct_team *world, const ct_watch
     return false;
 }
 
-static int ct__measure(const ct__request *r, MPI_Comm part, const ct_team *world, ct_watch *watch)
+static int ct__measure(const ct_measure_request *r, MPI_Comm part, const ct_team *world, ct_watch *watch)
 {
     char others[256];
     bool leads = ct__leads(r, world, watch);
@@ -229,12 +202,12 @@ static int ct__measure(const ct__request *r, MPI_Comm part, const ct_team *world
     ct__buffers b = {.part = part, .comm = part};
     CT_TRY(MPI_Comm_rank(part, &b.rank));
     CT_TRY(MPI_Comm_size(part, &b.size));
-    int wrong[CT__CHOICES] = {0}, count = r->choice_count * r->repetitions;
+    int wrong[CT_MEASURE_CHOICES] = {0}, count = r->choice_count * r->repetitions;
     double *mine = calloc((size_t)count, sizeof *mine), *all = calloc((size_t)count, sizeof *all);
     int code = mine && all ? ct__fill(r, &b) : MPI_ERR_NO_MEM;
     bool tuned = false;
     for (int i = 0; i < r->choice_count; i++)
-        tuned |= r->choices[i].algorithm == CT__TUNED;
+        tuned |= r->choices[i].algorithm == CT_MEASURE_TUNED;
     if (code == MPI_SUCCESS && tuned)
         code = MPI_Comm_dup(part, &b.comm);
     if (code == MPI_SUCCESS)
@@ -270,7 +243,7 @@ static int ct__share(char *line, int rank)
     return MPI_SUCCESS;
 }
 
-static int ct__refuse(const ct__request *r, int rank, const char *why)
+static int ct__refuse(const ct_measure_request *r, int rank, const char *why)
 {
     if (rank == 0) {
         printf("unfit %ld %s\ndone %ld\n", r->id, why, r->id);
@@ -282,11 +255,11 @@ static int ct__refuse(const ct__request *r, int rank, const char *why)
 /* One line for all ranks of the job. */
 static int ct__serve(char *line, const ct_team *world, ct_watch *watch)
 {
-    static ct__request request;
+    static ct_measure_request request;
     MPI_Comm part;
     if (sscanf(line, "setup %ld", &request.id) == 1)
         return ct__time_set_up(request.id, world->rank);
-    if (!ct__parse(line, &request)) {
+    if (!ct_measure_parse(line, &request)) {
         if (world->rank == 0)
             fprintf(stderr, "cannot read the request: %s", line);
         return MPI_ERR_ARG;

@@ -32,7 +32,7 @@ static pid_t ct__owner; /* a process that the program forks has our handlers, bu
 static atomic_flag ct__writing = ATOMIC_FLAG_INIT;
 
 /* sigaction may be called before a sanitizer, with which all this is compiled in tests, is ready. */
-#define CT__EARLY __attribute__((no_sanitize("address,thread,undefined")))
+#define CT__EARLY __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
 
 CT__EARLY static void *ct__next(const char *name)
 {

@@ -23,3 +23,10 @@ def test_an_algorithm_is_listed_once_with_all_values_of_its_parameters() -> None
 def test_other_text_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InputError, match=r"recexch\(k=4\)|name=value"):
         parse_choice(text)
+
+
+def test_a_parameter_that_a_file_names_twice_has_a_place_in_the_order() -> None:
+    twice = parse_choice("ring(k=b,k=4)")
+    assert twice.parameters == (("k", 4), ("k", "b"))
+    mixed = [parse_choice("ring(k=b)"), twice, parse_choice("ring(k=4)"), Choice("ring"), DEFAULT]
+    assert sorted(mixed) == [DEFAULT, Choice("ring"), parse_choice("ring(k=4)"), twice, parse_choice("ring(k=b)")]

@@ -100,6 +100,7 @@ def test_old_releases_take_the_version_for_a_number() -> None:
     text = "rule-file-version-2\n" + rules(7, "2 1 0 6 0 0 0")
     assert lint(text, "5.0") == lint(text, "5.0.7") == []
     assert [check.severity for check in lint(text, "5.0.3")] == [Severity.ERROR]
+    assert lint(text.replace("2\n", "2" * 5000 + "\n", 1), "5.0.7") == []
 
 
 @settings(max_examples=200, deadline=None)

@@ -88,6 +88,13 @@ def test_what_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
         load_profile(tmp_path / "app.json")
 
 
+def test_calls_of_no_rank_are_refused(tmp_path: Path) -> None:
+    save_profile(tmp_path / "app.json", merged(tmp_path))
+    (tmp_path / "app.json").write_text((tmp_path / "app.json").read_text().replace('"size": 4', '"size": 0'))
+    with pytest.raises(InputError, match=r"app\.json.*communicator of 0 ranks"):
+        load_profile(tmp_path / "app.json")
+
+
 @pytest.mark.parametrize("cut", range(1, 8))
 def test_a_part_that_was_cut_short_is_refused(tmp_path: Path, cut: int) -> None:
     merged(tmp_path)

@@ -11,7 +11,7 @@ from colltune.core.errors import InputError
 Value = int | str
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """An algorithm by its catalogue key, and the parameters that are set on it, sorted by name."""
 
@@ -19,10 +19,21 @@ class Choice:
     parameters: tuple[tuple[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", tuple(sorted(self.parameters)))
+        object.__setattr__(self, "parameters", tuple(sorted(self.parameters, key=_order)))
+
+    def __lt__(self, other: Choice) -> bool:
+        if self.algorithm != other.algorithm:
+            return self.algorithm < other.algorithm
+        return [*map(_order, self.parameters)] < [*map(_order, other.parameters)]
 
     def __str__(self) -> str:
         return format_choice(self)
+
+
+def _order(parameter: tuple[str, Value]) -> tuple[str, bool, Value]:
+    """Numbers before words: a file may say either of one name."""
+    name, value = parameter
+    return name, isinstance(value, str), value
 
 
 # What the library does by itself. It is measured like any other candidate: it is the one to beat.

@@ -12,7 +12,7 @@ from colltune.emit.openmpi import MessageRule, reads_version_2
 # Numbers as C's "%li" takes them: 0x10 is 16 and 010 is 8. Everything else is skipped, one character at a time.
 _TOKEN = re.compile(r"#[^\n]*|(?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))|(?P<word>[^\s#\d]+)")
 _LONG_DIGITS = 30  # more than a long has in any base
-_VERSION = re.compile(r"rule-file-version-(\d+)")
+_VERSION = re.compile(r"rule-file-version-(\d{1,9})\d*")
 # The collectives that the library counts, neighbours included.
 COLLECTIVE_COUNT = 22
 _IGNORED = "the library ignores the whole file without a word, and decides by itself"

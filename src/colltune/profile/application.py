@@ -24,6 +24,10 @@ class Communicator:
     even: bool = True
     remote_size: int = 0
 
+    def __post_init__(self) -> None:
+        if self.size < 1 or min(self.nodes, self.ppn, self.remote_size) < 0:
+            raise ValueError(f"there is no communicator of {self.size} ranks on {self.nodes} nodes")
+
     def __str__(self) -> str:
         if self.remote_size:
             return f"{self.size} to {self.remote_size}"

@@ -1,0 +1,174 @@
+"""The readers in C on any bytes, with AddressSanitizer and UndefinedBehaviorSanitizer (tests/native/fuzz_readers.c).
+
+They begin from real files: rules of recorded tunings and of every choice of a catalogue, requests as they are sent.
+``make test`` reads some thousands of each; the slow suite takes an hour, or COLLTUNE_FUZZ_S seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from readers import LIVE, TABLE
+
+from colltune.catalog import Catalogue, load
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Point
+from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
+from colltune.emit.rule_text import MOST_CHOICES, format_rules
+from colltune.machine.compile import COMMON, LIBRARY_PARTS, TIMING_PARTS, source_directory
+from colltune.measure.contract import Effort
+from colltune.measure.request import Request
+from colltune.mpi.installation import Installation
+
+NATIVE = Path(__file__).parents[1] / "native"
+READERS = ("rules", "select", "table", "request", "lines", "measure")
+FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-sanitize-recover=all")
+# An input of an agent comes in pieces of 64 KiB.
+LONGEST = {"lines": 300_000}
+
+
+@dataclass(frozen=True)
+class Fuzzer:
+    program: Path
+    guided: bool  # by what the inputs reach: it keeps those that reach something new
+
+    def run(self, reader: str, place: Path, bound: str, seed: int = 1) -> tuple[int, int]:
+        """How many inputs it was given, and took; fails with what the sanitizers say."""
+        seeds, reached = place / "seeds", place / "reached"
+        for folder in (seeds, reached):
+            folder.mkdir(parents=True, exist_ok=True)
+        for number, text in enumerate(seeds_of(reader)):
+            (seeds / f"{number:03}").write_bytes(text)
+        command = [str(self.program), f"--reader={reader}", bound, f"-seed={seed}", f"-artifact_prefix={place}/"]
+        command += [f"-max_len={LONGEST.get(reader, 16384)}"]
+        folders = [str(reached), str(seeds)] if self.guided else [str(seeds)]
+        options = {"ASAN_OPTIONS": "handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+        with subprocess.Popen(
+            [*command, *folders], env={**os.environ, **options}, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            _, said = process.communicate()
+        assert process.returncode == 0, said[-6000:]
+        done, taken = re.search(r"Done (\d+) runs in", said), re.search(r"(\d+) taken", said)
+        assert done, said[-2000:]
+        assert taken, said[-2000:]
+        return int(done[1]), int(taken[1])
+
+
+def seeds_of(reader: str) -> Iterator[bytes]:
+    match reader:
+        case "rules" | "select":
+            yield from (path.read_bytes() for path in LIVE)
+            for catalogue in (load("mpich", "5.0.2"), load("openmpi", "5.0.11")):
+                yield from (every_choice(catalogue, name) for name in catalogue.entries if catalogue.choices(name)[1:])
+            yield format_rules([f"choice {number} - -" for number in range(MOST_CHOICES)])
+            yield from () if reader == "select" else [TABLE.encode()]
+        case "table":
+            yield TABLE.encode()
+            yield b"\n".join(line.replace(b"bruck,radix=4", b"linear,batch=2") for line in TABLE.encode().splitlines())
+        case "measure":
+            yield b"measure 3 2 2 uniform 0 64 5 7 bruck:2:0:0 tuned:0:0:0 hieata:4:1:65535\n"
+            yield b"measure 4 1 8 counts0 3 0 10000 7 library:0:0:0"
+        case _:
+            sent = list(requests(load("mpich", "5.0.2")))
+            yield from sent if reader == "request" else [b"\n".join([*sent, b""])]
+
+
+def every_choice(catalogue: Catalogue, collective: str) -> bytes:
+    choices = [one for one in catalogue.choices(collective) if one != DEFAULT][:MOST_CHOICES]
+    rules = [Rule(4, 16, 64 << place, choice) for place, choice in enumerate(choices[:30])]
+    rules += [Rule(4, 16, None, DEFAULT), Rule(4, None, None, choices[-1]), Rule(None, None, None, DEFAULT)]
+
+    def settings(name: str, choice: Choice) -> Sequence[tuple[str, int]]:
+        return [(variable, 1) for variable, _ in catalogue.settings(name, choice)]
+
+    basis = live_basis(catalogue, collective)
+    rule_set = RuleSet(collective, basis, tuple(rules[-2:] if basis is SizeBasis.NONE else rules))
+    return LiveEmitter(catalogue, settings).emit([rule_set]).get(LIVE_FILE, b"")
+
+
+def requests(catalogue: Catalogue) -> Iterator[bytes]:
+    for number, collective in enumerate(("bcast", "allreduce", "ibarrier")):
+        choices = catalogue.choices(collective)[:6] if collective in catalogue.entries else (DEFAULT,)
+        point = Point(Scenario(collective, 5, 2, 4096), tuple(choices), skew_s=1e-4 * number)
+        request = Request(number, number, point, Effort(), (0, 1, 2, 3, 7), 20.0)
+        yield request.text(lambda name, one: [(v, 1) for v, _ in catalogue.settings(name, one)], 7).encode()
+
+
+def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Path:
+    parts = [
+        source_directory(name)
+        for name in (COMMON, *LIBRARY_PARTS, "alltoallv_measure", "agent", "include", *TIMING_PARTS)
+    ]
+    whole = [path for part in parts[: 1 + len(LIBRARY_PARTS)] for path in sorted(part.glob("*.c"))]
+    some = ["agent/request.c", "agent/input.c", "alltoallv_measure/request.c", "alltoallv_measure/weights.c"]
+    sources = [
+        NATIVE / "fuzz_readers.c",
+        *whole,
+        *(source_directory(name.split("/")[0]).parent / name for name in some),
+    ]
+    sources += [] if guided else [NATIVE / "fuzz_driver.c"]
+    sanitizers = "-fsanitize=address,undefined" + (",fuzzer" if guided else "")
+    target, environment = place / "fuzz", {**os.environ, "MPICH_CC": compiler, "OMPI_CC": compiler}
+    command = [mpi.mpicc, *FLAGS, sanitizers, *(f"-I{part}" for part in parts), *sources, "-lm", "-ldl", "-o", target]
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert made.returncode == 0, made.stderr[-3000:]
+    return target
+
+
+def can_sanitize(compiler: str, sanitizers: str, place: Path) -> bool:
+    """Whether the compiler has what is needed for these."""
+    source = place / "empty.c"
+    source.write_text(
+        "int LLVMFuzzerTestOneInput(void) { return 0; }\n"
+        + ("" if "fuzzer" in sanitizers else "int main(void) { return 0; }\n")
+    )
+    tried = subprocess.run(
+        [compiler, f"-fsanitize={sanitizers}", source, "-o", place / "empty"], capture_output=True, check=False
+    )
+    return tried.returncode == 0
+
+
+@pytest.fixture(scope="module", params=["libFuzzer", "driver"])
+def fuzzer(request: pytest.FixtureRequest, mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Fuzzer:
+    place, guided = tmp_path_factory.mktemp("fuzz"), request.param == "libFuzzer"
+    names = ["clang", *(f"clang-{version}" for version in range(30, 9, -1))] if guided else ["cc", "gcc", "clang"]
+    compilers = [found for name in names if (found := shutil.which(name))]
+    needed = "address,undefined" + (",fuzzer" if guided else "")
+    for compiler in compilers:
+        if can_sanitize(compiler, needed, place):
+            return Fuzzer(compiled(mpi, compiler, guided, place), guided)
+    pytest.skip(
+        f"no C compiler here with -fsanitize={needed}; clang has it with its package compiler-rt (libclang-rt-dev)"
+    )
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_in_c_takes_any_bytes(fuzzer: Fuzzer, reader: str, tmp_path: Path) -> None:
+    given, taken = fuzzer.run(reader, tmp_path, "-runs=5000")
+    assert given >= 5000
+    assert taken > 20  # so that what follows a good beginning is reached
+    assert taken < given or reader == "lines"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_readers_in_c_take_any_bytes_for_an_hour(fuzzer: Fuzzer, tmp_path: Path) -> None:
+    """Half an hour by what the inputs reach, and half an hour without a look at that."""
+    each_s = float(os.environ.get("COLLTUNE_FUZZ_S", "3600")) / 2 / len(READERS)
+    seed = int(os.environ.get("COLLTUNE_FUZZ_SEED", "1"))
+    read = {
+        reader: fuzzer.run(reader, tmp_path / reader, f"-max_total_time={max(int(each_s), 1)}", seed)
+        for reader in READERS
+    }
+    way, given = "guided" if fuzzer.guided else "at random", sum(given for given, _ in read.values())
+    print(f"{given} inputs to {len(READERS)} readers in C, {way}; given and taken: {read}")
