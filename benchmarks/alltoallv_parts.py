@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from alltoallv_simulators import Pattern, compile_cluster, simulate_own
-from colltune.alltoallv.explore import Exploration
+from colltune.alltoallv.explore import AlltoallvExploration
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, setting_of
 from colltune.alltoallv.source import Blocks, direct_above_bytes
 from colltune.alltoallv.table import find
@@ -198,7 +198,7 @@ def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 1
 def explored_shapes(budget_s: float = 400.0, seed: int = 1) -> dict[str, float]:
     """The same of all parts of 64 x 16, up to 1,024 ranks, before the proof: by what is decided to be put to it."""
     bench = bench_of(Path())  # nothing of this has to be simulated
-    exploration = Exploration(
+    exploration = AlltoallvExploration(
         source=bench.launch(seed, 0),
         record=lambda _samples: None,
         parts=PARTS,

@@ -33,7 +33,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.emit.live import LIVE_FILE, LiveEmitter
 from colltune.machine.compile import build_library
 from colltune.prove.default_against_tuned import scenarios_to_verify, verify
-from colltune.prove.verdict import Verdict, fewest_launches
+from colltune.prove.verdict import PointVerdict, fewest_launches
 from colltune.session.options import Listener, TuneOptions
 from colltune.session.tune import tune
 from colltune.store.history import tuned_sizes
@@ -94,7 +94,7 @@ def tuned_openmpi(place: Path, budget_s: float) -> dict[str, float]:
         "openmpi_ratio_of_default_points": _mean(c.ratio for c in at_most if c.choice == DEFAULT),
         "openmpi_ruled_points": len(ruled),
         "openmpi_points": len(found),
-        "openmpi_slower_points": sum(1 for c in found if c.verdict is Verdict.SLOWER),
+        "openmpi_slower_points": sum(1 for c in found if c.verdict is PointVerdict.SLOWER),
     }
     for name in COLLECTIVES:
         mine = [c.ratio for c in ruled if c.scenario.collective == name]

@@ -37,9 +37,9 @@ from typing import Any
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.disturbance import ACCEPT, VARIABLE
-from colltune.core.proven import Verdict as Proven
+from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
-from colltune.prove.verdict import Verdict, ratio_interval, verdict_of
+from colltune.prove.verdict import PointVerdict, ratio_interval, verdict_of
 from colltune.session.verify import verify
 from colltune.store.tuning import Tuning, load_tuning
 
@@ -95,7 +95,7 @@ def make(run: Run, out: Path, budget: str, mpiexec: str | None) -> None:
 
 def changed(tuning: Tuning) -> list[Scenario]:
     """The calls that its rules change."""
-    kept = {one.scenario for one in tuning.summary.having(Proven.KEPT)}
+    kept = {one.scenario for one in tuning.summary.having(Verdict.KEPT)}
     return sorted(s for s in kept if tuning.rule_sets[s.collective].evaluate(s) != DEFAULT)
 
 
@@ -120,7 +120,7 @@ def judge(out: Path, bench: Workbench, loop: Path, mpiexec: str | None) -> dict[
 
 
 def _slower(ratio: float, low: float, high: float) -> bool:
-    return verdict_of(ratio, low, high) is Verdict.SLOWER
+    return verdict_of(ratio, low, high) is PointVerdict.SLOWER
 
 
 def twice_in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loop: Path) -> Ratio:

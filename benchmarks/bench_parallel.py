@@ -33,7 +33,7 @@ from statistics import mean
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.measure.replay import Cost
+from colltune.measure.replay import MeasuringCost
 from colltune.schedule.contract import Packer, Placement, Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
@@ -115,7 +115,7 @@ def learned_figures(seeds: int, together: int) -> dict[str, float]:
 
 def whole_grid() -> list[Task]:
     """Every point of the table with all its algorithms, and what it takes."""
-    cost = Cost()
+    cost = MeasuringCost()
     return [
         Task(
             Point(scenario, grid.space.choices(scenario)),

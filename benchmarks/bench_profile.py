@@ -35,7 +35,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.stakes import Stakes
-from colltune.measure.replay import Cost
+from colltune.measure.replay import MeasuringCost
 from colltune.research.metrics import select, slowdowns
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
@@ -59,7 +59,7 @@ def draw(grid: Grid, random: np.random.Generator, number: int) -> Floats:
     return weights / weights.sum()
 
 
-def measured(grid: Grid, point: Point, cost: Cost, group: int = 0) -> list[Sample]:
+def measured(grid: Grid, point: Point, cost: MeasuringCost, group: int = 0) -> list[Sample]:
     """The recorded times, and what measuring them takes: the repetitions and their set-up."""
     times = {choice: grid.time(point.scenario, choice) for choice in point.choices}
     return [
@@ -70,7 +70,7 @@ def measured(grid: Grid, point: Point, cost: Cost, group: int = 0) -> list[Sampl
 
 def whole_space(grid: Grid, seed: int, applications: list[Floats]) -> tuple[float, list[float], list[float]]:
     """Tunes all of ``grid``: its cost in s, and of each application the weighted slowdown and when it came to GOOD."""
-    learner, cost = DecisionLearner(grid.space, seed), Cost()
+    learner, cost = DecisionLearner(grid.space, seed), MeasuringCost()
     spent, scored, group = 0.0, 0.0, 0
     history: list[tuple[float, list[float]]] = []
     while points := learner.ask(1):
@@ -101,7 +101,7 @@ def reach(history: list[tuple[float, float]]) -> float:
 
 def with_profile(grid: Grid, weights: Floats, limit: float) -> float:
     """The cost in s until the weighted slowdown is at most ``limit``."""
-    cost, spent = Cost(), 0.0
+    cost, spent = MeasuringCost(), 0.0
     rows = [int(row) for row in np.flatnonzero(weights)]
     at_stake = Stakes({grid.scenarios[row]: float(weights[row]) for row in rows}, RUNTIME_S)
     slow = np.where(

@@ -30,7 +30,7 @@ from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.garbage import without_collections
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
@@ -86,7 +86,7 @@ def entry(number: int, began_s: float) -> Entry:
 def tuning_of(nodes: int, ppn: int) -> dict[str, bytes]:
     """The files of a tuning of the shape."""
     places = [Scenario("bcast", *part, 1 << size) for part in shapes(nodes, ppn) for size in range(2, 21)]
-    decisions = [ProvenDecision(place, CHOICES[1], Verdict.KEPT, (1.2,) * 9, "faster") for place in places[:200]]
+    decisions = [Decision(place, CHOICES[1], Verdict.KEPT, (1.2,) * 9, "faster") for place in places[:200]]
     rules = {name: RuleSet.always(name, SizeBasis.MESSAGE) for name in COLLECTIVES}
     here = replace(HERE, nodes=nodes, ppn=ppn)
     with tempfile.TemporaryDirectory() as place:

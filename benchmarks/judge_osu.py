@@ -27,7 +27,7 @@ from colltune.bench.workbench import MachineOptions, open_tuned_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.measure.osu import OsuBenchmarks
-from colltune.prove.verdict import Comparison, Verdict, compare, compare_all, mean_speedup
+from colltune.prove.verdict import Comparison, PointVerdict, compare, compare_all, mean_speedup
 from colltune.store.tuning import load_deployable
 
 SIZES = tuple(1 << exponent for exponent in range(6, 17))
@@ -86,10 +86,10 @@ def figures(found: Sequence[Comparison]) -> dict[str, float | int]:
                 f"osu_low{label}": round(mean.low, 3),
                 f"osu_high{label}": round(mean.high, 3),
             }
-    made["osu_slower"] = sum(one.verdict is Verdict.SLOWER for one in found)
-    made["osu_faster"] = sum(one.verdict is Verdict.FASTER for one in found)
-    made["osu_slower_alone"] = sum(alone(one).verdict is Verdict.SLOWER for one in found)
-    made["osu_faster_alone"] = sum(alone(one).verdict is Verdict.FASTER for one in found)
+    made["osu_slower"] = sum(one.verdict is PointVerdict.SLOWER for one in found)
+    made["osu_faster"] = sum(one.verdict is PointVerdict.FASTER for one in found)
+    made["osu_slower_alone"] = sum(alone(one).verdict is PointVerdict.SLOWER for one in found)
+    made["osu_faster_alone"] = sum(alone(one).verdict is PointVerdict.FASTER for one in found)
     return made
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from colltune.core.space import Point
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
-from colltune.measure.replay import Cost, ReplaySource
+from colltune.measure.replay import MeasuringCost, ReplaySource
 from colltune.research.metrics import select, slowdowns
 from colltune.store.grid import Floats, Grid
 
@@ -40,12 +40,12 @@ class Learned:
         return float(np.mean(self.slowdown[rows]))
 
 
-def learn(grid: Grid, seed: int, together: int = 1, cost: Cost | None = None) -> Learned:
+def learn(grid: Grid, seed: int, together: int = 1, cost: MeasuringCost | None = None) -> Learned:
     """``together``: so many points are asked for at a time, without knowing the others' results.
 
     How they are placed then makes no difference to what is learned.
     """
-    cost = cost or Cost()
+    cost = cost or MeasuringCost()
     learner = DecisionLearner(grid.space, seed)
     source, effort = ReplaySource(grid, grid.environment, seed, cost), Effort()
     batches: list[tuple[tuple[Point, float], ...]] = []

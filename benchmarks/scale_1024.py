@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import mean, median
 
-from colltune.measure.replay import Cost
+from colltune.measure.replay import MeasuringCost
 from colltune.store.dataset import load_grids
 from learned import learn
 
@@ -27,7 +27,7 @@ def scale_1024() -> dict[str, float]:
         "slowdown_1024": median(mean(one.mean for one in run) for run in runs),
         "slowdown_1024_worst_collective": median(max(one.mean for one in run) for run in runs),
         "slowdown_1024_largest_shape": median(mean(one.mean_at(1024) for one in run) for run in runs),
-        "exhaustive_s_1024": sum(Cost().total(grid) for grid in grids),
+        "exhaustive_s_1024": sum(MeasuringCost().total(grid) for grid in grids),
         "collectives_1024": len(grids),
     }
     return {name: round(float(value), 4) for name, value in figures.items()}

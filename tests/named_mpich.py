@@ -15,7 +15,7 @@ from colltune.catalog import load
 from colltune.core.choice import parse_choice
 from colltune.core.rules import RuleSet
 from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter
-from colltune.emit.mpich_named_grammar import ALGORITHM, ALGORITHMS, ANY, CALL, NAME, Condition, parse_condition
+from colltune.emit.mpich_named_grammar import ALGORITHM, ALGORITHMS, ANY, CALL, NAME, KeyCondition, parse_condition
 
 CATALOGUE = load("mpich", "5.1")
 # Every run makes so many calls of each collective, of so many bytes: 840 elements, which every number up to 8 divides.
@@ -38,7 +38,7 @@ class Made:
     nodes: int
     size_bytes: int
 
-    def meets(self, condition: Condition) -> bool:
+    def meets(self, condition: KeyCondition) -> bool:
         if condition.most is not None:
             values = {"comm_size": self.ranks, "avg_msg_size": self.size_bytes, "total_msg_size": self._total}
             return (values[condition.about] <= condition.most) != condition.negated

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from colltune.core.errors import InputError
-from colltune.measure.replay import Cost
+from colltune.measure.replay import MeasuringCost
 from colltune.research.compare import estimate, reach_by_grid
 from colltune.research.figures import AXIS_LABELS, COLOURS, STYLES, draw_curve, mark_good, new_panels, save
 from colltune.research.learners.scaling import Scaling
@@ -139,7 +139,7 @@ def acclaim_8(study: Study) -> Made:
 
 def _test_cost(grid: Grid, seeds: int) -> float:
     """The median share of the whole cost that a random fifth of the scenarios takes."""
-    cost, found = Cost(), []
+    cost, found = MeasuringCost(), []
     for seed in range(seeds):
         count = max(1, round(_TEST_SHARE * len(grid.scenarios)))
         rows = np.random.default_rng(seed).choice(len(grid.scenarios), count, replace=False)

@@ -16,7 +16,7 @@ from colltune.research.compare import estimate
 from colltune.research.contract import Strategy
 from colltune.research.figures import AXIS_LABELS, COLOURS, new_panels, save
 from colltune.research.learners.published import PublishedSettings
-from colltune.research.learners.trees import Shape
+from colltune.research.learners.trees import TreeShape
 from colltune.research.metrics import score, select
 from colltune.research.simulate import GOOD_ENOUGH, Run, simulate
 from colltune.research.strategies import Contestant
@@ -139,7 +139,7 @@ def tune(grid: Grid, samples: Sequence[Sample], seed: int) -> list[Trial]:
     def objective(trial: Any) -> float:
         settings = PublishedSettings(
             trees=trial.suggest_int("trees", 10, 100),
-            shape=Shape(
+            shape=TreeShape(
                 max_depth=trial.suggest_int("max_depth", 0, 12),
                 min_samples_leaf=trial.suggest_int("min_samples_leaf", 1, 5),
                 max_features=trial.suggest_float("max_features", 0.34, 1.0),

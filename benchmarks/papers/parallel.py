@@ -9,7 +9,7 @@ from statistics import mean
 from colltune.core.errors import InputError
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.measure.replay import Cost
+from colltune.measure.replay import MeasuringCost
 from colltune.research.compare import Estimate, estimate
 from colltune.research.figures import COLOURS, new_panels, save
 from colltune.schedule.contract import Packer, Task
@@ -82,7 +82,7 @@ def at_once(timeline: Timeline) -> float:
 
 
 def _tasks(grid: Grid) -> list[Task]:
-    cost, tasks = Cost(), []
+    cost, tasks = MeasuringCost(), []
     for scenario in grid.scenarios:
         choices = grid.space.choices(scenario)
         duration_s = sum(cost.on(grid, scenario, choice) for choice in choices)

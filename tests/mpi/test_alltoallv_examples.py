@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import FILLS, Entry, Rule, save_table
+from colltune.alltoallv.table import FILLS, AlltoallvRule, TableEntry, save_table
 from colltune.mpi.installation import Installation
 
 _ROOT = Path(__file__).parents[2]
@@ -43,9 +43,9 @@ class Examples:
 
     def forced(self, algorithm: str, radix: int = 2) -> Path:
         """A table that leaves no call with the library."""
-        rule = Rule(0, 1 << 40, Setting(algorithm, radix, direct_above=4096), tuple(range(len(FILLS))))
+        rule = AlltoallvRule(0, 1 << 40, Setting(algorithm, radix, direct_above=4096), tuple(range(len(FILLS))))
         path = self.directory / f"{algorithm}.rules"
-        save_table(path, [Entry((3, 64), (1, 64), (rule,))], {})
+        save_table(path, [TableEntry((3, 64), (1, 64), (rule,))], {})
         return path
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import FILLS, FIRST_CALL, Entry, Rule, around, find, load_table, save_table
+from colltune.alltoallv.table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, around, find, load_table, save_table
 from colltune.emit.rule_text import HEAD
 from colltune.mpi.installation import Installation
 
@@ -177,8 +177,11 @@ def test_sizes_that_swing_are_left_to_the_library_for_longer_and_longer(protocol
 
 @pytest.mark.mpi
 def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL, tmp_path: Path) -> None:
-    rules = [Rule(*around(64), Setting("parata", 4, 2, 256)), Rule(*around(128), Setting("linear", 0, 8))]
-    save_table(tmp_path / "t.rules", [Entry((5, 9), (2, 4), tuple(rules))], {"note": 'a {"quoted" name'})
+    rules = [
+        AlltoallvRule(*around(64), Setting("parata", 4, 2, 256)),
+        AlltoallvRule(*around(128), Setting("linear", 0, 8)),
+    ]
+    save_table(tmp_path / "t.rules", [TableEntry((5, 9), (2, 4), tuple(rules))], {"note": 'a {"quoted" name'})
     assert load_table(tmp_path / "t.rules")[0].rules == tuple(rules)
     assert first_call(protocol, tmp_path / "t.rules", 8) == FIRST_CALL
     compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
@@ -192,8 +195,12 @@ def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL,
 
 @pytest.mark.mpi
 def test_each_entry_has_its_own_first_call(protocol: ctypes.CDLL, tmp_path: Path) -> None:
-    rules = (Rule(*around(64), Setting("linear")),)
-    entries = [Entry((5, 9), (2, 4), rules, 77), Entry((10, 12), (2, 4), rules), Entry((13, 14), (1, 1), rules, 1)]
+    rules = (AlltoallvRule(*around(64), Setting("linear")),)
+    entries = [
+        TableEntry((5, 9), (2, 4), rules, 77),
+        TableEntry((10, 12), (2, 4), rules),
+        TableEntry((13, 14), (1, 1), rules, 1),
+    ]
     save_table(tmp_path / "t.rules", entries, {})
     assert load_table(tmp_path / "t.rules") == entries
     found = [first_call(protocol, tmp_path / "t.rules", ranks) for ranks in (4, 5, 9, 10, 13, 15)]
@@ -205,8 +212,12 @@ def test_each_entry_has_its_own_first_call(protocol: ctypes.CDLL, tmp_path: Path
 def test_the_first_call_is_that_of_the_ranks_per_node_and_the_latest_where_nobody_knows_them(
     protocol: ctypes.CDLL, tmp_path: Path
 ) -> None:
-    rules = (Rule(*around(64), Setting("linear")),)
-    entries = [Entry((16, 16), (4, 4), rules, 77), Entry((16, 16), (1, 1), rules, 500), Entry((16, 16), (8, 8), rules)]
+    rules = (AlltoallvRule(*around(64), Setting("linear")),)
+    entries = [
+        TableEntry((16, 16), (4, 4), rules, 77),
+        TableEntry((16, 16), (1, 1), rules, 500),
+        TableEntry((16, 16), (8, 8), rules),
+    ]
     save_table(tmp_path / "t.rules", entries, {})
     found = [first_call(protocol, tmp_path / "t.rules", 16, ppn) for ppn in (4, 1, 8, 2, 0)]
     assert found == [77, 500, FIRST_CALL, 0, 500]
@@ -217,8 +228,8 @@ def test_the_first_call_is_that_of_the_ranks_per_node_and_the_latest_where_nobod
 def test_the_fill_of_a_call_has_the_class_that_the_table_means(
     protocol: ctypes.CDLL, tmp_path: Path, ranks: int
 ) -> None:
-    rules = tuple(Rule(0, 1 << 30, Setting("linear", 0, 1 + at), (at,)) for at in range(len(FILLS)))
-    save_table(tmp_path / "t.rules", [Entry((ranks, ranks), (1, 64), rules)], {})
+    rules = tuple(AlltoallvRule(0, 1 << 30, Setting("linear", 0, 1 + at), (at,)) for at in range(len(FILLS)))
+    save_table(tmp_path / "t.rules", [TableEntry((ranks, ranks), (1, 64), rules)], {})
     compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
     assert protocol.ct_table_load(str(tmp_path / "t.rules").encode(), ranks, 4, compact, why, 256) & 1, why.value
     most = 2 * (ranks - 1)
@@ -272,7 +283,7 @@ def test_a_broken_table_leaves_everything_to_the_library(protocol: ctypes.CDLL, 
 
 @pytest.mark.mpi
 def test_a_table_with_an_unknown_algorithm_is_refused_whole(protocol: ctypes.CDLL, tmp_path: Path) -> None:
-    save_table(tmp_path / "t.rules", [Entry((8, 8), (4, 4), (Rule(0, 99, Setting("later", 2)),))], {})
+    save_table(tmp_path / "t.rules", [TableEntry((8, 8), (4, 4), (AlltoallvRule(0, 99, Setting("later", 2)),))], {})
     compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
     assert not protocol.ct_table_load(str(tmp_path / "t.rules").encode(), 8, 4, compact, why, 256) & 1
     assert b"t.rules" in why.value

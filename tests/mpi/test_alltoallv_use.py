@@ -10,7 +10,7 @@ import pytest
 
 from colltune.alltoallv.preload import with_alltoallv
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import FILLS, FIRST_CALL, Entry, Rule, save_table
+from colltune.alltoallv.table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, save_table
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
 
@@ -19,8 +19,10 @@ _APPLICATION = Path(__file__).parents[1] / "native" / "alltoallv_application.c"
 
 def table(path: Path, *rules: tuple[int, int, str, int], first_call: int = FIRST_CALL) -> Path:
     """A table for 3 to 64 ranks; a rule is its first and last average in bytes, an algorithm and a radix."""
-    of_any_fill = [Rule(low, high, Setting(name, radix), tuple(range(len(FILLS)))) for low, high, name, radix in rules]
-    save_table(path, [Entry((3, 64), (1, 64), tuple(of_any_fill), first_call)], {})
+    of_any_fill = [
+        AlltoallvRule(low, high, Setting(name, radix), tuple(range(len(FILLS)))) for low, high, name, radix in rules
+    ]
+    save_table(path, [TableEntry((3, 64), (1, 64), tuple(of_any_fill), first_call)], {})
     return path
 
 

@@ -14,7 +14,7 @@ import pytest
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.stop import StopRequest
@@ -87,9 +87,7 @@ def test_a_tuning_without_a_collective_leaves_it_to_the_library(bench: Workbench
 
 
 def result_of(tuning: Tuning) -> TuneResult:
-    gate = [
-        ProvenDecision(Scenario("allreduce", 1, 2, 4096), Choice("recursive_doubling"), Verdict.KEPT, (1.2,) * 8, "")
-    ]
+    gate = [Decision(Scenario("allreduce", 1, 2, 4096), Choice("recursive_doubling"), Verdict.KEPT, (1.2,) * 8, "")]
     outcome = Outcome((), {}, 1.0, False)
     summary = Summary(seed=1, decisions=tuple(gate), total_s=3.0)
     return TuneResult(replace(tuning, summary=summary), outcome, gate, {})

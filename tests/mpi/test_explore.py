@@ -10,7 +10,7 @@ from slow_default import colltune
 from switchback_loop import BYTES, broadcasts, delay, loop_on
 from test_switchback import Measured
 
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
@@ -36,7 +36,7 @@ def loop_in(installation: Installation, tmp_path: Path) -> Measured:
     made, choice = loop_on(installation, tmp_path)
     bench = made.mpi.bench
     default = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"))
-    left_open = ProvenDecision(
+    left_open = Decision(
         Scenario("bcast", 1, 2, BYTES), choice, Verdict.NOT_TRIED, (1.2, 0.9, 1.3), "the budget ended after 3 launches"
     )
     tuning = Tuning(bench.environment, {"bcast": default}, {}, {}, Summary(decisions=(left_open,)))

@@ -8,7 +8,7 @@ import pytest
 
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Node, Scheduler
-from colltune.mpi.launch import Request, launch
+from colltune.mpi.launch import LaunchRequest, launch
 
 pytestmark = pytest.mark.mpi
 
@@ -31,7 +31,7 @@ JOBS = [
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.scheduler)
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_ranks_environment_and_input_arrive(mpi: Installation, program: Path, job: Job, ranks: int) -> None:
-    command = launch(mpi, job, Request([str(program)], 1, ranks, {"COLLTUNE_TEST": "a, b=c"}))
+    command = launch(mpi, job, LaunchRequest([str(program)], 1, ranks, {"COLLTUNE_TEST": "a, b=c"}))
     run = subprocess.run(
         command.argv,
         env={**os.environ, **command.environment},

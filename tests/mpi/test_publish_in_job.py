@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from colltune.bench.workbench import MachineOptions, open_workbench
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
@@ -26,7 +26,7 @@ def test_the_rules_are_measured_anew_in_a_job_of_their_build(
     bench = open_workbench(MachineOptions(str(mpi.mpiexec), nodes=1, ppn=2), os.environ)
     choice = bench.catalogue.choices("bcast")[1]
     rules = {"bcast": RuleSet.always("bcast", bench.catalogue.collective("bcast").basis, choice)}
-    kept = ProvenDecision(Scenario("bcast", 1, 2, 1024), choice, Verdict.KEPT, (9.0,) * 9, "faster")
+    kept = Decision(Scenario("bcast", 1, 2, 1024), choice, Verdict.KEPT, (9.0,) * 9, "faster")
     tuning = replace(bench.tuning(rules), summary=Summary(decisions=(kept,)))
     said: list[str] = []
     environ = {**os.environ, "JOB_ID": "4711", "PATH": f"{mpi.mpiexec.parent}:{os.environ['PATH']}"}

@@ -13,7 +13,7 @@ from slow_default import colltune
 from test_run_measure import loop_in
 
 from colltune.core.choice import DEFAULT
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
@@ -42,9 +42,7 @@ def test_jobs_of_a_candidate_report_and_it_is_promoted(
         assert tuning.live is not None
         whole = tuning.live["bcast"]
         rules = replace(whole, rules=(Rule(None, None, number, DEFAULT), *whole.rules))
-        kept = ProvenDecision(
-            Scenario("bcast", nodes, ppn, 64), whole.rules[-1].choice, Verdict.KEPT, (2.0,) * 9, "faster"
-        )
+        kept = Decision(Scenario("bcast", nodes, ppn, 64), whole.rules[-1].choice, Verdict.KEPT, (2.0,) * 9, "faster")
         tuning = replace(tuning, rule_sets={"bcast": rules}, summary=Summary(decisions=(kept,)))
         save_tuning(tmp_path / f"made{number}", tuning)
         files = {**tuning.files, MANIFEST: (tmp_path / f"made{number}" / MANIFEST).read_bytes()}

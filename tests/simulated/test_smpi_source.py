@@ -13,7 +13,7 @@ from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
 from colltune.measure.smpi import STEADY, Simulator
 from colltune.measure.smpi_cluster import parse_cluster
-from colltune.measure.smpi_process import Algorithm
+from colltune.measure.smpi_process import SimulatedCall
 from colltune.testing.bench import BenchContract
 from colltune.testing.source import SourceContract
 
@@ -78,24 +78,24 @@ def test_the_default_is_one_of_the_candidates(simulation: Simulation) -> None:
 
 
 def test_an_algorithm_that_the_program_does_not_have_has_no_time(simulation: Simulation) -> None:
-    found = simulation.simulator.time(Algorithm("bcast", "telepathy"), 4, 2, 8)
+    found = simulation.simulator.time(SimulatedCall("bcast", "telepathy"), 4, 2, 8)
     assert isinstance(found, str)
     assert "no such algorithm" in found
     # And the simulator goes on.
-    assert not isinstance(simulation.simulator.time(Algorithm("bcast", "knomial"), 4, 2, 8), str)
+    assert not isinstance(simulation.simulator.time(SimulatedCall("bcast", "knomial"), 4, 2, 8), str)
 
 
 def test_an_algorithm_of_the_simulator_that_is_wrong_is_found(simulation: Simulation) -> None:
     """SMPI's own bcast between nodes does not reach all ranks; another of its own ends in an exception."""
-    assert simulation.simulator.verdict(Algorithm("bcast", "smpi.binomial_tree"), 6, 3).right
-    assert not simulation.simulator.verdict(Algorithm("bcast", "smpi.mvapich2_inter_node"), 8, 4).right
-    assert not simulation.simulator.verdict(Algorithm("alltoall", "smpi.pair"), 6, 3).right
+    assert simulation.simulator.verdict(SimulatedCall("bcast", "smpi.binomial_tree"), 6, 3).right
+    assert not simulation.simulator.verdict(SimulatedCall("bcast", "smpi.mvapich2_inter_node"), 8, 4).right
+    assert not simulation.simulator.verdict(SimulatedCall("alltoall", "smpi.pair"), 6, 3).right
 
 
 def test_a_simulation_that_takes_too_long_is_given_up(simulation: Simulation) -> None:
     hasty = Simulator(simulation.simulator._simgrid, parse_cluster("fattree:64x4"), limit_s=0.01)
     try:
-        found = hasty.time(Algorithm("alltoall", "pairwise"), 64, 4, 1 << 10)
+        found = hasty.time(SimulatedCall("alltoall", "pairwise"), 64, 4, 1 << 10)
         assert isinstance(found, str)
         assert "within 0" in found
     finally:
@@ -108,7 +108,7 @@ def test_steps_that_are_left_out_are_reckoned_with(simulation: Simulation) -> No
     for steps in (0, 16):
         simulator = Simulator(simulation.simulator._simgrid, parse_cluster("fattree:16x4"), steps=steps)
         try:
-            times.append(simulator.time(Algorithm("allgather", "ring"), 16, 4, 4096))
+            times.append(simulator.time(SimulatedCall("allgather", "ring"), 16, 4, 4096))
         finally:
             simulator.close()
     whole, part = times

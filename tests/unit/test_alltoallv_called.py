@@ -9,7 +9,7 @@ import pytest
 from colltune.alltoallv.called import alltoallv_share, called_by
 from colltune.alltoallv.setting import Shape
 from colltune.core.errors import InputError
-from colltune.profile.application import Blocks, Calls, Communicator, Profile
+from colltune.profile.application import Calls, Communicator, CountsPerRank, Profile
 
 SIZES = [1 << power for power in range(2, 12)]
 WORLD, ROWS = Communicator(16, 4, 4), Communicator(4, 4, 1)
@@ -31,7 +31,7 @@ def test_parts_and_sizes_are_those_of_the_calls_with_room_for_the_busiest_rank()
 
 def test_classes_that_are_denser_than_the_calls_need_no_proof() -> None:
     """A quarter of the blocks for others has bytes; no rank has fewer than the mean of all."""
-    sparse = replace(ONE, blocks=Blocks(count=160, empty=122, total_bytes=4000))
+    sparse = replace(ONE, blocks=CountsPerRank(count=160, empty=122, total_bytes=4000))
     assert called_by(profile(sparse), Shape(4, 4), SIZES).fills == (0, 1, 2)
 
 

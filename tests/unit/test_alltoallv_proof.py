@@ -29,6 +29,7 @@ class Machine:
     Each comparison takes a second of its clock, each launch ``launch_s``.
     """
 
+    disturbed = False
     environment = Environment("mpich", "5.0.2", "0" * 64, "in memory", 8, 1, "single")
 
     def __init__(self, slow_s: dict[Blocks, float], launch_s: float = 1.0, stop_after: int = 0, fails: int = 0) -> None:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
-from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.session.application_gain import gain_of
 
 CHOICES = [Choice("ring")]
@@ -44,7 +44,7 @@ def noise(random: np.random.Generator, blocks: int, kind: str) -> NDArray[np.flo
 
 def program(
     random: np.random.Generator, rounds: int, blocks: int, ratio: float, kind: str, adds: bool
-) -> tuple[Sequence[Pair], float]:
+) -> tuple[Sequence[BlockPair], float]:
     """The pairs of a run, and the true seconds that the tuning saved in it.
 
     ``adds``: the default adds a fixed time to a block, whatever disturbs it; else it multiplies.
@@ -60,7 +60,7 @@ def program(
             BlockTimes(0.3 * wall_s, wall_s, 0.0, 0.0)
             for wall_s in (BLOCK_CALLS * CALL_S * default[slow], BLOCK_CALLS * CALL_S * tuned[fast])
         ]
-        pairs.append(Pair(BLOCK_CALLS, 8, first, times[0], times[1]))
+        pairs.append(BlockPair(BLOCK_CALLS, 8, first, times[0], times[1]))
     return tuple(pairs), float(default.mean() - tuned.mean()) * CALL_S * TUNED_CALLS
 
 

@@ -14,7 +14,7 @@ from colltune.cli.app import app
 from colltune.cli.run import _split
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.session.application_gain import gain_of
 from colltune.session.gain_text import explored_text, gain_line, gain_page
 from colltune.session.measure_run import parse_risk, parse_share
@@ -24,7 +24,7 @@ CHOICES = [Choice("ring"), Choice("tree", (("k", 4),))]
 CALLS = 100
 
 
-def pairs(seed: int, count: int, speed_up: float, noise: float, drift: float = 0.0) -> tuple[Pair, ...]:
+def pairs(seed: int, count: int, speed_up: float, noise: float, drift: float = 0.0) -> tuple[BlockPair, ...]:
     """Pairs of blocks of calls of 100 us and 900 us between them; the call is ``speed_up`` times as fast tuned.
 
     ``noise``: standard deviation of the logarithm of a block's time. ``drift``: what each block adds to it.
@@ -38,11 +38,11 @@ def pairs(seed: int, count: int, speed_up: float, noise: float, drift: float = 0
             slower = math.exp(random.normal(0.0, noise) + drift * (2 * number + place))
             call_s = 1e-4 * (1.0 if by_default else 1.0 / speed_up) * slower
             blocks[by_default] = BlockTimes(CALLS * call_s, CALLS * (call_s + 9e-4 * slower), 8 * call_s, 4 * call_s)
-        made.append(Pair(CALLS, 8, first, blocks[True], blocks[False]))
+        made.append(BlockPair(CALLS, 8, first, blocks[True], blocks[False]))
     return tuple(made)
 
 
-def experiment(*of_cells: tuple[Pair, ...], tuned_calls: int = 10_000) -> Experiment:
+def experiment(*of_cells: tuple[BlockPair, ...], tuned_calls: int = 10_000) -> Experiment:
     """Communicators of all four ranks of the job."""
     cells = [
         Cell("bcast", number % 2, 64, 64, 4, 1, 4, tuned_calls, 500, 1, 0, 0.01, some)
@@ -77,7 +77,7 @@ def test_equal_choices_are_no_difference(drift: float) -> None:
 def test_a_gain_that_only_moved_is_seen() -> None:
     """The call is shorter, and what lies between the calls longer by as much."""
     moved = tuple(
-        Pair(
+        BlockPair(
             p.calls, p.sampled, p.default_first, p.by_default, BlockTimes(p.tuned.call_s, p.by_default.wall_s, 0.0, 0.0)
         )
         for p in pairs(3, 60, 1.5, 0.01)

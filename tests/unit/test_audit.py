@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict
+from colltune.core.proven import NOT_WORTH, Decision, Verdict
 from colltune.core.sample import Environment, OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, weight_of
@@ -20,7 +20,7 @@ from colltune.prove.audit import Audit
 from colltune.prove.claims import claims_of
 from colltune.prove.evidence import FEWEST_LAUNCHES
 from colltune.prove.harm import HARMED_SHARE, SLOWER
-from colltune.site.pairs import Comparison
+from colltune.site.pairs import PairedRatio
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 2, "single")
 RING, TREE = Choice("ring"), Choice("tree")
@@ -68,7 +68,7 @@ class Launches:
         return default_s(scenario) * math.exp(-self._gain(scenario) if choice != DEFAULT else 0.0)
 
 
-Before = dict[tuple[Scenario, Choice], list[Comparison]]
+Before = dict[tuple[Scenario, Choice], list[PairedRatio]]
 
 
 def audit(launches: Launches, gain: Gain, most: int = 30, seed: int = 0, before: Before | None = None) -> Audit:
@@ -128,14 +128,12 @@ def test_no_launch_begins_where_nothing_is_worth_one() -> None:
     assert launches.count == 0
 
 
-def run(
-    gain: Gain, noise: Noise = NOISE, seed: int = 0, budget_s: float = 200.0
-) -> tuple[list[ProvenDecision], Launches]:
+def run(gain: Gain, noise: Noise = NOISE, seed: int = 0, budget_s: float = 200.0) -> tuple[list[Decision], Launches]:
     launches = Launches(gain, noise, seed)
     return audit(launches, gain, seed=seed).run(budget_s), launches
 
 
-def share_kept(found: list[ProvenDecision], gain: Gain) -> float:
+def share_kept(found: list[Decision], gain: Gain) -> float:
     """Of the log speed-up that there is, each scenario by its weight."""
     kept = sum(weight_of(d.scenario, 8, 2) * gain(d.scenario) for d in found if d.verdict is Verdict.KEPT)
     return kept / sum(weight_of(s, 8, 2) * max(gain(s), 0.0) for s in GRID)
@@ -305,7 +303,7 @@ def of_other_jobs(gain: Gain, launches: int, sd: float, shape: tuple[int, int] =
         off = sd if launch % 2 else -sd
         for scenario in (one for one in GRID if one.nodes <= shape[0] and one.ppn <= shape[1]):
             value, views = gain(scenario) + off, OtherViews()
-            one = Comparison(scenario, decided(scenario), DEFAULT, shape, f"job{launch}", 0.0, value, views)
+            one = PairedRatio(scenario, decided(scenario), DEFAULT, shape, f"job{launch}", 0.0, value, views)
             found.setdefault((scenario, one.choice), []).append(one)
     return found
 

@@ -10,7 +10,7 @@ import pytest
 
 from colltune.bench.recorded import RecordedBench
 from colltune.core.choice import DEFAULT
-from colltune.measure.replay import Drift
+from colltune.measure.replay import TimeDrift
 from colltune.predict.times_model import load_times
 from colltune.session.calibrate import MOST_PAIRS, Calibrated, calibrate, decided
 from colltune.store.dataset import load_grids
@@ -26,7 +26,7 @@ def grids() -> list[Grid]:
 
 
 def opened(grids: list[Grid], seed: int = 0, pairs: int = MOST_PAIRS) -> tuple[RecordedBench, Calibrated]:
-    bench = RecordedBench(grids, launch_s=0.5, launch_sd=0.01, drift=Drift())
+    bench = RecordedBench(grids, launch_s=0.5, launch_sd=0.01, drift=TimeDrift())
     spaces = {grid.collective: bench.space(grid.collective, 1, 1 << 20) for grid in grids}
     return bench, calibrate(bench, load_times(), spaces, seed=seed, pairs=pairs)
 

@@ -9,7 +9,7 @@ import pytest
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
@@ -20,8 +20,8 @@ RING = Choice("ring")
 HERE = Environment("mpich", "5.0.2", "build", "machine", 2, 2, "single")
 
 
-def decision(size: int, verdict: Verdict, *ratios: float) -> ProvenDecision:
-    return ProvenDecision(Scenario("bcast", 2, 2, size), RING, verdict, ratios, "")
+def decision(size: int, verdict: Verdict, *ratios: float) -> Decision:
+    return Decision(Scenario("bcast", 2, 2, size), RING, verdict, ratios, "")
 
 
 def test_what_is_open_and_not_seen_to_be_slower_is_left() -> None:
@@ -49,7 +49,7 @@ def test_nothing_is_left_where_all_was_decided() -> None:
 
 def test_where_only_calls_that_do_not_block_are_open_nobody_is_sent_in_a_circle() -> None:
     """Replaying them for `run --explore` is of no use, as it cannot time them; proving them is."""
-    open_call = ProvenDecision(Scenario("ibcast", 2, 2, 64), RING, Verdict.NOT_TRIED, (), "")
+    open_call = Decision(Scenario("ibcast", 2, 2, 64), RING, Verdict.NOT_TRIED, (), "")
     tuning = Tuning(HERE, {}, {}, {}, Summary(decisions=(open_call, decision(8, Verdict.REFUSED, 1.1))))
     with pytest.raises(InputError, match=r"only calls that do not block \(ibcast\)") as caught:
         require_open(Path("tuned"), tuning)

@@ -11,7 +11,7 @@ from test_report import GATE, HERE, RING, RULES, SAMPLES, SUMMARY, findings
 from colltune.cli import display
 from colltune.cli.display import Display
 from colltune.core.choice import parse_choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary, TimeShare
 from colltune.report.ending import MOST_LINES, WIDTH, ending
@@ -45,7 +45,7 @@ def test_nothing_gained_is_said_first() -> None:
 @pytest.mark.parametrize("width", [WIDTH, 60])
 def test_however_much_there_is_to_say_it_fits_and_no_number_is_cut(width: int) -> None:
     decisions = [
-        ProvenDecision(Scenario(name, 128, 112, 1 << power), _LONG, verdict, (), "why", (12.34 + number, 10.56, 14.78))
+        Decision(Scenario(name, 128, 112, 1 << power), _LONG, verdict, (), "why", (12.34 + number, 10.56, 14.78))
         for name in _NAMES
         for number, verdict in enumerate(_VERDICTS)
         for power in range(4 * number, 4 * number + 3)
@@ -76,7 +76,7 @@ def test_phases_and_launches_are_named_with_the_budget_that_is_left(
         listener = shown.listener()
         listener.stage("proving")
         now_s[0] += 20.0
-        listener.proof([ProvenDecision(Scenario("bcast", 2, 2, 64), RING, Verdict.OPEN, (1.2, 1.3), "")])
+        listener.proof([Decision(Scenario("bcast", 2, 2, 64), RING, Verdict.OPEN, (1.2, 1.3), "")])
         now_s[0] += 50.0
         listener.stage("replaying")
     said = capsys.readouterr().out.splitlines()

@@ -14,7 +14,7 @@ from colltune.core.errors import InputError
 from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.measure.replay import Cost
+from colltune.measure.replay import MeasuringCost
 from colltune.research.compare import (
     Estimate,
     cost_ratio,
@@ -110,7 +110,7 @@ def test_what_was_not_recorded_counts_as_the_worst():
 
 
 def test_costs_are_counted_and_states_scored_as_they_come():
-    cost = Cost(set_up_s=1e-6, repetitions=10, warm_up=0)
+    cost = MeasuringCost(set_up_s=1e-6, repetitions=10, warm_up=0)
     run = simulate(grid(), "in order", InOrder, 0, cost)
     total = 6 * 1e-6 + 10 * (1 + 2 + 1 + 1.05 + 4 + 2) * 1e-6
     assert [step.cost for step in run.steps] == pytest.approx([32e-6 / total, (32 + 22.5) * 1e-6 / total, 1.0])

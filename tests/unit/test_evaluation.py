@@ -20,7 +20,7 @@ from colltune.core.model import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.replay import Cost, Pair, ReplaySource
+from colltune.measure.replay import MeasuringCost, Pair, ReplaySource
 from colltune.profile.application import Calls, Communicator, Profile
 from colltune.profile.files import save_profile
 from colltune.research.evaluation import Plan, evaluate, load, load_weights
@@ -112,7 +112,7 @@ def test_what_the_replay_says_is_what_can_be_worked_out(tmp_path: Path) -> None:
     assert run.steps[-1].metrics.r2 == pytest.approx(1.0, abs=0.01)  # repetitions scatter
     assert run.stop is not None
     assert run.stop.share == pytest.approx(0.5)
-    model = sum(Cost().of(grid.time(s, c)) for s in grid.scenarios for c in (A, B))
+    model = sum(MeasuringCost().of(grid.time(s, c)) for s in grid.scenarios for c in (A, B))
     assert run.total_s == pytest.approx(model)
 
 

@@ -18,7 +18,7 @@ from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
@@ -93,9 +93,9 @@ def reader(place: Path) -> Installation:
     )
 
 
-def kept(collective: str, nodes: int, ppn: int, choice: Choice) -> ProvenDecision:
+def kept(collective: str, nodes: int, ppn: int, choice: Choice) -> Decision:
     where = Scenario(collective, nodes, ppn, 1024)
-    return ProvenDecision(where, choice, Verdict.KEPT, (1.5,) * 8, "at least 1.20 times as fast")
+    return Decision(where, choice, Verdict.KEPT, (1.5,) * 8, "at least 1.20 times as fast")
 
 
 def test_an_mpich_with_named_trees_gets_them_around_its_own(tmp_path: Path) -> None:

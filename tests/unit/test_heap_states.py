@@ -11,7 +11,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.heap import page_faults_of, setting_text
 from colltune.core.sample import Heaps, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
-from colltune.prove.verdict import Verdict, compare
+from colltune.prove.verdict import PointVerdict, compare
 from colltune.report.tables import comparisons_table
 
 HERE = Scenario("reduce_scatter", 1, 2, 1 << 18)
@@ -42,10 +42,10 @@ def test_verify_says_slower_of_a_rule_that_is_slower_in_either_state() -> None:
     choice, chosen_s = Choice("ring"), [30e-6 + 1e-8 * n for n in range(8)]
     gives_back = compare(HERE, choice, [210e-6 + 1e-8 * n for n in range(8)], chosen_s)
     keeps = compare(HERE, choice, [26e-6 + 1e-8 * n for n in range(8)], chosen_s)
-    assert gives_back.verdict is Verdict.FASTER
+    assert gives_back.verdict is PointVerdict.FASTER
     both = replace(gives_back, kept=keeps)
-    assert both.verdict is Verdict.SLOWER
-    assert replace(keeps, kept=gives_back).verdict is Verdict.SLOWER
+    assert both.verdict is PointVerdict.SLOWER
+    assert replace(keeps, kept=gives_back).verdict is PointVerdict.SLOWER
     (row,) = [line for line in comparisons_table([both]).lines(160) if "ring" in line]
     assert "7.00" in row
     assert "0.87" in row

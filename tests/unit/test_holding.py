@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.measure.simulated import QUIET, Noise, SimulatedSource
@@ -40,7 +40,7 @@ RATIOS = (1.4, 1.5, 1.5, 1.6, 1.5, 1.5, 1.4, 1.7)
 
 
 def promise(scenario: Scenario, ratios: Sequence[float] = RATIOS) -> Promise:
-    proof = ProvenDecision(scenario, RING, Verdict.KEPT, tuple(ratios), "") if ratios else None
+    proof = Decision(scenario, RING, Verdict.KEPT, tuple(ratios), "") if ratios else None
     return Promise(scenario, RING, proof, 1e-4)
 
 
@@ -103,7 +103,7 @@ def test_without_a_proof_a_rule_is_held_to_the_default() -> None:
 
 @pytest.mark.parametrize(("speedup", "lost"), [(1.0, False), (0.9, True)])
 def test_a_scenario_of_a_region_was_promised_not_to_be_slower_and_no_more(speedup: float, lost: bool) -> None:
-    proof = ProvenDecision(SCENARIOS[0], RING, Verdict.KEPT, (), "", region=(1.5, 1.3, 1.7))
+    proof = Decision(SCENARIOS[0], RING, Verdict.KEPT, (), "", region=(1.5, 1.3, 1.7))
 
     def truth(_scenario: Scenario, choice: Choice) -> float:
         return 1e-4 if choice == DEFAULT else 1e-4 / speedup

@@ -8,13 +8,13 @@ from colltune.core.choice import Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
-from colltune.deploy.application import InForce, put_in_force
+from colltune.deploy.application import AppliedTuning, put_in_force
 from colltune.store.tuning import Tuning
 
 _RULES = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, None, Choice("binomial")),))
 
 
-def in_force(mpi: str, around: Mapping[str, str], place: Path) -> InForce:
+def in_force(mpi: str, around: Mapping[str, str], place: Path) -> AppliedTuning:
     environment = Environment(mpi, "5.0.2", "0", "here", 2, 4, "single", {})
     variables = {"TUNED_FILE": "{directory}/rules"}
     return put_in_force(place, Tuning(environment, {"bcast": _RULES}, {}, variables), around)

@@ -6,7 +6,7 @@ import pytest
 
 from colltune.core.choice import Choice
 from colltune.core.judged_together import judged_regions
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.summary import SpeedUp
 
@@ -21,8 +21,8 @@ def decision(
     nodes: int = 2,
     region: tuple[float, float, float] | None = REGION,
     verdict: Verdict = Verdict.KEPT,
-) -> ProvenDecision:
-    return ProvenDecision(Scenario("bcast", nodes, 2, size), choice, verdict, ratios, "why", region)
+) -> Decision:
+    return Decision(Scenario("bcast", nodes, 2, size), choice, verdict, ratios, "why", region)
 
 
 def test_what_an_audit_judged_together_is_one_region_with_its_own_interval() -> None:

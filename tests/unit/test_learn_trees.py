@@ -17,7 +17,9 @@ def rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_tree_keeps_to_its_shape():
     inputs, output = rows()
-    for tree in trees.grow(inputs, output, 5, 0, shape=trees.Shape(max_depth=3, min_samples_leaf=4, max_features=0.5)):
+    for tree in trees.grow(
+        inputs, output, 5, 0, shape=trees.TreeShape(max_depth=3, min_samples_leaf=4, max_features=0.5)
+    ):
         assert tree.max_depth <= 3
         leaves = tree.children_left == -1
         assert tree.n_node_samples[leaves].min() >= 4
@@ -35,7 +37,7 @@ def test_equal_seeds_give_equal_trees_and_hyperparameters_reach_them():
     inputs, output = rows()
     one, other = (trees.predict(trees.grow(inputs, output, 4, 7), inputs) for _ in range(2))
     np.testing.assert_array_equal(one, other)
-    flat = trees.predict(trees.grow(inputs, output, 4, 7, shape=trees.Shape(max_depth=1)), inputs)
+    flat = trees.predict(trees.grow(inputs, output, 4, 7, shape=trees.TreeShape(max_depth=1)), inputs)
     assert all(len(np.unique(tree)) <= 2 for tree in flat)
 
 

@@ -11,7 +11,7 @@ from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.research.learners.published import PublishedSettings
-from colltune.research.learners.trees import Shape
+from colltune.research.learners.trees import TreeShape
 from colltune.research.learners.tuned import TunedFactLearner, _folds, _slowdown, tune
 from colltune.testing.learner import small_space
 
@@ -35,7 +35,7 @@ def noisy(count: int) -> tuple[list[tuple[Scenario, Choice]], np.ndarray, np.nda
 
 def test_the_tuned_models_select_no_worse_on_what_they_were_not_given():
     pairs, time_s, output = noisy(90)
-    before = PublishedSettings(trees=10, shape=Shape(max_depth=1, max_features=0.34))
+    before = PublishedSettings(trees=10, shape=TreeShape(max_depth=1, max_features=0.34))
     after = tune(pairs, time_s, output, before, seed=1, trials=8)
     folds = _folds(pairs, 1)
     assert after != before

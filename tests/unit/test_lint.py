@@ -18,7 +18,7 @@ from colltune.core.choice import DEFAULT
 from colltune.core.scenario import COLLECTIVES, TUNABLE, blocking_form
 from colltune.emit.lint import lint_files
 from colltune.emit.lint_check import Check, Severity, format_check
-from colltune.emit.lint_json import DEEPEST, Node, NotJsonError, read_json
+from colltune.emit.lint_json import DEEPEST, JsonValue, NotJsonError, read_json
 from colltune.emit.lint_names import leaf_names
 from colltune.emit.mpich import MpichEmitter
 from colltune.emit.mpich_tree import Call, Leaf, Tree, decide, format_tree
@@ -283,7 +283,7 @@ def test_the_reader_reads_what_json_reads(value: Any) -> None:
     assume(depth <= DEEPEST)
     lines = text.split("\n")
 
-    def compare(node: Node, value: Any) -> None:
+    def compare(node: JsonValue, value: Any) -> None:
         if not isinstance(value, dict):
             assert node.entries is None
             return

@@ -10,7 +10,7 @@ import pytest
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
@@ -31,8 +31,8 @@ def silent(_text: str) -> None:
     """Nobody listens."""
 
 
-def decision(name: str, size: int, verdict: Verdict, choice: Choice = RING) -> ProvenDecision:
-    return ProvenDecision(Scenario(name, 1, 2, size), choice, verdict, (2.0,) * 8, verdict.value)
+def decision(name: str, size: int, verdict: Verdict, choice: Choice = RING) -> Decision:
+    return Decision(Scenario(name, 1, 2, size), choice, verdict, (2.0,) * 8, verdict.value)
 
 
 def tuning_of(**more: object) -> Tuning:
@@ -92,9 +92,7 @@ def test_unproven_rules_do_not_mix_with_proven_ones(tmp_path: Path) -> None:
     assert hold(tmp_path, HERE, silent, gated=True).tuning is None
 
 
-def verdicts(
-    older: ProvenDecision, *newer: ProvenDecision, stays: bool = True, unsafe: str = ""
-) -> list[tuple[Choice, Verdict]]:
+def verdicts(older: Decision, *newer: Decision, stays: bool = True, unsafe: str = "") -> list[tuple[Choice, Verdict]]:
     held = Held(tuning_of(summary=replace(SUMMARY, decisions=(older,))))
     found = held.decisions(newer, lambda _held: stays, {unsafe: "wrong"} if unsafe else {})
     assert {one.scenario for one in found} == {older.scenario}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.mpi.detect import Answer, ask_flux, describe_machine, find_mpi, run_command
+from colltune.mpi.detect import CommandOutput, ask_flux, describe_machine, find_mpi, run_command
 from colltune.mpi.installation import Launcher, Library
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "mpi"
@@ -214,9 +214,9 @@ def test_a_command_that_cannot_run_is_one_clear_error(tmp_path, tools) -> None:
 def test_flux_is_asked_only_inside_of_it(tmp_path, tools) -> None:
     asked: list[Sequence[str]] = []
 
-    def answer(command: Sequence[str], environment: Mapping[str, str]) -> Answer:
+    def answer(command: Sequence[str], environment: Mapping[str, str]) -> CommandOutput:
         asked.append(command)
-        return Answer(0, "8 n[1-2]\n")
+        return CommandOutput(0, "8 n[1-2]\n")
 
     script(tmp_path / "flux" / "bin" / "flux", "")
     environment = with_path(tools, tmp_path / "flux")
@@ -224,14 +224,14 @@ def test_flux_is_asked_only_inside_of_it(tmp_path, tools) -> None:
     assert not asked
     assert ask_flux({**environment, "FLUX_URI": "local:///x"}, run=answer) == "8 n[1-2]"
     assert ask_flux({**tools, "FLUX_URI": "local:///x"}, run=answer) is None
-    assert ask_flux({**environment, "FLUX_URI": "x"}, run=lambda *_: Answer(1, "cannot connect")) is None
+    assert ask_flux({**environment, "FLUX_URI": "x"}, run=lambda *_: CommandOutput(1, "cannot connect")) is None
 
 
 def test_commands_get_the_environment_and_no_input(tmp_path) -> None:
     answer = run_command(
         ["/bin/sh", "-c", "echo $X; cat; echo bad >&2; exit 3"], {"X": "y", "PATH": os.environ["PATH"]}
     )
-    assert answer == Answer(3, "y\nbad\n")
+    assert answer == CommandOutput(3, "y\nbad\n")
 
 
 BLOCK = "processor\t: {n}\nmodel name\t: Some  CPU @ 2.50GHz\nphysical id\t: {p}\ncore id\t: {c}\n"

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.summary import Budget, Summary, TimeShare
-from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.core.units import format_budget, parse_duration
 from colltune.distill.rules import distill_proven
 from colltune.report.ending import ending
@@ -46,7 +46,7 @@ ratios = st.floats(math.log(0.26), math.log(3.9)).map(math.exp)
 @st.composite
 def tunings(draw: st.DrawFn) -> Findings:
     """Two collectives whose neighbouring sizes were judged together, with times of any magnitude."""
-    decisions: list[ProvenDecision] = []
+    decisions: list[Decision] = []
     samples: list[Sample] = []
     proofs: list[Sample] = []
     for name in ("allreduce", "bcast"):
@@ -60,7 +60,7 @@ def tunings(draw: st.DrawFn) -> Findings:
                 scenario = Scenario(name, 2, 2, size)
                 seen = tuple(draw(st.lists(ratios, max_size=3)))
                 decisions.append(
-                    ProvenDecision(scenario, choice, verdict, seen, "proven in its region", region, launches=launches)
+                    Decision(scenario, choice, verdict, seen, "proven in its region", region, launches=launches)
                 )
                 steady_s, moves = draw(times), draw(st.floats(1.0, 12.0))
                 for side, factor in ((DEFAULT, 1.0), (choice, 1.0 / draw(ratios))):
@@ -80,7 +80,7 @@ def _sample(scenario: Scenario, choice: Choice, time_s: float, launch: int) -> S
     return Sample(scenario, choice, Status.OK, times_s=(time_s,) * 5, cost_s=5 * time_s, launch=launch, started_s=1.0)
 
 
-def _rules(name: str, decisions: list[ProvenDecision]) -> RuleSet:
+def _rules(name: str, decisions: list[Decision]) -> RuleSet:
     made = {
         one.scenario: one.choice if one.verdict is Verdict.KEPT else DEFAULT
         for one in decisions
@@ -180,7 +180,7 @@ def runs(draw: st.DrawFn) -> Experiment:
             for _ in (0, 1):
                 call_s, beyond = draw(times) * calls, draw(st.floats(1.0, 30.0))
                 blocks.append(BlockTimes(call_s, call_s * beyond, call_s / 2, call_s / 4))
-            pairs.append(Pair(calls, 4, draw(st.booleans()), *blocks))
+            pairs.append(BlockPair(calls, 4, draw(st.booleans()), *blocks))
         size = 64 << number
         off = draw(st.integers(0, 1))
         cells.append(

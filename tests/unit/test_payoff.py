@@ -10,7 +10,7 @@ from colltune.bench.workbench import MachineOptions
 from colltune.catalog import load
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
@@ -90,7 +90,7 @@ def test_calls_that_the_job_cannot_form_are_told() -> None:
     assert caught.value.next_step == "Give --ppn 4"
 
 
-def result(gate: list[ProvenDecision], samples: list[Sample]) -> TuneResult:
+def result(gate: list[Decision], samples: list[Sample]) -> TuneResult:
     made = Environment("mpich", "5.0.2", "b", "m", 1, 4, "single")
     return TuneResult(
         Tuning(made, {}, {}, {}, Summary(total_s=36.0)), Outcome(tuple(samples), {}, 1.0, False), gate, {}
@@ -107,7 +107,7 @@ def test_nothing_measured_is_not_nothing_to_save() -> None:
     text = payoff_of(result([], [sample]), at_stake, 4).text()
     assert text.startswith("Nothing was proven faster")
     assert "1 of its 2 kinds of calls" in text
-    kept = ProvenDecision(scenario, Choice("binomial"), Verdict.KEPT, (2.0,) * 8, "")
+    kept = Decision(scenario, Choice("binomial"), Verdict.KEPT, (2.0,) * 8, "")
     text = payoff_of(result([kept], [sample]), at_stake, 4).text()
     assert text.startswith("Saves about 2 core-hours (at least 2) over 2 h")
     assert "cost 0.04 core-hours" in text

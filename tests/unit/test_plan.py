@@ -21,7 +21,7 @@ from colltune.prove import proof
 from colltune.search.extrapolate import Extrapolation
 from colltune.session import plan
 from colltune.session.options import TuneOptions
-from colltune.session.plan import Calibration, calibrate, calibration_of, costs_of
+from colltune.session.plan import LaunchCosts, calibrate, calibration_of, costs_of
 from colltune.session.tune import tune
 
 
@@ -32,11 +32,11 @@ def truth(scenario: Scenario, choice: Choice) -> float:
 
 
 @pytest.fixture(scope="module")
-def calibration() -> Calibration:
+def calibration() -> LaunchCosts:
     return calibrate(MemoryBench(truth, nodes=4, ppn=4), ["bcast"])
 
 
-def test_the_grid_takes_about_what_was_planned(calibration: Calibration) -> None:
+def test_the_grid_takes_about_what_was_planned(calibration: LaunchCosts) -> None:
     """Calibrated on 4 x 4, and held against measuring every pair of 4 x 4. This source repeats large calls as often as
     small ones, which the agent does not: so within a factor of two."""
     bench = MemoryBench(truth, nodes=4, ppn=4)
@@ -68,12 +68,12 @@ def test_a_tree_of_one_latency_and_one_bandwidth_is_found() -> None:
     assert found.expect_s(Scenario("reduce", 512, 64, 1 << 20)) == found.expect_s(large)
 
 
-def test_the_launch_is_measured(calibration: Calibration) -> None:
+def test_the_launch_is_measured(calibration: LaunchCosts) -> None:
     assert calibration.launch_s == pytest.approx(0.5, abs=0.01)
     assert calibration.launch_on(64) == pytest.approx(0.5 * (1 + 6) / (1 + 2), abs=0.01)
 
 
-def test_more_ranks_cost_more(calibration: Calibration) -> None:
+def test_more_ranks_cost_more(calibration: LaunchCosts) -> None:
     catalogue = MemoryBench(truth).catalogue
     small, wide, deep = (costs_of(catalogue, calibration, ["bcast"], shape) for shape in ((4, 4), (64, 4), (64, 16)))
     assert small.pairs < wide.pairs < deep.pairs
@@ -83,7 +83,7 @@ def test_more_ranks_cost_more(calibration: Calibration) -> None:
     assert [one.core_hours for one in deep.bought] == [one.total_s * 64 * 16 / 3600 for one in deep.bought]
 
 
-def test_what_is_bought_grows_with_the_budget_up_to_the_whole(calibration: Calibration) -> None:
+def test_what_is_bought_grows_with_the_budget_up_to_the_whole(calibration: LaunchCosts) -> None:
     catalogue = MemoryBench(truth).catalogue
     whole_s = costs_of(catalogue, calibration, ["bcast"], (64, 16)).whole_s
     shares = [0.001, 0.3, 0.6, 1.001, 2.0]
@@ -97,7 +97,7 @@ def test_what_is_bought_grows_with_the_budget_up_to_the_whole(calibration: Calib
     assert all(one.total_s == one.budget_s for one in bought[1:])
 
 
-def test_a_longer_launch_makes_every_tuning_longer(calibration: Calibration) -> None:
+def test_a_longer_launch_makes_every_tuning_longer(calibration: LaunchCosts) -> None:
     catalogue = MemoryBench(truth).catalogue
     short, long = (costs_of(catalogue, calibration, ["bcast"], (64, 4), launch_s=one) for one in (1.0, 21.0))
     launches = (long.least_s - short.least_s) / 20.0
@@ -107,7 +107,7 @@ def test_a_longer_launch_makes_every_tuning_longer(calibration: Calibration) -> 
     assert (long.least_s - short.least_s) / 20.0 == pytest.approx(10)
 
 
-def test_what_was_assumed_is_said(calibration: Calibration) -> None:
+def test_what_was_assumed_is_said(calibration: LaunchCosts) -> None:
     catalogue = MemoryBench(truth).catalogue
     assert costs_of(catalogue, calibration, ["bcast"], (4, 4)).remarks == ()
     far = " ".join(costs_of(catalogue, calibration, ["bcast"], (512, 64)).remarks)
@@ -117,7 +117,7 @@ def test_what_was_assumed_is_said(calibration: Calibration) -> None:
     assert "the network is not in it" in costs_of(catalogue, one_node, ["bcast"], (512, 64), launch_s=9.0).remarks[0]
 
 
-def test_what_does_not_fit_into_memory_is_not_planned(calibration: Calibration) -> None:
+def test_what_does_not_fit_into_memory_is_not_planned(calibration: LaunchCosts) -> None:
     """1 MiB to each of 1,024 ranks, from each of 16 ranks of a node, both ways: 32 GiB."""
     catalogue = MemoryBench(truth).catalogue
     ample, scarce = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.machine.process import Launch, run_launch
+from colltune.machine.process import RunningProgram, run_launch
 
 # Starts a process in its own session and one in a further session, as a launcher does, and says their numbers.
 _TREE = """
@@ -64,7 +64,7 @@ def test_a_program_that_takes_too_long_is_asked_to_end_first() -> None:
 
 
 def test_what_a_program_that_failed_left_in_other_sessions_is_ended() -> None:
-    launch = Launch(tree("fail"), os.environ)
+    launch = RunningProgram(tree("fail"), os.environ)
     assert launch.process.stdout is not None
     numbers = [int(word) for word in launch.process.stdout.readline().split()]
     with launch.process:
@@ -73,7 +73,7 @@ def test_what_a_program_that_failed_left_in_other_sessions_is_ended() -> None:
 
 
 def test_what_does_not_heed_the_request_to_end_is_made_to() -> None:
-    launch = Launch(["sh", "-c", "trap '' TERM; echo on; while :; do sleep 1; done"], os.environ)
+    launch = RunningProgram(["sh", "-c", "trap '' TERM; echo on; while :; do sleep 1; done"], os.environ)
     assert launch.process.stdout is not None
     assert launch.process.stdout.readline() == "on\n"
     assert launch.wait(0.0) is None
@@ -85,7 +85,7 @@ def test_what_does_not_heed_the_request_to_end_is_made_to() -> None:
 @pytest.mark.parametrize("guest", [True, False])
 def test_a_program_of_the_users_finds_its_environment_as_it_was(guest: bool) -> None:
     given = {"PATH": os.environ["PATH"], "MINE": "1"}
-    launch = Launch([sys.executable, "-c", "import os; print(sorted(os.environ))"], given, guest=guest)
+    launch = RunningProgram([sys.executable, "-c", "import os; print(sorted(os.environ))"], given, guest=guest)
     out, _ = launch.finish(None, 60.0)
     assert ("COLLTUNE_LAUNCH" in out) is not guest
     assert "'MINE'" in out

@@ -13,7 +13,7 @@ import pytest
 
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
@@ -27,7 +27,7 @@ from colltune.measure.simulated import SimulatedSource
 from colltune.prove.candidates import judge_one_launch, proven_rules
 from colltune.prove.default_against_tuned import verify
 from colltune.prove.evidence import FEWEST_LAUNCHES
-from colltune.prove.in_force import InForce
+from colltune.prove.in_force import FilesComparison
 from colltune.prove.proof import Proof
 from colltune.session.options import Listener
 from colltune.store.journal import read_journal
@@ -87,7 +87,7 @@ class Bench:
         return Tuning(self.environment, rule_sets, {"rules": b"written"}, {"TUNED": "{directory}/rules"})
 
 
-def rules_of(gate: Sequence[ProvenDecision]) -> dict[str, RuleSet]:
+def rules_of(gate: Sequence[Decision]) -> dict[str, RuleSet]:
     """A rule for each kept scenario of one size, as distillation makes them; the default elsewhere."""
     spaces = {name: Space(name, tuple(GRID[name]), lambda _s: (DEFAULT, FAST, RING, TREE)) for name in GRID}
     decided = {name: dict.fromkeys(GRID[name], DEFAULT) for name in GRID}
@@ -108,20 +108,20 @@ def usual(_scenario: Scenario, choice: Choice) -> float:
     return {DEFAULT: 2e-5, FAST: 1e-5, RING: 2e-5, TREE: 1e-5}[choice]
 
 
-def kept(scenario: Scenario, choice: Choice) -> ProvenDecision:
-    return ProvenDecision(scenario, choice, Verdict.KEPT, (2.0,) * 8, "twice as fast in fresh launches")
+def kept(scenario: Scenario, choice: Choice) -> Decision:
+    return Decision(scenario, choice, Verdict.KEPT, (2.0,) * 8, "twice as fast in fresh launches")
 
 
 def keep_what_pays(
     bench: Bench,
     place: Path,
-    *results: ProvenDecision,
+    *results: Decision,
     left_s: float = math.inf,
     grace_s: float = math.inf,
     time_s: Callable[[Scenario], float] = lambda _scenario: 2e-5,
 ) -> dict[Scenario, str]:
     """The verdict on each scenario, with the reason of a refusal."""
-    in_force = InForce(
+    in_force = FilesComparison(
         bench=bench,
         rules_of=rules_of,
         emit=bench.emit,
@@ -296,7 +296,7 @@ def test_what_is_cut_off_before_the_files_are_compared_is_provisional(tmp_path: 
     bench, stop = Bench(usual), StopRequest()
     proof = prove(bench, tmp_path, {MINE: FAST})
 
-    def progress(results: Sequence[ProvenDecision]) -> None:
+    def progress(results: Sequence[Decision]) -> None:
         if stage == "proving" and any(r.verdict is Verdict.KEPT for r in results):
             stop.make()
 

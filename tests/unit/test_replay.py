@@ -11,7 +11,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.replay import Cost, Drift, ReplaySource
+from colltune.measure.replay import MeasuringCost, ReplaySource, TimeDrift
 from colltune.store.grid import Grid
 
 RING, TREE = Choice("ring"), Choice("tree")
@@ -20,7 +20,7 @@ SMALL, LARGE = (Scenario("bcast", 2, 4, size) for size in (8, 1 << 20))
 TIMES_S = np.array([[1e-6, 2e-6], [0.1, np.nan]])
 COST_S = np.array([[0.5, 0.25], [np.nan, np.nan]])
 GRID = Grid("a/bcast", "bcast", (SMALL, LARGE), (RING, TREE), TIMES_S, np.full(2, np.nan), COST_S)
-COST = Cost()
+COST = MeasuringCost()
 
 
 def source(seed: int = 1, launch: int = 0, launch_sd: float = 0.0) -> ReplaySource:
@@ -79,7 +79,7 @@ def test_each_look_draws_anew_and_equal_seeds_draw_alike_whatever_else_was_measu
 def test_repetitions_have_the_recorded_quantiles() -> None:
     spread = np.tile([0.5, 0.6, 0.7, 1.0, 2.0, 4.0, 8.0], (2, 2, 1))
     grid = Grid("a/bcast", "bcast", (SMALL, LARGE), (RING, TREE), TIMES_S, np.full(2, np.nan), None, spread)
-    replay = ReplaySource(grid, grid.environment, 1, Cost(repetitions=20_000))
+    replay = ReplaySource(grid, grid.environment, 1, MeasuringCost(repetitions=20_000))
     [(_, [sample])] = replay.measure([Point(LARGE, (RING,))], Effort(most=20_000))
     found = np.quantile(sample.times_s, [0.1, 0.25, 0.5, 0.75, 0.9]) / 0.1
     np.testing.assert_allclose(found, [0.6, 0.7, 1.0, 2.0, 4.0], rtol=0.05)
@@ -105,17 +105,17 @@ def test_a_launch_makes_a_choice_slower_or_faster_throughout() -> None:
 
 
 def test_drift_makes_all_times_longer_or_shorter_alike_as_time_goes_by() -> None:
-    factors = [Drift(0.1, seed=3).factor(float(now_s)) for now_s in range(0, 6000, 5)]
+    factors = [TimeDrift(0.1, seed=3).factor(float(now_s)) for now_s in range(0, 6000, 5)]
     assert np.std(np.log(factors)) == pytest.approx(0.1, rel=0.1)
     assert np.mean(np.log(factors)) == pytest.approx(0.0, abs=0.01)
-    steps = np.diff(np.log([Drift(0.1, seed=3).factor(0.1 * step) for step in range(6000)]))
+    steps = np.diff(np.log([TimeDrift(0.1, seed=3).factor(0.1 * step) for step in range(6000)]))
     assert max(abs(steps)) < 0.005  # from one call to the next it is about the same
-    assert Drift(0.1, seed=4).factor(100.0) != Drift(0.1, seed=3).factor(100.0)
+    assert TimeDrift(0.1, seed=4).factor(100.0) != TimeDrift(0.1, seed=3).factor(100.0)
     now_s = 42.0
-    drifting = ReplaySource(GRID, GRID.environment, 1, COST, clock=lambda: now_s, drift=Drift(0.1, seed=3))
+    drifting = ReplaySource(GRID, GRID.environment, 1, COST, clock=lambda: now_s, drift=TimeDrift(0.1, seed=3))
     for choice in (RING, TREE):
         times_s, plain_s = (look(one, SMALL, choice).times_s for one in (drifting, source()))
-        np.testing.assert_allclose(np.divide(times_s, plain_s), Drift(0.1, seed=3).factor(now_s))
+        np.testing.assert_allclose(np.divide(times_s, plain_s), TimeDrift(0.1, seed=3).factor(now_s))
 
 
 def test_a_closed_source_says_so() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import Entry, Rule, find, load_table, save_table
+from colltune.alltoallv.table import AlltoallvRule, TableEntry, find, load_table, save_table
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.emit.live import parse_live
@@ -42,11 +42,16 @@ def test_a_table_written_by_hand_may_leave_bounds_and_fill_open(tmp_path: Path) 
 
 
 def test_entries_come_back_as_they_were_saved(tmp_path: Path) -> None:
-    first = Entry((4, 4), (2, 2), (Rule(1, 9, Setting("parata", 3, 1, 256)), Rule(10, 99, Setting("library"))), 7)
+    first = TableEntry(
+        (4, 4),
+        (2, 2),
+        (AlltoallvRule(1, 9, Setting("parata", 3, 1, 256)), AlltoallvRule(10, 99, Setting("library"))),
+        7,
+    )
     entries = [
         first,
-        Entry((8, 9), (1, 4), (Rule(1, 9, Setting("parata", 3, 1, 256), (0, 2)),)),
-        Entry((3, 3), (1, 1), ()),
+        TableEntry((8, 9), (1, 4), (AlltoallvRule(1, 9, Setting("parata", 3, 1, 256), (0, 2)),)),
+        TableEntry((3, 3), (1, 1), ()),
     ]
     save_table(tmp_path / "t.rules", entries, {"machine": "a # b"})
     assert load_table(tmp_path / "t.rules") == entries

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.prove.search_cost import SearchCost, search_cost
 from colltune.prove.verdict import Comparison, compare_all
@@ -30,7 +30,7 @@ def campaign(
     of_point: float = 0.01,
     seed: int = 0,
     odd: float = 0.0,
-) -> tuple[list[ProvenDecision], list[Comparison], SearchCost]:
+) -> tuple[list[Decision], list[Comparison], SearchCost]:
     """Rules at every other size that gain ``gain`` (log), compared in force over five launches of each kind.
 
     ``odd``: what the smallest one loses in force, for a reason of its own. Deviations are of logarithms.
@@ -39,8 +39,7 @@ def campaign(
     scenarios = [Scenario("bcast", 4, 1, size) for size in SIZES]
     ruled = scenarios[::2]
     kept = [
-        ProvenDecision(s, FAST, Verdict.KEPT, (math.exp(gain),) * 3, "proven", (math.exp(gain), 1.03, 9.0))
-        for s in ruled
+        Decision(s, FAST, Verdict.KEPT, (math.exp(gain),) * 3, "proven", (math.exp(gain), 1.03, 9.0)) for s in ruled
     ]
     effects = random.normal(0.0, of_launch, (2, 5))
     sides = {}
@@ -55,7 +54,7 @@ def campaign(
     return kept, found, search_cost(found, kept, lambda s: default_s(s, least_s))
 
 
-def gains(kept: list[ProvenDecision], cost: SearchCost, least_s: float, growth: float = 1.0) -> list[float]:
+def gains(kept: list[Decision], cost: SearchCost, least_s: float, growth: float = 1.0) -> list[float]:
     return [cost.gain(decision, default_s(decision.scenario, least_s), growth) for decision in kept]
 
 

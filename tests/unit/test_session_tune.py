@@ -12,14 +12,13 @@ from colltune.bench.simulated import Simulation
 from colltune.catalog.simulated import load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import THRESHOLD
-from colltune.core.proven import Verdict as Decided
+from colltune.core.proven import THRESHOLD, Verdict
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
-from colltune.measure.smpi import Verdict
+from colltune.measure.smpi import AlgorithmCheck
 from colltune.measure.smpi_cluster import parse_cluster
-from colltune.measure.smpi_process import Algorithm, Simulated
+from colltune.measure.smpi_process import Simulated, SimulatedCall
 from colltune.search.campaign import Progress
 from colltune.session.options import Listener, TuneOptions
 from colltune.session.tune import tune
@@ -40,16 +39,16 @@ class Formula:
         self.wrong: set[str] = set()
         self.closed = False
 
-    def time(self, algorithm: Algorithm, nodes: int, ppn: int, size_bytes: int) -> Simulated:
+    def time(self, algorithm: SimulatedCall, nodes: int, ppn: int, size_bytes: int) -> Simulated:
         ranks = nodes * ppn
         if algorithm.name == "knomial":
             rounds = math.ceil(math.log(ranks, max(algorithm.k, 2)))
             return Simulated(rounds * (1e-6 + (algorithm.k - 1) * (3e-7 + size_bytes * 1e-9)), sampled=False)
         return Simulated(ranks * 1.5e-6 + 1.5 * size_bytes * 1e-9, sampled=False)
 
-    def verdict(self, algorithm: Algorithm, nodes: int, ppn: int) -> Verdict:
+    def verdict(self, algorithm: SimulatedCall, nodes: int, ppn: int) -> AlgorithmCheck:
         right = algorithm.name not in self.wrong
-        return Verdict(right, "" if right else f"wrong on {nodes} x {ppn}")
+        return AlgorithmCheck(right, "" if right else f"wrong on {nodes} x {ppn}")
 
     def close(self) -> None:
         self.closed = True
@@ -99,7 +98,7 @@ def test_what_is_proven_is_faster_and_what_is_not_stays(
             could_gain += 1
             gained += time_s(formula, simulation, scenario, ours) < 1.05 * best_s
     assert gained > 0.9 * could_gain > 0
-    kept = [one for one in result.gate if one.verdict is Decided.KEPT]
+    kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
     assert kept
     assert min(one.low for one in kept) > THRESHOLD
     assert read_journal(tmp_path / JOURNAL).samples == tuple(result.outcome.samples)

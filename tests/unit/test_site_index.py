@@ -22,7 +22,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import shapes
 from colltune.site.index import Index, open_index
 from colltune.site.knowledge import recall
-from colltune.site.pairs import Comparison, comparisons_of
+from colltune.site.pairs import PairedRatio, comparisons_of
 from colltune.site.store import SiteStore
 
 
@@ -237,10 +237,10 @@ def _drawn_entries(store: SiteStore, seed: int, jobs: int) -> None:
 
 def _read_plainly(
     store: SiteStore,
-) -> tuple[dict[tuple[Scenario, Choice], tuple[float, str, Sample]], dict[tuple[Scenario, Choice], list[Comparison]]]:
+) -> tuple[dict[tuple[Scenario, Choice], tuple[float, str, Sample]], dict[tuple[Scenario, Choice], list[PairedRatio]]]:
     """The newest sample of each pair, and the comparisons that still count, out of the entries themselves."""
     newest: dict[tuple[Scenario, Choice], tuple[float, str, Sample]] = {}
-    compared: defaultdict[tuple[Scenario, Choice], list[Comparison]] = defaultdict(list)
+    compared: defaultdict[tuple[Scenario, Choice], list[PairedRatio]] = defaultdict(list)
     entries = {name: store.read(KEY, name) for name in store.names()[KEY]}
     for name, one in entries.items():
         for taken in one.samples:

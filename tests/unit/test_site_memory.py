@@ -11,7 +11,7 @@ import pytest
 from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import CUT_APART, NOT_WORTH, ProvenDecision, Verdict
+from colltune.core.proven import CUT_APART, NOT_WORTH, Decision, Verdict
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
@@ -116,8 +116,8 @@ def test_what_a_cut_of_a_region_left_over_is_not_settled() -> None:
     """Else the part that some comparisons chose would be the region of the next claim, and they its evidence."""
     at = [Scenario("bcast", 2, 2, 1 << size) for size in range(4)]
     verdicts = [(Verdict.KEPT, "faster"), (Verdict.REFUSED, "slower"), (Verdict.REFUSED, CUT_APART)]
-    decisions = [ProvenDecision(one, RING, *said[:1], (), said[1]) for one, said in zip(at, verdicts, strict=False)]
-    open_part = ProvenDecision(at[3], RING, Verdict.NOT_TRIED, (), "the budget ended after 2 launches")
+    decisions = [Decision(one, RING, *said[:1], (), said[1]) for one, said in zip(at, verdicts, strict=False)]
+    open_part = Decision(at[3], RING, Verdict.NOT_TRIED, (), "the budget ended after 2 launches")
     environment = Environment("mpich", "5.0.2", "0" * 64, "in memory", 2, 2, "single")
     tuning = Tuning(environment, {}, {}, {}, Summary(decisions=(*decisions, open_part)))
     assert set(Knowledge(tuning=tuning).settled) == set(at[:2])

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.summary import Summary
@@ -36,7 +36,7 @@ def tuned(place: Path, nodes: int = 4, ppn: int = 2, choice: Choice = TREE, **ch
     """The entry of a job that handed over a tuning. ``changes``: of the tuning."""
     here = replace(HERE, nodes=nodes, ppn=ppn, facts={**HERE.facts, "libmpi": str(place / "libmpi.so")})
     rules = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, 512, DEFAULT), Rule(None, None, None, choice)))
-    proven = ProvenDecision(Scenario("bcast", nodes, ppn, 1024), choice, Verdict.KEPT, (2.0,) * 9, "faster")
+    proven = Decision(Scenario("bcast", nodes, ppn, 1024), choice, Verdict.KEPT, (2.0,) * 9, "faster")
     tuning = replace(
         Tuning(here, {"bcast": rules}, FILES, VARIABLES, Summary(decisions=(proven,))),
         **changes,  # type: ignore[arg-type]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.hardware import Fabric, Hardware
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.core.summary import ApplicationRuns, Budget, Guess, Prediction, SpeedUp, Summary, TimeShare
+from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, SpeedUp, Summary, TimeShare
 from colltune.store.fields import decode, encode
 from colltune.store.history import tuned_sizes
 from colltune.store.summary import read_summary, write_summary
@@ -38,7 +38,7 @@ choices = st.builds(
 scenarios = st.builds(Scenario, names, st.integers(1, 99), st.integers(1, 99), st.integers(0, 1 << 40))
 # A file holds four digits of a ratio.
 ratios = st.lists(st.integers(0, 10**6).map(lambda n: n / 1e4), max_size=12).map(tuple)
-decisions = st.builds(ProvenDecision, scenarios, choices, st.sampled_from(Verdict), ratios, texts)
+decisions = st.builds(Decision, scenarios, choices, st.sampled_from(Verdict), ratios, texts)
 runs = st.lists(seconds, max_size=3).map(tuple)
 positive = st.none() | st.floats(0.1, 1e6)
 hardware = st.builds(
@@ -64,7 +64,7 @@ summaries = st.builds(
     application=st.lists(
         st.builds(ApplicationRuns, st.lists(names, max_size=2).map(tuple), runs, runs, texts), max_size=2
     ).map(tuple),
-    prediction=st.none() | st.builds(Prediction, sizes, hardware, st.lists(guesses, max_size=2).map(tuple)),
+    prediction=st.none() | st.builds(PredictedSizes, sizes, hardware, st.lists(guesses, max_size=2).map(tuple)),
 )
 
 
@@ -78,7 +78,7 @@ def test_a_summary_is_read_back_as_it_was_written(summary: Summary) -> None:
 @given(st.lists(st.floats(0.5, 4.0), min_size=8, max_size=20))
 @settings(deadline=None)
 def test_a_bound_is_the_rounded_one_after_reading(ratios: list[float]) -> None:
-    held = ProvenDecision(Scenario("bcast", 1, 2, 8), Choice("ring"), Verdict.KEPT, tuple(ratios), "")
+    held = Decision(Scenario("bcast", 1, 2, 8), Choice("ring"), Verdict.KEPT, tuple(ratios), "")
     (read,) = read_summary(write_summary(Summary(decisions=(held,)))).decisions
     assert (read.low, read.stated_low) == (round(held.low, 4), None)
 
@@ -203,7 +203,7 @@ def test_a_bad_field_is_told_in_one_line(break_it: Callable[[Any], object], word
 
 def test_a_speedup_is_told_of_kept_decisions_alone() -> None:
     ring = Choice("ring")
-    kept = ProvenDecision(Scenario("bcast", 1, 2, 8), ring, Verdict.KEPT, (2.0,) * 8, "")
+    kept = Decision(Scenario("bcast", 1, 2, 8), ring, Verdict.KEPT, (2.0,) * 8, "")
     assert SpeedUp.of([kept, replace(kept, verdict=Verdict.REFUSED, ratios=(0.5,) * 8)]) == SpeedUp(2.0, 2.0, 2.0)
     assert SpeedUp.of([replace(kept, verdict=Verdict.PROVISIONAL)]) is None
     # Too few ratios to give a bound.

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
@@ -39,7 +39,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     verdicts = [Verdict.KEPT, Verdict.REFUSED, Verdict.NOT_TRIED]
     decisions = tuple(
-        ProvenDecision(
+        Decision(
             Scenario(name, nodes, 128, size),
             long,
             verdicts[number % 3],
@@ -116,7 +116,7 @@ _LIVE = """
 import time
 from colltune.cli.display import Display
 from colltune.core.choice import parse_choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.search.campaign import Progress
 
@@ -128,7 +128,7 @@ with Display(time.monotonic() + 354321.0) as shown:
     listener.progress(Progress(where.collective, where, 12345678, 23456789, 1000.0, 86399.0, long, 1234.56))
     shown._bar.refresh()
     listener.stage("proving 12345 choices in 6789 regions against the default in fresh launches")
-    listener.proof([ProvenDecision(where, long, Verdict.OPEN, (1.2,) * 98765, "")] * 4321)
+    listener.proof([Decision(where, long, Verdict.OPEN, (1.2,) * 98765, "")] * 4321)
     shown._bar.refresh()
 """
 

@@ -17,7 +17,7 @@ from test_report import findings, sample
 from colltune.cli.profile_show import _table as calls_table
 from colltune.core.choice import DEFAULT, parse_choice
 from colltune.core.judged_together import judged_regions
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.text_table import TextTable
@@ -33,7 +33,7 @@ _SCENARIOS = [Scenario("reduce_scatter_block", 128, 112, 1 << 10), Scenario("bca
 
 
 def gains() -> TextTable:
-    some = [ProvenDecision(s, _LONG, Verdict.KEPT, (), "", region=(12.34, 10.56, 14.78)) for s in _SCENARIOS]
+    some = [Decision(s, _LONG, Verdict.KEPT, (), "", region=(12.34, 10.56, 14.78)) for s in _SCENARIOS]
     return regions_table(judged_regions(some))
 
 

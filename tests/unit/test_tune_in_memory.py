@@ -12,7 +12,7 @@ from memory_bench import MemoryBench, MemoryLibrary
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import THRESHOLD, ProvenDecision, Verdict
+from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
@@ -151,7 +151,7 @@ def test_what_is_cut_off_in_the_measuring_is_provisional_and_goes_on(kind: type[
 def test_what_is_cut_off_in_the_proof_is_provisional(kind: type[MemoryBench], tmp_path: Path) -> None:
     stop = StopRequest()
 
-    def proof(results: Sequence[ProvenDecision]) -> None:
+    def proof(results: Sequence[Decision]) -> None:
         if any(one.verdict is Verdict.KEPT for one in results):
             stop.make()
 

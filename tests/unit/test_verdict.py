@@ -16,7 +16,7 @@ from colltune.measure.osu import parse_latency
 from colltune.prove.default_against_tuned import held_out
 from colltune.prove.verdict import (
     MeanSpeedup,
-    Verdict,
+    PointVerdict,
     compare,
     compare_all,
     fewest_launches,
@@ -38,26 +38,26 @@ def test_equal_launches_are_hardly_ever_called_slower() -> None:
     verdicts = [
         compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 1.0), points=10).verdict for _ in range(3000)
     ]
-    assert verdicts.count(Verdict.SLOWER) <= 6  # 2 in 1,000 at most
-    assert verdicts.count(Verdict.FASTER) <= 6
+    assert verdicts.count(PointVerdict.SLOWER) <= 6  # 2 in 1,000 at most
+    assert verdicts.count(PointVerdict.FASTER) <= 6
 
 
 def test_a_true_difference_is_seen() -> None:
     draw = random.Random(2)
     slower = [compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 2.0), points=10).verdict for _ in range(200)]
-    assert slower.count(Verdict.SLOWER) >= 190
+    assert slower.count(PointVerdict.SLOWER) >= 190
 
 
 def test_a_difference_that_no_application_feels_is_called_the_same() -> None:
     result = compare(SCENARIO, RING, [1.0] * 8, [1.02] * 8)
     assert (result.low, result.high) == (pytest.approx(1 / 1.02), pytest.approx(1 / 1.02))
-    assert result.verdict is Verdict.SAME
+    assert result.verdict is PointVerdict.SAME
 
 
 def test_too_few_launches_tell_nothing() -> None:
     few = fewest_launches() - 1
-    assert compare(SCENARIO, RING, [1.0] * few, [9.0] * few).verdict is Verdict.SAME
-    assert compare(SCENARIO, RING, [1.0] * (few + 1), [9.0] * (few + 1)).verdict is Verdict.SLOWER
+    assert compare(SCENARIO, RING, [1.0] * few, [9.0] * few).verdict is PointVerdict.SAME
+    assert compare(SCENARIO, RING, [1.0] * (few + 1), [9.0] * (few + 1)).verdict is PointVerdict.SLOWER
 
 
 def test_with_few_launches_the_spread_of_all_points_decides() -> None:
@@ -68,17 +68,17 @@ def test_with_few_launches_the_spread_of_all_points_decides() -> None:
         for size, ratio in truth.items()
     }
     found = compare_all(sides)
-    assert [one.verdict for one in found] == [*[Verdict.SAME] * 3, Verdict.FASTER, Verdict.SLOWER]
+    assert [one.verdict for one in found] == [*[PointVerdict.SAME] * 3, PointVerdict.FASTER, PointVerdict.SLOWER]
     assert all(one.low < truth[one.scenario.size_bytes] < one.high for one in found)
     assert 1.0 < typical_reach(found) < 1.5
     # One point that is calm by chance does not pass for a sure one.
     calm = {**sides, (Scenario("bcast", 1, 4, 8), RING): ([0.95] * 3, [1.0] * 3)}
-    assert compare_all(calm)[-1].verdict is Verdict.SAME
+    assert compare_all(calm)[-1].verdict is PointVerdict.SAME
 
 
 def test_one_launch_of_each_kind_tells_nothing() -> None:
     found = compare_all({(SCENARIO, RING): ([1.0], [9.0])})
-    assert (found[0].low, found[0].high, found[0].verdict) == (0.0, float("inf"), Verdict.SAME)
+    assert (found[0].low, found[0].high, found[0].verdict) == (0.0, float("inf"), PointVerdict.SAME)
 
 
 Factors = Callable[[random.Random, int], list[float]]
@@ -156,7 +156,7 @@ def test_a_verification_of_the_default_against_itself_hardly_ever_finds_anything
     for _ in range(300):
         pairs = zip(one_side(draw, count, launch, factors), one_side(draw, count, launch, factors), strict=True)
         sides = {(Scenario("bcast", 1, 4, 4 * i), RING): pair for i, pair in enumerate(pairs)}
-        wrong += any(one.verdict is not Verdict.SAME for one in compare_all(sides))
+        wrong += any(one.verdict is not PointVerdict.SAME for one in compare_all(sides))
     print("WRONG", wrong)
     assert wrong <= 300
 
@@ -169,7 +169,7 @@ def test_what_is_twice_as_slow_is_seen_in_three_launches() -> None:
         pairs = zip(one_side(draw, 3, 0.05, steady), one_side(draw, 3, 0.05, steady), strict=True)
         for i, (default, tuned) in enumerate(pairs):
             sides[Scenario("bcast", 1, 4, 4 * i), RING] = (default, [2.0 * t for t in tuned] if i == 7 else tuned)
-        found = [one.scenario.size_bytes for one in compare_all(sides) if one.verdict is Verdict.SLOWER]
+        found = [one.scenario.size_bytes for one in compare_all(sides) if one.verdict is PointVerdict.SLOWER]
         seen += found == [28]
     assert seen >= 45
 

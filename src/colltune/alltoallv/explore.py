@@ -24,7 +24,7 @@ _PROMISING = 1.05  # default over best, as the model has it, from which a proof 
 
 
 @dataclass
-class Exploration:
+class AlltoallvExploration:
     """Measures what ``settings`` says of each of ``parts`` at average blocks of ``sizes`` bytes, within ``budget_s``.
 
     The same of matrices that were ``recorded``, by their names. All of it where there is time; where there is not, what

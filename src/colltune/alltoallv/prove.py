@@ -19,7 +19,7 @@ from colltune.alltoallv.source import Blocks
 from colltune.alltoallv.table import FILLS
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
-from colltune.core.proven import THRESHOLD, ProvenDecision, Verdict
+from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
@@ -64,7 +64,7 @@ class PatternProof:
     fills: Sequence[int] = tuple(range(len(FILLS)))
     clock: Callable[[], float] = time.monotonic
     stop: StopRequest = field(default_factory=StopRequest)
-    results: list[ProvenDecision] = field(default_factory=list)
+    results: list[Decision] = field(default_factory=list)
     launches: int = field(default=0, init=False)
     _choices: dict[Cell, Choice] = field(default_factory=dict, init=False)
 
@@ -136,7 +136,7 @@ class PatternProof:
         decided: Decided,
         threshold: float,
         deadline_s: float,
-    ) -> Sequence[ProvenDecision]:
+    ) -> Sequence[Decision]:
         choices = {scenario: self._choices[cell] for scenario, cell in asked.items()}
         expected = {scenario: max(gains[cell], _LEAST_GAIN) for scenario, cell in asked.items()}
         weights = {

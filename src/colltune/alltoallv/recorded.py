@@ -53,7 +53,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedMatrix:
     """A matrix as it is measured: ``scenario`` names it, and is in the cell of the table of ``plain`` and ``fill``."""
 
     matrix: Matrix
@@ -101,7 +101,7 @@ def _rows(path: Path) -> list[list[int]]:
     return rows
 
 
-def load_recorded(paths: Sequence[Path], whole: Shape, sizes: Sequence[int]) -> list[Recorded]:
+def load_recorded(paths: Sequence[Path], whole: Shape, sizes: Sequence[int]) -> list[RecordedMatrix]:
     """The matrices of ``paths`` for the job ``whole``, each at the nearest of ``sizes``. Raises InputError."""
     found = []
     for number, path in enumerate(paths):
@@ -122,11 +122,11 @@ def load_recorded(paths: Sequence[Path], whole: Shape, sizes: Sequence[int]) -> 
             )
         plain = Scenario(Blocks().collective, whole.nodes, whole.ppn, size)
         scenario = Scenario(Blocks(f"counts{number}").collective, whole.nodes, whole.ppn, size)
-        found.append(Recorded(matrix, scenario, plain, matrix.fill))
+        found.append(RecordedMatrix(matrix, scenario, plain, matrix.fill))
     return found
 
 
-def write_matrices(recorded: Sequence[Recorded], directory: Path) -> list[Path]:
+def write_matrices(recorded: Sequence[RecordedMatrix], directory: Path) -> list[Path]:
     """The matrices as the measuring program reads them, numbered, in ``directory``. Raises InputError."""
     paths = []
     for number, one in enumerate(recorded):

@@ -25,7 +25,7 @@ DENSE = (len(FILLS) - 1,)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlltoallvRule:
     """``setting`` where the busiest rank sends ``low`` to ``high`` bytes a block on average, and ``fill`` is as named.
 
     A rank's block for itself counts in neither.
@@ -38,7 +38,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TableEntry:
     """Rules for jobs of ``ranks`` with ``ppn`` on the fullest node, both from low to high.
 
     Calls on a communicator before the ``first_call``-th, counted from 1, are the library's: what is set up for the
@@ -47,7 +47,7 @@ class Entry:
 
     ranks: tuple[int, int]
     ppn: tuple[int, int]
-    rules: tuple[Rule, ...]
+    rules: tuple[AlltoallvRule, ...]
     first_call: int = FIRST_CALL
 
 
@@ -89,7 +89,7 @@ def _nearest(values: Sequence[int]) -> dict[int, Bounds]:
     return dict(zip(values, zip(starts, ends, strict=True), strict=True))
 
 
-def save_table(path: Path, entries: Iterable[Entry], made: Mapping[str, Any]) -> None:
+def save_table(path: Path, entries: Iterable[TableEntry], made: Mapping[str, Any]) -> None:
     """Writes ``entries``; ``made`` says from what, for people. Raises InputError where that cannot be done."""
     numbers: dict[Setting, int] = {}
     rules = [line for entry in entries for line in _entry_lines(entry, numbers)]
@@ -105,7 +105,7 @@ def save_table(path: Path, entries: Iterable[Entry], made: Mapping[str, Any]) ->
         raise InputError(f"cannot write {path}: {error.strerror}", "Give another place by --out") from error
 
 
-def _entry_lines(entry: Entry, numbers: dict[Setting, int]) -> Iterator[str]:
+def _entry_lines(entry: TableEntry, numbers: dict[Setting, int]) -> Iterator[str]:
     """The last line makes an entry complete: for its jobs, no later one is asked."""
     shape = f"{_format_range(entry.ppn)} {_format_range(entry.ranks)}"
     yield f"rules {COLLECTIVE} {_BASIS} {entry.first_call}"
@@ -115,7 +115,7 @@ def _entry_lines(entry: Entry, numbers: dict[Setting, int]) -> Iterator[str]:
     yield f"rule {shape} - -"
 
 
-def load_table(path: Path) -> list[Entry]:
+def load_table(path: Path) -> list[TableEntry]:
     """The entries of a table. Raises InputError with what is wrong."""
     advice = "Make one by: colltune tune alltoallv --out tuned/"
     try:
@@ -128,15 +128,15 @@ def load_table(path: Path) -> list[Entry]:
         raise InputError(f"{path} is not a look-up table of this colltune: {error}", advice) from error
 
 
-def _parse(text: str) -> list[Entry]:
+def _parse(text: str) -> list[TableEntry]:
     settings: list[Setting] = []
-    entries: list[Entry] = []
+    entries: list[TableEntry] = []
     for kind, words, _ in parse_lines(text):
         if kind == "choice":
             values = dict(pair.split("=") for pair in words[2].split(","))
             settings.append(Setting(values.pop("algorithm"), **{name: int(value) for name, value in values.items()}))
         elif kind == "rules" and words[:2] == [COLLECTIVE, _BASIS]:
-            entries.append(Entry((0, 0), (0, 0), (), int(words[2]) if len(words) > 2 else FIRST_CALL))
+            entries.append(TableEntry((0, 0), (0, 0), (), int(words[2]) if len(words) > 2 else FIRST_CALL))
         elif kind == "rule":
             ppn, ranks, size = map(_parse_range, words[:3])
             entry = entries[-1]
@@ -144,7 +144,7 @@ def _parse(text: str) -> list[Entry]:
                 raise ValueError("two shapes of job under one line of rules")
             setting = LIBRARY if words[3] == "-" else settings[int(words[3])]
             fill = tuple(map(int, words[4].split(","))) if len(words) > 4 else tuple(range(len(FILLS)))
-            rules = entry.rules if words[2:] == ["-", "-"] else (*entry.rules, Rule(*size, setting, fill))
+            rules = entry.rules if words[2:] == ["-", "-"] else (*entry.rules, AlltoallvRule(*size, setting, fill))
             entries[-1] = replace(entry, ranks=ranks, ppn=ppn, rules=rules)
         else:
             raise ValueError(f"{' '.join([kind, *words])!r} says nothing of {COLLECTIVE}")
@@ -162,7 +162,7 @@ def _parse_range(text: str) -> tuple[int, int]:
     return int(low or 0), int(high)
 
 
-def find(entries: Iterable[Entry], ranks: int, ppn: int, average_bytes: int, fill: int = DENSE[0]) -> Setting:
+def find(entries: Iterable[TableEntry], ranks: int, ppn: int, average_bytes: int, fill: int = DENSE[0]) -> Setting:
     """What the C library chooses: of entries, and of rules, the first that fits; else the library's own."""
     for entry in entries:
         if entry.ranks[0] <= ranks <= entry.ranks[1] and entry.ppn[0] <= ppn <= entry.ppn[1]:

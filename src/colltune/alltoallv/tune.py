@@ -11,15 +11,15 @@ from pathlib import Path
 
 from colltune.alltoallv.bench import PatternBench, PatternLaunch
 from colltune.alltoallv.cells import runs
-from colltune.alltoallv.explore import Exploration, overhead_of
+from colltune.alltoallv.explore import AlltoallvExploration, overhead_of
 from colltune.alltoallv.prove import Cell, Kept, PatternProof
-from colltune.alltoallv.recorded import Recorded
+from colltune.alltoallv.recorded import RecordedMatrix
 from colltune.alltoallv.setting import FORWARDING, Setting, Shape, candidates, parts_of, setting_of
 from colltune.alltoallv.source import Blocks, direct_above_bytes
-from colltune.alltoallv.table import FILLS, FIRST_CALL, Entry, Rule, around, places, save_table
+from colltune.alltoallv.table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, around, places, save_table
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import NOT_CALM, ProvenDecision, Verdict
+from colltune.core.proven import NOT_CALM, Decision, Verdict
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
@@ -47,9 +47,9 @@ class AlltoallvResult:
     """
 
     table: Path
-    rules: Mapping[Shape, Sequence[Rule]]
+    rules: Mapping[Shape, Sequence[AlltoallvRule]]
     outcome: Outcome
-    gate: Sequence[ProvenDecision]
+    gate: Sequence[Decision]
     environment: Environment
 
 
@@ -68,7 +68,7 @@ class AlltoallvOptions:
     resume: bool = False
     parts: Sequence[Shape] = ()
     settings: Callable[[Shape], Sequence[Setting]] = candidates
-    recorded: Sequence[Recorded] = ()
+    recorded: Sequence[RecordedMatrix] = ()
     fills: Sequence[int] = tuple(range(len(FILLS)))
 
 
@@ -113,7 +113,7 @@ def tune_alltoallv(
             if plan.extension is not None:
                 note(plan.extension)
             stage(f"measuring {format_count(len(parts), 'part')} of the job at {len(options.sizes)} sizes")
-            outcome, decided = Exploration(
+            outcome, decided = AlltoallvExploration(
                 source=source,
                 record=journal.append,
                 parts=parts,
@@ -162,16 +162,16 @@ def _is_explored(sample: Sample) -> bool:
     return sample.launch == _EXPLORING and not Blocks.of(sample.scenario).is_recorded
 
 
-def _by_cell(recorded: Iterable[Recorded]) -> dict[Cell, list[Scenario]]:
+def _by_cell(recorded: Iterable[RecordedMatrix]) -> dict[Cell, list[Scenario]]:
     found: dict[Cell, list[Scenario]] = {}
     for one in recorded:
         found.setdefault((one.plain, one.fill), []).append(one.scenario)
     return found
 
 
-def _rules(kept: Kept) -> dict[Shape, list[Rule]]:
+def _rules(kept: Kept) -> dict[Shape, list[AlltoallvRule]]:
     """By part of the job, the densest blocks first."""
-    found: dict[Shape, list[Rule]] = {}
+    found: dict[Shape, list[AlltoallvRule]] = {}
     for fill in sorted(kept, reverse=True):
         of_shape: dict[Shape, dict[int, Setting]] = {}
         for scenario, choice in kept[fill].items():
@@ -179,7 +179,7 @@ def _rules(kept: Kept) -> dict[Shape, list[Rule]]:
             sizes[scenario.size_bytes] = _as_run(choice, scenario.size_bytes)
         for shape, sizes in of_shape.items():
             found.setdefault(shape, []).extend(
-                Rule(around(together[0])[0], around(together[-1])[1], sizes[together[0]], (fill,))
+                AlltoallvRule(around(together[0])[0], around(together[-1])[1], sizes[together[0]], (fill,))
                 for together in runs(sizes)
             )
     return dict(sorted(found.items()))
@@ -191,14 +191,14 @@ def _as_run(choice: Choice, size_bytes: int) -> Setting:
     return replace(setting, direct_above=direct_above_bytes(size_bytes)) if choice.algorithm in FORWARDING else setting
 
 
-def _entries(rules: Mapping[Shape, Sequence[Rule]], decided: Decided, set_up_s: float) -> list[Entry]:
+def _entries(rules: Mapping[Shape, Sequence[AlltoallvRule]], decided: Decided, set_up_s: float) -> list[TableEntry]:
     """Of each part that has rules, for all communicators that it is the nearest one to of all that were looked at."""
     library_s: dict[Shape, list[float]] = {}
     for scenario, time_s in decided.default_s.items():  # a recorded matrix is of the whole job
         library_s.setdefault(Shape(scenario.nodes, scenario.ppn), []).append(time_s)
     nearest = places(library_s)
     return [
-        Entry(ranks, ppn, tuple(mine), first_call(set_up_s, library_s[shape]))
+        TableEntry(ranks, ppn, tuple(mine), first_call(set_up_s, library_s[shape]))
         for shape, mine in rules.items()
         for ranks, ppn in nearest[shape]
     ]

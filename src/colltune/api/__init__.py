@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from colltune.core.hardware import Hardware
     from colltune.machine.record import RecordedMachine
     from colltune.predict.model import PretrainedModel
-    from colltune.research.evaluation import Comparison
+    from colltune.research.evaluation import StrategyComparison
     from colltune.session.collect import Collected
     from colltune.session.doctor import Diagnosis
     from colltune.session.lint import Linted
     from colltune.session.plan import Costs
     from colltune.session.profile_run import ProfiledRun
-    from colltune.session.run_application import ApplicationRun
+    from colltune.session.run_application import RunOutcome
 
 __all__ = [
     "Tuned",
@@ -235,7 +235,7 @@ def run(
     alltoallv: PathLike | None = None,
     store: PathLike | None = None,
     listener: Callable[[str], None] = lambda _text: None,
-) -> ApplicationRun:
+) -> RunOutcome:
     """Runs an MPI program with a tuning in force, as `colltune run` does, and waits for its end.
 
     ``share``: with ``measure``, the share of its calls that run by default, in percent, 1 to 50. ``risk``: with
@@ -347,7 +347,7 @@ def evaluate(
     budget: str | float = "15m",
     collectives: str | Sequence[str] = (),
     jobs: int = 1,
-) -> Comparison:
+) -> StrategyComparison:
     """Replays tuning on recorded tables, as `colltune study evaluate` does; ``runs`` of the result has each tuning.
 
     ``tables``: files of `colltune study collect`. ``budget``: end after this time with what there is. Raises InputError

@@ -16,7 +16,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.topology import Topology
-from colltune.measure.replay import Cost, Drift, Pair, ReplaySource
+from colltune.measure.replay import MeasuringCost, Pair, ReplaySource, TimeDrift
 from colltune.schedule.topology_files import load_topology
 from colltune.store.grid import Floats, Grid
 from colltune.store.tuning import Tuning
@@ -38,8 +38,8 @@ class RecordedBench:
     grids: Sequence[Grid]
     launch_s: float = 5.0
     launch_sd: float = 0.0
-    drift: Drift = field(default_factory=Drift)
-    cost: Cost = field(default_factory=Cost)
+    drift: TimeDrift = field(default_factory=TimeDrift)
+    cost: MeasuringCost = field(default_factory=MeasuringCost)
     default: Callable[[Scenario], Choice] | None = None
     machine: str = ""
     _launches: list[ReplaySource] = field(default_factory=list)

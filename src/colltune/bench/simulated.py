@@ -25,9 +25,9 @@ from colltune.emit.simulated import SimulatedEmitter
 from colltune.machine.compile import build_simulated, cache_directory, source_directory
 from colltune.machine.process import run_launch
 from colltune.measure.simulated import Noise
-from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEADY, STEPS, Simulator, SmpiSource, Timing, fits
+from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEADY, STEPS, SimulatedTimer, Simulator, SmpiSource, fits
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
-from colltune.measure.smpi_process import Algorithm, Simgrid
+from colltune.measure.smpi_process import Simgrid, SimulatedCall
 from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
 
@@ -56,7 +56,7 @@ class Simulation:
 
     cluster: SimulatedCluster
     catalogue: SimulatedCatalogue
-    simulator: Timing
+    simulator: SimulatedTimer
     environment: Environment
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
     _clock: Clock = field(default_factory=Clock)
@@ -119,11 +119,11 @@ class Simulation:
             c.algorithm for c in self.catalogue.legal(Scenario(scenario.collective, *shape, 1 << 20))
         }
 
-    def algorithm(self, scenario: Scenario, choice: Choice) -> Algorithm:
+    def algorithm(self, scenario: Scenario, choice: Choice) -> SimulatedCall:
         """What the simulated program is asked to run."""
         resolved = self.catalogue.resolve(scenario, choice)
         values = {name: int(value) for name, value in resolved.parameters}
-        return Algorithm(scenario.collective, resolved.algorithm, values.get("k", 2), values.get("segment", 0))
+        return SimulatedCall(scenario.collective, resolved.algorithm, values.get("k", 2), values.get("segment", 0))
 
     def baseline(self, scenario: Scenario) -> Choice:
         """What a candidate is compared with: the candidate that the default is."""

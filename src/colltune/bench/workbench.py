@@ -31,7 +31,7 @@ from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
 from colltune.mpi.host_files import write_host_file
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Scheduler, find_job
-from colltune.mpi.launch import Command, Request, launch
+from colltune.mpi.launch import Command, LaunchRequest, launch
 from colltune.schedule.topology_files import load_topology, site_file
 from colltune.store.tuning import Tuning
 
@@ -164,7 +164,7 @@ class Workbench:
 
         Whoever is given a command can start it: the file that names the nodes of a large job is there.
         """
-        request = Request(program, nodes or self.nodes, ppn or self.ppn, environment=dict(variables or {}))
+        request = LaunchRequest(program, nodes or self.nodes, ppn or self.ppn, environment=dict(variables or {}))
         command = launch(self.installation, self.job, request)
         if command.host_file is None:
             return command

@@ -40,7 +40,7 @@ def _recorded(out: Path) -> None:
     from colltune.bench.recorded import RecordedBench
     from colltune.cli.console import echo
     from colltune.cli.display import Display
-    from colltune.measure.replay import Drift
+    from colltune.measure.replay import TimeDrift
     from colltune.research.delivery import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into
     from colltune.session.make_page import make_page
     from colltune.store.packed_grids import unpack_grids
@@ -49,7 +49,7 @@ def _recorded(out: Path) -> None:
         grids = unpack_grids(path)
     out.mkdir(parents=True, exist_ok=True)
     with Display() as display:
-        bench = RecordedBench(grids, LAUNCH_S, LAUNCH_SD, Drift(DRIFT_SD, 0), machine="LUMI")
+        bench = RecordedBench(grids, LAUNCH_S, LAUNCH_SD, TimeDrift(DRIFT_SD, 0), machine="LUMI")
         display.bench(bench)
         delivered, result = deliver_into(out, bench, _RECORDED_BUDGET_S, 0, display.listener())
     display.result(result, out)

@@ -17,7 +17,7 @@ from colltune.bench.contract import Bench
 from colltune.cli.hints import colltune_command, run_command
 from colltune.cli.terminal import make_console
 from colltune.core.choice import DEFAULT
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.deploy.live import only_live
 from colltune.report.ending import ending, wrapped
@@ -121,7 +121,7 @@ class Display:
             self._said_s = time.monotonic()
             self.console.print(f"  {where}; {state}", markup=False)
 
-    def _proof(self, results: Sequence[ProvenDecision]) -> None:
+    def _proof(self, results: Sequence[Decision]) -> None:
         """Hears of the audit after each of its launches."""
         self._launches += 1
         kept = sum(1 for result in results if result.verdict is Verdict.KEPT)

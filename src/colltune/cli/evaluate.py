@@ -13,7 +13,7 @@ from colltune.cli.evaluate_campaigns import evaluate_campaigns, refuse_without_e
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from colltune.research.evaluation import Comparison, Plan
+    from colltune.research.evaluation import Plan, StrategyComparison
     from colltune.research.simulate import Run
 
 _PLAIN_EVERY_S = 5.0
@@ -150,7 +150,7 @@ def _write(out: Path, runs: Sequence[Run], plan: Plan) -> None:
     write_stops(out / "stops.csv", runs)
 
 
-def _report(console: Console, done: Comparison, plan: Plan, places: Sequence[float]) -> None:
+def _report(console: Console, done: StrategyComparison, plan: Plan, places: Sequence[float]) -> None:
     from colltune.research.summary import complete_seeds
     from colltune.research.tables import means_table, reach_table
 
@@ -168,7 +168,7 @@ def _report(console: Console, done: Comparison, plan: Plan, places: Sequence[flo
     console.print("In brackets: 95% interval of the median over the seeds, by bootstrap. 'all': not before the end.")
 
 
-def _finish(out: Path, done: Comparison, plots: str, good: float) -> None:
+def _finish(out: Path, done: StrategyComparison, plots: str, good: float) -> None:
     from colltune.research.figures import draw_curves
     from colltune.research.summary import METRICS, Axis, write_curves
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from colltune.session.site import Machine, SavedBy, Shape, Status
+    from colltune.session.site import SavedBy, ShapeCoverage, SiteMachine, StoreStatus
 
 site = typer.Typer(
     help="The memory of a site: what all jobs measured, and the releases that its users load.", no_args_is_help=True
@@ -53,7 +53,7 @@ def status(
     typer.echo(f"releases: {published}; active: {found.active or 'none'}")
 
 
-def _write_metrics(path: Path, found: Status) -> None:
+def _write_metrics(path: Path, found: StoreStatus) -> None:
     from colltune.core.errors import InputError
     from colltune.machine.files import write_atomically
     from colltune.session.site_metrics import metrics
@@ -64,7 +64,7 @@ def _write_metrics(path: Path, found: Status) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --prom") from error
 
 
-def _show_machine(machine: Machine) -> None:
+def _show_machine(machine: SiteMachine) -> None:
     counted = f"{machine.entries} entries of {machine.users} users"
     typer.echo(f"{machine.identity}: {counted}, the last {_date(machine.newest_s)}")
     for shape in machine.shapes:
@@ -75,7 +75,7 @@ def _show_machine(machine: Machine) -> None:
         typer.echo(f"  {text}")
 
 
-def _show_shape(shape: Shape) -> None:
+def _show_shape(shape: ShapeCoverage) -> None:
     known = ", ".join(
         f"{name} {count} of {pairs}" if pairs else f"{name} {count}" for name, (count, pairs) in shape.measured.items()
     )

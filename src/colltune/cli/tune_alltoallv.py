@@ -17,7 +17,7 @@ from colltune.core.units import format_count, format_duration, format_size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from colltune.alltoallv.table import Rule
+    from colltune.alltoallv.table import AlltoallvRule
     from colltune.alltoallv.tune import AlltoallvResult
     from colltune.bench.contract import Bench
     from colltune.session.arguments import TuneArguments
@@ -91,7 +91,7 @@ def _show(result: AlltoallvResult) -> None:
         typer.echo(f"Run your application with: {run_alltoallv_command(result.table, mpiexec)}")
 
 
-def _described(rules: Sequence[Rule]) -> str:
+def _described(rules: Sequence[AlltoallvRule]) -> str:
     """Rules of one part: the sizes, the share of blocks that are not empty, and the settings."""
     from colltune.alltoallv.table import FILLS
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from colltune.bench.workbench import MachineOptions
     from colltune.report.tables import Rechecked
-    from colltune.search.reuse import Drift
+    from colltune.search.reuse import TuningDrift
 
 
 def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: int) -> bool:
@@ -63,7 +63,7 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     return not report.lost
 
 
-def _rows(found: Drift) -> Iterator[Rechecked]:
+def _rows(found: TuningDrift) -> Iterator[Rechecked]:
     from colltune.report.tables import Rechecked
 
     for one in found.rules:
@@ -92,7 +92,7 @@ def _rows(found: Drift) -> Iterator[Rechecked]:
         )
 
 
-def _sentences(found: Drift) -> Iterator[str]:
+def _sentences(found: TuningDrift) -> Iterator[str]:
     from colltune.prove.holding import PromiseFinding
 
     for name, why in found.verdicts.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from colltune.core.choice import Choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import neighbours
 from colltune.core.units import format_size
@@ -25,7 +25,7 @@ class JudgedRegion:
     are neighbours: then the speed-up is their geometric mean, and the bounds are the worst and the best of theirs.
     """
 
-    decisions: tuple[ProvenDecision, ...]
+    decisions: tuple[Decision, ...]
 
     @property
     def collective(self) -> str:
@@ -113,10 +113,10 @@ class JudgedRegion:
         return f"{self.collective} {self.shape}" + (f", {self.sizes}" if self.sizes else "")
 
 
-def judged_regions(decisions: Iterable[ProvenDecision]) -> list[JudgedRegion]:
+def judged_regions(decisions: Iterable[Decision]) -> list[JudgedRegion]:
     """``decisions`` by region, in ascending order of the first scenario of each."""
     mine = sorted(decisions, key=lambda one: one.scenario)
-    together: defaultdict[tuple[object, ...], list[ProvenDecision]] = defaultdict(list)
+    together: defaultdict[tuple[object, ...], list[Decision]] = defaultdict(list)
     for one in mine:
         together[one.scenario.collective, one.choice, one.verdict, one.region].append(one)
     beside = neighbours([one.scenario for one in mine])
@@ -127,9 +127,7 @@ def judged_regions(decisions: Iterable[ProvenDecision]) -> list[JudgedRegion]:
     return sorted(found, key=lambda region: (region.decisions[0].scenario, str(region.choice)))
 
 
-def _connected(
-    decisions: Sequence[ProvenDecision], beside: dict[Scenario, list[Scenario]]
-) -> list[list[ProvenDecision]]:
+def _connected(decisions: Sequence[Decision], beside: dict[Scenario, list[Scenario]]) -> list[list[Decision]]:
     """The largest sets of neighbours, each in ascending order."""
     left = {one.scenario: one for one in decisions}
     found = []

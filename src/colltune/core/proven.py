@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ProvenDecision:
+class Decision:
     """What the audit found for one scenario. ``ratios``: default over choice, one for each comparison in it.
 
     ``region``: the mean speed-up of the region that it was proven with, and its bounds; None for a scenario that was
@@ -106,10 +106,10 @@ def launches_text(launches: int, runs: int = 0) -> str:
 
 
 def refused(
-    decisions: Iterable[ProvenDecision],
+    decisions: Iterable[Decision],
     reasons: Mapping[str, str],
     verdicts: Collection[Verdict] = frozenset({Verdict.KEPT}),
-) -> list[ProvenDecision]:
+) -> list[Decision]:
     """``decisions``, those with one of ``verdicts`` refused where ``reasons`` has a reason for their collective."""
     return [
         replace(one, verdict=Verdict.REFUSED, reason=reasons[one.scenario.collective])

@@ -9,7 +9,7 @@ from statistics import geometric_mean
 from colltune.core.choice import Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.hardware import Hardware
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 
 # No scheduler gives a job more time than a week.
@@ -83,7 +83,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PredictedSizes:
     """Of rules that nothing was measured for. ``sizes``: message sizes in bytes, ascending, by collective.
 
     ``guesses``: those that depart from the default.
@@ -106,7 +106,7 @@ class SpeedUp:
     worst: float
 
     @classmethod
-    def of(cls, decisions: Iterable[ProvenDecision]) -> SpeedUp | None:
+    def of(cls, decisions: Iterable[Decision]) -> SpeedUp | None:
         """None where none of ``decisions`` was kept."""
         kept = [one for one in decisions if one.verdict is Verdict.KEPT and one.has_evidence]
         if not kept:
@@ -139,7 +139,7 @@ class Summary:
     reasons: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
     share: TimeShare = TimeShare()
-    decisions: tuple[ProvenDecision, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     reproducible: tuple[str, ...] = ()
     job: tuple[int, int] | None = None
     budget: Budget | None = None
@@ -148,7 +148,7 @@ class Summary:
     added_to: bool = False
     application: tuple[ApplicationRuns, ...] = ()
     heap: HeapRuns | None = None
-    prediction: Prediction | None = None
+    prediction: PredictedSizes | None = None
     disturbance: Disturbance | None = None
 
     @property
@@ -170,6 +170,6 @@ class Summary:
         enough_s = None if self.budget is None else self.budget.for_all_s
         return enough_s if enough_s is None or 0.0 < enough_s <= MOST_BUDGET_S else None
 
-    def having(self, verdict: Verdict) -> list[ProvenDecision]:
+    def having(self, verdict: Verdict) -> list[Decision]:
         """The decisions with ``verdict``."""
         return [one for one in self.decisions if one.verdict is verdict]

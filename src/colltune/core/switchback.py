@@ -27,7 +27,7 @@ class BlockTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class BlockPair:
     """Two neighbouring blocks of ``calls`` timed calls each, of which ``sampled`` are in ``sampled_s``."""
 
     calls: int
@@ -58,7 +58,7 @@ class Cell:
     communicators: int
     off: int
     agree_s: float
-    pairs: tuple[Pair, ...]
+    pairs: tuple[BlockPair, ...]
 
 
 @dataclass(frozen=True)

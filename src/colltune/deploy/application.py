@@ -16,7 +16,7 @@ from colltune.store.tuning import Tuning
 
 
 @dataclass(frozen=True)
-class InForce:
+class AppliedTuning:
     """``tuning``, which lies in ``directory``, in force by ``variables`` in what is started from ``around``.
 
     ``told``: these variables and others that the ranks need, of which a launcher may have to be told.
@@ -33,7 +33,7 @@ class InForce:
         """Of the launcher."""
         return {**self.around, **self.told}
 
-    def telling(self, variables: Mapping[str, str]) -> InForce:
+    def telling(self, variables: Mapping[str, str]) -> AppliedTuning:
         """The same where the ranks get ``variables`` too."""
         return replace(self, told={**self.told, **variables})
 
@@ -61,7 +61,7 @@ class InForce:
         values = numbered_algorithms(self.tuning) if self.variables else {}
         return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around, values)
 
-    def profiled(self, command: Sequence[str]) -> tuple[Path, InForce]:
+    def profiled(self, command: Sequence[str]) -> tuple[Path, AppliedTuning]:
         """A file in the history of the directory for the profile of ``command``, and the same so that it is written."""
         from colltune.machine.compile import build_library, cache_directory
         from colltune.profile.preload import profile_variables
@@ -117,7 +117,7 @@ def numbered_algorithms(tuning: Tuning) -> dict[str, list[int]]:
 
 def put_in_force(
     directory: Path, tuning: Tuning, around: Mapping[str, str], via: str = "file", command: Sequence[str] = ()
-) -> InForce:
+) -> AppliedTuning:
     """``tuning``, which lies in ``directory``, by way of ``via``, "file" or "live", in ``command``.
 
     Raises as ``in_force_via``, and InputError for a fault in its files: whoever made it may not wish us well.
@@ -125,7 +125,7 @@ def put_in_force(
     require_sound(tuning, str(directory))
     if via == "file":
         variables = tuning.variables_at(directory)
-        return InForce(directory, tuning, around, variables, variables)
+        return AppliedTuning(directory, tuning, around, variables, variables)
     from colltune.deploy.live import in_force_via
     from colltune.machine.preload import PRELOAD, preload_variables
 
@@ -135,4 +135,4 @@ def put_in_force(
     tuning = in_force_via(tuning, via, around, lambda: mpi_at_hand(command, around, build=build).mpicc)
     variables = tuning.variables_at(directory)
     preloaded = preload_variables(variables[PRELOAD], around) if variables else {}
-    return InForce(directory, tuning, around, variables, {**variables, **preloaded})
+    return AppliedTuning(directory, tuning, around, variables, {**variables, **preloaded})

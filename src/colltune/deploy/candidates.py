@@ -15,7 +15,7 @@ from pathlib import Path
 from colltune.catalog import load
 from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
-from colltune.deploy.application import InForce
+from colltune.deploy.application import AppliedTuning
 from colltune.emit.live import LIVE_FILE, live_choices, live_faults
 from colltune.machine.files import parse_json, read_file, read_text
 from colltune.machine.preload import PRELOAD, preload_variables
@@ -61,7 +61,7 @@ def load_candidates(directory: Path) -> Candidates:
     return Candidates((place / LIVE_FILE).resolve(), tuple(live_choices(text)))
 
 
-def with_candidates(force: InForce, candidates: Candidates) -> InForce:
+def with_candidates(force: AppliedTuning, candidates: Candidates) -> AppliedTuning:
     """``force``, which is by way of the live selector, where it knows ``candidates`` too, also without a rule.
 
     Raises InputError for candidates that the selector should not follow.

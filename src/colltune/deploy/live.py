@@ -9,7 +9,7 @@ from pathlib import Path
 from colltune.bench.contract import LibraryBench
 from colltune.catalog import load
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis
 from colltune.machine.compile import build_library, cache_directory
@@ -20,7 +20,7 @@ FOLDER = "live"
 _WAYS = ("file", "live")
 
 
-def proven_live(gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
+def proven_live(gate: Sequence[Decision]) -> list[Decision]:
     """``gate`` as far as it concerns the selector: what was proven by control variables, which it sets too.
 
     A file may have been refused for the search that it costs, or because it cannot tell two shapes apart.

@@ -28,7 +28,7 @@ _FIXED = frozenset({Need.COMMUTATIVE, Need.POWER_OF_TWO})
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ReproducibilityCost:
     """What reproducibility costs in one scenario; times in seconds."""
 
     scenario: Scenario
@@ -48,7 +48,7 @@ class Reproducible:
     """Rules in which size plays no part, and their cost wherever both sides were measured."""
 
     rule_set: RuleSet
-    costs: tuple[Cost, ...]
+    costs: tuple[ReproducibilityCost, ...]
 
     @property
     def slowdown(self) -> float:
@@ -109,7 +109,7 @@ def distill_reproducible(
     shapes = {shape: Steps.always(choice) for shape, choice in best.items()}
     table = DecisionTable.of_shapes(collective, catalogue.collective(collective).basis, shapes, everywhere)
     costs = tuple(
-        Cost(scenario, best[shape], by_choice[best[shape]], other, by_choice[other])
+        ReproducibilityCost(scenario, best[shape], by_choice[best[shape]], other, by_choice[other])
         for shape, some in sorted(times.items())
         for scenario, by_choice in sorted(some.items())
         if (other := unrestricted.get(scenario)) in by_choice and best[shape] in by_choice and other is not None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from colltune.catalog import Catalogue
 from colltune.emit.lint_check import Check, Severity
-from colltune.emit.lint_json import Entry, Node, NotJsonError, read_json
+from colltune.emit.lint_json import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint_names import FileKind, leaf_names
 from colltune.emit.lint_walk import LEAF, Walk
 
@@ -35,7 +35,7 @@ def lint_files(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -
     return findings
 
 
-def kind_of(root: Node, catalogue: Catalogue) -> FileKind:
+def kind_of(root: JsonValue, catalogue: Catalogue) -> FileKind:
     """Which of MPICH's three files this is: the one that most leaves belong to; the general one in a tie."""
     kinds: Counter[FileKind] = Counter()
     for leaf in _leaves(root):
@@ -68,7 +68,7 @@ def _lint(name: str, data: bytes, version: str, catalogue: Catalogue) -> list[Ch
     return findings
 
 
-def _steps(node: Node) -> float:
+def _steps(node: JsonValue) -> float:
     """How many rules MPICH looks at when it checks the tree."""
     entries = node.entries or ()
     if not entries or entries[0].name.startswith(LEAF):
@@ -76,7 +76,7 @@ def _steps(node: Node) -> float:
     return sum(1.0 + 2.0 * _steps(entry.value) for entry in entries)
 
 
-def _leaves(node: Node) -> list[Entry]:
+def _leaves(node: JsonValue) -> list[JsonEntry]:
     found = []
     for entry in node.entries or ():
         found += [entry] if entry.name.startswith(LEAF) else _leaves(entry.value)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
 from colltune.emit.lint import kind_of, lint_files
-from colltune.emit.lint_json import Entry, Node, NotJsonError, read_json
+from colltune.emit.lint_json import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint_leaf import GUARDS, TREE_TYPES, format_value, unmet_needs, wrong_value
 from colltune.emit.lint_names import FileKind, LeafName, leaf_names
 from colltune.emit.lint_operators import (
@@ -27,7 +27,7 @@ from colltune.emit.lint_operators import (
     parse_operator,
     undefined_for,
 )
-from colltune.emit.lint_region import Condition, Region
+from colltune.emit.lint_region import CallCondition, CallRegion
 from colltune.emit.lint_walk import LEAF
 from colltune.emit.mpich_defaults import DefaultTrees
 from colltune.emit.mpich_tree import Tree, format_tree, settle
@@ -58,7 +58,7 @@ class _Rule(NamedTuple):
 
     key: str
     operator: Operator
-    below: Node
+    below: JsonValue
 
 
 class _Unusable(Exception):  # noqa: N818  it leads to the default, it is no error
@@ -74,15 +74,15 @@ class _Repair:
         self._defaults = defaults.general if kind is FileKind.GENERAL else defaults.ch4
         self._fallbacks: dict[str, Tree] = {}
 
-    def file(self, root: Node) -> Tree:
+    def file(self, root: JsonValue) -> Tree:
         fixed: Tree = {}
         order = [key.replace(" ", "").removeprefix("collective=") for key in self._defaults]
         for collective in dict.fromkeys((*order, *sorted(COLLECTIVES))):
             rules = _of_collective(root, collective)
             if rules is not None and self._fallback(collective):
-                region = Region(frozenset({collective}))
+                region = CallRegion(frozenset({collective}))
                 if collective in INTRA_ONLY or self._kind is FileKind.POSIX:
-                    region = region.within(Condition("comm_type", frozenset({"intra"})))
+                    region = region.within(CallCondition("comm_type", frozenset({"intra"})))
                 fixed[f"collective={collective}"] = self._rules(rules, collective, region)
             elif self._kind is FileKind.GENERAL and self._fallback(collective):
                 fixed[f"collective={collective}"] = self._defaults[f"collective={collective}"]
@@ -102,7 +102,7 @@ class _Repair:
         own = self._defaults.get(f"collective={collective}")
         return settle(own) if own else {}
 
-    def _rules(self, node: Node, collective: str, region: Region) -> Tree:
+    def _rules(self, node: JsonValue, collective: str, region: CallRegion) -> Tree:
         try:
             if not node.entries:
                 raise _Unusable
@@ -115,20 +115,20 @@ class _Repair:
         except _Unusable:
             return self._fallback(collective)
 
-    def _rule(self, entry: Entry) -> _Rule:
+    def _rule(self, entry: JsonEntry) -> _Rule:
         # "<" is taken for what it says, and written so that it means that in any place.
         operator = parse_operator(entry.name, self._version, early=True)
         if isinstance(operator, Unknown):
             if entry.name == "any" or entry.name.endswith("=any"):
-                return _Rule(_REST, Operator(Condition()), entry.value)
+                return _Rule(_REST, Operator(CallCondition()), entry.value)
             raise _Unusable
         if misread(operator) and not (operator.number or "").isdecimal():
             raise _Unusable
         return _Rule(_written(entry, operator), operator, entry.value)
 
-    def _siblings(self, rules: list[_Rule], collective: str, region: Region) -> Tree:
+    def _siblings(self, rules: list[_Rule], collective: str, region: CallRegion) -> Tree:
         fixed: Tree = {}
-        rest, alone = region, Region(COLLECTIVES)
+        rest, alone = region, CallRegion(COLLECTIVES)
         last = None
         for rule in rules:
             condition = rule.operator.condition
@@ -137,7 +137,7 @@ class _Repair:
             if differs_between_ranks(rule.operator, rest):
                 if collective not in ("alltoall", "ialltoall"):
                     raise _Unusable
-                not_in_place = region.within(Condition("is_sendbuf_inplace", frozenset({"no"})))
+                not_in_place = region.within(CallCondition("is_sendbuf_inplace", frozenset({"no"})))
                 return {
                     "is_sendbuf_inplace=yes": self._fallback(collective),
                     "is_sendbuf_inplace=no": self._siblings(rules, collective, not_in_place),
@@ -152,7 +152,7 @@ class _Repair:
             fixed[_REST] = self._fallback(collective)
         return fixed
 
-    def _leaf(self, entry: Entry, collective: str, region: Region) -> Tree:
+    def _leaf(self, entry: JsonEntry, collective: str, region: CallRegion) -> Tree:
         name = entry.name.partition("=")[2]
         known = leaf_names(self._catalogue).get(name)
         if known is None or known.kind is not self._kind or known.collective != collective:
@@ -173,7 +173,7 @@ class _Repair:
                 fixed = {guard.operator: default, guard.rest: fixed}
         return fixed
 
-    def _parameters(self, entry: Entry, known: LeafName) -> Tree:
+    def _parameters(self, entry: JsonEntry, known: LeafName) -> Tree:
         given = {}
         for child in entry.value.entries or ():
             name, _, value = child.name.partition("=")
@@ -194,7 +194,7 @@ class _Repair:
         return fixed
 
 
-def _of_collective(node: Node, collective: str) -> Node | None:
+def _of_collective(node: JsonValue, collective: str) -> JsonValue | None:
     """The rules of one collective, with the operators from above all collectives moved below it."""
     own, around = None, []
     for entry in node.entries or ():
@@ -203,12 +203,12 @@ def _of_collective(node: Node, collective: str) -> Node | None:
         elif not entry.name.startswith(("collective=", *LEAF)):
             below = _of_collective(entry.value, collective)
             if below is not None:
-                around.append(Entry(entry.key, entry.line, below))
+                around.append(JsonEntry(entry.key, entry.line, below))
     if not around:
         return own
     if own is not None:
-        around.append(Entry(_REST, own.line, own))
-    return Node(node.line, tuple(around))
+        around.append(JsonEntry(_REST, own.line, own))
+    return JsonValue(node.line, tuple(around))
 
 
 def _in_order(rules: list[_Rule]) -> list[_Rule]:
@@ -225,7 +225,7 @@ def _bound(rule: _Rule) -> int:
     return rule.operator.condition.values if isinstance(rule.operator.condition.values, int) else 0
 
 
-def _written(entry: Entry, operator: Operator) -> str:
+def _written(entry: JsonEntry, operator: Operator) -> str:
     values = operator.condition.values
     if not isinstance(values, int):
         return entry.name

@@ -18,12 +18,12 @@ _TOKEN = re.compile(rf"(?P<mark>[{{}}\[\]:,])|(?P<string>{_STRING})|(?P<scalar>{
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JsonEntry:
     """One key of an object, the line it stands on (from 1), and its value."""
 
     key: str
     line: int
-    value: Node
+    value: JsonValue
 
     @property
     def name(self) -> str:
@@ -32,14 +32,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JsonValue:
     """A value. ``entries``: of an object, in the order of the file, with repeated keys; None for any other value.
 
     ``text``: of a string; None for any other value.
     """
 
     line: int
-    entries: tuple[Entry, ...] | None
+    entries: tuple[JsonEntry, ...] | None
     text: str | None = None
 
 
@@ -52,7 +52,7 @@ class NotJsonError(Exception):
         self.line = line
 
 
-def read_json(data: bytes) -> Node:
+def read_json(data: bytes) -> JsonValue:
     """The value that ``data`` holds. Raises NotJsonError."""
     try:
         text = data.decode("utf-8")
@@ -103,13 +103,13 @@ class _Reader:
         self._ahead = None
         return kind, text
 
-    def value(self, depth: int) -> Node:
+    def value(self, depth: int) -> JsonValue:
         if depth > DEEPEST:
             raise NotJsonError(f"is nested more than {DEEPEST} levels deep, where MPICH gives up", self._line)
         kind, text = self.take()
         line = self._line
         if text == "{":
-            return Node(line, tuple(self._members(depth)))
+            return JsonValue(line, tuple(self._members(depth)))
         if text == "[":
             if self.peek()[1] != "]":
                 self.value(depth + 1)
@@ -119,10 +119,10 @@ class _Reader:
             self.take("]")
         elif kind == "mark":
             raise self.fault("has no value where one is due", text)
-        return Node(line, None, json.loads(text) if kind == "string" else None)
+        return JsonValue(line, None, json.loads(text) if kind == "string" else None)
 
-    def _members(self, depth: int) -> list[Entry]:
-        members: list[Entry] = []
+    def _members(self, depth: int) -> list[JsonEntry]:
+        members: list[JsonEntry] = []
         if self.peek()[1] == "}":
             self.take()
             return members
@@ -130,7 +130,7 @@ class _Reader:
             _, text = self.take("string")
             line = self._line
             self.take(":")
-            members.append(Entry(json.loads(text), line, self.value(depth + 1)))
+            members.append(JsonEntry(json.loads(text), line, self.value(depth + 1)))
             if self.take(",", "}")[1] == "}":
                 return members
 

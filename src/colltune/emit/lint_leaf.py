@@ -10,9 +10,9 @@ from typing import NamedTuple
 from colltune.catalog import Catalogue, Need, load
 from colltune.catalog.read import known_versions
 from colltune.emit.lint_check import Severity, shown
-from colltune.emit.lint_json import Entry
+from colltune.emit.lint_json import JsonEntry
 from colltune.emit.lint_names import FileKind, LeafName, leaf_names
-from colltune.emit.lint_region import Region
+from colltune.emit.lint_region import CallRegion
 
 TREE_TYPES = ("kary", "knomial_1", "knomial_2", "topology_aware", "topology_aware_k", "topology_wave")
 _AT_ONCE = "MPICH ends in MPI_Init"
@@ -114,7 +114,9 @@ GUARDS = {
 }
 
 
-def find_leaf_faults(entry: Entry, region: Region, kind: FileKind, catalogue: Catalogue, title: str) -> Iterator[Fault]:
+def find_leaf_faults(
+    entry: JsonEntry, region: CallRegion, kind: FileKind, catalogue: Catalogue, title: str
+) -> Iterator[Fault]:
     """The faults of a leaf that calls of ``region``, of one collective, reach."""
     prefix, _, name = entry.name.partition("=")
     known = leaf_names(catalogue).get(name)
@@ -142,7 +144,7 @@ def find_leaf_faults(entry: Entry, region: Region, kind: FileKind, catalogue: Ca
         yield _unmet(entry, name, need, region)
 
 
-def unmet_needs(name: str, known: LeafName, region: Region) -> list[str]:
+def unmet_needs(name: str, known: LeafName, region: CallRegion) -> list[str]:
     """The preconditions of ``name`` that some call of ``region`` does not meet."""
     unmet = []
     for need in known.needs:
@@ -154,7 +156,7 @@ def unmet_needs(name: str, known: LeafName, region: Region) -> list[str]:
     return sorted(unmet, key=lambda need: order.index(need) if need in order else len(order))
 
 
-def _as_mpich_itself(name: str, need: str, region: Region) -> bool:
+def _as_mpich_itself(name: str, need: str, region: CallRegion) -> bool:
     for own, own_need, about, (least, most) in _AS_MPICH_ITSELF:
         low, high = region.range(about)
         if (own, own_need) == (name, need) and least <= low and high <= most:
@@ -162,7 +164,7 @@ def _as_mpich_itself(name: str, need: str, region: Region) -> bool:
     return False
 
 
-def _unmet(entry: Entry, name: str, need: str, region: Region) -> Fault:
+def _unmet(entry: JsonEntry, name: str, need: str, region: CallRegion) -> Fault:
     guard = GUARDS.get(need)
     if guard is None:
         why = f"it needs {need.replace('-', ' ')}, which a file cannot ask"
@@ -178,7 +180,7 @@ def _unmet(entry: Entry, name: str, need: str, region: Region) -> Fault:
     return Fault(severity, entry.line, f"{name} can be reached {call}", f"{guard.why}; else {wrong}", fix)
 
 
-def _unknown(entry: Entry, prefix: str, name: str, catalogue: Catalogue, title: str) -> Fault:
+def _unknown(entry: JsonEntry, prefix: str, name: str, catalogue: Catalogue, title: str) -> Fault:
     what = f"{title} has no {prefix} {shown(name)}"
     why = f'{_AT_ONCE} with "unrecognized key"'
     versions = known_versions("mpich")
@@ -196,7 +198,7 @@ def _catalogue_of(version: str) -> Catalogue:
     return load("mpich", version)
 
 
-def _parameter_faults(entry: Entry, known: LeafName, catalogue: Catalogue, title: str) -> Iterator[Fault]:
+def _parameter_faults(entry: JsonEntry, known: LeafName, catalogue: Catalogue, title: str) -> Iterator[Fault]:
     if known.unread:
         why = f"a file cannot set its {known.unread}, so that it takes whatever value the memory holds"
         name = entry.name.partition("=")[2]

@@ -13,7 +13,7 @@ from functools import cache
 
 from colltune.catalog import load
 from colltune.emit.lint_check import Check, Severity, shown
-from colltune.emit.lint_json import Entry, Node, NotJsonError, read_json
+from colltune.emit.lint_json import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint_leaf import wrong_value
 from colltune.emit.lint_operators import COLLECTIVES
 from colltune.emit.mpich_named_grammar import (
@@ -26,7 +26,7 @@ from colltune.emit.mpich_named_grammar import (
     LARGEST_BOUND,
     LONGEST_NAME,
     NAME,
-    Condition,
+    KeyCondition,
     parse_condition,
 )
 
@@ -55,13 +55,13 @@ class _Reach:
     most_ranks: int | None = None
     stack: tuple[str, ...] = ()
 
-    def met(self, condition: Condition) -> _Reach:
+    def met(self, condition: KeyCondition) -> _Reach:
         return self._with(condition, condition.negated)
 
-    def missed(self, condition: Condition) -> _Reach:
+    def missed(self, condition: KeyCondition) -> _Reach:
         return self._with(condition, not condition.negated)
 
-    def _with(self, condition: Condition, negated: bool) -> _Reach:
+    def _with(self, condition: KeyCondition, negated: bool) -> _Reach:
         if condition.most is not None:
             if condition.about != "comm_size" or negated:
                 return self
@@ -101,7 +101,7 @@ def lint_named_files(files: Mapping[str, bytes], version: str | None) -> list[Ch
 class _Lint:
     def __init__(self, name: str) -> None:
         self._name = name
-        self._trees: dict[str, Entry] = {}
+        self._trees: dict[str, JsonEntry] = {}
         self._called: set[str] = set()
 
     def _error(self, line: int, path: tuple[str, ...], what: str, why: str, fix: str) -> Check:
@@ -139,12 +139,12 @@ class _Lint:
                 yield self._unused(entry, name)
                 yield from self._tree(entry.value, (entry.key,), _Reach("", "", stack=(name,)))
 
-    def _unused(self, entry: Entry, name: str) -> Check:
+    def _unused(self, entry: JsonEntry, name: str) -> Check:
         why = "a file replaces the trees whose names it has right, and adds the others, which nothing calls"
         fix = "name it as the library does, such as bcast-intra-auto"
         return self._warn(entry.line, (entry.key,), f"nothing calls the tree {shown(name)}", why, fix)
 
-    def _names(self, root: Node) -> Iterator[Check]:
+    def _names(self, root: JsonValue) -> Iterator[Check]:
         entries = root.entries or ()
         others = [entry for entry in entries if not entry.key.startswith(NAME)]
         if others and len(others) < len(entries):
@@ -171,7 +171,7 @@ class _Lint:
                 yield self._warn(entry.line, (entry.key,), f"the tree {shown(name)} comes twice", why, "join the two")
             self._trees[name] = entry
 
-    def _tree(self, node: Node, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
+    def _tree(self, node: JsonValue, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
         """Everything below ``node``, for the calls of ``reach``."""
         if node.entries is None:
             yield from self._call(node, path, reach)
@@ -185,7 +185,7 @@ class _Lint:
             return
         yield from self._branches(node.entries, path, reach)
 
-    def _call(self, node: Node, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
+    def _call(self, node: JsonValue, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
         if node.text is None or not node.text.startswith(CALL):
             what = f"{shown(node.text or 'a value')!r} stands where a tree is due"
             yield self._error(node.line, path, what, _ENDS, 'write an object, or "call=NAME"')
@@ -206,9 +206,9 @@ class _Lint:
     def _into(reach: _Reach, name: str) -> _Reach:
         return replace(reach, stack=(*reach.stack, name))
 
-    def _branches(self, entries: tuple[Entry, ...], path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
+    def _branches(self, entries: tuple[JsonEntry, ...], path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
         seen: dict[str, int] = {}
-        open_ended: Entry | None = None
+        open_ended: JsonEntry | None = None
         for entry in entries:
             if entry.key in seen:
                 why = "the last value takes the first place, as if it had been written there"
@@ -236,7 +236,7 @@ class _Lint:
             what, fix = "no branch takes the calls that meet none of these conditions", 'end with "any"'
             yield self._error(entries[-1].line, path, what, _ENDS_LATER, fix)
 
-    def _collective(self, entry: Entry, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
+    def _collective(self, entry: JsonEntry, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
         match = re.fullmatch(r"(\w+)-(intra|inter)", entry.key.removeprefix(COLLECTIVE))
         if match is None or match[1] not in COLLECTIVES:
             what, fix = f"there is no collective {shown(entry.key)!r}", "write it as in collective=bcast-intra"
@@ -245,7 +245,7 @@ class _Lint:
         yield from self._tree(entry.value, path, replace(reach, collective=match[1], form=match[2]))
 
     def _condition(
-        self, entry: Entry, condition: Condition | None, path: tuple[str, ...], reach: _Reach
+        self, entry: JsonEntry, condition: KeyCondition | None, path: tuple[str, ...], reach: _Reach
     ) -> Iterator[Check]:
         key = entry.key
         if condition is None:
@@ -270,7 +270,9 @@ class _Lint:
             why = "the library keeps one mark for both, so the ! has no effect"
             yield self._warn(entry.line, path, f"{key!r} means {key[1:]!r}", why, "write the opposite without !")
 
-    def _undefined(self, entry: Entry, condition: Condition, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
+    def _undefined(
+        self, entry: JsonEntry, condition: KeyCondition, path: tuple[str, ...], reach: _Reach
+    ) -> Iterator[Check]:
         """A condition on arguments that the collective does not have."""
         about, blocking = condition.about, reach.collective.removeprefix("i")  # a nonblocking one counts alike
         if not blocking or blocking in DEFINED_FOR.get(about, {blocking}):
@@ -283,7 +285,9 @@ class _Lint:
         total = about == "avg_msg_size" and blocking in DEFINED_FOR["total_msg_size"]
         yield self._error(entry.line, path, what, _ENDS_LATER, "compare total_msg_size" if total else "leave it out")
 
-    def _leaf(self, entries: tuple[Entry, ...], place: int, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
+    def _leaf(
+        self, entries: tuple[JsonEntry, ...], place: int, path: tuple[str, ...], reach: _Reach
+    ) -> Iterator[Check]:
         entry = entries[place]
         path, line = (*path, entry.key), entry.line
         if len(entries) > 1:

@@ -17,7 +17,7 @@ from colltune.catalog.openmpi import OpenMpiCatalogue
 from colltune.core.scenario import SizeBasis
 from colltune.emit.lint_check import Check, Severity
 from colltune.emit.openmpi import MessageRule, RulesTable, format_rules
-from colltune.emit.openmpi_reader import Communicator, ReadError, Row, Rows, read_rows
+from colltune.emit.openmpi_reader import ReadError, Row, Rows, RuleCommunicator, read_rows
 
 # Collectives of coll/tuned that the catalogue leaves out: number, name and largest algorithm.
 _OTHERS = {4: ("alltoallv", 2), 8: ("exscan", 2), 14: ("scan", 2)}
@@ -132,7 +132,7 @@ class _Lint:
         return _OTHERS[number][0] if number in _OTHERS else f"collective {number}"
 
     def _communicator(
-        self, number: int, called: str, low: int, high: int | None, communicator: Communicator
+        self, number: int, called: str, low: int, high: int | None, communicator: RuleCommunicator
     ) -> Iterator[_Fault]:
         path = (called, f"{communicator.ranks} ranks and more")
         if not communicator.rows:
@@ -181,7 +181,7 @@ class _Lint:
         what = f"Open MPI {self._version} has no algorithm {row.rule.algorithm} of {called}"
         return self._fault(row, path, what, "the call fails, and the program with it", f"use one of {known}; or 0")
 
-    def _ascending(self, called: str, communicators: Sequence[Communicator]) -> Iterator[_Fault]:
+    def _ascending(self, called: str, communicators: Sequence[RuleCommunicator]) -> Iterator[_Fault]:
         for before, one in pairwise(communicators):
             if one.ranks <= before.ranks:
                 what = f"{one.ranks} ranks come after {before.ranks}"
@@ -196,7 +196,7 @@ class _Lint:
         return _Fault(Check(Severity.WARNING, self._name, line, path, what, why, fix))
 
 
-def _reached(communicators: Sequence[Communicator]) -> Iterator[tuple[int, int | None, Communicator]]:
+def _reached(communicators: Sequence[RuleCommunicator]) -> Iterator[tuple[int, int | None, RuleCommunicator]]:
     """(least, most, rules): the rank counts that can come to each, None being no bound; one rank asks for no rules."""
     counts = [one.ranks for one in communicators]
     if counts != sorted(set(counts)):

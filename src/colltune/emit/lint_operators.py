@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from colltune.emit.lint_region import Condition, Region
+from colltune.emit.lint_region import CallCondition, CallRegion
 
 _GATHERS = ("allgather", "allgatherv", "gather", "gatherv", "scatter", "scatterv")
 _EXCHANGES = ("alltoall", "alltoallv", "alltoallw")
@@ -39,11 +39,14 @@ _MADE_FOR = {
 }
 _FLAGS = ("is_commutative", "is_op_built_in", "is_sendbuf_inplace", "is_block_regular", "is_node_consecutive")
 _HIERARCHIES = ("parent", "node_roots", "node", "flat")
-_WORDS = {f"{flag}={value}": Condition(flag, frozenset({value})) for flag in _FLAGS for value in ("yes", "no")}
-_WORDS |= {f"is_multi_threaded={value}": Condition("is_multi_threaded", frozenset({value})) for value in ("yes", "no")}
-_WORDS |= {f"comm_type={value}": Condition("comm_type", frozenset({value})) for value in ("intra", "inter")}
+_WORDS = {
+    f"{flag}={value}": CallCondition(flag, frozenset({value}))
+    for flag in (*_FLAGS, "is_multi_threaded")
+    for value in ("yes", "no")
+}
+_WORDS |= {f"comm_type={value}": CallCondition("comm_type", frozenset({value})) for value in ("intra", "inter")}
 _WORDS |= {
-    key: Condition(key, frozenset({"yes"})) for key in ("comm_size=pow2", "comm_size=node_comm_size", "count<pow2")
+    key: CallCondition(key, frozenset({"yes"})) for key in ("comm_size=pow2", "comm_size=node_comm_size", "count<pow2")
 }
 _SIZES = ("comm_size", "comm_avg_ppn", "avg_msg_size", "total_msg_size", "count")
 _KNOWN = [*_WORDS, *(f"{size}<=" for size in _SIZES), *(f"{size}=any" for size in _SIZES), "comm_hierarchy=any"]
@@ -61,7 +64,7 @@ class Operator:
     nothing else stands above. ``number``: the bound as written, where there is one.
     """
 
-    condition: Condition
+    condition: CallCondition
     compares: bool = False
     of_communicator: bool = False
     number: str | None = None
@@ -98,12 +101,12 @@ def parse_operator(key: str, version: tuple[int, int], early: bool) -> Operator 
     name, _, value = key.partition("=")
     if name == "collective":
         if value in COLLECTIVES:
-            return Operator(Condition("collective", frozenset({value})), of_communicator=True)
+            return Operator(CallCondition("collective", frozenset({value})), of_communicator=True)
         return Unknown("MPICH ends in MPI_Init at a collective that it does not know", _suggest(value, COLLECTIVES))
     if name == "comm_hierarchy" and value in _HIERARCHIES:
-        return Operator(Condition(name, _hierarchy(value, version)), of_communicator=True)
+        return Operator(CallCondition(name, _hierarchy(value, version)), of_communicator=True)
     if key in _ANY_AT_FIRST or (version >= (4, 2) and (key == "any" or key.endswith("=any"))):
-        return Operator(Condition(), of_communicator=True)
+        return Operator(CallCondition(), of_communicator=True)
     if key == "any" or key.endswith("=any"):
         return Unknown(f"before 4.2 MPICH has no {key}", 'write "comm_size=any"')
     return Unknown('MPICH ends in MPI_Init with "unknown key"', _suggest(key, _KNOWN))
@@ -118,7 +121,7 @@ def undefined_for(operator: Operator, collectives: frozenset[str]) -> list[str]:
     return undefined + ["ibcast"] * (operator.about == "count" and "ibcast" in collectives)
 
 
-def differs_between_ranks(operator: Operator, region: Region) -> str | None:
+def differs_between_ranks(operator: Operator, region: CallRegion) -> str | None:
     """Why the ranks of one call can decide differently at ``operator``; None where they cannot.
 
     Between two groups MPICH's own trees compare the sizes of gather and scatter, and there all ranks agree.
@@ -172,12 +175,12 @@ def _atoi(text: str) -> int:
     return max(-LARGEST_NUMBER, min(LARGEST_NUMBER, number))
 
 
-def _compare(about: str, sign: str, number: int, early: bool) -> Condition:
+def _compare(about: str, sign: str, number: int, early: bool) -> CallCondition:
     if about == "comm_avg_ppn":
-        return Condition(about, 2 * number - (sign == "<"))
+        return CallCondition(about, 2 * number - (sign == "<"))
     if about == "comm_size" and not early:
-        return Condition(about, number)  # at the call itself "<" lets the bound through
-    return Condition(about, number - (sign == "<"))
+        return CallCondition(about, number)  # at the call itself "<" lets the bound through
+    return CallCondition(about, number - (sign == "<"))
 
 
 def _hierarchy(value: str, version: tuple[int, int]) -> frozenset[str]:

@@ -36,7 +36,7 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class CallCondition:
     """The condition of an operator: a property, and the values for which it holds. Without a property it always holds.
 
     ``values`` is a set of words, or the largest number; comm_avg_ppn counts in halves, so that "<2" and "<=1",
@@ -48,7 +48,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Region:
+class CallRegion:
     """A set of calls of ``collectives``. A property that is not named is not restricted."""
 
     collectives: frozenset[str]
@@ -61,7 +61,7 @@ class Region:
     def values(self, about: str) -> frozenset[str]:
         return self.collectives if about == "collective" else self.sets.get(about, _SETS[about])
 
-    def within(self, condition: Condition) -> Region:
+    def within(self, condition: CallCondition) -> CallRegion:
         """The calls of this region for which ``condition`` holds."""
         if isinstance(condition.values, int):
             low, high = self.range(condition.about)
@@ -70,22 +70,22 @@ class Region:
             return self
         return self._with_set(condition.about, self.values(condition.about) & condition.values)
 
-    def without(self, condition: Condition) -> Region:
+    def without(self, condition: CallCondition) -> CallRegion:
         """The calls of this region for which ``condition`` does not hold."""
         if isinstance(condition.values, int):
             low, high = self.range(condition.about)
             return self._with_range(condition.about, (max(low, condition.values + 1), high))
         if not condition.about:
-            return Region(frozenset())
+            return CallRegion(frozenset())
         return self._with_set(condition.about, self.values(condition.about) - condition.values)
 
-    def _with_range(self, about: str, bounds: Range) -> Region:
-        return Region(self.collectives, {**self.ranges, about: bounds}, self.sets)
+    def _with_range(self, about: str, bounds: Range) -> CallRegion:
+        return CallRegion(self.collectives, {**self.ranges, about: bounds}, self.sets)
 
-    def _with_set(self, about: str, values: frozenset[str]) -> Region:
+    def _with_set(self, about: str, values: frozenset[str]) -> CallRegion:
         if about == "collective":
-            return Region(values, self.ranges, self.sets)
-        return Region(self.collectives, self.ranges, {**self.sets, about: values})
+            return CallRegion(values, self.ranges, self.sets)
+        return CallRegion(self.collectives, self.ranges, {**self.sets, about: values})
 
     @property
     def is_empty(self) -> bool:
@@ -140,7 +140,7 @@ _MET_BY = {
 }
 
 
-def describe(region: Region, whole: Region) -> str:
+def describe(region: CallRegion, whole: CallRegion) -> str:
     """The calls of ``region`` in the words of the file, as far as they differ from ``whole``."""
     words = []
     for about in sorted({*region.ranges, *region.sets}):

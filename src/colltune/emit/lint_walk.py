@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colltune.catalog import Catalogue
 from colltune.emit.lint_check import Check, Severity, shown
-from colltune.emit.lint_json import Entry, Node
+from colltune.emit.lint_json import JsonEntry, JsonValue
 from colltune.emit.lint_leaf import find_leaf_faults
 from colltune.emit.lint_names import FileKind
 from colltune.emit.lint_operators import (
@@ -19,7 +19,7 @@ from colltune.emit.lint_operators import (
     parse_operator,
     undefined_for,
 )
-from colltune.emit.lint_region import Condition, Region, describe
+from colltune.emit.lint_region import CallCondition, CallRegion, describe
 
 _INIT = "MPICH ends in MPI_Init"
 LEAF = ("algorithm=", "composition=")
@@ -39,12 +39,12 @@ class Walk:
         self._version = int(major), int(minor)
         self._findings: list[Check] = []
 
-    def root(self, root: Node) -> list[Check]:
+    def root(self, root: JsonValue) -> list[Check]:
         """The findings of the whole file."""
-        everything = Region(COLLECTIVES)
+        everything = CallRegion(COLLECTIVES)
         if self._kind is FileKind.POSIX:
             everything = everything.within(
-                Condition("comm_type", frozenset({"intra"}))
+                CallCondition("comm_type", frozenset({"intra"}))
             )  # it is asked inside a node only
         if root.entries is None:
             self._error(root.line, (), "the file is no object", _INIT, "write the rules as an object: {...}")
@@ -52,7 +52,7 @@ class Walk:
             self._object(root, everything, True, ())
         return self._findings
 
-    def _object(self, node: Node, region: Region, early: bool, path: tuple[str, ...]) -> None:
+    def _object(self, node: JsonValue, region: CallRegion, early: bool, path: tuple[str, ...]) -> None:
         """``region``: the calls that come here. ``early``: only operators of the communicator stand above."""
         if node.entries is None:
             self._error(node.line, path, "there is a value where an object is due", _INIT, "write {...} with rules")
@@ -69,10 +69,10 @@ class Walk:
             return
         self._siblings(node, region, early, path)
 
-    def _siblings(self, node: Node, region: Region, early: bool, path: tuple[str, ...]) -> None:
+    def _siblings(self, node: JsonValue, region: CallRegion, early: bool, path: tuple[str, ...]) -> None:
         assert node.entries is not None
-        rest, alone = region, Region(COLLECTIVES)
-        before: list[tuple[Entry, Operator]] = []
+        rest, alone = region, CallRegion(COLLECTIVES)
+        before: list[tuple[JsonEntry, Operator]] = []
         for entry in node.entries:
             here = (*path, shown(entry.name))
             operator = parse_operator(entry.name, self._version, early)
@@ -96,7 +96,7 @@ class Walk:
                 self._unreachable(entry, operator, before, here)
             reached = rest.within(operator.condition)
             if operator.condition.about == "collective" and reached.collectives <= INTRA_ONLY:
-                reached = reached.within(Condition("comm_type", frozenset({"intra"})))
+                reached = reached.within(CallCondition("comm_type", frozenset({"intra"})))
             self._object(entry.value, reached, early and operator.of_communicator, here)
             rest, alone = rest.without(operator.condition), alone.without(operator.condition)
             before.append((entry, operator))
@@ -104,7 +104,9 @@ class Walk:
         if len(before) == len(node.entries) and not (before[-1][1].compares or rest.is_empty):
             self._uncovered(node, rest, region, path)
 
-    def _operator(self, entry: Entry, operator: Operator, rest: Region, early: bool, path: tuple[str, ...]) -> None:
+    def _operator(
+        self, entry: JsonEntry, operator: Operator, rest: CallRegion, early: bool, path: tuple[str, ...]
+    ) -> None:
         """The findings about one operator by itself; ``rest`` are the calls that reach it."""
         if wrong := misread(operator):
             fix = f"write a whole number from 0 to {LARGEST_NUMBER}"
@@ -127,7 +129,7 @@ class Walk:
             self._warn(entry.line, path, f'"{shown(entry.key)}" means <= here', why, fix)
 
     def _order_of_kinds(
-        self, entry: Entry, operator: Operator, rest: Region, beside: bool, path: tuple[str, ...]
+        self, entry: JsonEntry, operator: Operator, rest: CallRegion, beside: bool, path: tuple[str, ...]
     ) -> None:
         """``beside``: a collective precedes this operator in the same object."""
         if operator.condition.about == "collective":
@@ -146,13 +148,13 @@ class Walk:
     @staticmethod
     def _instead(operator: Operator, collective: str) -> str:
         if operator.about == "avg_msg_size" and not undefined_for(
-            Operator(Condition("total_msg_size", 0)), frozenset({collective})
+            Operator(CallCondition("total_msg_size", 0)), frozenset({collective})
         ):
             return f'use "total_msg_size", which is {basis("total_msg_size", collective)}'
         return "take the comparison out"
 
     def _unreachable(
-        self, entry: Entry, operator: Operator, before: list[tuple[Entry, Operator]], path: tuple[str, ...]
+        self, entry: JsonEntry, operator: Operator, before: list[tuple[JsonEntry, Operator]], path: tuple[str, ...]
     ) -> None:
         same = [known for known, by in before if by.condition.about == operator.condition.about]
         if not before or (not same and isinstance(operator.condition.values, int) and operator.condition.values < 1):
@@ -165,7 +167,7 @@ class Walk:
         fix = f'put it before "{shown(blocker.key)}"' if operator.number is not None and same else "take it out"
         self._warn(entry.line, path, "the rule is never reached", why, fix)
 
-    def _uncovered(self, node: Node, rest: Region, region: Region, path: tuple[str, ...]) -> None:
+    def _uncovered(self, node: JsonValue, rest: CallRegion, region: CallRegion, path: tuple[str, ...]) -> None:
         """Reports calls without a rule. The device's files may lack rules: then MPICH looks into the general file."""
         if self._kind is not FileKind.GENERAL:
             return
@@ -180,7 +182,7 @@ class Walk:
         fix = 'add "comm_size=any": {...} as the last rule'
         self._error(node.line, path, f"calls with {calls} have no rule", why, fix)
 
-    def _repeated(self, node: Node, path: tuple[str, ...]) -> None:
+    def _repeated(self, node: JsonValue, path: tuple[str, ...]) -> None:
         seen: dict[str, int] = {}
         for entry in node.entries or ():
             if entry.key in seen:
@@ -189,7 +191,7 @@ class Walk:
                 self._error(entry.line, here, "the key occurs twice in one object", why, "take one of them out")
             seen.setdefault(entry.key, entry.line)
 
-    def _leaf(self, node: Node, region: Region, path: tuple[str, ...]) -> None:
+    def _leaf(self, node: JsonValue, region: CallRegion, path: tuple[str, ...]) -> None:
         assert node.entries is not None
         if len(node.entries) > 1:
             odd = next((e for e in node.entries if not e.name.startswith(LEAF)), node.entries[-1])

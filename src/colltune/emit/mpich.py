@@ -56,7 +56,7 @@ _GUARDS = {
 }
 
 
-class Pair(NamedTuple):
+class Subtrees(NamedTuple):
     """The subtrees of the same place in both files."""
 
     general: Tree
@@ -71,7 +71,7 @@ class MpichEmitter:
     def __init__(self, catalogue: Catalogue, defaults: DefaultTrees) -> None:
         self._catalogue = catalogue
         self._defaults = defaults
-        self._settled: dict[str, Pair] = {}
+        self._settled: dict[str, Subtrees] = {}
 
     @property
     def defaults(self) -> DefaultTrees:
@@ -144,12 +144,12 @@ class MpichEmitter:
         try:
             of_device = GENERAL_FILE if collective in NONBLOCKING else CH4_FILE
             trees = [parse_tree(files[name]) for name in (GENERAL_FILE, of_device)]
-            intra = Pair(*(tree[key]["comm_type=intra"] for tree in trees))
+            intra = Subtrees(*(tree[key]["comm_type=intra"] for tree in trees))
             if intra == self._untouched(collective):
                 return RuleSet.always(collective, entry.basis)
-            parent = Pair(*(tree["comm_hierarchy=parent"] for tree in intra))
+            parent = Subtrees(*(tree["comm_hierarchy=parent"] for tree in intra))
             if collective in BY_SEND_SIZE:
-                parent = Pair(*(tree["is_sendbuf_inplace=no"] for tree in parent))
+                parent = Subtrees(*(tree["is_sendbuf_inplace=no"] for tree in parent))
             leaves = self._leaves(collective)
             rules = tuple(_read_rules(parent, leaves, levels_of(collective), ()))
             posix = parse_tree(files[POSIX_FILE]) if POSIX_FILE in files else {}
@@ -187,23 +187,23 @@ class MpichEmitter:
         rules = tuple(replace(rule, choice=whole(region, rule.choice)) for region, rule in rule_set.regions())
         return RuleSet(name, rule_set.basis, rules)
 
-    def _untouched(self, collective: str) -> Pair:
+    def _untouched(self, collective: str) -> Subtrees:
         """The library's own subtrees of ``collective`` on an intracommunicator, as they are."""
         key = f"collective={collective}"
         # The device has no part in a non-blocking collective: there the two trees of a pair are one and the same.
         of_device = self._defaults.general if collective in NONBLOCKING else self._defaults.ch4
         if key not in self._defaults.general or key not in of_device:
             raise InputError(f"this MPICH has no selection tree of {collective}", "Leave this collective out")
-        pair = Pair(self._defaults.general[key], of_device[key])
-        return Pair(*(tree.get("comm_type=intra", tree) for tree in pair))
+        pair = Subtrees(self._defaults.general[key], of_device[key])
+        return Subtrees(*(tree.get("comm_type=intra", tree) for tree in pair))
 
-    def _default(self, collective: str) -> Pair:
+    def _default(self, collective: str) -> Subtrees:
         """The same, valid below any operator."""
         if collective not in self._settled:
-            self._settled[collective] = Pair(*map(settle, self._untouched(collective)))
+            self._settled[collective] = Subtrees(*map(settle, self._untouched(collective)))
         return self._settled[collective]
 
-    def _intra(self, rule_set: RuleSet, below: Sequence[Demand]) -> Pair:
+    def _intra(self, rule_set: RuleSet, below: Sequence[Demand]) -> Subtrees:
         """The subtrees below comm_type=intra.
 
         One rank keeps the default, and so do the communicators that MPICH makes inside a parent, but for the calls of
@@ -231,47 +231,49 @@ class MpichEmitter:
             if tree != default.general:
                 if where is Where.NODE:
                     branches.setdefault("comm_hierarchy=node_roots", default)
-                branches[f"comm_hierarchy={hierarchy}"] = Pair(tree, default.ch4)
+                branches[f"comm_hierarchy={hierarchy}"] = Subtrees(tree, default.ch4)
         branches.setdefault("comm_hierarchy=any", default)
         return _branch(branches)
 
-    def _write(self, decided: Steps[Any] | Choice, levels: Sequence[Level], collective: str) -> Pair:
+    def _write(self, decided: Steps[Any] | Choice, levels: Sequence[Level], collective: str) -> Subtrees:
         """The subtrees of ``decided``, which is nested as deeply as there are ``levels``; at their end, its choice."""
         if isinstance(decided, Choice):
             return self._leaf(collective, decided)
         if not levels:
             return self._leaf(collective, decided.last)
         level, *deeper = levels
-        steps: dict[int | None, Pair] = {}
+        steps: dict[int | None, Subtrees] = {}
         for bound, value in decided.pairs:
             # Of two bounds beyond the largest the first decides, as it does among rules.
             cut = None if bound is None else min(bound, LARGEST_BOUND)
             steps.setdefault(cut, self._write(value, deeper, collective))
         return grouped(level.operator, level.rest, list(steps.items()), _branch)
 
-    def _leaf(self, collective: str, choice: Choice) -> Pair:
+    def _leaf(self, collective: str, choice: Choice) -> Subtrees:
         """The subtrees for ``choice`` in both files, behind its guards."""
         if choice == DEFAULT:
             return self._default(collective)
         return self._guarded(collective, choice)
 
-    def _guarded(self, collective: str, choice: Choice) -> Pair:
+    def _guarded(self, collective: str, choice: Choice) -> Subtrees:
         default = self._default(collective)
         algorithm = self._catalogue.algorithm(collective, choice)
         if not algorithm.written_by_file(choice):
             raise InputError(f"{collective} {choice} cannot be written to a file", "Use the live selector")
         if algorithm.kind is Kind.COMPOSITION:
-            leaf = Pair(default.general, {f"composition={algorithm.selection_name}": {}})
+            leaf = Subtrees(default.general, {f"composition={algorithm.selection_name}": {}})
         else:
             written: Tree = {f"{k}={v}": {} for k, v in self._catalogue.selection_parameters(collective, choice)}
             network_only = self._catalogue.collective(collective).network_only
             flat = {f"algorithm={algorithm.selection_name}": written}
-            leaf = Pair(flat, flat if network_only is NO_DEVICE else {f"composition={network_only.selection_name}": {}})
+            leaf = Subtrees(
+                flat, flat if network_only is NO_DEVICE else {f"composition={network_only.selection_name}": {}}
+            )
         for need in _guards(algorithm):
             operator, holds, rest = _GUARDS[need]
             leaf = _branch({operator: leaf, rest: default} if holds else {operator: default, rest: leaf})
         if algorithm.kind is Kind.COMPOSITION:
-            leaf = Pair(default.general, leaf.ch4)
+            leaf = Subtrees(default.general, leaf.ch4)
         return leaf
 
     def _leaves(self, collective: str) -> dict[str, Choice]:
@@ -311,19 +313,19 @@ def _guards(algorithm: Algorithm) -> list[Need]:
     return [need for need in _GUARDS if need in algorithm.needs]
 
 
-def _branch(branches: Mapping[str, Pair]) -> Pair:
+def _branch(branches: Mapping[str, Subtrees]) -> Subtrees:
     """One object in each file with these keys."""
-    return Pair(
+    return Subtrees(
         {key: pair.general for key, pair in branches.items()}, {key: pair.ch4 for key, pair in branches.items()}
     )
 
 
-def _text(pair: Pair) -> str:
+def _text(pair: Subtrees) -> str:
     return json.dumps(pair)
 
 
 def _read_rules(
-    pair: Pair,
+    pair: Subtrees,
     leaves: Mapping[str, Choice],
     levels: Sequence[Level],
     bounds: tuple[int | None, ...],
@@ -348,7 +350,7 @@ def _read_rules(
         raise ValueError(f"the two files differ in {list(pair.general)} and {list(pair.ch4)}")
     for key, general in pair.general.items():
         bound = most if key == level.rest else int(key.removeprefix(f"{level.operator}<="))
-        below = Pair(general, pair.ch4[key])
+        below = Subtrees(general, pair.ch4[key])
         if _text(below) not in leaves and next(iter(general), "").startswith(f"{level.operator}<="):
             yield from _read_rules(below, leaves, levels, bounds, bound)  # the a group of this level
         else:

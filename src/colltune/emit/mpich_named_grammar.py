@@ -100,7 +100,7 @@ ALGORITHMS = _algorithms()
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class KeyCondition:
     """A key as the library reads it. ``most``: of a size, the largest that meets it before ``negated``; else None."""
 
     about: str
@@ -108,11 +108,11 @@ class Condition:
     most: int | None = None
 
 
-def parse_condition(key: str) -> Condition | None:
+def parse_condition(key: str) -> KeyCondition | None:
     """None for a key at which the library ends the job."""
     negated, text = key.startswith("!"), key.removeprefix("!")
     if text in CONDITIONS:
-        return Condition(text, negated)
+        return KeyCondition(text, negated)
     match = _SIZE.fullmatch(text)
     if match is None:
         return None
@@ -120,4 +120,4 @@ def parse_condition(key: str) -> Condition | None:
     bound = int(number[0]) if number else 0
     beyond = match[2] in (">", ">=")
     # The library forgets the "!" of a bound from below, which sets the same mark.
-    return Condition(match[1], negated or beyond, bound - 1 if match[2] in ("<", ">=") else bound)
+    return KeyCondition(match[1], negated or beyond, bound - 1 if match[2] in ("<", ">=") else bound)

@@ -27,7 +27,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Communicator:
+class RuleCommunicator:
     line: int
     ranks: int
     rows: tuple[Row, ...]
@@ -37,7 +37,7 @@ class Communicator:
 class Collective:
     line: int
     number: int
-    communicators: tuple[Communicator, ...]
+    communicators: tuple[RuleCommunicator, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class _Reader:
         count = self._next("how many rank counts follow").value
         return Collective(number.line, number.value, tuple(self._communicator() for _ in range(count)))
 
-    def _communicator(self) -> Communicator:
+    def _communicator(self) -> RuleCommunicator:
         ranks = self._next("a rank count")
         count = self._next("how many message sizes follow").value
         rows = []
@@ -149,7 +149,7 @@ class _Reader:
             if index == 0 and rows[0].rule.size != 0:
                 what = f"the first rule of {ranks.value} ranks is for {rows[0].rule.size} bytes"
                 raise ReadError(_error(self._name, rows[0].line, what, "begin with size 0"))
-        return Communicator(ranks.line, ranks.value, tuple(rows))
+        return RuleCommunicator(ranks.line, ranks.value, tuple(rows))
 
     def _row(self) -> Row:
         names = ("a message size", "an algorithm", "a fan-out", "a segment size")

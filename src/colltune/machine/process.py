@@ -17,7 +17,7 @@ _GRACE_S = 5.0
 _KILLED_S = 5.0
 
 
-class Launch:
+class RunningProgram:
     """A program that runs, by ``process``; its streams are text. Raises OSError where it cannot be started.
 
     Ending it ends nothing else. A mark in its environment tells what it starts in further sessions, as a launcher does
@@ -112,7 +112,7 @@ def run_launch(
     ``limit_s`` seconds; then it has been ended with all that it started.
     """
     stdin = subprocess.DEVNULL if text is None else subprocess.PIPE
-    launch = Launch(command, environment, stdin=stdin)
+    launch = RunningProgram(command, environment, stdin=stdin)
     with launch.process:
         out, err = launch.finish(text, limit_s)
     return subprocess.CompletedProcess(list(command), launch.process.returncode, out, err)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from colltune.core.errors import LaunchError
-from colltune.machine.process import Launch
+from colltune.machine.process import RunningProgram
 
 _ENDED = None
 _GRACE_S = 2.0
@@ -27,7 +27,7 @@ class AgentProcess:
         self._lines: queue.Queue[str | None] = queue.Queue()
         self.last_lines: list[str] = []  # what it said at its end, after `close`
         try:
-            self._launch = Launch(command, environment, stdin=subprocess.PIPE)
+            self._launch = RunningProgram(command, environment, stdin=subprocess.PIPE)
         except OSError as error:
             raise LaunchError(f"cannot run {command[0]}: {error.strerror}", "Check --mpiexec") from error
         self._process = self._launch.process

@@ -16,7 +16,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
-from colltune.measure.request import AgentEndedError, Request, read_index, read_load, read_sample, read_seconds
+from colltune.measure.request import AgentEndedError, PointRequest, read_index, read_load, read_sample, read_seconds
 from colltune.measure.resolve import Settings, resolve_settings
 from colltune.measure.watch import Watch, unjudged
 
@@ -66,8 +66,8 @@ class LiveSource:
         self._next_id = self._next_ticket = 0
         self._barren = 0
         self._ended: set[tuple[str, Choice]] = set()  # choices that ended a job of this source
-        self._held: deque[Request] = deque()  # to be sent, in this order
-        self._flying: dict[int, Request] = {}  # at the agent, in the order of sending
+        self._held: deque[PointRequest] = deque()  # to be sent, in this order
+        self._flying: dict[int, PointRequest] = {}  # at the agent, in the order of sending
         self._ready: deque[tuple[int, Point, list[Sample]]] = deque()
         self.until_s = math.inf
         self._resume_s = 0.0  # nothing is sent before: others have the processors
@@ -172,9 +172,9 @@ class LiveSource:
 
     def _request(
         self, ticket: int, point: Point, effort: Effort, nodes: tuple[int, ...], *, alone: bool = False
-    ) -> Request:
+    ) -> PointRequest:
         deadline_s = self._plan.silence_s + 5.0 * effort.box_s * len(point.choices)
-        return Request(0, ticket, point, effort, nodes, deadline_s, alone)
+        return PointRequest(0, ticket, point, effort, nodes, deadline_s, alone)
 
     def _send_held(self) -> None:
         while self._held and time.monotonic() >= self._resume_s and self._may_send(self._held[0]):
@@ -199,11 +199,11 @@ class LiveSource:
             self._agent.send(text)
 
     @property
-    def _unread(self) -> list[Request]:
+    def _unread(self) -> list[PointRequest]:
         """The requests that the agent may not have read yet."""
         return [request for request in self._flying.values() if request.tried < 0]
 
-    def _may_send(self, request: Request) -> bool:
+    def _may_send(self, request: PointRequest) -> bool:
         """Whether all those are answered that share a node with it, but for one on the very same ranks."""
         if self._flying and (request.alone or any(other.alone for other in self._flying.values())):
             return False
@@ -211,9 +211,9 @@ class LiveSource:
         sharing = [other for other in self._flying.values() if not nodes.isdisjoint(other.nodes)]
         return len(sharing) < _QUEUED and all(other.place == request.place for other in sharing)
 
-    def _running(self) -> list[Request]:
+    def _running(self) -> list[PointRequest]:
         """The requests that the agent is at: of those on one place, the first."""
-        first: dict[tuple[tuple[int, ...], int], Request] = {}
+        first: dict[tuple[tuple[int, ...], int], PointRequest] = {}
         for request in self._flying.values():
             first.setdefault(request.place, request)
         return list(first.values())
@@ -254,7 +254,7 @@ class LiveSource:
                 "This is a fault of colltune; please report it",
             ) from error
 
-    def _hear(self, request: Request, fields: Mapping[str, str]) -> None:
+    def _hear(self, request: PointRequest, fields: Mapping[str, str]) -> None:
         request.heard_s = time.monotonic()
         if fields[""] == "trying":
             request.tried = read_index(fields["choice"], request.point)
@@ -271,7 +271,7 @@ class LiveSource:
             samples = [replace(request.samples[choice], load=load) for choice in request.point.choices]
             self._done(request, samples, load, time.monotonic() - request.began_s)
 
-    def _done(self, request: Request, samples: list[Sample], load: Load, wall_s: float) -> None:
+    def _done(self, request: PointRequest, samples: list[Sample], load: Load, wall_s: float) -> None:
         """Hands on what was measured; where others had the processors, measures it again, or says so."""
         self._known_s += wall_s if load.is_known else 0.0
         if not self._plan.watch.is_disturbed(load, wall_s):
@@ -285,17 +285,17 @@ class LiveSource:
             lost = [replace(s, status=Status.DISTURBED) if s.status is Status.OK else s for s in samples]
             self._answered(request, lost)
 
-    def _answered(self, request: Request, samples: list[Sample]) -> None:
+    def _answered(self, request: PointRequest, samples: list[Sample]) -> None:
         self._landed(request)
         self._ready.append((request.ticket, request.point, samples))
 
-    def _landed(self, request: Request) -> None:
+    def _landed(self, request: PointRequest) -> None:
         self._flying.pop(request.id, None)
         for follower in self._running():
             if follower.place == request.place:
                 follower.heard_s = follower.began_s = time.monotonic()
 
-    def _refused(self, request: Request | None, why: str) -> None:
+    def _refused(self, request: PointRequest | None, why: str) -> None:
         """The agent refused ``request``, or one that it could not tell the number of."""
         suspects = [request] if request is not None else self._unread
         if len(suspects) == 1:
@@ -308,7 +308,7 @@ class LiveSource:
             again = [self._again(other, other.point, alone=other.alone or other in suspects) for other in lost]
             self._held.extendleft(reversed(again))
 
-    def _decline(self, request: Request, why: str) -> None:
+    def _decline(self, request: PointRequest, why: str) -> None:
         """``request`` is not measured; that costs its point and nothing else."""
         self._barren = 0
         scenario = request.point.scenario
@@ -344,7 +344,7 @@ class LiveSource:
         suspects = running if end.request is None else [end.request]
         if all(request.tried < 0 for request in suspects):
             self._nothing_begun(suspects[0], end)
-        again: list[Request] = []
+        again: list[PointRequest] = []
         for request in lost:
             if suspects == [request] and request.tried >= 0:
                 again += self._blame(request, end)
@@ -353,7 +353,7 @@ class LiveSource:
                 again.append(self._again(request, request.point, alone=alone))
         self._held.extendleft(reversed(again))
 
-    def _nothing_begun(self, request: Request, end: AgentEndedError) -> None:
+    def _nothing_begun(self, request: PointRequest, end: AgentEndedError) -> None:
         self._barren += 1
         scenario = request.point.scenario
         if self._barren >= _BARREN_LAUNCHES and request.alone:
@@ -367,7 +367,7 @@ class LiveSource:
         else:
             self._plan.on_event("lost", {"scenario": str(scenario), "detail": end.detail})
 
-    def _blame(self, request: Request, end: AgentEndedError) -> list[Request]:
+    def _blame(self, request: PointRequest, end: AgentEndedError) -> list[PointRequest]:
         """What is still to be measured of the request that ended the job."""
         point = request.point
         choices = point.choices
@@ -392,7 +392,7 @@ class LiveSource:
         rest = tuple(choice for choice in choices if choice != culprit)
         return [self._again(request, replace(point, choices=rest), alone=request.alone)] if rest else []
 
-    def _again(self, request: Request, point: Point, *, alone: bool) -> Request:
+    def _again(self, request: PointRequest, point: Point, *, alone: bool) -> PointRequest:
         return self._request(request.ticket, point, request.effort, request.nodes, alone=alone)
 
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Pair = tuple[Scenario, Choice]
 
 
-class Recorded(Protocol):
+class RecordedTimes(Protocol):
     """A table of recorded times (``store.grid.Grid``). Its methods raise KeyError for what it does not hold."""
 
     @property
@@ -50,7 +50,7 @@ class Recorded(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class MeasuringCost:
     """Seconds that a measurement of one pair takes: set-up, ``repetitions`` and the ``warm_up`` before them.
 
     A look at fewer repetitions has as many fewer to warm up, but at least one.
@@ -66,14 +66,14 @@ class Cost:
         warm_up = max(min(1, self.warm_up), round(self.warm_up * count / self.repetitions))
         return self.set_up_s + (count + warm_up) * time_s
 
-    def on(self, table: Recorded, scenario: Scenario, choice: Choice, repetitions: int = 0) -> float:
+    def on(self, table: RecordedTimes, scenario: Scenario, choice: Choice, repetitions: int = 0) -> float:
         """What the table says that it took; by this model where it does not say, or for fewer repetitions."""
         recorded, time_s = table.recorded_cost(scenario, choice), table.time(scenario, choice)
         if recorded is None:
             return self.of(time_s, repetitions)
         return min(recorded, self.of(time_s, repetitions)) if 0 < repetitions < self.repetitions else recorded
 
-    def total(self, table: Recorded) -> float:
+    def total(self, table: RecordedTimes) -> float:
         """Seconds that measuring every pair takes."""
         return sum(self.on(table, *pair) for pair in table.recorded)
 
@@ -83,7 +83,7 @@ _PERIODS_S = (20.0, 110.0, 600.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class TimeDrift:
     """What makes all times longer or shorter as time goes by; ``sd``: of the logarithm of the factor, over time."""
 
     sd: float = 0.0
@@ -111,19 +111,19 @@ class ReplaySource(AnsweringSource):
 
     def __init__(
         self,
-        table: Recorded,
+        table: RecordedTimes,
         environment: Environment,
         seed: int,
-        cost: Cost | None = None,
+        cost: MeasuringCost | None = None,
         launch: int = 0,
         launch_sd: float = 0.0,
         start_s: float = 0.0,
         clock: Callable[[], float] | None = None,
-        drift: Drift = Drift(),
+        drift: TimeDrift = TimeDrift(),
     ) -> None:
         super().__init__(environment, launch, start_s, clock)
         self._drift = drift
-        self._table, self._seed, self._cost, self._launch_sd = table, seed, cost or Cost(), launch_sd
+        self._table, self._seed, self._cost, self._launch_sd = table, seed, cost or MeasuringCost(), launch_sd
         self._looks: Counter[Pair] = Counter()
 
     def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:

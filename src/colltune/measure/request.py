@@ -18,7 +18,7 @@ _LIMIT_MARGIN_S = 15
 
 
 @dataclass
-class Request:
+class PointRequest:
     """A point at the agent, or on its way there."""
 
     id: int
@@ -73,7 +73,7 @@ def _format_nodes(nodes: Sequence[int]) -> str:
 class AgentEndedError(Exception):
     """``request``: the one that is known to have done it, or None."""
 
-    def __init__(self, status: Status, detail: str, request: Request | None) -> None:
+    def __init__(self, status: Status, detail: str, request: PointRequest | None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
@@ -113,7 +113,7 @@ def read_load(fields: Mapping[str, str]) -> Load:
     return found._replace(node=int(told[found.causes[0]][2])) if found.causes else found
 
 
-def read_sample(request: Request, fields: Mapping[str, str], launch: int, started_s: float) -> Sample:
+def read_sample(request: PointRequest, fields: Mapping[str, str], launch: int, started_s: float) -> Sample:
     """A result of ``request``. Raises KeyError or ValueError for what the agent does not say."""
     status = Status(fields["status"])
     times_s = tuple(read_seconds(text, 1e-9) for text in fields.get("times_ns", "").split(",") if text)

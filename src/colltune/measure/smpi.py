@@ -21,7 +21,7 @@ from colltune.machine.files import read_file, read_record
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
 from colltune.measure.simulated import Noise, SimulatedSource
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
-from colltune.measure.smpi_process import Algorithm, Simgrid, Simulated, SimulationError, SmpiProcess
+from colltune.measure.smpi_process import Simgrid, Simulated, SimulatedCall, SimulationError, SmpiProcess
 
 # The simulator gives the same time for the same call always: nothing is added to it.
 EXACT = Noise(0.0, 0.0, 1.5, 0.0, 0.0, 1.0, 1.0, 0.0)
@@ -56,21 +56,21 @@ def read_memory(path: Path) -> dict[str, Known]:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AlgorithmCheck:
     """Whether an algorithm is right, and if not, what was seen."""
 
     right: bool
     seen: str = ""
 
 
-class Timing(Protocol):
+class SimulatedTimer(Protocol):
     """What tells how long algorithms take on a cluster: SimGrid by `Simulator`, or a formula."""
 
-    def time(self, algorithm: Algorithm, nodes: int, ppn: int, size_bytes: int) -> Simulated | str:
+    def time(self, algorithm: SimulatedCall, nodes: int, ppn: int, size_bytes: int) -> Simulated | str:
         """Seconds, or why there are none."""
         ...
 
-    def verdict(self, algorithm: Algorithm, nodes: int, ppn: int) -> Verdict:
+    def verdict(self, algorithm: SimulatedCall, nodes: int, ppn: int) -> AlgorithmCheck:
         """Whether ``algorithm`` gives right results on a shape."""
         ...
 
@@ -101,7 +101,7 @@ class Simulator:
         self._known = {} if memory is None else read_memory(memory)
         self._running: OrderedDict[tuple[str, int, int], SmpiProcess] = OrderedDict()
 
-    def time(self, algorithm: Algorithm, nodes: int, ppn: int, size_bytes: int) -> Simulated | str:
+    def time(self, algorithm: SimulatedCall, nodes: int, ppn: int, size_bytes: int) -> Simulated | str:
         """Seconds of simulated time, or why there are none."""
         key = f"time {self._place(self.cluster, nodes, ppn)} {algorithm.words()} {size_bytes} {self._steps}"
         if key not in self._known:
@@ -118,7 +118,7 @@ class Simulator:
         known = self._known[key]
         return known if isinstance(known, str) else Simulated(*known)
 
-    def verdict(self, algorithm: Algorithm, nodes: int, ppn: int) -> Verdict:
+    def verdict(self, algorithm: SimulatedCall, nodes: int, ppn: int) -> AlgorithmCheck:
         """Whether ``algorithm`` gives right results on a shape; which network it has makes no difference to that."""
         key = f"check {nodes}x{ppn} {algorithm.words()}"
         if key not in self._known:
@@ -133,7 +133,7 @@ class Simulator:
                 found = f"{error} on {nodes} x {ppn}"
             self._keep(key, found)
         seen = str(self._known[key])
-        return Verdict(not seen, seen)
+        return AlgorithmCheck(not seen, seen)
 
     def close(self) -> None:
         while self._running:
@@ -166,7 +166,7 @@ class Simulator:
             process.close()
 
 
-def _check_sizes(algorithm: Algorithm, ranks: int) -> tuple[int, ...]:
+def _check_sizes(algorithm: SimulatedCall, ranks: int) -> tuple[int, ...]:
     """Fewer elements than ranks, and a number that divides by neither ranks nor segments."""
     if algorithm.collective == "barrier":
         return (0,)
@@ -189,8 +189,8 @@ class SmpiSource:
     def __init__(
         self,
         environment: Environment,
-        simulator: Timing,
-        algorithm_of: Callable[[Scenario, Choice], Algorithm],
+        simulator: SimulatedTimer,
+        algorithm_of: Callable[[Scenario, Choice], SimulatedCall],
         seed: int,
         launch: int = 1,
         noise: Noise = EXACT,
@@ -272,7 +272,7 @@ class SmpiSource:
             self._detail[scenario, choice] = "not every step was simulated"
         return found.time_s
 
-    def _find(self, scenario: Scenario, algorithm: Algorithm) -> Simulated | str:
+    def _find(self, scenario: Scenario, algorithm: SimulatedCall) -> Simulated | str:
         if scenario.ranks <= _CHECKED_RANKS:
             verdict = self._simulator.verdict(algorithm, scenario.nodes, scenario.ppn)
             if not verdict.right:

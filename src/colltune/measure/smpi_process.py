@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import LaunchError
-from colltune.machine.process import Launch
+from colltune.machine.process import RunningProgram
 from colltune.measure.smpi_cluster import SimulatedCluster
 
 _STARTING_S, _ENDING_S = 120.0, 5.0
@@ -28,7 +28,7 @@ class Simgrid:
 
 
 @dataclass(frozen=True, slots=True)
-class Algorithm:
+class SimulatedCall:
     """What the program is asked to run. ``segment`` in bytes, 0 for none; ``k`` is a radix or a window."""
 
     collective: str
@@ -68,7 +68,9 @@ class SmpiProcess:
             *(str(simgrid.program), str(ppn), *[repr(1e-9 / cluster.memory_gbyte)] * 2),
         ]
         try:
-            self._launch = Launch(command, os.environ, stdin=subprocess.PIPE, stderr=self._errors, directory=place)
+            self._launch = RunningProgram(
+                command, os.environ, stdin=subprocess.PIPE, stderr=self._errors, directory=place
+            )
         except OSError as error:
             self._place.cleanup()
             raise LaunchError(f"{simgrid.smpirun} cannot be run: {error}", "Repair SimGrid") from error
@@ -86,12 +88,12 @@ class SmpiProcess:
             self.close()
             raise LaunchError(f"the simulation of {cluster.text} began with {ready!r}", "Update SimGrid")
 
-    def time(self, algorithm: Algorithm, size_bytes: int, steps: int, limit_s: float) -> Simulated:
+    def time(self, algorithm: SimulatedCall, size_bytes: int, steps: int, limit_s: float) -> Simulated:
         """``steps`` of each loop over all ranks are simulated at most, 0 for all. Raises SimulationError."""
         answer = self._ask(f"time {algorithm.words()} {size_bytes} {steps}", "T", limit_s)
         return Simulated(float(answer[0]), answer[1] == "1")
 
-    def check(self, algorithm: Algorithm, size_bytes: int, limit_s: float) -> int:
+    def check(self, algorithm: SimulatedCall, size_bytes: int, limit_s: float) -> int:
         """How many ranks got a wrong result. Raises SimulationError."""
         return int(self._ask(f"check {algorithm.words()} {size_bytes}", "C", limit_s)[0])
 

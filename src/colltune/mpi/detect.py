@@ -32,23 +32,23 @@ _MARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandOutput:
     """What a command printed (both streams, in that order) and how it ended."""
 
     code: int
     text: str
 
 
-Runner = Callable[[Sequence[str], Mapping[str, str]], Answer]
+Runner = Callable[[Sequence[str], Mapping[str, str]], CommandOutput]
 
 
-def run_command(command: Sequence[str], environment: Mapping[str, str]) -> Answer:
+def run_command(command: Sequence[str], environment: Mapping[str, str]) -> CommandOutput:
     """Runs a command that answers at once. Raises OSError where it cannot be started, or does not end."""
     try:
         done = run_launch(command, environment, _PATIENCE_S)
     except subprocess.TimeoutExpired as error:
         raise OSError(f"no answer within {_PATIENCE_S:.0f} s") from error
-    return Answer(done.returncode, done.stdout + done.stderr)
+    return CommandOutput(done.returncode, done.stdout + done.stderr)
 
 
 def find_mpi(

@@ -34,7 +34,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Request:
+class LaunchRequest:
     """What is to be started where: ``program`` with its arguments, ``ppn`` ranks on each of the first ``nodes``.
 
     Ranks are placed in blocks: rank r runs on node r // ppn. ``environment`` is set for every rank.
@@ -52,7 +52,7 @@ class Request:
         return self.nodes * self.ppn
 
 
-def launch(installation: Installation, job: Job, request: Request) -> Command:
+def launch(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     """The command for ``request``, in the terms of the launcher that ``installation`` has.
 
     Raises InputError where the job has fewer nodes, or nothing is to be started.
@@ -66,7 +66,7 @@ def launch(installation: Installation, job: Job, request: Request) -> Command:
     return _BUILDERS[installation.launcher](installation, job, request)
 
 
-def _hydra(installation: Installation, job: Job, request: Request) -> Command:
+def _hydra(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     arguments = [str(installation.mpiexec), "-n", str(request.ranks)]
     file = None
     if job.scheduler is not Scheduler.NONE:
@@ -77,7 +77,7 @@ def _hydra(installation: Installation, job: Job, request: Request) -> Command:
     return Command((*arguments, *request.program), dict(request.environment), file)
 
 
-def _open_mpi(installation: Installation, job: Job, request: Request) -> Command:
+def _open_mpi(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     arguments = [str(installation.mpiexec), "-n", str(request.ranks)]
     file = None
     if job.scheduler is not Scheduler.NONE:
@@ -90,7 +90,7 @@ def _open_mpi(installation: Installation, job: Job, request: Request) -> Command
     return Command((*arguments, *request.program), {**_ALLOW_ROOT, **request.environment}, file)
 
 
-def _srun(installation: Installation, job: Job, request: Request) -> Command:
+def _srun(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     plugin = "pmix" if installation.library is Library.OPENMPI else "pmi2"
     arguments = [
         str(installation.mpiexec),
@@ -109,7 +109,7 @@ def _srun(installation: Installation, job: Job, request: Request) -> Command:
     return Command((*arguments, *request.program), dict(request.environment))
 
 
-def _flux(installation: Installation, job: Job, request: Request) -> Command:
+def _flux(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     arguments = [
         str(installation.mpiexec),
         "run",
@@ -127,7 +127,7 @@ def _flux(installation: Installation, job: Job, request: Request) -> Command:
     return Command((*arguments, *request.program), dict(request.environment))
 
 
-def _jsrun(installation: Installation, job: Job, request: Request) -> Command:
+def _jsrun(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     """One resource set per node, all ranks of the node in it; jsrun itself chooses among the job's nodes."""
     cores = min(node.slots for node in job.nodes)
     arguments = [
@@ -148,20 +148,20 @@ def _jsrun(installation: Installation, job: Job, request: Request) -> Command:
     return Command((*arguments, *request.program), dict(request.environment))
 
 
-def _generic(installation: Installation, job: Job, request: Request) -> Command:
+def _generic(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     arguments = [str(installation.mpiexec), "-n", str(request.ranks)]
     if job.scheduler is not Scheduler.NONE:
         arguments += ["-ppn", str(request.ppn)]
     return Command((*arguments, *request.program), dict(request.environment))
 
 
-def _is_crowded(job: Job, request: Request) -> bool:
+def _is_crowded(job: Job, request: LaunchRequest) -> bool:
     """Whether a node gets more ranks than were granted on it: the launchers that mind have to be told."""
     return any(request.ppn > node.slots for node in job.nodes[: request.nodes])
 
 
 def _hosts(
-    job: Job, request: Request, options: tuple[str, str], item: str, line: str
+    job: Job, request: LaunchRequest, options: tuple[str, str], item: str, line: str
 ) -> tuple[list[str], tuple[str, str] | None]:
     """The tokens that name the nodes, by list or by file, and the file."""
     names = job.names[: request.nodes]

@@ -37,7 +37,7 @@ class Communicator:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class CountsPerRank:
     """The counts of calls that give one for each rank. ``square_bytes``: the sum of their squares."""
 
     count: int = 0
@@ -92,7 +92,7 @@ class Calls:
     in_place: int = 0
     root_zero: int = 0
     root_repeated: int = 0
-    blocks: Blocks | None = None
+    blocks: CountsPerRank | None = None
     faults: float = 0.0
 
     @property

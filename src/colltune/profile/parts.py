@@ -9,7 +9,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.machine.files import read_text
-from colltune.profile.application import Blocks, Calls, Communicator, Profile
+from colltune.profile.application import Calls, Communicator, CountsPerRank, Profile
 
 _HEAD = "colltune-profile 1"
 _MERGED = ".all"
@@ -125,7 +125,7 @@ def _add(row: defaultdict[str, int], fields: dict[str, str]) -> None:
 
 def _calls(key: _Key, row: defaultdict[str, int]) -> Calls:
     communicator, function, form, op, _bin = key
-    blocks = Blocks(
+    blocks = CountsPerRank(
         row["blocks"], row["empty_blocks"], row["block_bytes"], row["self_bytes"], row["largest_bytes"],
         row["square_bytes"],
     )  # fmt: skip

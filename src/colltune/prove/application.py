@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from colltune.core.errors import LaunchError
-from colltune.prove.verdict import PRACTICAL, Verdict, ratio_interval, verdict_of
+from colltune.prove.verdict import PRACTICAL, PointVerdict, ratio_interval, verdict_of
 
 Side = frozenset[str]
 DEFAULT_SIDE: Side = frozenset()
@@ -31,13 +31,13 @@ class Runs:
         return ratio_interval(self.default_s, self.tuned_s)
 
     @property
-    def verdict(self) -> Verdict:
-        return Verdict.SLOWER if self.failure else verdict_of(*self.interval)
+    def verdict(self) -> PointVerdict:
+        return PointVerdict.SLOWER if self.failure else verdict_of(*self.interval)
 
     @property
     def hurts(self) -> bool:
         """Whether the rules look slower, also where too few runs leave it open: such rules are of no use here."""
-        return bool(self.failure) or self.verdict is Verdict.SLOWER or self.interval[0] < 1.0 - PRACTICAL
+        return bool(self.failure) or self.verdict is PointVerdict.SLOWER or self.interval[0] < 1.0 - PRACTICAL
 
     def text(self) -> str:
         if self.failure:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from colltune.core.choice import Choice
-from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
+from colltune.core.proven import CUT_APART, Decision, Verdict
 from colltune.core.sample import Heaps, OtherViews, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
@@ -24,11 +24,11 @@ from colltune.core.switchback import Standing
 from colltune.measure.contract import Effort, Source
 from colltune.prove.case import MOST_LAUNCHES, Case, Compared
 from colltune.prove.claims import Claim
-from colltune.prove.effects import Deviations, Effect, Group, Seen, deviations_of
+from colltune.prove.effects import ChoiceEffect, Deviations, Group, Seen, deviations_of
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
 from colltune.prove.harm import spared
 from colltune.prove.outcome import decisions_of, standing_of
-from colltune.prove.taken import Bests, Measured, Times
+from colltune.prove.taken import Bests, Measured, PairTimes
 from colltune.prove.worth import Outlay, gain_of
 
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
@@ -82,7 +82,7 @@ class Audit:
     effort: Effort = EFFORT
     repetitions: Callable[[Scenario], int] = lambda _scenario: 0
     skew_s: Callable[[Scenario], float] = lambda _scenario: 0.0
-    progress: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
+    progress: Callable[[Sequence[Decision]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
     before: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
     applications: Sequence[Standing] = ()
@@ -97,7 +97,7 @@ class Audit:
     _off: float = field(default=1.0, init=False)  # what comparisons took over what they were expected to take
     _expected_s: float = field(default=0.0, init=False)
     _took_s: float = field(default=0.0, init=False)
-    _known: Mapping[tuple[str, Choice], Effect] = field(default_factory=dict, init=False)
+    _known: Mapping[tuple[str, Choice], ChoiceEffect] = field(default_factory=dict, init=False)
     _least: float = field(default=0.0, init=False)  # gain per second
     _paid_launches: int = field(default=0, init=False)  # that are worth their time
     _unpaid: set[int] = field(default_factory=set, init=False)  # open cases that are not worth their time
@@ -143,10 +143,10 @@ class Audit:
             self._at[scenario].append(case)
         return case
 
-    def _expected_times(self, case: Case, scenario: Scenario) -> Times | None:
+    def _expected_times(self, case: Case, scenario: Scenario) -> PairTimes | None:
         default_s = self.default_s(scenario)
         gain = case.claim.gains[case.claim.rows[scenario]]
-        return Times(default_s, default_s * math.exp(-gain)) if math.isfinite(default_s) else None
+        return PairTimes(default_s, default_s * math.exp(-gain)) if math.isfinite(default_s) else None
 
     def _hear_application(self, case: Case) -> None:
         """Whatever it says, for or against: to pick would make chance look like evidence."""
@@ -161,7 +161,7 @@ class Audit:
                 case.applications.add(number)
                 case.take(scenario, number, value, OtherViews())
 
-    def run(self, deadline_s: float) -> list[ProvenDecision]:
+    def run(self, deadline_s: float) -> list[Decision]:
         """The verdicts, after as many launches as are of use before ``deadline_s``."""
         while self.launches < MOST_LAUNCHES and self._is_worth_a_launch(deadline_s):
             began_s = self.clock()
@@ -179,7 +179,7 @@ class Audit:
             self.progress([standing_of(case) for case in self._cases])
         return self.results()
 
-    def results(self) -> list[ProvenDecision]:
+    def results(self) -> list[Decision]:
         """One decision for each scenario of each claim, also while the audit goes on or after it was cut off."""
         left_out = self._spared()
         cases = enumerate(self._cases)
@@ -336,7 +336,7 @@ class Audit:
             return
         default, chosen = found[point.choices[0]], found[point.choices[1]]
         self._note_cost(scenario, default.cost_s + chosen.cost_s)
-        times = Times(default.time_s, chosen.time_s)
+        times = PairTimes(default.time_s, chosen.time_s)
         self._bests.tell(scenario, chosen.choice, times)
         for case in ours:
             if case.claim.choice == chosen.choice:
@@ -372,14 +372,14 @@ class Audit:
         told = [case for case in self._cases if len(case.launches) >= FEWEST_LAUNCHES]
         return Yardstick(scatter, share_of_nulls([case.log_evidence(Yardstick(scatter)) for case in told]))
 
-    def _effects(self) -> dict[tuple[str, Choice], Effect]:
+    def _effects(self) -> dict[tuple[str, Choice], ChoiceEffect]:
         groups: dict[tuple[str, Choice], list[Seen]] = {}
         for case in self._cases:
             if case.seen:
                 groups.setdefault((case.claim.collective, case.claim.choice), []).extend(case.seen)
         told = {key: Group(seen) for key, seen in groups.items()}
         self._deviations = deviations_of(told.values(), self._deviations)
-        return {key: Effect(group, self._deviations) for key, group in told.items()}
+        return {key: ChoiceEffect(group, self._deviations) for key, group in told.items()}
 
     def _cut(self, case: Case) -> None:
         """What is faster in one part goes on as a claim of its own, whose evidence begins anew."""

@@ -8,7 +8,7 @@ from statistics import median
 
 from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import ProvenDecision, Verdict, fewest_groups, lower_bound
+from colltune.core.proven import Decision, Verdict, fewest_groups, lower_bound
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
@@ -23,7 +23,7 @@ _ONE_LAUNCH_THRESHOLD = 1.10
 
 def judge_one_launch(
     scenario: Scenario, choice: Choice, samples: Sequence[Sample], baseline: Baseline, threshold: float
-) -> ProvenDecision:
+) -> Decision:
     """The acceptance test on the repetitions of the campaign's own launch, cut into groups. It proves nothing."""
     groups = fewest_groups()
     found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
@@ -38,10 +38,10 @@ def judge_one_launch(
     faster = lower_bound(ratios) > least
     verdict = Verdict.PROVISIONAL if faster else Verdict.REFUSED
     told = f"{'' if faster else 'not '}{least:.2f} times as fast in each part of its one launch"
-    return ProvenDecision(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")
+    return Decision(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")
 
 
-def provisional(gate: Sequence[ProvenDecision], missing: str) -> list[ProvenDecision]:
+def provisional(gate: Sequence[Decision], missing: str) -> list[Decision]:
     """``gate`` with its kept decisions made provisional, because the job was ended early. ``missing``: the reason."""
     return [
         replace(result, verdict=Verdict.PROVISIONAL, reason=f"{missing}: the job was ended")
@@ -55,7 +55,7 @@ def proven_rules(
     bench: Bench,
     spaces: Mapping[str, Space],
     decided: Mapping[str, Mapping[Scenario, Choice]],
-    gate: Sequence[ProvenDecision],
+    gate: Sequence[Decision],
     basis_of: Callable[[str], SizeBasis] | None = None,
     accepted: Collection[Verdict] = frozenset({Verdict.KEPT}),
 ) -> dict[str, RuleSet]:

@@ -18,10 +18,10 @@ from colltune.core.sample import Heaps, OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
 from colltune.prove.claims import Claim, cut_in_two
-from colltune.prove.effects import BELIEVED, GREATEST, Effect, Seen
+from colltune.prove.effects import BELIEVED, GREATEST, ChoiceEffect, Seen
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick, high_bound, is_above, is_below, log_evidence, low_bound
-from colltune.prove.harm import Floats, Outlook, outlook_of, own_means
-from colltune.prove.taken import SLOWED, SLOWED_SINCE, Bests, Measured, Taken, Times
+from colltune.prove.harm import ClaimOutlook, Floats, outlook_of, own_means
+from colltune.prove.taken import SLOWED, SLOWED_SINCE, Bests, Measured, PairTimes, Taken
 
 # Error with which a claim is given up: it costs a gain, and no user is the slower for it.
 _GIVEN_UP = 0.10
@@ -76,7 +76,7 @@ class Case:
     seed: int
     costs_s: Sequence[float]
     bests: Bests = field(default_factory=Bests)
-    expected_times: Callable[[Scenario], Times | None] = lambda _scenario: None
+    expected_times: Callable[[Scenario], PairTimes | None] = lambda _scenario: None
     verdict: Verdict = Verdict.OPEN
     reason: str = ""
     proven_low: float = 0.0  # the bound by which it was proven
@@ -87,7 +87,7 @@ class Case:
     applications: set[int] = field(default_factory=set)
     impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
     replaced: set[Scenario] = field(default_factory=set)  # judged by a claim that was cut out of this one
-    outlook: Outlook | None = None
+    outlook: ClaimOutlook | None = None
 
     @property
     def counted(self) -> list[Taken]:
@@ -105,7 +105,7 @@ class Case:
             expected is not None and one.measured.times.is_slowed_alone(expected, SLOWED_SINCE)
         )
 
-    def _best(self, one: Taken) -> Times:
+    def _best(self, one: Taken) -> PairTimes:
         """The best times that any launch saw of the two; ``one`` has times."""
         assert one.measured is not None
         return self.bests.of(one.seen.scenario, self.claim.choice, one.measured.times)
@@ -287,7 +287,7 @@ class Case:
         self.verdict, self.reason = Verdict.REFUSED, reason
         return self.verdict
 
-    def look_ahead(self, effect: Effect) -> None:
+    def look_ahead(self, effect: ChoiceEffect) -> None:
         """Takes in what the comparisons say of every scenario, also of those that were not compared."""
         self.outlook = outlook_of(self.claim, effect)
 

@@ -14,7 +14,7 @@ from colltune.emit.live import LIVE_FILE, LIVE_VARIABLE, LiveEmitter
 from colltune.machine.compile import build_library, cache_directory
 from colltune.machine.preload import preload_variables
 from colltune.mpi.detect import mpi_at_hand
-from colltune.prove.effect import Effect, read_effect
+from colltune.prove.effect import RuleEffect, read_effect
 from colltune.store.tuning import Tuning
 
 _COUNT, _RULES = "COLLTUNE_COUNT", "COLLTUNE_COUNT_RULES"
@@ -28,14 +28,14 @@ class Counting:
     place: Path | None = None
     failure: str = ""
 
-    def finish(self) -> Effect:
+    def finish(self) -> RuleEffect:
         """Reads the counts, after the program has ended."""
         if self.place is None:
-            return Effect(failure=self.failure)
+            return RuleEffect(failure=self.failure)
         try:
             return read_effect(path for path in self.place.glob("count.*") if path.suffix != ".new")
         except InputError as error:
-            return Effect(failure=error.what)
+            return RuleEffect(failure=error.what)
 
     def discard(self) -> None:
         """Removes the files."""

@@ -38,7 +38,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Effect:
+class RuleEffect:
     """``ran``: the jobs that left a count, as 1 x 4. ``failure``: why nothing was counted, or ""."""
 
     rows: tuple[Counted, ...] = ()
@@ -124,7 +124,7 @@ class _Reading:
         there.most = max(there.most, int(fields["most"]))
 
 
-def read_effect(files: Iterable[Path]) -> Effect:
+def read_effect(files: Iterable[Path]) -> RuleEffect:
     """What the jobs of one command counted. Raises InputError for what is no count."""
     reading = _Reading()
     for path in sorted(files):
@@ -146,6 +146,6 @@ def read_effect(files: Iterable[Path]) -> Effect:
         except (OSError, LookupError, ValueError, ArithmeticError) as error:
             raise InputError(f"{path} is no count of this colltune: {error!r}", "Run it again") from error
     if not reading.ran:
-        return Effect(failure=_NO_COUNT)
+        return RuleEffect(failure=_NO_COUNT)
     rows = tuple(Counted(*key, one.calls, one.met, one.least, one.most) for key, one in sorted(reading.sums.items()))
-    return Effect(rows, tuple(reading.ran), reading.multiple, reading.lost)
+    return RuleEffect(rows, tuple(reading.ran), reading.multiple, reading.lost)

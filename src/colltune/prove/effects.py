@@ -65,7 +65,7 @@ class Deviations:
     noise: float = 0.1
 
 
-class Effect:
+class ChoiceEffect:
     """What is known of one choice of one collective."""
 
     def __init__(self, group: Group, deviations: Deviations) -> None:
@@ -138,7 +138,7 @@ def deviations_of(groups: Iterable[Group], start: Deviations) -> Deviations:
 
     def likelihood(tried: Deviations) -> float:
         usual = -0.5 * (math.log(tried.smooth / _USUAL_SMOOTH) / _USUAL_SPREAD) ** 2
-        return usual + sum(Effect(group, tried).log_likelihood for group in told)
+        return usual + sum(ChoiceEffect(group, tried).log_likelihood for group in told)
 
     best = start
     for name, values in (("noise", _NOISES), ("own", _OWN), ("launch", _LAUNCHES), ("smooth", _DEVIATIONS)):

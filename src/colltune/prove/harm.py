@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.prove.claims import Claim
-from colltune.prove.effects import Effect, Seen
+from colltune.prove.effects import ChoiceEffect, Seen
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.99
@@ -32,7 +32,7 @@ _JOINT = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ClaimOutlook:
     """What a claim is worth at its scenarios: ``mean`` and ``sd`` (N,) of the log speed-up."""
 
     mean: Floats
@@ -44,13 +44,13 @@ class Outlook:
         return np.asarray(ndtr((-math.log(SLOWER) - self.mean) / np.maximum(self.sd, 1e-6)))
 
 
-def outlook_of(claim: Claim, effect: Effect) -> Outlook:
-    return Outlook(*effect.outlook(claim.scenarios, claim.gains))
+def outlook_of(claim: Claim, effect: ChoiceEffect) -> ClaimOutlook:
+    return ClaimOutlook(*effect.outlook(claim.scenarios, claim.gains))
 
 
 def spared(
     claims: Sequence[Claim],
-    effects: Mapping[tuple[str, Choice], Effect],
+    effects: Mapping[tuple[str, Choice], ChoiceEffect],
     seen: Sequence[tuple[Choice, Seen]],
     total_weight: float,
     seed: int,
@@ -101,7 +101,7 @@ def _weight_left(claim: Claim, out: set[Scenario]) -> float:
     return sum(weight for s, weight in zip(claim.scenarios, claim.weights, strict=True) if s not in out)
 
 
-def _drawn(part: Claim, effect: Effect, random: np.random.Generator, weight: float) -> Floats:
+def _drawn(part: Claim, effect: ChoiceEffect, random: np.random.Generator, weight: float) -> Floats:
     """(draws, N): the weight of each scenario in the draws in which it is slower, 0 in the others."""
     mean, covariance = effect.posterior(part.scenarios, part.gains)
     values = random.multivariate_normal(mean, covariance, _DRAWS, check_valid="ignore", method="eigh")

@@ -18,7 +18,7 @@ from math import comb
 from statistics import median, quantiles
 
 from colltune.core.choice import Choice
-from colltune.core.proven import THRESHOLD, ProvenDecision
+from colltune.core.proven import THRESHOLD, Decision
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 
@@ -52,7 +52,7 @@ class Promise:
 
     scenario: Scenario
     choice: Choice
-    proof: ProvenDecision | None
+    proof: Decision | None
     default_s: float | None
 
     @property
@@ -72,7 +72,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class LaunchTiming:
     """The repetitions of a choice in one launch, in seconds."""
 
     median_s: float
@@ -89,8 +89,8 @@ class Timing:
 class Look:
     """Default and choice in one launch."""
 
-    default: Timing
-    choice: Timing
+    default: LaunchTiming
+    choice: LaunchTiming
 
     @property
     def speedup(self) -> float:
@@ -205,10 +205,10 @@ def add_launch(
     return after
 
 
-def _timing(sample: Sample) -> Timing:
+def _timing(sample: Sample) -> LaunchTiming:
     times_s = sample.times_s
     fast_s = quantiles(times_s, n=4, method="inclusive")[0] if len(times_s) > 1 else times_s[0]
-    return Timing(sample.time_s, fast_s, min(times_s))
+    return LaunchTiming(sample.time_s, fast_s, min(times_s))
 
 
 def verdicts(holdings: Sequence[Holding]) -> dict[str, str]:

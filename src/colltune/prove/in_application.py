@@ -18,7 +18,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
-from colltune.core.switchback import BlockTimes, Cell, Interval, Pair, RuleFinding, Standing
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Interval, RuleFinding, Standing
 from colltune.prove.evidence import ALPHA, FEWEST_LAUNCHES, high_bound, low_bound, pooled_scale
 from colltune.store.applications import ApplicationRun, application_runs
 
@@ -95,7 +95,7 @@ def _standing(cells: Sequence[tuple[ApplicationRun, Choice, Cell]]) -> Standing 
     )
 
 
-def alike(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+def alike(pairs: Sequence[BlockPair]) -> tuple[BlockPair, ...]:
     """Without the pairs of the first rounds, whose blocks are shorter than a quarter of the usual ones."""
     if not pairs:
         return ()
@@ -113,7 +113,7 @@ def in_calls(block: BlockTimes) -> float:
     return block.call_s
 
 
-def log_ratios(pairs: Iterable[Pair], time: Time) -> list[float]:
+def log_ratios(pairs: Iterable[BlockPair], time: Time) -> list[float]:
     """log(default / tuned) of each pair; a clock that did not move counts as a nanosecond."""
     return [math.log(max(time(pair.by_default), 1e-9) / max(time(pair.tuned), 1e-9)) for pair in pairs]
 

@@ -14,14 +14,13 @@ from pathlib import Path
 
 from colltune.bench.contract import LibraryBench
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Effort
 from colltune.prove.default_against_tuned import FEWEST_LAUNCHES, verify
 from colltune.prove.search_cost import SearchCost, search_cost
-from colltune.prove.verdict import Comparison
-from colltune.prove.verdict import Verdict as Speed
+from colltune.prove.verdict import Comparison, PointVerdict
 from colltune.store.tuning import Tuning, write_files
 
 # Files that are compared; after the last one only what makes the file shorter may still go.
@@ -38,7 +37,7 @@ _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
 
 
 @dataclass(frozen=True)
-class InForce:
+class FilesComparison:
     """The comparison of files with none.
 
     ``emit`` makes the tuning of rules, ``rules_of`` the rules of results. ``workplace``: a directory that all nodes
@@ -48,7 +47,7 @@ class InForce:
     """
 
     bench: LibraryBench
-    rules_of: Callable[[Sequence[ProvenDecision]], Mapping[str, RuleSet]]
+    rules_of: Callable[[Sequence[Decision]], Mapping[str, RuleSet]]
     emit: Callable[[Mapping[str, RuleSet]], Tuning]
     workplace: Path
     grid: Sequence[Scenario]
@@ -59,7 +58,7 @@ class InForce:
     grace_s: float = math.inf
     overhead: float = 1.0
 
-    def keep_what_pays(self, gate: Sequence[ProvenDecision]) -> list[ProvenDecision]:
+    def keep_what_pays(self, gate: Sequence[Decision]) -> list[Decision]:
         """``gate`` with the decisions refused that are not faster with the files; one round for each tried file.
 
         A kept scenario is refused where it is not expected to be faster with the file, by what was proven and what is
@@ -106,7 +105,7 @@ class InForce:
                 return self._without_longer_files(results, tuning, costs)
         return results
 
-    def _affordable(self, kept: Sequence[ProvenDecision], tuning: Tuning) -> tuple[list[Scenario], int]:
+    def _affordable(self, kept: Sequence[Decision], tuning: Tuning) -> tuple[list[Scenario], int]:
         """The scenarios to compare in the time that is left, and the number of launches with the file and without.
 
         Of the scenarios without a rule those with short calls stay longest, one of each collective always.
@@ -137,35 +136,35 @@ class InForce:
                 break
         return [*shortest, *controls, *ordered], launches
 
-    def _touched(self, kept: Sequence[ProvenDecision], tuning: Tuning) -> list[Scenario]:
+    def _touched(self, kept: Sequence[Decision], tuning: Tuning) -> list[Scenario]:
         """Scenarios without a rule whose default runs an inner collective that another scenario's rule decides."""
         touching = self._touching(kept)
         default = [s for s in self.grid if tuning.rule_sets[s.collective].evaluate(s) == DEFAULT]
         found = [scenario for scenario in default if touching and self._meets(scenario, touching)]
         return sorted(found, key=self.time_s)[:: max(1, -(-len(found) // _TOUCHED))]
 
-    def _touching(self, kept: Sequence[ProvenDecision]) -> dict[Hashable, list[tuple[ProvenDecision, Choice]]]:
-        touching: defaultdict[Hashable, list[tuple[ProvenDecision, Choice]]] = defaultdict(list)
+    def _touching(self, kept: Sequence[Decision]) -> dict[Hashable, list[tuple[Decision, Choice]]]:
+        touching: defaultdict[Hashable, list[tuple[Decision, Choice]]] = defaultdict(list)
         for result in kept:
             for key, value in self.bench.shared(result.scenario, result.choice).items():
                 touching[key].append((result, value))
         return touching
 
     def _meets(
-        self, scenario: Scenario, touching: Mapping[Hashable, Sequence[tuple[ProvenDecision, Choice]]]
-    ) -> list[ProvenDecision]:
+        self, scenario: Scenario, touching: Mapping[Hashable, Sequence[tuple[Decision, Choice]]]
+    ) -> list[Decision]:
         """The results that change something in ``scenario``, which has no rule of its own."""
         own = self.bench.touched_by_default(scenario)
         return [result for key, value in own.items() for result, other in touching.get(key, ()) if other != value]
 
     def _slowed_beside(
-        self, found: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[ProvenDecision, Choice]]]
+        self, found: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[Decision, Choice]]]
     ) -> dict[Scenario, str]:
         """What slows scenarios without a rule by what it has in common with them."""
         return {
             result.scenario: f"in force, it slows {c.scenario.nodes} x {c.scenario.ppn} ranks to {c.ratio:.2f}"
             for c in found
-            if c.choice == DEFAULT and c.verdict is Speed.SLOWER
+            if c.choice == DEFAULT and c.verdict is PointVerdict.SLOWER
             for result in self._meets(c.scenario, touching)
         }
 
@@ -174,8 +173,8 @@ class InForce:
         return 2 * launches * (self.launch_s + measuring_s)
 
     def _without_longer_files(
-        self, results: Sequence[ProvenDecision], tried: Tuning, costs: Mapping[str, SearchCost]
-    ) -> list[ProvenDecision]:
+        self, results: Sequence[Decision], tried: Tuning, costs: Mapping[str, SearchCost]
+    ) -> list[Decision]:
         """After the last comparison: what stays, where refusals cut the rules of a collective into more."""
         rules = self.emit(self.rules_of(results)).rule_sets
         growth = {name: len(rules[name].rules) / max(len(tried.rule_sets[name].rules), 1) for name in rules}
@@ -186,12 +185,12 @@ class InForce:
         }
         return [_after(result, dear) for result in results]
 
-    def _costs(self, found: Sequence[Comparison], kept: Sequence[ProvenDecision]) -> dict[str, SearchCost]:
+    def _costs(self, found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[str, SearchCost]:
         """By collective."""
         names = {result.scenario.collective for result in kept}
         return {n: search_cost([c for c in found if c.scenario.collective == n], kept, self.time_s) for n in names}
 
-    def _gain(self, costs: Mapping[str, SearchCost], result: ProvenDecision, growth: float = 1.0) -> float:
+    def _gain(self, costs: Mapping[str, SearchCost], result: Decision, growth: float = 1.0) -> float:
         """The log speed-up that a kept result is expected to have in force."""
         return costs[result.scenario.collective].gain(result, self.time_s(result.scenario), growth)
 
@@ -204,8 +203,8 @@ def _controls(rules: RuleSet, grid: Sequence[Scenario]) -> list[Scenario]:
     return default[::step][:_CONTROLS]
 
 
-def _refused(found: Sequence[Comparison], kept: Sequence[ProvenDecision]) -> dict[Scenario, str]:
-    slowed = {c.scenario.collective: c for c in found if c.choice == DEFAULT and c.verdict is Speed.SLOWER}
+def _refused(found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scenario, str]:
+    slowed = {c.scenario.collective: c for c in found if c.choice == DEFAULT and c.verdict is PointVerdict.SLOWER}
     refused: dict[Scenario, str] = {}
     for result in kept:
         culprit = slowed.get(result.scenario.collective)
@@ -214,26 +213,26 @@ def _refused(found: Sequence[Comparison], kept: Sequence[ProvenDecision]) -> dic
                 f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.ratio:.2f}"
             )
     for comparison in found:
-        if comparison.choice != DEFAULT and comparison.verdict is Speed.SLOWER:
+        if comparison.choice != DEFAULT and comparison.verdict is PointVerdict.SLOWER:
             reason = f"in force, the file is only {comparison.ratio:.2f} times as fast"
             refused |= {r.scenario: reason for r in kept if _is_shorter(r, comparison) and r.scenario not in refused}
     return refused
 
 
-def _is_shorter(result: ProvenDecision, comparison: Comparison) -> bool:
+def _is_shorter(result: Decision, comparison: Comparison) -> bool:
     """Whether the result is of the compared call, or of a shorter one of its choice and shape."""
     one, other = result.scenario, comparison.scenario
     same = (one.collective, one.nodes, one.ppn) == (other.collective, other.nodes, other.ppn)
     return same and result.choice == comparison.choice and one.size_bytes <= other.size_bytes
 
 
-def _uncompared(result: ProvenDecision) -> ProvenDecision:
+def _uncompared(result: Decision) -> Decision:
     if result.verdict is not Verdict.KEPT:
         return result
     return replace(result, verdict=Verdict.NOT_TRIED, reason="the budget ended before the files were compared in force")
 
 
-def _after(result: ProvenDecision, refused: Mapping[Scenario, str]) -> ProvenDecision:
+def _after(result: Decision, refused: Mapping[Scenario, str]) -> Decision:
     if result.verdict is Verdict.KEPT and result.scenario in refused:
         return replace(result, verdict=Verdict.REFUSED, reason=refused[result.scenario], slow_file=True)
     return result

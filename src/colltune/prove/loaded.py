@@ -147,7 +147,7 @@ class FileWatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class LoadEvidence:
     """Whether a tuning was in force, and the evidence, or what is missing of it, in words."""
 
     proven: bool
@@ -161,7 +161,7 @@ def files_of(variables: Mapping[str, str]) -> dict[str, str]:
 
 def judge(
     variables: Mapping[str, str], loaded: Sequence[Mapping[str, str]], opened: set[Path], watch_failure: str = ""
-) -> Proof:
+) -> LoadEvidence:
     """``variables``: those that ask for the files; ``loaded``: of SummaryFilter; ``opened``: of FileWatch."""
     variables = files_of(variables)
     files = [Path(value) for value in variables.values()]
@@ -174,18 +174,18 @@ def judge(
                     continue  # a file that is not MPICH's
                 there = job.get(_NAMES[variable], "nothing")
                 if there != path and os.path.realpath(there) != os.path.realpath(path):
-                    return Proof(False, f"MPICH says that it loaded {there} where {path} was due")
+                    return LoadEvidence(False, f"MPICH says that it loaded {there} where {path} was due")
         jobs = "" if len(said) == 1 else f" in each of {len(said)} jobs"
-        return Proof(True, f"MPICH says that it loaded {shown}{jobs}")
+        return LoadEvidence(True, f"MPICH says that it loaded {shown}{jobs}")
     missing = [path for path in files if path not in opened]
     if not missing:
-        return Proof(
+        return LoadEvidence(
             True, f"the kernel saw {shown} opened on this node while the command ran; the library itself did not say"
         )
     if watch_failure:
-        return Proof(False, f"the library did not say what it loaded, and {watch_failure}")
+        return LoadEvidence(False, f"the library did not say what it loaded, and {watch_failure}")
     names = " and ".join(map(str, missing))
-    return Proof(False, f"the library did not say what it loaded, and nobody opened {names} on this node")
+    return LoadEvidence(False, f"the library did not say what it loaded, and nobody opened {names} on this node")
 
 
 def overriding(environment: Mapping[str, str], collectives: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict
+from colltune.core.proven import NOT_WORTH, Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.prove.case import Case
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick
@@ -16,7 +16,7 @@ _NOT_LOOKED_AT = "the budget ended before it was compared"
 
 def decisions_of(
     case: Case, left_out: Collection[Scenario], yardstick: Yardstick, *, unpaid: bool
-) -> Iterator[ProvenDecision]:
+) -> Iterator[Decision]:
     """One decision for each scenario of the claim; ``left_out`` keep the default, whatever is said of the others.
 
     ``unpaid``: whether the claim was left since it is not expected to gain enough for the time.
@@ -29,7 +29,7 @@ def decisions_of(
         reason = NOT_WORTH if unpaid else ended
     region = (case.speedup, *case.interval(yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
     launches, runs = case.counts
-    of_region = ProvenDecision(
+    of_region = Decision(
         case.claim.scenarios[0],
         case.claim.choice,
         verdict,
@@ -58,7 +58,7 @@ def _why_left_out(case: Case, scenario: Scenario, was_compared: bool) -> tuple[V
     return Verdict.NOT_TRIED, _NOT_LOOKED_AT
 
 
-def standing_of(case: Case) -> ProvenDecision:
+def standing_of(case: Case) -> Decision:
     """Where a claim stands, in one of its scenarios for all."""
     ratios = tuple(math.exp(one.value) for one in case.seen)
-    return ProvenDecision(case.claim.scenarios[0], case.claim.choice, case.verdict, ratios, case.reason)
+    return Decision(case.claim.scenarios[0], case.claim.choice, case.verdict, ratios, case.reason)

@@ -17,7 +17,7 @@ from colltune.bench.contract import Bench, LibraryBench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import LaunchError
-from colltune.core.proven import NOT_CALM, NOT_WORTH, ProvenDecision, Verdict
+from colltune.core.proven import NOT_CALM, NOT_WORTH, Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
@@ -31,7 +31,7 @@ from colltune.prove.audit import EFFORT, Audit
 from colltune.prove.candidates import provisional
 from colltune.prove.case import Compared
 from colltune.prove.claims import claims_of
-from colltune.prove.in_force import InForce
+from colltune.prove.in_force import FilesComparison
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
 from colltune.prove.worth import captured_by
 from colltune.store.journal import Journal
@@ -45,7 +45,7 @@ _FILES_LAUNCHES = 2 * FEWEST_FILE_LAUNCHES * 1.2
 _COMPARISONS, _MOST_CLAIMS = 8, 240
 _UNCOMPARED = "the files were not compared with none"
 
-Rules = Callable[[Sequence[ProvenDecision]], Mapping[str, RuleSet]]
+Rules = Callable[[Sequence[Decision]], Mapping[str, RuleSet]]
 Emit = Callable[[Mapping[str, RuleSet]], Tuning]
 
 
@@ -57,7 +57,7 @@ class Judged:
     for they told where to cut a region.
     """
 
-    gate: Sequence[ProvenDecision]
+    gate: Sequence[Decision]
     rest_s: float
     compared: Sequence[Sample] = ()
     looked: Sequence[Sample] = ()
@@ -72,7 +72,7 @@ class Before:
     bring where so much is captured (``colltune.prove.worth``).
     """
 
-    settled: Mapping[Scenario, ProvenDecision] = field(default_factory=dict)
+    settled: Mapping[Scenario, Decision] = field(default_factory=dict)
     compared: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
     is_in_force: Callable[[Mapping[str, RuleSet]], bool] = lambda _rules: False
     least_gain: Callable[[float], float] = lambda _captured: 0.0
@@ -95,7 +95,7 @@ class Audience(Protocol):
     def note(self) -> Callable[[str], None]: ...
 
     @property
-    def proof(self) -> Callable[[Sequence[ProvenDecision]], None]: ...
+    def proof(self) -> Callable[[Sequence[Decision]], None]: ...
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,11 @@ class Proof:
     def _compared(
         self,
         library: LibraryBench,
-        gate: Sequence[ProvenDecision],
+        gate: Sequence[Decision],
         default_s: Mapping[Scenario, float],
         rules_of: Rules,
         emit: Emit,
-    ) -> list[ProvenDecision]:
+    ) -> list[Decision]:
         """``gate`` after the comparison of the files, where there is anything to compare.
 
         What no file decides was proven by the control variables that the live selector sets.
@@ -175,8 +175,8 @@ class Proof:
 
     def _in_force(
         self, library: LibraryBench, place: Path, default_s: Mapping[Scenario, float], rules_of: Rules, emit: Emit
-    ) -> InForce:
-        return InForce(
+    ) -> FilesComparison:
+        return FilesComparison(
             bench=library,
             rules_of=rules_of,
             emit=emit,
@@ -275,7 +275,7 @@ class Proof:
         return sum(sample.cost_s for sample in found) / expected_s if found else 1.0
 
 
-def _with(disturbance: Disturbance, result: ProvenDecision) -> ProvenDecision:
+def _with(disturbance: Disturbance, result: Decision) -> Decision:
     """What was compared while others had the processors was not judged, whatever it looked like."""
     if disturbance.is_busy:
         return replace(result, verdict=Verdict.NOT_TRIED, reason=NOT_CALM)

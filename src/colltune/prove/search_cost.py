@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.choice import DEFAULT
-from colltune.core.proven import ProvenDecision
+from colltune.core.proven import Decision
 from colltune.core.scenario import Scenario
 from colltune.prove.spread import spreads
 from colltune.prove.verdict import Comparison
@@ -46,7 +46,7 @@ class SearchCost:
     unsure_s: float
     own: dict[Scenario, float]
 
-    def gain(self, decision: ProvenDecision, time_s: float, growth: float = 1.0) -> float:
+    def gain(self, decision: Decision, time_s: float, growth: float = 1.0) -> float:
         """The log speed-up in force over a call of ``time_s`` by default; ``growth``: of the file since then.
 
         What a longer file costs is not known, so its search is taken to be as long as it may well be.
@@ -56,7 +56,7 @@ class SearchCost:
         return proven - search_s / (time_s * math.exp(-proven)) + self.own.get(decision.scenario, 0.0)
 
 
-def proven_gain(decision: ProvenDecision) -> float:
+def proven_gain(decision: Decision) -> float:
     """The log speed-up by the audit: between that of its region and that of its own comparisons."""
     found = [] if decision.region is None else [math.log(decision.region[0])]
     if decision.ratios:
@@ -65,7 +65,7 @@ def proven_gain(decision: ProvenDecision) -> float:
 
 
 def search_cost(
-    found: Sequence[Comparison], kept: Sequence[ProvenDecision], time_s: Callable[[Scenario], float]
+    found: Sequence[Comparison], kept: Sequence[Decision], time_s: Callable[[Scenario], float]
 ) -> SearchCost:
     """What ``found``, the comparisons of one collective with files and without, say of their search.
 

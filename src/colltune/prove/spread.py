@@ -26,14 +26,14 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class LaunchSpread:
     """Standard deviation of log times between launches at a point, and its degrees of freedom."""
 
     deviation: float
     freedom: float
 
 
-def spreads(points: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[Spread]:
+def spreads(points: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[LaunchSpread]:
     """Of points that share their launches: default and tuned times of each, a time for every launch."""
     sides = [np.log([list(both[side]) for both in points]) for side in (0, 1)]
     sides = [side - side.mean(axis=1, keepdims=True) for side in sides]
@@ -41,7 +41,7 @@ def spreads(points: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[S
     count = len(points)
     if count < _FEWEST:
         own = sum(np.square(side).sum(axis=1) for side in sides) / free
-        return [Spread(math.sqrt(variance), free) for variance in own]
+        return [LaunchSpread(math.sqrt(variance), free) for variance in own]
     means = [side.mean(axis=0, keepdims=True) for side in sides]
     own = sum(np.square(side - mean).sum(axis=1) for side, mean in zip(sides, means, strict=True)) / free
     own = np.maximum(own * count / (count - 1), _TINY)
@@ -63,7 +63,7 @@ def _common(own: Floats, free: int) -> tuple[float, float]:
     return known, math.exp(float(logs.mean()) + float(digamma(known / 2)) - math.log(known / 2))
 
 
-def _sum(one: float, free_of_one: float, other: float, free_of_other: float) -> Spread:
+def _sum(one: float, free_of_one: float, other: float, free_of_other: float) -> LaunchSpread:
     """Two variances added up; the degrees of freedom are Satterthwaite's."""
     total = one + other
-    return Spread(math.sqrt(total), total**2 / (one**2 / free_of_one + other**2 / free_of_other))
+    return LaunchSpread(math.sqrt(total), total**2 / (one**2 / free_of_one + other**2 / free_of_other))

@@ -20,17 +20,17 @@ from colltune.prove.effects import Seen
 SLOWED, SLOWED_SINCE, _ALONE = math.log(1.5), math.log(2.0), math.log(1.15)
 
 
-class Times(NamedTuple):
+class PairTimes(NamedTuple):
     """Seconds of the default and the choice: in a comparison, as the campaign expected them, or the best of each."""
 
     default_s: float
     choice_s: float
 
-    def slowed(self, best: Times) -> float:
+    def slowed(self, best: PairTimes) -> float:
         """How much longer the default took than at its ``best``, as a logarithm."""
         return math.log(self.default_s / best.default_s)
 
-    def is_slowed_alone(self, best: Times, limit: float) -> bool:
+    def is_slowed_alone(self, best: PairTimes, limit: float) -> bool:
         """Whether it took longer by more than ``limit``, and the choice did not, so that its gain is of that time."""
         slowed = self.slowed(best)
         return slowed > limit and slowed - math.log(self.choice_s / best.choice_s) > _ALONE
@@ -39,7 +39,7 @@ class Times(NamedTuple):
 class Measured(NamedTuple):
     """The times of a comparison, and its log speed-ups by state of the heap, of calls that meet page faults."""
 
-    times: Times
+    times: PairTimes
     heaps: Heaps | None = None
 
 
@@ -58,14 +58,14 @@ class Bests:
     version: int = 0
     _least_s: dict[tuple[Scenario, Choice | None], float] = field(default_factory=dict)
 
-    def tell(self, scenario: Scenario, choice: Choice, times: Times) -> None:
+    def tell(self, scenario: Scenario, choice: Choice, times: PairTimes) -> None:
         """``choice``: what was compared with the default."""
         for one, time_s in zip((None, choice), times, strict=True):
             if time_s < self._least_s.get((scenario, one), math.inf):
                 self._least_s[scenario, one] = time_s
                 self.version += 1
 
-    def of(self, scenario: Scenario, choice: Choice, times: Times) -> Times:
+    def of(self, scenario: Scenario, choice: Choice, times: PairTimes) -> PairTimes:
         """``times`` where there are no better ones."""
         pairs = zip((None, choice), times, strict=True)
-        return Times(*(min(self._least_s.get((scenario, one), time_s), time_s) for one, time_s in pairs))
+        return PairTimes(*(min(self._least_s.get((scenario, one), time_s), time_s) for one, time_s in pairs))

@@ -17,12 +17,11 @@ from colltune.core.heap import KEEPING, setting_text
 from colltune.core.rules import RuleSet
 from colltune.core.summary import HeapRuns
 from colltune.deploy.live import with_live
-from colltune.machine.process import Launch
+from colltune.machine.process import RunningProgram
 from colltune.mpi.application import tuned_command
 from colltune.prove.application import DEFAULT_SIDE, Checked, Runs, Side, check_application
 from colltune.prove.replay import departing
-from colltune.prove.verdict import Verdict as Speed
-from colltune.prove.verdict import fewest_launches
+from colltune.prove.verdict import PointVerdict, fewest_launches
 from colltune.store.tuning import Tuning, write_files
 
 LOG = "application.log"  # what the application printed meanwhile
@@ -144,7 +143,7 @@ def _heap_runs(times: Mapping[bool, Sequence[float]], peaks: tuple[int, int], fa
         finding = f"With a heap that keeps memory the application {failure}."
         return HeapRuns(setting, default_s, kept_s, peaks, proven=False, finding=finding)
     runs = Runs(DEFAULT_SIDE, default_s, kept_s)
-    proven = runs.verdict is Speed.FASTER
+    proven = runs.verdict is PointVerdict.FASTER
     grown = f"its largest process takes {peaks[1] / 2**20:.0f} MiB in place of {peaks[0] / 2**20:.0f} MiB"
     advice = f"Set it in your job script: {setting}" if proven else "That is no proof, so leave it out"
     finding = f"With a heap that keeps memory {runs.text()}, and {grown}. {advice}."
@@ -180,7 +179,7 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> T
 def _wait(argv: Sequence[str], environment: Mapping[str, str], output: IO[str], patience_s: float | None) -> int | None:
     """The exit code; None where the job was ended after ``patience_s``."""
     try:
-        launch = Launch(argv, environment, stdout=output, stderr=output, guest=True)
+        launch = RunningProgram(argv, environment, stdout=output, stderr=output, guest=True)
     except OSError as error:
         raise LaunchError(f"cannot be started: {error.strerror}", "Check the command of the profile") from error
     try:

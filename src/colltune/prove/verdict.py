@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.prove.spread import Spread, spreads
+from colltune.prove.spread import LaunchSpread, spreads
 
 # Differences below this share are reported as the same: they do not matter to an application.
 PRACTICAL = 0.03
@@ -23,7 +23,7 @@ _MOST_EXPONENT = 700.0  # of a double
 _ERROR = 0.005
 
 
-class Verdict(StrEnum):
+class PointVerdict(StrEnum):
     FASTER = "faster"
     SAME = "same"
     SLOWER = "slower"
@@ -49,19 +49,19 @@ class Comparison:
     kept: Comparison | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> PointVerdict:
         """Of the state of the heap in which it is worse."""
         own = verdict_of(self.ratio, self.low, self.high)
-        return own if self.kept is None else max(own, self.kept.verdict, key=list(Verdict).index)
+        return own if self.kept is None else max(own, self.kept.verdict, key=list(PointVerdict).index)
 
 
-def verdict_of(ratio: float, low: float, high: float) -> Verdict:
+def verdict_of(ratio: float, low: float, high: float) -> PointVerdict:
     """The verdict for a ratio of default over tuned and its interval."""
     if low > 1.0 and ratio > 1.0 + PRACTICAL:
-        return Verdict.FASTER
+        return PointVerdict.FASTER
     if high < 1.0 and ratio < 1.0 - PRACTICAL:
-        return Verdict.SLOWER
-    return Verdict.SAME
+        return PointVerdict.SLOWER
+    return PointVerdict.SAME
 
 
 def compare(
@@ -146,7 +146,7 @@ def compare_all(
     return [found[key] for key in sides]
 
 
-def _reach(spread: Spread, first: int, second: int, points: int) -> float:
+def _reach(spread: LaunchSpread, first: int, second: int, points: int) -> float:
     """The factor between a ratio and the ends of its interval; infinite for one launch of each kind."""
     if first + second < 3:
         return math.inf

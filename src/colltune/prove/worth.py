@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.space import weight_of
 from colltune.prove.case import Case
 from colltune.prove.evidence import FEWEST_LAUNCHES, Yardstick
@@ -29,7 +29,7 @@ def least_gain_per_s(captured: float, budget_s: float) -> float:
     return _LAST_SECOND * max(captured, 0.0) / budget_s
 
 
-def captured_by(decisions: Iterable[ProvenDecision], nodes: int, ppn: int) -> float:
+def captured_by(decisions: Iterable[Decision], nodes: int, ppn: int) -> float:
     """What the kept ones of ``decisions`` gain in a job of ``nodes`` x ``ppn``."""
     kept = (one for one in decisions if one.verdict is Verdict.KEPT)
     return sum(weight_of(one.scenario, nodes, ppn) * math.log(max(one.speedup, 1.0)) for one in kept)

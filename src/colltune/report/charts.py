@@ -9,7 +9,7 @@ from statistics import median, quantiles
 from typing import Any, TypeVar
 
 from colltune.report.curves import CurvePoint, Panel
-from colltune.report.findings import Findings, Slot, Spread, knowledge, spreads, timeline
+from colltune.report.findings import Findings, SampleSpread, Slot, knowledge, spreads, timeline
 
 Spec = dict[str, Any]
 Item = TypeVar("Item")
@@ -242,7 +242,7 @@ def _noise(findings: Findings) -> Spec | None:
     return {"$schema": SCHEMA, "vconcat": panels}
 
 
-def _binned(scatter: Sequence[Spread], name: str) -> list[Spec]:
+def _binned(scatter: Sequence[SampleSpread], name: str) -> list[Spec]:
     """Quantiles over stretches of time with equally many measurements."""
     size = max(-(-len(scatter) // _BINS), 10)
     found = []

@@ -9,7 +9,7 @@ from statistics import geometric_mean, quantiles
 
 from colltune.core.choice import Choice
 from colltune.core.medians import pair_median
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.report.findings import Findings, ranked_gains
@@ -72,7 +72,7 @@ class CurvePoint:
     scenario: Scenario
     default: Latency | None
     tuned: Latency | None
-    decision: ProvenDecision | None
+    decision: Decision | None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from statistics import median
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
@@ -46,7 +46,7 @@ class Explanation:
     default_runs: str
     samples: Sequence[Sample]
     proofs: Sequence[Sample]
-    decisions: Sequence[ProvenDecision] | None
+    decisions: Sequence[Decision] | None
     twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
     applications: Sequence[Standing] = ()
     disturbed_text: str = ""

@@ -11,7 +11,7 @@ from statistics import median, quantiles
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
@@ -27,7 +27,7 @@ _STEADY = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ChoiceTiming:
     """One choice at one scenario, over all of its repetitions. Times in seconds; None where there are none.
 
     ``low_s``, ``high_s``: 95% interval of the median, None where the repetitions are too few for one.
@@ -42,7 +42,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ScenarioTimes:
     """One scenario: the choice in force, and all that was timed, fastest first, failures last.
 
     ``default``: the choice that the library's own was timed as.
@@ -51,11 +51,11 @@ class Cell:
     scenario: Scenario
     chosen: Choice
     default: Choice
-    timings: tuple[Timing, ...]
+    timings: tuple[ChoiceTiming, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
+class SelectionStep:
     """How good the selection of ``collective`` would have been had the campaign ended ``elapsed_s`` after its start.
 
     ``slowdown``: mean over the measured scenarios of time over best, by the times known at the end.
@@ -78,7 +78,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SampleSpread:
     """The scatter of one sample: interquartile range over median, ``elapsed_s`` after the start of the campaign.
 
     ``drift``: its median over the median of all samples of the same scenario and choice; None where it is the only one.
@@ -112,7 +112,7 @@ class Findings:
     applications: Sequence[Standing] = ()
 
     @property
-    def decisions(self) -> list[ProvenDecision]:
+    def decisions(self) -> list[Decision]:
         """The decisions of the acceptance test, in the order of the scenarios."""
         return sorted(self.summary.decisions, key=lambda decision: decision.scenario)
 
@@ -148,7 +148,7 @@ class Findings:
         twin = None if DEFAULT in timed else self.twin(scenario)
         return twin if twin is not None and twin in timed else DEFAULT
 
-    def cells(self, collective: str) -> list[Cell]:
+    def cells(self, collective: str) -> list[ScenarioTimes]:
         """The scenarios of ``collective`` that were measured or that a decision in force is about, in ascending order.
 
         The times are those of the campaign; of the proof where the campaign did not come to the scenario.
@@ -161,7 +161,7 @@ class Findings:
             if scenario.collective == collective:
                 timings = timed.get(scenario, ())
                 default = self.default_of(scenario, {timing.choice for timing in timings})
-                found.append(Cell(scenario, rules.evaluate(scenario), default, timings))
+                found.append(ScenarioTimes(scenario, rules.evaluate(scenario), default, timings))
         return found
 
 
@@ -171,12 +171,12 @@ class Gain:
 
     collective: str
     gain: SpeedUp
-    decisions: tuple[ProvenDecision, ...]
+    decisions: tuple[Decision, ...]
 
 
 def ranked_gains(findings: Findings) -> list[Gain]:
     """Of every collective with a proven decision; the most gain first."""
-    by_name: defaultdict[str, list[ProvenDecision]] = defaultdict(list)
+    by_name: defaultdict[str, list[Decision]] = defaultdict(list)
     for decision in findings.summary.having(Verdict.KEPT):
         by_name[decision.scenario.collective].append(decision)
     means = {name: SpeedUp.of(some) for name, some in by_name.items()}
@@ -184,7 +184,7 @@ def ranked_gains(findings: Findings) -> list[Gain]:
     return sorted(gains, key=lambda one: -one.gain.mean)
 
 
-def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[Timing, ...]]:
+def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[ChoiceTiming, ...]]:
     times: defaultdict[Scenario, defaultdict[Choice, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     failed: defaultdict[Scenario, dict[Choice, Status]] = defaultdict(dict)
     for sample in samples:
@@ -195,18 +195,18 @@ def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[Timing, ...]]:
     found = {}
     for scenario, by_choice in times.items():
         timed = sorted((_timing(choice, some) for choice, some in by_choice.items()), key=lambda t: t.median_s or 0.0)
-        lost = [Timing(c, s, None, None, None, 0) for c, s in failed[scenario].items() if c not in by_choice]
+        lost = [ChoiceTiming(c, s, None, None, None, 0) for c, s in failed[scenario].items() if c not in by_choice]
         found[scenario] = (*timed, *lost)
     return found
 
 
-def _timing(choice: Choice, samples: Sequence[Sample]) -> Timing:
+def _timing(choice: Choice, samples: Sequence[Sample]) -> ChoiceTiming:
     times_s = [time_s for sample in samples for time_s in sample.times_s]
     low_s, high_s = median_interval(times_s) or (None, None)
-    return Timing(choice, Status.OK, pair_median(samples), low_s, high_s, len(times_s))
+    return ChoiceTiming(choice, Status.OK, pair_median(samples), low_s, high_s, len(times_s))
 
 
-def knowledge(findings: Findings) -> list[Knowledge]:
+def knowledge(findings: Findings) -> list[SelectionStep]:
     """How the selection of each collective improved during the campaign, in the order of time.
 
     The selection at any time is the fastest measured by then; what is not measured yet runs the default.
@@ -223,7 +223,7 @@ def knowledge(findings: Findings) -> list[Knowledge]:
     for scenario in usable:
         total[scenario.collective] += slowdown[scenario]
         count[scenario.collective] += 1
-    found = [Knowledge(name, 0.0, total[name] / count[name]) for name in sorted(count)]
+    found = [SelectionStep(name, 0.0, total[name] / count[name]) for name in sorted(count)]
     start_s = findings.started_s
     for slot_samples in _together(findings.samples):
         sample = slot_samples[0]
@@ -238,7 +238,7 @@ def knowledge(findings: Findings) -> list[Knowledge]:
             slowdown[scenario] = now
         end_s = max(sample.started_s + sum(s.cost_s for s in slot_samples) - start_s, 0.0)
         name = scenario.collective
-        found.append(Knowledge(name, end_s, total[name] / count[name]))
+        found.append(SelectionStep(name, end_s, total[name] / count[name]))
     return found
 
 
@@ -272,7 +272,7 @@ def timeline(findings: Findings) -> list[Slot]:
     return slots
 
 
-def spreads(findings: Findings) -> list[Spread]:
+def spreads(findings: Findings) -> list[SampleSpread]:
     """The noise of every sample with four repetitions or more, and how far its median moved if measured again."""
     samples = [s for s in (*findings.samples, *findings.proofs) if len(s.times_s) >= 4]
     medians: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
@@ -285,5 +285,5 @@ def spreads(findings: Findings) -> list[Spread]:
         same = medians[sample.scenario, sample.choice]
         drift = sample.time_s / median(same) if len(same) > 1 else None
         elapsed_s = sample.started_s - start_s
-        found.append(Spread(sample.scenario, sample.choice, elapsed_s, (high - low) / sample.time_s, drift))
+        found.append(SampleSpread(sample.scenario, sample.choice, elapsed_s, (high - low) / sample.time_s, drift))
     return found

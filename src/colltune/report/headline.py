@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import NOT_WORTH, ProvenDecision, Verdict, launches_text
+from colltune.core.proven import NOT_WORTH, Decision, Verdict, launches_text
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_budget, format_count, format_duration, format_size
 from colltune.report.findings import Findings, ranked_gains
@@ -67,7 +67,7 @@ def known_scenarios(findings: Findings) -> set[Scenario]:
     return {*(sample.scenario for sample in findings.samples), *(one.scenario for one in findings.summary.decisions)}
 
 
-def saved_share(findings: Findings, decisions: list[ProvenDecision]) -> float:
+def saved_share(findings: Findings, decisions: list[Decision]) -> float:
     """Of the application's time, what ``decisions`` are expected to save; 0 without a profile."""
     return sum(findings.shares.get(one.scenario, 0.0) * (1.0 - 1.0 / one.speedup) for one in decisions)
 
@@ -77,7 +77,7 @@ def by_gain(findings: Findings, regions: Sequence[JudgedRegion]) -> list[JudgedR
     return sorted(regions, key=lambda one: (saved_share(findings, list(one.decisions)), one.speedup), reverse=True)
 
 
-def confidence_text(findings: Findings, kept: Sequence[ProvenDecision]) -> str:
+def confidence_text(findings: Findings, kept: Sequence[Decision]) -> str:
     """``"99% confidence by 3 to 16 fresh launches"``; no confidence where times moved too far between launches."""
     counts = sorted({one.launches for one in kept if one.launches})
     if not counts:
@@ -119,7 +119,7 @@ def facts(findings: Findings) -> list[str]:
     return [text for text in said if text]
 
 
-def _extent(mine: Sequence[ProvenDecision], findings: Findings) -> str:
+def _extent(mine: Sequence[Decision], findings: Findings) -> str:
     """Which sizes are changed, of all that are known: ``" from 512 KiB"``; empty where it is the whole range."""
     name = mine[0].scenario.collective
     known = [s.size_bytes for s in known_scenarios(findings) if s.collective == name]

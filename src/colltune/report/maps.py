@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_duration, format_size
-from colltune.report.findings import Cell, Findings, Timing
+from colltune.report.findings import ChoiceTiming, Findings, ScenarioTimes
 
 # From these speed-ups on a cell has the next darker shade.
 SHADES = (1.1, 1.25, 1.5, 2.0, 4.0)
@@ -43,9 +43,9 @@ def selection_maps(findings: Findings) -> tuple[list[dict[str, Any]], dict[str, 
 
 def _map(
     collective: str,
-    cells: list[Cell],
+    cells: list[ScenarioTimes],
     numbers: Mapping[Scenario, int],
-    proofs: Mapping[Scenario, ProvenDecision],
+    proofs: Mapping[Scenario, Decision],
 ) -> dict[str, Any]:
     sizes = sorted({cell.scenario.size_bytes for cell in cells})
     counts = Counter(cell.chosen for cell in cells if _departs(cell))
@@ -76,11 +76,11 @@ def _map(
     }
 
 
-def _departs(cell: Cell) -> bool:
+def _departs(cell: ScenarioTimes) -> bool:
     return cell.chosen not in (DEFAULT, cell.default)
 
 
-def _shade(cell: Cell, decision: ProvenDecision | None) -> str:
+def _shade(cell: ScenarioTimes, decision: Decision | None) -> str:
     """``"d"``: the default; ``"u"``: changed without a proof; else the number of the shade."""
     if not _departs(cell):
         return "d"
@@ -89,7 +89,7 @@ def _shade(cell: Cell, decision: ProvenDecision | None) -> str:
     return str(bisect_right(SHADES, decision.speedup))
 
 
-def _detail(cell: Cell, decision: ProvenDecision | None) -> dict[str, Any]:
+def _detail(cell: ScenarioTimes, decision: Decision | None) -> dict[str, Any]:
     sides = (cell.default, cell.chosen)
     default_s = next((t.median_s for t in cell.timings if t.choice == cell.default), None)
     shown = [t for place, t in enumerate(cell.timings) if place < _MOST_TIMINGS or t.choice in sides]
@@ -102,7 +102,7 @@ def _detail(cell: Cell, decision: ProvenDecision | None) -> dict[str, Any]:
     }
 
 
-def _timing_row(timing: Timing, default_s: float | None) -> list[str]:
+def _timing_row(timing: ChoiceTiming, default_s: float | None) -> list[str]:
     name = _name(timing.choice)
     if timing.median_s is None:
         return [name, timing.status.value, ""]
@@ -117,7 +117,7 @@ def _name(choice: Choice) -> str:
     return "the library's own" if choice == DEFAULT else str(choice)
 
 
-def _proof_text(decision: ProvenDecision) -> str:
+def _proof_text(decision: Decision) -> str:
     text = f"{decision.choice} {decision.verdict}: {decision.told}"
     if decision.region is not None and not decision.ratios:
         text += "; not compared here itself"

@@ -13,7 +13,7 @@ from colltune.core.text_table import TextTable
 from colltune.core.units import format_duration, format_size
 
 
-class Comparison(Protocol):
+class VerifiedRow(Protocol):
     """A row of the verification; ``colltune.prove.verdict.Comparison`` is one."""
 
     @property
@@ -31,7 +31,7 @@ class Comparison(Protocol):
     @property
     def high(self) -> float: ...
     @property
-    def kept(self) -> Comparison | None: ...
+    def kept(self) -> VerifiedRow | None: ...
     @property
     def verdict(self) -> str: ...
 
@@ -76,7 +76,7 @@ def format_region_figures(region: JudgedRegion) -> tuple[str, str, str, str]:
     return str(region.choice), f"{region.speedup:.2f}", f"{region.low:.2f}", str(len(region.decisions))
 
 
-def comparisons_table(comparisons: Iterable[Comparison]) -> TextTable:
+def comparisons_table(comparisons: Iterable[VerifiedRow]) -> TextTable:
     """One row per scenario: times with and without the file, the ratio with its interval, and the verdict.
 
     The ratio with a heap that keeps what is freed is beside it where any call meets page faults.

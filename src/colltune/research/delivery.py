@@ -20,7 +20,7 @@ from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
-from colltune.measure.replay import Drift
+from colltune.measure.replay import TimeDrift
 from colltune.prove.harm import SLOWER
 from colltune.session.options import Listener, TuneOptions, TuneResult
 from colltune.session.tune import tune
@@ -78,7 +78,7 @@ def deliver(
 
     ``store``: that of its site, if it has one.
     """
-    bench = RecordedBench(grids, launch_s, launch_sd, Drift(DRIFT_SD, seed), machine=table)
+    bench = RecordedBench(grids, launch_s, launch_sd, TimeDrift(DRIFT_SD, seed), machine=table)
     with tempfile.TemporaryDirectory() as place:
         return deliver_into(Path(place), bench, budget_s, seed, gate=gate, store=store)[0]
 

@@ -56,7 +56,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class StrategyComparison:
     """``runs`` in the order in which they ended; ``cut``: whether time ran out, or somebody interrupted."""
 
     runs: tuple[Run, ...]
@@ -93,7 +93,7 @@ def evaluate(
     plan: Plan,
     progress: Callable[[int, int, Run], None] = lambda _done, _total, _run: None,
     keep: Callable[[Sequence[Run]], None] = lambda _runs: None,
-) -> Comparison:
+) -> StrategyComparison:
     """Seed by seed, small tables first. ``keep`` is given all runs so far after every seed.
 
     What was not done when the time ended is left out as a whole: half a tuning says nothing. Raises InputError where
@@ -113,7 +113,7 @@ def evaluate(
     runs, cut = run_seeds(worker, tasks, plan.jobs, deadline_s, progress, keep)
     if not runs:
         raise InputError("not one simulated tuning ended in the time given", "Give more --minutes, or smaller tables")
-    return Comparison(tuple(runs), cut)
+    return StrategyComparison(tuple(runs), cut)
 
 
 class _Worker:

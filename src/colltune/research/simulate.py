@@ -12,7 +12,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Effort
-from colltune.measure.replay import Cost, ReplaySource
+from colltune.measure.replay import MeasuringCost, ReplaySource
 from colltune.research.contract import MakeStrategy, Strategy
 from colltune.research.driven import Driven
 from colltune.research.metrics import SIGNIFICANT, Metrics, score, select
@@ -110,7 +110,7 @@ def simulate(
     name: str,
     make: MakeStrategy,
     seed: int,
-    cost: Cost | None = None,
+    cost: MeasuringCost | None = None,
     pace: Pace | None = None,
     scoring: Scoring | None = None,
     go_on: Callable[[], bool] = lambda: True,
@@ -119,7 +119,7 @@ def simulate(
 
     Raises CutShortError as soon as ``go_on`` says no.
     """
-    cost, pace = cost or Cost(), pace or Pace()
+    cost, pace = cost or MeasuringCost(), pace or Pace()
     tape = _Tape(grid, make, seed, cost.total(grid), scoring or Scoring())
     strategy = make(grid.space, seed)
     watch = _Watch(tape, strategy, pace)

@@ -15,7 +15,7 @@ from colltune.core.model import Model
 from colltune.core.sample import Sample
 from colltune.core.space import Point, Space
 from colltune.learn.decision import DecisionLearner, DecisionSettings
-from colltune.measure.replay import Cost
+from colltune.measure.replay import MeasuringCost
 from colltune.research.contract import MakeStrategy, Strategy
 from colltune.research.learners.fact import FactLearner
 from colltune.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
@@ -123,9 +123,10 @@ def _parse_name(name: str) -> tuple[str, int]:
     kind, at, number = name.partition("@")
     if not at:
         return name, 0
-    if not (number.isdecimal() and 1 <= int(number) <= Cost().repetitions):
+    if not (number.isdecimal() and 1 <= int(number) <= MeasuringCost().repetitions):
         raise InputError(
-            f"{name}: {number!r} is no number of repetitions", f"Give 1 to {Cost().repetitions}, as in {kind}@3"
+            f"{name}: {number!r} is no number of repetitions",
+            f"Give 1 to {MeasuringCost().repetitions}, as in {kind}@3",
         )
     return kind, int(number)
 

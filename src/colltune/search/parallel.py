@@ -87,7 +87,7 @@ def lanes_of(
 
 
 @dataclass(frozen=True)
-class Disturbance:
+class Interference:
     """One point measured alone, and beside others: medians in seconds. ``places``: how many ran at once."""
 
     point: Point
@@ -108,7 +108,7 @@ class Disturbance:
 
 def disturbance(
     source: ParallelSource, topology: Topology, collective: str, ppn: int, effort: Effort = _CHECK
-) -> Disturbance | None:
+) -> Interference | None:
     """How much points on disjoint parts of the job disturb one another; None where no two can run at once."""
     places = _places(topology, collective, ppn)
     if len(places) < 2:
@@ -120,7 +120,7 @@ def disturbance(
         beside += _times_s(source, point, places, effort)
     if not alone or not beside:
         return None
-    return Disturbance(point, len(places), median(alone), median(beside))
+    return Interference(point, len(places), median(alone), median(beside))
 
 
 def _places(topology: Topology, collective: str, ppn: int) -> list[tuple[int, ...]]:

@@ -195,7 +195,7 @@ def _measured(
 
 
 @dataclass(frozen=True)
-class Drift:
+class TuningDrift:
     """What became of a tuning. ``rules``: those in force, judged. ``others``: points without a rule, which only inform.
 
     ``verdicts``: why a collective does not hold, "" where it does. ``left_out``: rules whose calls take too long to be
@@ -209,7 +209,7 @@ class Drift:
     left_out: int
 
 
-def drift(bench: Bench, tuning: Tuning, directory: Path, budget_s: float, seed: int) -> Drift:
+def drift(bench: Bench, tuning: Tuning, directory: Path, budget_s: float, seed: int) -> TuningDrift:
     """Measures rules in force again beside the default, in up to 30 fresh launches, as long as any looks lost.
 
     Raises InputError where nothing of the tuning can be measured here.
@@ -232,7 +232,7 @@ def drift(bench: Bench, tuning: Tuning, directory: Path, budget_s: float, seed: 
         bench.now_s,
     )
     found = recheck(others, launches[:_LAUNCHES])
-    return Drift(rules, found, holding_verdicts(rules), len(launches), left_out)
+    return TuningDrift(rules, found, holding_verdicts(rules), len(launches), left_out)
 
 
 def look_again(

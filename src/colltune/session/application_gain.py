@@ -24,7 +24,7 @@ _WIDEST = math.log(100.0)
 
 
 @dataclass(frozen=True)
-class Times:
+class CallTimes:
     """Seconds of one call on average over the ranks, by default or tuned: in it, waiting in it, and until the next.
 
     Geometric means over the pairs of blocks; what is waited is an arithmetic one.
@@ -54,8 +54,8 @@ class CellGain:
     tuned_calls: int
     default_calls: int
     pairs: int
-    by_default: Times
-    tuned: Times
+    by_default: CallTimes
+    tuned: CallTimes
     faster: Interval
     faster_in_calls: Interval
     saved_s: Interval
@@ -201,7 +201,7 @@ def _within_the_run(gains: Sequence[CellGain], elapsed_s: float) -> list[CellGai
     ]
 
 
-def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> Times:
+def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> CallTimes:
     """Means over pairs as the ratios have them, geometric ones: the quotient of two such times is the speed-up."""
     calls = [max(pair.calls, 1) for pair in cell.pairs]
     sampled = max(sum(pair.sampled for pair in cell.pairs), 1)
@@ -209,7 +209,7 @@ def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> Times:
         geometric_mean(max(time(block), 1e-9) / count for block, count in zip(blocks, calls, strict=True))
         for time in (in_calls, in_blocks)
     )
-    return Times(
+    return CallTimes(
         call_s=call_s,
         waiting_s=sum(block.sampled_s - block.least_s for block in blocks) / sampled,
         between_s=wall_s - call_s,

@@ -13,7 +13,7 @@ from colltune.bench.contract import LibraryBench
 from colltune.bench.workbench import MachineOptions, open_tuned_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import NONBLOCKING, Scenario
 from colltune.core.space import Space
@@ -84,7 +84,7 @@ def left_open(tuning: Tuning) -> dict[str, dict[Scenario, Choice]]:
     return {name: choices for name, choices in found.items() if set(choices.values()) - {DEFAULT}}
 
 
-def _may_pay(decision: ProvenDecision) -> bool:
+def _may_pay(decision: Decision) -> bool:
     return decision.verdict in _OPEN and (decision.speedup > 1.0 or not decision.has_evidence)
 
 

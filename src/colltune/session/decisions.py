@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from colltune.bench.contract import Bench
 from colltune.core.choice import Choice
 from colltune.core.model import Model
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
@@ -46,11 +46,11 @@ class Decisions:
     held: Held
     gated: bool
 
-    def proven(self, gate: Sequence[ProvenDecision]) -> dict[str, RuleSet]:
+    def proven(self, gate: Sequence[Decision]) -> dict[str, RuleSet]:
         """All proven rules: the decisions that ``gate`` kept, over those that were proven before."""
         return self._overlay(gate).rule_sets(self.held.rule_sets(), self._newer(gate, _KEPT))
 
-    def live(self, gate: Sequence[ProvenDecision]) -> dict[str, RuleSet]:
+    def live(self, gate: Sequence[Decision]) -> dict[str, RuleSet]:
         """The same for the live selector, for which a comparison by control variables is enough."""
         if not self.gated:
             return self._newer(gate, _KEPT)
@@ -68,7 +68,7 @@ class Decisions:
     def jobs(self) -> tuple[tuple[int, int], ...]:
         return tuple(sorted({*self.held.jobs, (self.bench.nodes, self.bench.ppn)}))
 
-    def handed_over(self, gate: Sequence[ProvenDecision], replayed: Tuning, unsafe: Collection[str]) -> Tuning:
+    def handed_over(self, gate: Sequence[Decision], replayed: Tuning, unsafe: Collection[str]) -> Tuning:
         """The final tuning: ``replayed``, which passed the conformance replay, with live and provisional rules.
 
         ``unsafe``: collectives that failed the replay, and keep the default. Earlier provisional decisions that this
@@ -84,7 +84,7 @@ class Decisions:
         later_live = overlay.rule_sets(self.held.live(provisional=True), self._newer_live(gate, _KEPT))
         return self._with_provisional(tuning, self._without(later, unsafe), later_live)
 
-    def put_off(self, gate: Sequence[ProvenDecision]) -> Tuning:
+    def put_off(self, gate: Sequence[Decision]) -> Tuning:
         """The tuning of a job that was ended: earlier proven rules, and as provisional the new ones."""
         newer, newer_live = self._newer(gate, _NOT_REFUSED), self._newer_live(gate, _NOT_REFUSED)
         default = {name: RuleSet.always(name, rules.basis) for name, rules in newer.items()}
@@ -94,15 +94,13 @@ class Decisions:
         later_live = overlay.rule_sets(self.held.live(provisional=True), newer_live)
         return self._with_provisional(tuning, later, later_live)
 
-    def summary(
-        self, newer: Summary, gate: Sequence[ProvenDecision], unsafe: Collection[str], *, cut_off: bool
-    ) -> Summary:
+    def summary(self, newer: Summary, gate: Sequence[Decision], unsafe: Collection[str], *, cut_off: bool) -> Summary:
         """The figures of the campaign, ``newer``, with the earlier decisions that stay."""
         overlay = Overlay((), ()) if cut_off else self._overlay(gate)
         of_later = self._seen(gate) if cut_off else overlay
         rules, later = self._newer(gate, _KEPT), self._newer(gate, _NOT_REFUSED if cut_off else _KEPT)
 
-        def stays(held: ProvenDecision) -> bool:
+        def stays(held: Decision) -> bool:
             if held.verdict is Verdict.PROVISIONAL:
                 return of_later.stays(held.scenario, held.choice, later)
             return overlay.stays(held.scenario, held.choice, rules)
@@ -115,12 +113,12 @@ class Decisions:
         """The collectives in which one algorithm serves all sizes, now or before: their earlier rules cannot stay."""
         return {*self.fixed, *self.held.reproducible}
 
-    def _seen(self, gate: Sequence[ProvenDecision]) -> Overlay:
+    def _seen(self, gate: Sequence[Decision]) -> Overlay:
         """What replaces earlier rules after a job that was ended: its provisional decisions only."""
         seen = [result.scenario for result in gate if result.verdict in _NOT_REFUSED]
         return Overlay([result.scenario for result in gate], seen, self._whole)
 
-    def _overlay(self, gate: Sequence[ProvenDecision]) -> Overlay:
+    def _overlay(self, gate: Sequence[Decision]) -> Overlay:
         """What replaces earlier rules: the scenarios of the campaign, and those of them with a final verdict."""
         looked_at = {scenario for choices in self.choices.values() for scenario in choices}
         measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
@@ -128,7 +126,7 @@ class Decisions:
         unjudged = {r.scenario for r in gate} - judged
         return Overlay(looked_at, (looked_at & (measured | judged)) - unjudged, self._whole)
 
-    def _newer(self, gate: Sequence[ProvenDecision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
+    def _newer(self, gate: Sequence[Decision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
         """Rules of the campaign alone: of the decisions with an ``accepted`` verdict, or of all without a test."""
         if self.gated:
             found = proven_rules(self.bench, self.spaces, self.choices, gate, accepted=accepted)
@@ -137,7 +135,7 @@ class Decisions:
             found = unproven_rules(self.bench.catalogue, spaces, self.models, self.samples)
         return found | dict(self.fixed)
 
-    def _newer_live(self, gate: Sequence[ProvenDecision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
+    def _newer_live(self, gate: Sequence[Decision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
         if not self.gated:
             return self._newer(gate, accepted)
         basis_of = partial(live_basis, self.bench.catalogue)

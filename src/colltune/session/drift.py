@@ -15,7 +15,7 @@ from colltune.core.sample import Environment
 from colltune.core.switchback import RuleFinding, Standing
 from colltune.deploy.application import put_in_force
 from colltune.prove.in_application import standings
-from colltune.search.reuse import Drift
+from colltune.search.reuse import TuningDrift
 from colltune.search.reuse import drift as look_again
 from colltune.store.applications import ApplicationRun, application_runs
 from colltune.store.tuning import MANIFEST, load_deployable
@@ -81,7 +81,7 @@ class DriftReport:
 
     there: Environment
     here: Environment
-    found: Drift
+    found: TuningDrift
     disturbance: Disturbance = field(default_factory=Disturbance)
 
     @property

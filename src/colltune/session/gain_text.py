@@ -7,7 +7,7 @@ from collections.abc import Callable
 from colltune.core.switchback import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
-from colltune.session.application_gain import ApplicationGain, CellGain, Times
+from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
 
@@ -130,7 +130,7 @@ def _ratio(interval: Interval) -> str:
     return f"{text} ({_between(interval, lambda one: f'{one:.2f}')})" if interval.low is not None else text
 
 
-def _both(cell: CellGain, of: Callable[[Times], float]) -> str:
+def _both(cell: CellGain, of: Callable[[CallTimes], float]) -> str:
     return f"{of(cell.by_default) * 1e6:.1f} -> {of(cell.tuned) * 1e6:.1f}"
 
 

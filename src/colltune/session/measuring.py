@@ -32,7 +32,7 @@ _LAUNCH_AND_END = 1.3
 
 
 @dataclass(frozen=True)
-class Measured:
+class CampaignResult:
     """The result of a campaign. ``models``: by collective. ``share``: how the time of its launches was spent.
 
     ``holding``: the collectives of which what was known before was found to hold; ``changed``: not to hold.
@@ -64,7 +64,7 @@ class Measuring:
     of_others: Earlier | None = None
     least_gain: Callable[[Collection[str]], Mapping[str, float]] = lambda _holding: {}
 
-    def run(self) -> Measured:
+    def run(self) -> CampaignResult:
         """Runs the campaign. Raises LaunchError where the job does not start."""
         bench, options, listener, now_s = self.bench, self.options, self.listener, self.bench.now_s
         slice_ = None
@@ -112,7 +112,7 @@ class Measuring:
         launch_s += now_s() - before_s
         share = TimeShare(source.launches, outcome.elapsed_s, source.inside_s, launch_s)
         models = models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
-        return Measured(outcome, models, share, plan, before.holding, before.changed)
+        return CampaignResult(outcome, models, share, plan, before.holding, before.changed)
 
     def _campaign(self, source: Launch, learners: Mapping[str, Learner]) -> Campaign:
         return Campaign(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict, refused
+from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import NONBLOCKING, blocking_form
@@ -21,7 +21,7 @@ from colltune.emit.mpich_nonblocking import NB, runs_nb
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST, Tuning, load_tuning
 
-Stays = Callable[[ProvenDecision], bool]
+Stays = Callable[[Decision], bool]
 _WITH_RULE = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
 _BUILD_DIGITS = 12
 
@@ -54,16 +54,14 @@ class Held:
         held = self.tuning.with_provisional() if provisional else self.tuning
         return held.live if held.live is not None else self.rule_sets(provisional=provisional)
 
-    def decisions(
-        self, newer: Sequence[ProvenDecision], stays: Stays, unsafe: Mapping[str, str]
-    ) -> tuple[ProvenDecision, ...]:
+    def decisions(self, newer: Sequence[Decision], stays: Stays, unsafe: Mapping[str, str]) -> tuple[Decision, ...]:
         """All decisions that hold: those of before that stay, and ``newer``.
 
         ``stays``: whether the rule of a decision of before is still there. ``unsafe``: collectives that were put back
         to the default, with the reason.
         """
         found = {one.scenario: one for one in newer}
-        merged: list[ProvenDecision] = []
+        merged: list[Decision] = []
         for held in self.tuning.summary.decisions if self.tuning is not None else ():
             now = found.get(held.scenario)
             if not stays(held) or (now is not None and held.verdict not in _WITH_RULE):

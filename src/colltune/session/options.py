@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
-from colltune.core.proven import THRESHOLD, ProvenDecision, Verdict
+from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.units import parse_duration, parse_size
 from colltune.measure.contract import Effort
@@ -175,7 +175,7 @@ class Listener:
     """
 
     progress: Callable[[Progress], None] = lambda _progress: None
-    proof: Callable[[Sequence[ProvenDecision]], None] = lambda _results: None
+    proof: Callable[[Sequence[Decision]], None] = lambda _results: None
     stage: Callable[[str], None] = lambda _text: None
     note: Callable[[str], None] = lambda _text: None
     opened: Callable[[Bench], None] = lambda _bench: None
@@ -187,12 +187,12 @@ class TuneResult:
 
     tuning: Tuning
     outcome: Outcome
-    gate: Sequence[ProvenDecision]
+    gate: Sequence[Decision]
     nothing_to_tune: Mapping[str, str]
 
 
 def summarize(
-    options: TuneOptions, outcome: Outcome, gate: Sequence[ProvenDecision], share: TimeShare, total_s: float
+    options: TuneOptions, outcome: Outcome, gate: Sequence[Decision], share: TimeShare, total_s: float
 ) -> Summary:
     """The figures of a campaign, for people and for the report."""
     return Summary(
@@ -207,7 +207,7 @@ def summarize(
     )
 
 
-def budget_of(plan: TimePlan, gate: Sequence[ProvenDecision], rest_s: float) -> Budget:
+def budget_of(plan: TimePlan, gate: Sequence[Decision], rest_s: float) -> Budget:
     """What was given and what the tuning takes at least; and which budget would do, where it was too short for all."""
     untried = any(result.verdict is Verdict.NOT_TRIED for result in gate)
     return Budget(plan.budget_s, plan.fixed_cost_s, plan.budget_for(rest_s) if untried else None)

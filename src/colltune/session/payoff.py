@@ -10,7 +10,7 @@ from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
-from colltune.core.proven import ProvenDecision, Verdict, refused
+from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.summary import ApplicationRuns
 from colltune.core.units import format_duration
@@ -179,7 +179,7 @@ def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     )
 
 
-def _saved(kept: Sequence[ProvenDecision], at_stake: Stakes, speedup: Mapping[Scenario, float]) -> float:
+def _saved(kept: Sequence[Decision], at_stake: Stakes, speedup: Mapping[Scenario, float]) -> float:
     return sum(at_stake.saving_s(one.scenario, 1.0 - 1.0 / speedup[one.scenario]) for one in kept)
 
 

@@ -44,7 +44,7 @@ _EFFORT = Effort()
 
 
 @dataclass(frozen=True)
-class Calibration:
+class LaunchCosts:
     """What a job of ``nodes`` x ``ppn`` ranks was measured to take, in seconds.
 
     ``launch_s``: one launch of the agent, its end included. ``other_s``: until the first launch. ``replay``: a part of
@@ -111,7 +111,7 @@ class Costs:
         return time_s * self.nodes * self.ppn / 3600.0
 
 
-def calibrate(bench: Bench, collectives: Sequence[str]) -> Calibration:
+def calibrate(bench: Bench, collectives: Sequence[str]) -> LaunchCosts:
     """Starts one launch of ``bench`` and measures a few points of ``collectives``. Raises LaunchError."""
     began_s = bench.now_s()
     slice_ = replay_slice(bench.library) if bench.library is not None else None
@@ -127,7 +127,7 @@ def calibrate(bench: Bench, collectives: Sequence[str]) -> Calibration:
         began_s = bench.now_s()
         source.close()
     launch_s += bench.now_s() - began_s
-    return Calibration(bench.nodes, bench.ppn, launch_s, other_s, slice_, bench.library is not None, samples)
+    return LaunchCosts(bench.nodes, bench.ppn, launch_s, other_s, slice_, bench.library is not None, samples)
 
 
 def _calibration_points(bench: Bench, collectives: Sequence[str]) -> Iterator[Point]:
@@ -141,7 +141,7 @@ def _calibration_points(bench: Bench, collectives: Sequence[str]) -> Iterator[Po
                 yield Point(scenario, choices[: 1 + _CHOICES])
 
 
-def calibration_of(directory: Path) -> Calibration:
+def calibration_of(directory: Path) -> LaunchCosts:
     """What an earlier tuning tells. Raises InputError where it measured nothing."""
     tuning = load_tuning(directory)
     share, budget, job = tuning.summary.share, tuning.summary.budget, tuning.summary.job
@@ -154,12 +154,12 @@ def calibration_of(directory: Path) -> Calibration:
     files = bool(tuning.variables)
     bare = TimePlan(0.0, 0.0, 0.0, launch_s, 0.0, tuning.summary.gated, files)
     other_s = max(budget.fixed_cost_s - bare.fixed_cost_s, 0.0)
-    return Calibration(*job, launch_s, other_s, None, files, samples)
+    return LaunchCosts(*job, launch_s, other_s, None, files, samples)
 
 
 def costs_of(
     catalogue: Catalogue,
-    calibration: Calibration,
+    calibration: LaunchCosts,
     collectives: Sequence[str],
     shape: tuple[int, int],
     *,
@@ -226,7 +226,7 @@ def _left_out(count: int, node_bytes: int) -> Iterator[str]:
         )
 
 
-def _time_plan(calibration: Calibration, shape: tuple[int, int], launch_s: float) -> TimePlan:
+def _time_plan(calibration: LaunchCosts, shape: tuple[int, int], launch_s: float) -> TimePlan:
     replay_s = 0.0
     if calibration.replay is not None:
         replay_s = replace(calibration.replay, rank_counts=len(rank_counts(shape[0] * shape[1]))).whole_s(launch_s)
@@ -258,7 +258,7 @@ def _buy(plan: TimePlan, grid_s: float, comparison_s: float, cores: int) -> Boug
     )
 
 
-def _remarks(calibration: Calibration, shape: tuple[int, int], launch_s: float | None) -> Iterator[str]:
+def _remarks(calibration: LaunchCosts, shape: tuple[int, int], launch_s: float | None) -> Iterator[str]:
     here = f"{calibration.nodes} x {calibration.ppn}"
     if calibration.nodes == 1 and shape[0] > 1:
         yield (

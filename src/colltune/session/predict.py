@@ -20,7 +20,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
-from colltune.core.summary import Guess, Prediction, Summary
+from colltune.core.summary import Guess, PredictedSizes, Summary
 from colltune.distill.rules import distill_proven
 from colltune.predict.calibration import MOST_PROBABLE
 from colltune.predict.families import LIKE, family_of_choice
@@ -181,5 +181,5 @@ def summary_of(
         gated=False,
         reasons=dict.fromkeys(names, reason),
         total_s=took_s,
-        prediction=Prediction({name: tuple(some) for name, some in sizes.items()}, hardware, made),
+        prediction=PredictedSizes({name: tuple(some) for name, some in sizes.items()}, hardware, made),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.deploy.application import InForce, put_in_force
+from colltune.deploy.application import AppliedTuning, put_in_force
 from colltune.deploy.candidates import load_candidates, with_candidates
 from colltune.session.measure_run import Exploration, MeasuredRun, begin_measuring
 from colltune.session.own_settings import settings_line
@@ -17,7 +17,7 @@ from colltune.store.history import GAIN_PAGE
 from colltune.store.tuning import load_deployable
 
 if TYPE_CHECKING:
-    from colltune.prove.loaded import Proof
+    from colltune.prove.loaded import LoadEvidence
     from colltune.session.application_gain import ApplicationGain
     from colltune.site.store import SiteStore
 
@@ -68,7 +68,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class ApplicationRun:
+class RunOutcome:
     """What came of a run: the application's own ``exit_code`` (128 + the signal that ended it), and what was asked for.
 
     ``proof``: whether the tuning was in force. ``profile``: the file, for `tune --profile`. ``gains``: what the tuning
@@ -77,7 +77,7 @@ class ApplicationRun:
     """
 
     exit_code: int
-    proof: Proof | None = None
+    proof: LoadEvidence | None = None
     profile: Path | None = None
     gains: tuple[ApplicationGain, ...] = ()
     page: Path | None = None
@@ -93,7 +93,7 @@ class ReadyRun:
 
     options: RunOptions
     given: Sequence[str]
-    force: InForce
+    force: AppliedTuning
     obstacles: Sequence[str]
     exploration: Exploration | None = None
     store: SiteStore | None = None
@@ -102,7 +102,7 @@ class ReadyRun:
         """The command and the environment by which the application starts."""
         return _started(self.force, self.given, self.options.alltoallv)
 
-    def run(self, listener: Listener = unheard) -> ApplicationRun:
+    def run(self, listener: Listener = unheard) -> RunOutcome:
         """Runs it to its end; signals are handed on. ``listener`` hears at the end what was found, a sentence each."""
         from colltune.session.run_child import run_child
 
@@ -128,9 +128,9 @@ class ReadyRun:
         gains, page = _measured(measured, listener) if measured is not None else ((), None)
         if measured is not None and self.store is not None:
             _added(self.store, force, measured.place, listener)
-        return ApplicationRun(code, proof, profile, gains, page)
+        return RunOutcome(code, proof, profile, gains, page)
 
-    def _proven(self, force: InForce) -> tuple[int, Proof]:
+    def _proven(self, force: AppliedTuning) -> tuple[int, LoadEvidence]:
         from colltune.prove.counting import Counting, begin_counting
         from colltune.session.run_child import run_and_prove, weighed
 
@@ -200,12 +200,14 @@ def alltoallv_alone(
     return with_alltoallv(command, table, environment)
 
 
-def _started(force: InForce, command: Sequence[str], table: Path | None) -> tuple[Sequence[str], Mapping[str, str]]:
+def _started(
+    force: AppliedTuning, command: Sequence[str], table: Path | None
+) -> tuple[Sequence[str], Mapping[str, str]]:
     arguments, environment = force.command(command), force.environment
     return (arguments, environment) if table is None else alltoallv_alone(arguments, table, environment)
 
 
-def _gathered(record: Path, command: Sequence[str], force: InForce, listener: Listener) -> Path | None:
+def _gathered(record: Path, command: Sequence[str], force: AppliedTuning, listener: Listener) -> Path | None:
     """The profile of what the ranks left; None, and its folder taken away again, where that is nothing."""
     from colltune.session.profile_run import gather_profile
 
@@ -245,7 +247,7 @@ def _measured(run: MeasuredRun, listener: Listener) -> tuple[tuple[ApplicationGa
     return gains, None
 
 
-def _added(store: SiteStore, force: InForce, place: Path, listener: Listener) -> None:
+def _added(store: SiteStore, force: AppliedTuning, place: Path, listener: Listener) -> None:
     """Adds what the run in ``place`` measured to ``store``, as far as it can be: no application fails for that."""
     from colltune.session.site_runs import add_run
 

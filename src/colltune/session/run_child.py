@@ -13,11 +13,11 @@ from pathlib import Path
 from colltune.core.errors import InputError
 from colltune.emit.live import LIVE_VARIABLE
 from colltune.prove.counting import Counting
-from colltune.prove.effect import Effect
+from colltune.prove.effect import RuleEffect
 from colltune.prove.loaded import (
     SUMMARY_VARIABLE,
     FileWatch,
-    Proof,
+    LoadEvidence,
     SummaryFilter,
     files_of,
     has_summary,
@@ -36,7 +36,7 @@ def run_and_prove(
     variables: Mapping[str, str],
     tuning: Tuning,
     count: Counting,
-) -> tuple[int, Proof]:
+) -> tuple[int, LoadEvidence]:
     """Runs ``command`` to its end; its exit code (128 + the signal that ended it), and the proof.
 
     ``variables``: those of ``environment`` that put ``tuning`` in force. Signals are handed on.
@@ -44,7 +44,7 @@ def run_and_prove(
     output of MPI elsewhere finds it there.
     """
     if not variables:
-        return run_child(command, environment), Proof(True, "it has no rule, so the library's own choice stands")
+        return run_child(command, environment), LoadEvidence(True, "it has no rule, so the library's own choice stands")
     if LIVE_VARIABLE in variables:
         code = run_child(command, environment)
         return code, _with_effect(None, count.finish(), tuning)
@@ -57,26 +57,26 @@ def run_and_prove(
     return code, _with_effect(loaded, count.finish(), tuning)
 
 
-def _with_effect(loaded: Proof | None, effect: Effect, tuning: Tuning) -> Proof:
+def _with_effect(loaded: LoadEvidence | None, effect: RuleEffect, tuning: Tuning) -> LoadEvidence:
     """The proof with what was counted. ``loaded``: that the library read the files; None with the live selector."""
     text = effect.text(tuning.environment, tuning.rule_sets)
     if loaded is None:
-        return Proof(effect.met > 0, f"the live selector counted: {text}")
-    return Proof(loaded.proven and (effect.met > 0 or bool(effect.failure)), f"{loaded.text}; {text}")
+        return LoadEvidence(effect.met > 0, f"the live selector counted: {text}")
+    return LoadEvidence(loaded.proven and (effect.met > 0 or bool(effect.failure)), f"{loaded.text}; {text}")
 
 
 def weighed(
-    proof: Proof, environment: Mapping[str, str], collectives: Iterable[str], obstacles: Sequence[str]
-) -> Proof:
+    proof: LoadEvidence, environment: Mapping[str, str], collectives: Iterable[str], obstacles: Sequence[str]
+) -> LoadEvidence:
     """``proof``, which proves nothing where something is known to keep the files from deciding.
 
     ``obstacles``: that, a sentence each; ``environment``, of the application, may hold more.
     """
     if obstacles and proof.proven:
-        proof = Proof(False, f"{proof.text}, but {'; '.join(obstacles)}")
+        proof = LoadEvidence(False, f"{proof.text}, but {'; '.join(obstacles)}")
     passed_by = overriding(environment, collectives)
     if passed_by and proof.proven:
-        proof = Proof(False, f"{proof.text}, but {', '.join(passed_by)} in the environment passes them by")
+        proof = LoadEvidence(False, f"{proof.text}, but {', '.join(passed_by)} in the environment passes them by")
     return proof
 
 

@@ -49,7 +49,7 @@ def store_of(given: Path | None) -> SiteStore:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ShapeCoverage:
     """Coverage of one shape of job. ``tuned_s``: since the epoch; None where nothing was handed over.
 
     ``measured`` of ``pairs`` (scenario, choice) are known, by collective. ``proven`` and ``refused`` count decisions;
@@ -91,7 +91,7 @@ class SavedBy:
 
 
 @dataclass(frozen=True)
-class Machine:
+class SiteMachine:
     """One identity. ``slow``: a sentence for each node that is slower than the others.
 
     ``saved``: of each release under which applications were measured, and of users' own tunings.
@@ -101,31 +101,31 @@ class Machine:
     entries: int
     users: int
     newest_s: float
-    shapes: Sequence[Shape]
+    shapes: Sequence[ShapeCoverage]
     slow: Sequence[str]
     saved: Sequence[SavedBy] = ()
 
 
 @dataclass(frozen=True)
-class Status:
+class StoreStatus:
     """What a store holds. ``quarantined``: (entry, reason). ``active``: the release in use, "" for none."""
 
-    machines: Sequence[Machine]
+    machines: Sequence[SiteMachine]
     quarantined: Sequence[tuple[str, str]]
     releases: Sequence[str]
     active: str
 
 
 @without_collections()
-def status(store: SiteStore, now_s: float | None = None) -> Status:
+def status(store: SiteStore, now_s: float | None = None) -> StoreStatus:
     """Raises InputError where the store cannot be read."""
     now_s = time.time() if now_s is None else now_s
     listed = sorted(store.names().items())
     machines = [found for key, names in listed if (found := _machine(store, key, names, now_s)) is not None]
-    return Status(machines, list(store.quarantined()), releases(store), active(store))
+    return StoreStatus(machines, list(store.quarantined()), releases(store), active(store))
 
 
-def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> Machine | None:
+def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteMachine | None:
     index = open_index(store, key, names=names)
     entries = index.entries
     if not entries:
@@ -145,7 +145,7 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> Machi
         when_s = None if listed is None else confirmed_s(listed, mine)
         made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
     users = len({one.uid for one in entries})
-    return Machine(
+    return SiteMachine(
         identity, len(entries), users, entries[0].began_s, made, slow_nodes(index), saved_by_release(index.saved())
     )
 
@@ -183,10 +183,10 @@ def _shape(
     tuning: Tuning | None,
     when_s: float | None,
     now_s: float,
-) -> Shape:
+) -> ShapeCoverage:
     decisions = () if tuning is None else tuning.summary.decisions
     count = Counter(one.verdict for one in decisions)
-    return Shape(
+    return ShapeCoverage(
         *shape,
         jobs=len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in entries}),
         measured=measured,
@@ -260,8 +260,7 @@ def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], 
     from colltune.bench.workbench import MachineOptions, open_tuned_workbench
     from colltune.mpi.detect import mpi_at_hand
     from colltune.prove.default_against_tuned import verify
-    from colltune.prove.verdict import Verdict as Said
-    from colltune.prove.verdict import fewest_launches
+    from colltune.prove.verdict import PointVerdict, fewest_launches
 
     if not job_name(environ):
         return []
@@ -282,7 +281,7 @@ def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], 
             note(f"{said} is not measured anew: {error.what}")
             return []
     note(f"{said}: measured anew at {format_count(len(found), 'call')}")
-    slower = [str(one.scenario) for one in found if one.verdict is Said.SLOWER]
+    slower = [str(one.scenario) for one in found if one.verdict is PointVerdict.SLOWER]
     return [f"measured anew, it is slower at {', '.join(slower)}"] if slower else []
 
 

@@ -20,7 +20,7 @@ from colltune.prove.in_application import alike, in_calls, interval_of, log_rati
 from colltune.session.site_runs import copied
 from colltune.site.canary import Canary, Report, current, release_of, reports_of, stop, witnesses_of
 from colltune.site.knowledge import job_name
-from colltune.site.release import RELEASES, Published, Release, activate, read_release
+from colltune.site.release import RELEASES, PublishedTuning, Release, activate, read_release
 from colltune.site.store import SiteStore
 from colltune.store.applications import ApplicationRun
 
@@ -49,7 +49,7 @@ def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.envi
     return Given(release, copied(release.place / chosen.directory, name, out))
 
 
-def _fitting(release: Release, build: str, nodes: int, ppn: int) -> Published | None:
+def _fitting(release: Release, build: str, nodes: int, ppn: int) -> PublishedTuning | None:
     """Of this MPI, the smallest that holds the job."""
     mine = [one for one in release.tunings if one.identity.mpi_build == build]
     holding = [one for one in mine if one.nodes >= nodes and one.ppn >= ppn]
@@ -57,7 +57,7 @@ def _fitting(release: Release, build: str, nodes: int, ppn: int) -> Published | 
 
 
 @dataclass(frozen=True)
-class Outlook:
+class CanaryOutlook:
     """What speaks for a candidate. ``faster``: time of the calls by default over tuned, the mean over ``jobs``.
 
     ``jobs``: each of a user who is trusted, and all of any other user together as one.
@@ -72,7 +72,7 @@ class Outlook:
     obstacles: Sequence[str]
 
 
-def outlook(store: SiteStore, trusted: Collection[int] = ()) -> Outlook:
+def outlook(store: SiteStore, trusted: Collection[int] = ()) -> CanaryOutlook:
     """Of the candidate that is tried now; whoever asks is ``trusted``. Raises InputError where none is."""
     canary = current(store)
     if canary is None:
@@ -80,7 +80,7 @@ def outlook(store: SiteStore, trusted: Collection[int] = ()) -> Outlook:
     return judged(canary, reports_of(store, canary.release, canary.since_s), {os.geteuid(), *trusted})
 
 
-def judged(canary: Canary, reports: Sequence[Report], trusted: Collection[int]) -> Outlook:
+def judged(canary: Canary, reports: Sequence[Report], trusted: Collection[int]) -> CanaryOutlook:
     """What ``reports`` say of the candidate, where each job of the users ``trusted`` counts."""
     # What a user tried beside the release (`run --explore`) is not the release.
     reports = [replace(one, run=one.run.proven_alone) for one in reports]
@@ -93,7 +93,7 @@ def judged(canary: Canary, reports: Sequence[Report], trusted: Collection[int]) 
     faster = Interval(1.0, None, None)
     if values:
         faster = interval_of(values, pooled_scale([values]), ALPHA).scaled(math.exp)
-    return Outlook(canary, len(values), faster, found, _obstacles(len(values), faster, found))
+    return CanaryOutlook(canary, len(values), faster, found, _obstacles(len(values), faster, found))
 
 
 def _value_of(run: ApplicationRun) -> float | None:

@@ -14,7 +14,7 @@ from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
-from colltune.core.proven import ProvenDecision, Verdict
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
@@ -30,7 +30,7 @@ from colltune.site.entry import Entry, Provenance
 from colltune.site.index import Index
 from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
 from colltune.site.nodes import slow_nodes
-from colltune.site.pairs import Comparison
+from colltune.site.pairs import PairedRatio
 from colltune.site.store import SiteStore
 from colltune.store.history import Earlier
 from colltune.store.tuning import Tuning
@@ -142,7 +142,7 @@ class SiteMemory:
             for scenario, choice in one.choices.items()
             if name in held and choice != DEFAULT and scenario not in settled
         ]
-        compared: defaultdict[tuple[Scenario, Choice], list[Comparison]] = defaultdict(list)
+        compared: defaultdict[tuple[Scenario, Choice], list[PairedRatio]] = defaultdict(list)
         if self.index is not None:
             for seen in self.index.compared(claimed, self.began_s - STALE_S):
                 compared[seen.scenario, seen.choice].append(seen)
@@ -161,7 +161,7 @@ class SiteMemory:
         return 0.0 if self.store is None else least_gain_per_s(captured, self.budget_s)
 
     @staticmethod
-    def _stands(proven: ProvenDecision, decided: Decided, space: Space) -> bool:
+    def _stands(proven: Decision, decided: Decided, space: Space) -> bool:
         return proven.scenario in decided.choices and proven.choice in space.choices(proven.scenario)
 
     def is_in_force(self, tuning: Tuning) -> bool:
@@ -213,7 +213,7 @@ def _settled(tuning: Tuning) -> set[tuple[Scenario, Choice, Verdict]]:
     }
 
 
-def _is_kept(proven: ProvenDecision) -> bool:
+def _is_kept(proven: Decision) -> bool:
     return proven.verdict is Verdict.KEPT and proven.choice != DEFAULT
 
 

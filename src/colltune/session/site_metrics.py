@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from colltune.session.site import Machine, Status
+from colltune.session.site import SiteMachine, StoreStatus
 
 _HELP = {
     "colltune_site_entries": "Entries in the store, by machine.",
@@ -22,7 +22,7 @@ _HELP = {
 }
 
 
-def metrics(status: Status) -> str:
+def metrics(status: StoreStatus) -> str:
     """All gauges, each with its help; a shape without a tuning has no time stamp."""
     found: dict[str, list[str]] = {name: [] for name in _HELP}
     for machine in status.machines:
@@ -38,7 +38,7 @@ def metrics(status: Status) -> str:
     return "".join(f"{line}\n" for block in blocks for line in block)
 
 
-def _of_machine(machine: Machine) -> Iterator[tuple[str, dict[str, str], float]]:
+def _of_machine(machine: SiteMachine) -> Iterator[tuple[str, dict[str, str], float]]:
     one = machine.identity
     of = {"mpi": f"{one.mpi} {one.mpi_version}", "thread_level": one.thread_level, "identity": one.key}
     yield "colltune_site_entries", of, machine.entries

@@ -14,8 +14,8 @@ from colltune.core.errors import InputError
 from colltune.core.units import format_count
 from colltune.core.version import __version__
 from colltune.report.application import ratio_text
-from colltune.session.site import Machine, SavedBy, Shape, Status, status
-from colltune.session.site_canary import Outlook, outlook
+from colltune.session.site import SavedBy, ShapeCoverage, SiteMachine, StoreStatus, status
+from colltune.session.site_canary import CanaryOutlook, outlook
 from colltune.site.canary import current
 from colltune.site.store import SiteStore
 
@@ -62,14 +62,14 @@ def write_site_page(store: SiteStore, out: Path, now_s: float | None = None) -> 
     return out
 
 
-def _headline(found: Status) -> str:
+def _headline(found: StoreStatus) -> str:
     shapes = [shape for machine in found.machines for shape in machine.shapes]
     tuned = [shape for shape in shapes if shape.tuned_s is not None]
     entries = format_count(sum(machine.entries for machine in found.machines), "entry", "entries")
     return f"{len(tuned)} of {format_count(len(shapes), 'shape')} of jobs tuned, by {entries}"
 
 
-def _steps(found: Status, tried: Outlook | None) -> Iterator[str]:
+def _steps(found: StoreStatus, tried: CanaryOutlook | None) -> Iterator[str]:
     """What the administrator may do next."""
     if tried is not None and not tried.obstacles:
         yield f"{tried.canary.release} may go to all jobs: colltune site promote"
@@ -81,7 +81,7 @@ def _steps(found: Status, tried: Outlook | None) -> Iterator[str]:
         yield "Nothing is published yet: colltune site publish"
 
 
-def _tables(found: Status, tried: Outlook | None, now_s: float) -> Iterator[_Table]:
+def _tables(found: StoreStatus, tried: CanaryOutlook | None, now_s: float) -> Iterator[_Table]:
     head = ("nodes x ppn", "jobs", "measured", "tuned, days ago", "proven", "refused", "open", "the next job would")
     for number, machine in enumerate(found.machines):
         rows = [_shape_row(shape, now_s) for shape in machine.shapes]
@@ -114,13 +114,13 @@ def _tables(found: Status, tried: Outlook | None, now_s: float) -> Iterator[_Tab
         yield _Table("quarantine", "Entries that cannot be used", ("entry", "why"), found.quarantined)
 
 
-def _machine_text(machine: Machine, now_s: float) -> str:
+def _machine_text(machine: SiteMachine, now_s: float) -> str:
     days = (now_s - machine.newest_s) / _DAY_S
     users, entries = format_count(machine.users, "user"), format_count(machine.entries, "entry", "entries")
     return f"{machine.identity}: {entries} of {users}, the last {days:.1f} days ago"
 
 
-def _shape_row(shape: Shape, now_s: float) -> tuple[str, ...]:
+def _shape_row(shape: ShapeCoverage, now_s: float) -> tuple[str, ...]:
     known = ", ".join(
         f"{name} {100 * count // pairs}%" if pairs else f"{name} {count}"
         for name, (count, pairs) in shape.measured.items()

@@ -18,7 +18,7 @@ from colltune.site.canary import files_of_run
 from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.identity import FABRIC
 from colltune.site.knowledge import job_name
-from colltune.site.release import LOADED, RELEASES, Published, active, read_release, releases
+from colltune.site.release import LOADED, RELEASES, PublishedTuning, active, read_release, releases
 from colltune.site.release import MANIFEST as RELEASE_MANIFEST
 from colltune.site.store import VARIABLE, SiteStore
 from colltune.store.applications import RUN, ApplicationRun, read_run
@@ -95,7 +95,7 @@ def add_run(
     return add_or_put_by(store, entry, directory, note)
 
 
-def _release_of(store: SiteStore, directory: Path, environ: Mapping[str, str]) -> tuple[str, Published | None]:
+def _release_of(store: SiteStore, directory: Path, environ: Mapping[str, str]) -> tuple[str, PublishedTuning | None]:
     """The release that holds the tuning in ``directory``, by its checksum: that which the job has loaded, else the
     active one, else the latest. "" where none does: then it is the user's own.
     """
@@ -116,7 +116,7 @@ def _release_of(store: SiteStore, directory: Path, environ: Mapping[str, str]) -
     return "", None
 
 
-def _environment_of(run: ApplicationRun, published: Published | None) -> Environment:
+def _environment_of(run: ApplicationRun, published: PublishedTuning | None) -> Environment:
     """The one that was tuned. A directory may not say its fabric; the entry of which the release was made does."""
     here = run.record.environment
     if published is None or not published.identity.fabric:

@@ -19,7 +19,7 @@ from colltune.bench.workbench import check_collectives
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.medians import broken_choices, medians_of
-from colltune.core.proven import ProvenDecision, refused
+from colltune.core.proven import Decision, refused
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
@@ -38,7 +38,7 @@ from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
 from colltune.search.reuse import begin_journal
 from colltune.session.decisions import WRONG_UNDER_FILE, Decisions
-from colltune.session.measuring import Measured, Measuring
+from colltune.session.measuring import CampaignResult, Measuring
 from colltune.session.merging import Held, hold, keep_apart
 from colltune.session.options import Listener, TuneOptions, TuneResult, budget_of, summarize
 from colltune.session.site_memory import SiteMemory
@@ -86,7 +86,7 @@ def tune(
     held = memory.held(held)
     decided = memory.settled(_decided(bench, options, spaces, measured), spaces)
     decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
-    gate: Sequence[ProvenDecision] = []
+    gate: Sequence[Decision] = []
     judged = Judged((), 0.0)
     if options.gate:
         proof = _proof(decisions, options, out, measured.plan, listener, stop)
@@ -121,7 +121,9 @@ def tune(
     return TuneResult(tuning, outcome, gate, nothing)
 
 
-def _decided(bench: Bench, options: TuneOptions, spaces: Mapping[str, Space], measured: Measured) -> dict[str, Decided]:
+def _decided(
+    bench: Bench, options: TuneOptions, spaces: Mapping[str, Space], measured: CampaignResult
+) -> dict[str, Decided]:
     samples = measured.outcome.samples
     return {
         name: decide(measured.models[name], space, samples, bench.baseline, options.threshold, bench.shared)
@@ -133,7 +135,7 @@ def _decisions(
     bench: Bench,
     options: TuneOptions,
     spaces: Mapping[str, Space],
-    measured: Measured,
+    measured: CampaignResult,
     decided: Mapping[str, Decided],
     held: Held,
     listener: Listener,
@@ -227,7 +229,7 @@ def _gate(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) ->
 
 def _replayed(
     decisions: Decisions,
-    gate: Sequence[ProvenDecision],
+    gate: Sequence[Decision],
     out: Path,
     memory: SiteMemory,
     listener: Listener,

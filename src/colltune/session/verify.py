@@ -18,7 +18,7 @@ from colltune.measure.contract import Convention
 from colltune.measure.osu import OsuBenchmarks
 from colltune.prove.default_against_tuned import EFFORT, Medians, scenarios_to_verify
 from colltune.prove.default_against_tuned import verify as compare_launches
-from colltune.prove.verdict import Comparison, Verdict
+from colltune.prove.verdict import Comparison, PointVerdict
 from colltune.store.history import tuned_sizes
 from colltune.store.tuning import load_deployable
 
@@ -35,15 +35,15 @@ class Verification:
     disturbance: Disturbance = field(default_factory=Disturbance)
 
     @property
-    def counts(self) -> dict[Verdict, int]:
+    def counts(self) -> dict[PointVerdict, int]:
         """How many points are faster, the same, and slower."""
         found = Counter(one.verdict for one in self.comparisons)
-        return {verdict: found[verdict] for verdict in Verdict}
+        return {verdict: found[verdict] for verdict in PointVerdict}
 
     @property
     def slower(self) -> list[Comparison]:
         """The points at which the tuning is slower beyond the interval."""
-        return [one for one in self.comparisons if one.verdict is Verdict.SLOWER]
+        return [one for one in self.comparisons if one.verdict is PointVerdict.SLOWER]
 
 
 def verify(

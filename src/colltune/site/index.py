@@ -26,7 +26,7 @@ from colltune.core.scenario import Scenario
 from colltune.machine.files import LARGEST_BYTES, parse_json, read_file, write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, RevokedError, Saved
 from colltune.site.packed import pack_numbers, unpack_sample
-from colltune.site.pairs import Comparison, comparisons_of
+from colltune.site.pairs import PairedRatio, comparisons_of
 from colltune.site.store import SiteStore
 
 _VERSION = 7
@@ -99,7 +99,7 @@ def job_of(uid: int, job: str, began_s: float, hosts: str) -> Job:
     return uid, job or str(began_s), hosts
 
 
-class Measured(NamedTuple):
+class LatestSamples(NamedTuple):
     """Of one scenario the newest sample of each choice, as columns: the entry that each is of, and when it was taken in
     seconds since the epoch. A job reads samples by the ten thousand."""
 
@@ -187,7 +187,7 @@ class Index:
 
     def measured(
         self, collectives: Collection[str], shapes: Collection[tuple[int, int]], since_s: float = 0.0
-    ) -> Iterator[Measured]:
+    ) -> Iterator[LatestSamples]:
         """The newest sample of every pair in communicators of ``shapes``, where it was taken ``since_s``."""
         choices = _Parsed()
         names = {number: name for number, (name, _) in self._places.items()}
@@ -201,10 +201,10 @@ class Index:
                 _, written, dates_s, entries, statuses, numbers, details = zip(*of_size, strict=True)
                 scenario = repeat(Scenario(name, nodes, ppn, size))
                 taken = map(unpack_sample, scenario, map(choices.__getitem__, written), statuses, numbers, details)
-                yield Measured(list(taken), list(map(names.__getitem__, entries)), dates_s)
+                yield LatestSamples(list(taken), list(map(names.__getitem__, entries)), dates_s)
 
     @without_collections()
-    def compared(self, pairs: Iterable[tuple[Scenario, Choice]], since_s: float = 0.0) -> list[Comparison]:
+    def compared(self, pairs: Iterable[tuple[Scenario, Choice]], since_s: float = 0.0) -> list[PairedRatio]:
         """The comparisons of ``pairs`` that were taken ``since_s``, of each the oldest first.
 
         None that are older than a job which could form the scenario and found that its collective had changed.
@@ -226,7 +226,7 @@ class Index:
         )
         rows = self._data.execute(_COMPARED)
         return [
-            Comparison._make(
+            PairedRatio._make(
                 (*asked[number], choices[baseline], places[entry][1], f"{places[entry][0]}/{launch}", date_s, value,
                  OtherViews(*views))
             )
@@ -331,7 +331,7 @@ class Index:
             self._data.execute("INSERT INTO pace VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             self._thin("pace", _AT, place, _PACES)
 
-    def _compared(self, entry: int, one: Comparison) -> None:
+    def _compared(self, entry: int, one: PairedRatio) -> None:
         place = (*_place(one.scenario), format_choice(one.choice))
         launch = int(one.launch.rpartition("/")[2])
         row = (*place, entry, launch, one.date_s, one.value, *one.others, format_choice(one.baseline))

@@ -14,13 +14,13 @@ from pathlib import Path
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
-from colltune.core.proven import CUT_APART, ProvenDecision, Verdict
+from colltune.core.proven import CUT_APART, Decision, Verdict
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.machine.files import read_file
 from colltune.site.entry import BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
-from colltune.site.index import Index, Listed, Measured, open_index
+from colltune.site.index import Index, LatestSamples, Listed, open_index
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning, write_files
 
@@ -58,7 +58,7 @@ class Knowledge:
         )
 
     @property
-    def settled(self) -> dict[Scenario, ProvenDecision]:
+    def settled(self) -> dict[Scenario, Decision]:
         """What is proven or refused in the tuning, by its scenario.
 
         Not what a cut of a region left over: without it the region of the next claim would be the part that some
@@ -94,7 +94,7 @@ def recall(
     return Knowledge(samples, date, tuning, name, _side_by_side(measured, default_of)), index
 
 
-def _side_by_side(measured: Sequence[Measured], default_of: Callable[[Scenario], Choice]) -> tuple[Sample, ...]:
+def _side_by_side(measured: Sequence[LatestSamples], default_of: Callable[[Scenario], Choice]) -> tuple[Sample, ...]:
     """Of each scenario what one job took, if it took the default: without it there is no gain to tell."""
     found: list[Sample] = []
     for one in measured:

@@ -15,7 +15,7 @@ from colltune.site.identity import Identity
 from colltune.site.knowledge import JOB_NUMBERS
 
 
-class Tuned(Protocol):
+class ReleasedTuning(Protocol):
     """A tuning in a release, see ``release.Published``."""
 
     @property
@@ -244,7 +244,7 @@ if { $chosen ne "" } {
 """
 
 
-def module_files(place: Path, tunings: Sequence[Tuned]) -> dict[str, bytes]:
+def module_files(place: Path, tunings: Sequence[ReleasedTuning]) -> dict[str, bytes]:
     """By their names in the release at ``place``: one for each identity, in ``modules/lmod`` and ``modules/tcl``."""
     from jinja2 import Environment, StrictUndefined
 
@@ -270,7 +270,7 @@ def module_files(place: Path, tunings: Sequence[Tuned]) -> dict[str, bytes]:
     return files
 
 
-def _shapes(tunings: Sequence[Tuned]) -> str:
+def _shapes(tunings: Sequence[ReleasedTuning]) -> str:
     """What a module reads of a release, a line each, without a quote or a bracket: its own, or that of a candidate."""
     lines = [f"libmpi {_plain(tunings[0].libmpi)}", f"build {_plain(tunings[0].identity.mpi_build)}"]
     for one in sorted(tunings, key=lambda one: (one.nodes * one.ppn, one.nodes)):
@@ -280,9 +280,9 @@ def _shapes(tunings: Sequence[Tuned]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _named(tunings: Sequence[Tuned]) -> Iterator[tuple[str, Sequence[Tuned]]]:
+def _named(tunings: Sequence[ReleasedTuning]) -> Iterator[tuple[str, Sequence[ReleasedTuning]]]:
     """A version of the module for each identity: MPI and version, and what it takes to tell them apart."""
-    found: defaultdict[Identity, list[Tuned]] = defaultdict(list)
+    found: defaultdict[Identity, list[ReleasedTuning]] = defaultdict(list)
     for one in tunings:
         found[one.identity].append(one)
     labels = Counter(identity.label for identity in found)

@@ -11,7 +11,7 @@ from colltune.core.sample import OtherViews, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 
 
-class Comparison(NamedTuple):
+class PairedRatio(NamedTuple):
     """``value``: log(time of ``baseline`` / time of ``choice``), as ``log_speedup`` has it.
 
     ``shape``: nodes and ranks per node of the job that compared them.
@@ -31,7 +31,7 @@ class Comparison(NamedTuple):
 
 def comparisons_of(
     samples: Sequence[Sample], name: str, shape: tuple[int, int], ended_s: float
-) -> Iterator[Comparison]:
+) -> Iterator[PairedRatio]:
     """Of the samples of an audit in the order in which they were taken: the baseline of each look, and the choice.
 
     ``name``: of the entry. ``shape``: of its job. ``ended_s``: its date. Looks that did not come to two times say
@@ -44,4 +44,4 @@ def comparisons_of(
             if default.status is Status.OK and chosen.status is Status.OK and default.choice != chosen.choice:
                 value = log_speedup(default, chosen)
                 of, views = f"{name}/{launch}", OtherViews.of(default, chosen)
-                yield Comparison(scenario, chosen.choice, default.choice, shape, of, ended_s, value, views)
+                yield PairedRatio(scenario, chosen.choice, default.choice, shape, of, ended_s, value, views)

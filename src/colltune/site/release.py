@@ -51,7 +51,7 @@ Lint = Callable[[Tuning], Iterable[str]]
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTuning:
     """A tuning in a release. ``directory``: within it. ``entry``: where it comes from. ``files``: their SHA-256.
 
     ``writers``: the users whose jobs handed it over or confirmed it, by their numbers.
@@ -79,7 +79,7 @@ class Release:
     made_s: float
     by: str
     colltune: str
-    tunings: tuple[Published, ...]
+    tunings: tuple[PublishedTuning, ...]
     refused: tuple[str, ...]
 
     @property
@@ -99,7 +99,7 @@ def publish(
     now_s = time.time() if now_s is None else now_s
     made = store.outbox / RELEASES / f".{secrets.token_hex(4)}.new"
     refused: list[str] = []
-    tunings: list[Published] = []
+    tunings: list[PublishedTuning] = []
     making = _Making(store, made, lint, now_s, {os.geteuid(), *trusted}, refused)
     try:
         if not made.parent.is_dir():
@@ -146,7 +146,7 @@ class _Making:
     trusted: Collection[int]
     refused: list[str]
 
-    def of_identity(self, index: Index, key: str) -> list[Published]:
+    def of_identity(self, index: Index, key: str) -> list[PublishedTuning]:
         found = []
         for shape in sorted({(one.nodes, one.ppn) for one in index.entries if one.tuned}):
             try:
@@ -156,7 +156,7 @@ class _Making:
                 self.refused.append(f"{shape[0]} x {shape[1]}: {why}")
         return found
 
-    def _of_shape(self, entries: Sequence[Listed], key: str) -> Published:
+    def _of_shape(self, entries: Sequence[Listed], key: str) -> PublishedTuning:
         """The last tuning of one shape that enough users say. Raises InputError where there is none to hand out."""
         listed, writers = self._last(entries)
         when_s = confirmed_s(listed, entries)
@@ -173,7 +173,7 @@ class _Making:
         directory = f"tunings/{here.label}-{key[:_DIGITS]}/{shape[0]}x{shape[1]}"
         files = {**tuning.files, TUNING: entry.files[TUNING]}  # what the tuning does not name is not handed out
         write_files(self.made / directory, files)
-        return Published(
+        return PublishedTuning(
             directory,
             here,
             *shape,
@@ -240,7 +240,7 @@ def read_release(place: Path) -> Release:
         document = parse_json(data)
         if document["schema"] != SCHEMA:
             raise InputError(f"{place} has schema {document['schema']}", "Use the colltune that wrote it")
-        tunings = decode(tuple[Published, ...], document["tunings"], "tunings")
+        tunings = decode(tuple[PublishedTuning, ...], document["tunings"], "tunings")
         for one in tunings:
             for name, checksum in one.files.items():
                 path = place / one.directory / name

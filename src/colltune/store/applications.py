@@ -16,7 +16,7 @@ from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, SizeBasis
-from colltune.core.switchback import BlockTimes, Cell, Experiment, Pair
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.machine.files import parse_json, read_file, read_text, write_atomically
 from colltune.store.fields import FieldError, as_object, decode, encode
 from colltune.store.history import entries, new_entry
@@ -163,7 +163,7 @@ class _Part:
 
     job: _Job
     cells: dict[int, Cell]
-    pairs: dict[int, list[Pair]]
+    pairs: dict[int, list[BlockPair]]
     last_pair: _End | None = None
     end: _End | None = None
 
@@ -258,12 +258,12 @@ def _cell(row: _Row) -> Cell:
     )  # fmt: skip
 
 
-def _pair(row: _Row) -> Pair:
+def _pair(row: _Row) -> BlockPair:
     def block(side: str) -> BlockTimes:
         return BlockTimes(*(_number(row, f"{side}_{name}_ns") * 1e-9 for name in ("call", "wall", "sampled", "least")))
 
     first = _number(row, "default_first") == 1
-    return Pair(_number(row, "calls", 1), _number(row, "sampled", 1), first, block("default"), block("tuned"))
+    return BlockPair(_number(row, "calls", 1), _number(row, "sampled", 1), first, block("default"), block("tuned"))
 
 
 def _number(row: _Row, name: str, least: int = 0) -> int:

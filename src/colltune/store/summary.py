@@ -9,8 +9,8 @@ from typing import Any
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.hardware import hardware_from_dict, hardware_to_dict
-from colltune.core.proven import ProvenDecision, Verdict
-from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, Prediction, Summary, TimeShare
+from colltune.core.proven import Decision, Verdict
+from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, PredictedSizes, Summary, TimeShare
 from colltune.store.fields import FieldError, as_list, as_object, decode, encode, unfit
 
 # What the median of a few dozen ratios can be told by.
@@ -80,7 +80,7 @@ def read_summary(written: object, where: str = "summary") -> Summary:
     )
 
 
-def _rounded(decision: ProvenDecision) -> ProvenDecision:
+def _rounded(decision: Decision) -> Decision:
     """``decision`` as a file holds it. Bounds of rounded ratios are the rounded bounds: both are among the ratios."""
     region = None
     if decision.region is not None:
@@ -91,17 +91,17 @@ def _rounded(decision: ProvenDecision) -> ProvenDecision:
     return replace(decision, ratios=ratios, region=region, heaps=heaps)
 
 
-def _write_decision(decision: ProvenDecision) -> dict[str, object]:
+def _write_decision(decision: Decision) -> dict[str, object]:
     low = round(decision.low, _RATIO_DIGITS)
     written = as_object(encode(replace(decision, stated_low=None)), "a decision")
     # What a decision need not have is left out, as earlier releases did that knew nothing of it.
     return {**{name: value for name, value in written.items() if value not in (None, False)}, "low": low}
 
 
-def _read_decision(written: object, where: str) -> ProvenDecision:
+def _read_decision(written: object, where: str) -> Decision:
     """An entry of ``gate``. Its ``low`` counts where an earlier release came to another bound, or gave none."""
     entry = as_object(written, where)
-    read: ProvenDecision = decode(ProvenDecision, {"reason": "", **entry}, where)
+    read: Decision = decode(Decision, {"reason": "", **entry}, where)
     if any(ratio < 0.0 for ratio in read.ratios):
         raise unfit(f"{where}.ratios", list(read.ratios), "ratios of times, which are not negative")
     if read.verdict is Verdict.REFUSED and read.reason.startswith(_UNTRIED):
@@ -117,7 +117,7 @@ def _read_budget(held: Mapping[str, object], where: str) -> Budget | None:
     return None if figures["budget_s"] is None else decode(Budget, figures, where)
 
 
-def _write_prediction(prediction: Prediction) -> dict[str, object]:
+def _write_prediction(prediction: PredictedSizes) -> dict[str, object]:
     return {
         "predicted": True,
         "sizes": encode(prediction.sizes),
@@ -132,7 +132,7 @@ def _write_guess(guess: Guess) -> list[object]:
     return [s.collective, s.nodes, s.ppn, s.size_bytes, encode(guess.choice), sureness, guess.reason]
 
 
-def _read_prediction(held: Mapping[str, object], where: str) -> Prediction:
+def _read_prediction(held: Mapping[str, object], where: str) -> PredictedSizes:
     guesses = enumerate(as_list(held.get("guesses", []), f"{where}.guesses"))
     hardware = as_object(held.get("hardware", {}), f"{where}.hardware")
     try:
@@ -140,7 +140,7 @@ def _read_prediction(held: Mapping[str, object], where: str) -> Prediction:
     except (InputError, TypeError, ValueError) as error:
         raise FieldError(f"{where}.hardware does not fit: {error}") from None
     sizes = decode(Mapping[str, tuple[int, ...]], held.get("sizes", {}), f"{where}.sizes")
-    return Prediction(sizes, known, tuple(_read_guess(one, f"{where}.guesses[{i}]") for i, one in guesses))
+    return PredictedSizes(sizes, known, tuple(_read_guess(one, f"{where}.guesses[{i}]") for i, one in guesses))
 
 
 def _read_guess(written: object, where: str) -> Guess:

@@ -9,7 +9,7 @@ import numpy as np
 
 from colltune.traffic import exchanges as ex
 from colltune.traffic import grouped, trees
-from colltune.traffic.names import Plan, Planner, Setting, first_match
+from colltune.traffic.names import Plan, Planner, ScheduleSetting, first_match
 from colltune.traffic.rounds import Round, Schedule, on_ranks, round_of, schedule
 
 _LARGE_CHUNK = 1 << 62
@@ -24,7 +24,7 @@ def _is_power(p: int) -> bool:
 def _down(make: str, k: int | None = None, width: int | None = None, segment: str | None = None) -> Planner:
     """A broadcast down a tree of ``trees``; ``segment``: the parameter with its segment size."""
 
-    def plan(s: Setting) -> Schedule:
+    def plan(s: ScheduleSetting) -> Schedule:
         radix = s.number("k", k or 2)
         tree = _tree(make, s, radix)
         cut = trees.segments_of(s.size_bytes, s.number(segment, _LARGE_CHUNK)) if segment else 1
@@ -33,7 +33,7 @@ def _down(make: str, k: int | None = None, width: int | None = None, segment: st
     return Planner(plan, sized=segment is not None)
 
 
-def _tree(make: str, s: Setting, radix: int) -> trees.Tree:
+def _tree(make: str, s: ScheduleSetting, radix: int) -> trees.Tree:
     match make:
         case "knomial":
             return trees.knomial(s.ranks, radix)
@@ -47,7 +47,7 @@ def _tree(make: str, s: Setting, radix: int) -> trees.Tree:
 
 
 def _up(make: str, k: int | None = None, width: int | None = None, segment: str | None = None) -> Planner:
-    def plan(s: Setting) -> Schedule:
+    def plan(s: ScheduleSetting) -> Schedule:
         radix = s.number("k", k or 2)
         cut = trees.segments_of(s.size_bytes, s.number(segment, _LARGE_CHUNK)) if segment else 1
         return trees.up(_tree(make, s, radix), width or max(radix - 1, 1), cut)
@@ -59,13 +59,13 @@ def _flat(plan: Plan) -> Planner:
     return Planner(plan)
 
 
-def _chunked_tree(s: Setting) -> Schedule:
+def _chunked_tree(s: ScheduleSetting) -> Schedule:
     k = s.number("k", 2)
     cut = trees.segments_of(s.size_bytes, s.number("chunk_size", 8192))
     return trees.down(trees.kary(s.ranks, k), k, cut)
 
 
-def _scatter_then(s: Setting, *, ring: bool) -> Schedule:
+def _scatter_then(s: ScheduleSetting, *, ring: bool) -> Schedule:
     p = s.ranks
     first = trees.scattered(trees.knomial(p), 1.0 / p, 1)
     if ring or not _is_power(p):
@@ -73,25 +73,25 @@ def _scatter_then(s: Setting, *, ring: bool) -> Schedule:
     return first.then(ex.doubling_allgather(p, 1.0 / p))
 
 
-def _gather_bcast(s: Setting) -> Schedule:
+def _gather_bcast(s: ScheduleSetting) -> Schedule:
     tree = trees.knomial(s.ranks)
     return trees.gathered(tree, 1.0, 1).then(on_ranks(trees.down(tree, 1), np.arange(s.ranks), s.ranks))
 
 
-def _linear_allgather(s: Setting) -> Schedule:
+def _linear_allgather(s: ScheduleSetting) -> Schedule:
     tree = trees.kary(s.ranks, s.ranks)
     return trees.gathered(tree, 1.0, s.ranks).then(on_ranks(trees.down(tree, s.ranks), np.arange(s.ranks), s.ranks))
 
 
 def _up_down(up: Planner, down: Planner) -> Planner:
-    def plan(s: Setting) -> Schedule | None:
+    def plan(s: ScheduleSetting) -> Schedule | None:
         first, second = up(s), down(s)
         return first.then(second) if first and second else None
 
     return Planner(plan, sized=up.sized or down.sized)
 
 
-def _ring_allreduce(s: Setting) -> Schedule:
+def _ring_allreduce(s: ScheduleSetting) -> Schedule:
     p = s.ranks
     return ex.ring(p, 1.0 / p, p - 1, reduces=True).then(ex.ring(p, 1.0 / p, p - 1))
 
@@ -102,30 +102,30 @@ def _cut_ring(p: int, share: float, size_bytes: int) -> Schedule:
     return ex.ring(p, share / cut, (p - 1) * cut)
 
 
-def _cut_ring_allreduce(s: Setting) -> Schedule:
+def _cut_ring_allreduce(s: ScheduleSetting) -> Schedule:
     p = s.ranks
     return ex.ring(p, 1.0 / p, p - 1, reduces=True).then(_cut_ring(p, 1.0 / p, s.size_bytes))
 
 
-def _range_tree(s: Setting) -> Schedule:
+def _range_tree(s: ScheduleSetting) -> Schedule:
     k = s.number("k", 2)
     tree = trees.knomial_by_range(s.ranks, k)
     return trees.up(tree, k).then(trees.down(tree, k))
 
 
-def _bruck(s: Setting) -> Schedule:
+def _bruck(s: ScheduleSetting) -> Schedule:
     return ex.bruck_allgather(s.ranks, s.number("k", 2), 1.0)
 
 
-def _doubling(s: Setting) -> Schedule:
+def _doubling(s: ScheduleSetting) -> Schedule:
     return ex.doubling_allgather(s.ranks, 1.0) if _is_power(s.ranks) else _bruck(s)
 
 
-def _neighbor(s: Setting) -> Schedule:
+def _neighbor(s: ScheduleSetting) -> Schedule:
     return ex.neighbor_exchange(s.ranks, 1.0) if s.ranks % 2 == 0 else ex.ring(s.ranks, 1.0, s.ranks - 1)
 
 
-def _unblocked_allgather(s: Setting) -> Schedule:
+def _unblocked_allgather(s: ScheduleSetting) -> Schedule:
     """What MPICH's non-blocking allgather(v) chooses for itself."""
     total = s.size_bytes * s.ranks
     if _is_power(s.ranks) and total <= 524288:
@@ -133,19 +133,19 @@ def _unblocked_allgather(s: Setting) -> Schedule:
     return _bruck(s) if total <= 81920 else ex.ring(s.ranks, 1.0, s.ranks - 1)
 
 
-def _unblocked_allreduce(s: Setting) -> Schedule:
+def _unblocked_allreduce(s: ScheduleSetting) -> Schedule:
     p = s.ranks
     few = s.size_bytes <= 2048 or s.size_bytes // 4 < ex.power_below(p)
     return ex.doubling_allreduce(p) if few else ex.rabenseifner(p)
 
 
-def _unblocked_alltoall(s: Setting) -> Schedule:
+def _unblocked_alltoall(s: ScheduleSetting) -> Schedule:
     if s.size_bytes <= 2048 and s.ranks > 8:
         return ex.bruck_alltoall(s.ranks, 2, 1.0)
     return ex.all_pairs(s.ranks, 1.0, 32 if s.size_bytes <= 32768 else 1)
 
 
-def _unblocked_bcast(s: Setting) -> Schedule:
+def _unblocked_bcast(s: ScheduleSetting) -> Schedule:
     if s.size_bytes < 12288 or s.ranks < 8:
         return trees.down(trees.knomial(s.ranks), 1)
     p = s.ranks
@@ -162,29 +162,29 @@ def _unblocked_bcast(s: Setting) -> Schedule:
     return Schedule((*steps, *whole.steps[len(first.steps) :]), whole.copied, whole.memory)
 
 
-def _unblocked_reduce(s: Setting) -> Schedule:
+def _unblocked_reduce(s: ScheduleSetting) -> Schedule:
     few = s.size_bytes <= 2048 or s.size_bytes // 4 < ex.power_below(s.ranks)
     return trees.up(trees.knomial(s.ranks), 1) if few else ex.halving_gather(s.ranks)
 
 
-def _unblocked_scatter(s: Setting, total: int) -> Schedule:
+def _unblocked_scatter(s: ScheduleSetting, total: int) -> Schedule:
     share = 1.0 / s.ranks
     return ex.halving_scatter(s.ranks, share) if total < 524288 else ex.pairwise_reduce(s.ranks, share)
 
 
-def _reduce_and_scatter(s: Setting) -> Schedule:
+def _reduce_and_scatter(s: ScheduleSetting) -> Schedule:
     """Open MPI's default reduce, here a binomial one, and a linear scatter."""
     p = s.ranks
     first = trees.up(trees.by_level(p, 2), 1)
     return first.then(trees.scattered(trees.kary(p, p), 1.0 / p, p))
 
 
-def _tree_and_scatter(s: Setting) -> Schedule:
+def _tree_and_scatter(s: ScheduleSetting) -> Schedule:
     tree = trees.knomial(s.ranks)
     return trees.up(tree, 1).then(trees.scattered(tree, 1.0 / s.ranks, 1))
 
 
-def _in_order(s: Setting) -> Schedule:
+def _in_order(s: ScheduleSetting) -> Schedule:
     p = s.ranks
     cut = trees.segments_of(s.size_bytes, s.number("segment_size", 0))
     plan = trees.up(trees.in_order(p), 2, cut, root=p - 1)
@@ -194,8 +194,8 @@ def _in_order(s: Setting) -> Schedule:
 def _two_level(between: Plan, reduce: bool, bcast: bool) -> Planner:
     """A reduction up every node's tree, ``between`` the first ranks, a broadcast down every node's tree."""
 
-    def plan(s: Setting) -> Schedule | None:
-        top = between(Setting(s.nodes, 1, s.size_bytes, s.parameters))
+    def plan(s: ScheduleSetting) -> Schedule | None:
+        top = between(ScheduleSetting(s.nodes, 1, s.size_bytes, s.parameters))
         if top is None:
             return None
         inside = grouped.reduce_tree if reduce else None
@@ -207,7 +207,7 @@ def _two_level(between: Plan, reduce: bool, bcast: bool) -> Planner:
 def _composed(collective: str, reduce: bool, bcast: bool) -> Planner:
     """MPICH's compositions with an algorithm between the nodes; inside a node, shared memory or a tree."""
 
-    def plan(s: Setting, below: str = "") -> Schedule | None:
+    def plan(s: ScheduleSetting, below: str = "") -> Schedule | None:
         find = first_match((OF_LIBRARY["mpich"], COMMON), collective, below)
         return _two_level(find, reduce, bcast)(s) if find is not None else None
 
@@ -218,11 +218,11 @@ _COMPOSED = r"(?:alpha|beta|delta)(?:\.mpir)?\+(?P<below>.+)"
 _SIMULATED_SHARE = 65536
 
 
-def _top_bcast(s: Setting) -> Schedule:
+def _top_bcast(s: ScheduleSetting) -> Schedule:
     return trees.down(trees.knomial(s.ranks), 1) if s.size_bytes < _SIMULATED_SHARE else _scatter_then(s, ring=False)
 
 
-def _top_reduce(s: Setting) -> Schedule:
+def _top_reduce(s: ScheduleSetting) -> Schedule:
     return trees.up(trees.knomial(s.ranks), 1) if s.size_bytes < 16384 else ex.halving_gather(s.ranks)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.traffic.catalogued import COMMON, OF_LIBRARY
-from colltune.traffic.names import Planner, Setting, first_match
+from colltune.traffic.names import Planner, ScheduleSetting, first_match
 from colltune.traffic.recorded import RECORDED
 from colltune.traffic.rounds import AllPairs, Round, Schedule
 
@@ -88,19 +88,21 @@ def schedule_of(scenario: Scenario, choice: Choice, library: str = "") -> Schedu
     return find(_setting(scenario, choice)) if find is not None else None
 
 
-def _setting(scenario: Scenario, choice: Choice) -> Setting:
-    return Setting(scenario.nodes, scenario.ppn, scenario.size_bytes, choice.parameters)
+def _setting(scenario: Scenario, choice: Choice) -> ScheduleSetting:
+    return ScheduleSetting(scenario.nodes, scenario.ppn, scenario.size_bytes, choice.parameters)
 
 
-# Most schedules are the same for all sizes: those that are not say so by ``Setting.sized``.
-def _key(scenario: Scenario, choice: Choice, library: str) -> tuple[str, str, str, Setting]:
+# Most schedules are the same for all sizes: those that are not say so by ``ScheduleSetting.sized``.
+def _key(scenario: Scenario, choice: Choice, library: str) -> tuple[str, str, str, ScheduleSetting]:
     find = _planner(scenario.collective, choice.algorithm, library)
     setting = _setting(scenario, choice)
     return scenario.collective, choice.algorithm, library, find.kept(setting) if find is not None else setting
 
 
 @lru_cache(maxsize=20_000)
-def _sums(collective: str, algorithm: str, library: str, setting: Setting) -> tuple[tuple[str, float], ...] | None:
+def _sums(
+    collective: str, algorithm: str, library: str, setting: ScheduleSetting
+) -> tuple[tuple[str, float], ...] | None:
     find = _planner(collective, algorithm, library)
     plan = find(setting) if find is not None else None
     if plan is None:
@@ -119,7 +121,7 @@ def _busiest(source: NDArray[Any], target: NDArray[Any]) -> float:
     return float(max(source.max(initial=0.0), target.max(initial=0.0)))
 
 
-def _of_round(step: Round, setting: Setting) -> dict[str, float]:
+def _of_round(step: Round, setting: ScheduleSetting) -> dict[str, float]:
     p, nodes = setting.nodes * setting.ppn, setting.nodes
     times = step.times
     source_node, target_node = step.source // setting.ppn, step.target // setting.ppn
@@ -153,7 +155,7 @@ def _of_round(step: Round, setting: Setting) -> dict[str, float]:
     }
 
 
-def _of_pairs(step: AllPairs, setting: Setting) -> dict[str, float]:
+def _of_pairs(step: AllPairs, setting: ScheduleSetting) -> dict[str, float]:
     groups, n = step.members.shape
     nodes = setting.nodes
     where = step.members // setting.ppn

@@ -15,7 +15,7 @@ from colltune.traffic.rounds import Schedule
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ScheduleSetting:
     """Where a schedule is made for; ``parameters`` are the choice's."""
 
     nodes: int
@@ -32,7 +32,7 @@ class Setting:
         return int(dict(self.parameters).get(name, default))
 
 
-Plan = Callable[[Setting], Schedule | None]
+Plan = Callable[[ScheduleSetting], Schedule | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Planner:
     plan: Plan
     sized: bool = False
 
-    def __call__(self, setting: Setting) -> Schedule | None:
+    def __call__(self, setting: ScheduleSetting) -> Schedule | None:
         return self.plan(setting)
 
-    def kept(self, setting: Setting) -> Setting:
+    def kept(self, setting: ScheduleSetting) -> ScheduleSetting:
         """The setting without what does not matter."""
         return setting if self.sized else replace(setting, size_bytes=0)
 

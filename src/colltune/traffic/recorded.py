@@ -11,7 +11,7 @@ import numpy as np
 from colltune.traffic import exchanges as ex
 from colltune.traffic import grouped, skewed, trees
 from colltune.traffic.catalogued import COMMON, OF_LIBRARY, Table
-from colltune.traffic.names import Plan, Planner, Setting, first_match
+from colltune.traffic.names import Plan, Planner, ScheduleSetting, first_match
 from colltune.traffic.rounds import Schedule
 
 _SEGMENT = 1 << 20
@@ -27,7 +27,7 @@ def _by_name(collective: str, name: str, library: str = "") -> Planner:
     return found
 
 
-def _grouped(s: Setting, kind: str = "", way: str = "", group: str = "") -> Schedule | None:
+def _grouped(s: ScheduleSetting, kind: str = "", way: str = "", group: str = "") -> Schedule | None:
     size = int(group) if group else s.number("procs_per_leader", s.ppn)
     if size < 1 or s.ppn % size:
         return None
@@ -40,7 +40,7 @@ def _grouped(s: Setting, kind: str = "", way: str = "", group: str = "") -> Sche
     return make(s.nodes, s.ppn, size, at_once_=way == "nonblocking")
 
 
-def _skewed_allgather(s: Setting, way: str = "") -> Schedule:
+def _skewed_allgather(s: ScheduleSetting, way: str = "") -> Schedule:
     plan = skewed.allgather(s.ranks, 1.0)
     if "block_by_block" in way:
         return grouped.blockwise(plan, 1.0)
@@ -49,7 +49,7 @@ def _skewed_allgather(s: Setting, way: str = "") -> Schedule:
     return _in_order(plan, way, s.ranks, 1.0)
 
 
-def _skewed_scatter(s: Setting, way: str = "") -> Schedule:
+def _skewed_scatter(s: ScheduleSetting, way: str = "") -> Schedule:
     plan = skewed.reduce_scatter(s.ranks, 1.0 / s.ranks)
     if "block_by_block" in way:
         return grouped.blockwise(plan, 1.0 / s.ranks)
@@ -67,7 +67,7 @@ def _twice(plan: Schedule) -> Schedule:
     return grouped.blockwise(plan, max(float(np.max(step.share)) for step in plan.steps) / 2)
 
 
-def _skewed_allreduce(s: Setting, way: str = "") -> Schedule:
+def _skewed_allreduce(s: ScheduleSetting, way: str = "") -> Schedule:
     p = s.ranks
     first, second = skewed.reduce_scatter(p, 1.0 / p), skewed.allgather(p, 1.0 / p)
     if "block_by_block" in way:
@@ -78,13 +78,13 @@ def _skewed_allreduce(s: Setting, way: str = "") -> Schedule:
     return first.then(second)
 
 
-def _segmented_ring(s: Setting) -> Schedule:
+def _segmented_ring(s: ScheduleSetting) -> Schedule:
     p = s.ranks
     cut = trees.segments_of(max(s.size_bytes // p, 1), s.number("segment", _SEGMENT))
     return ex.ring(p, 1.0 / p / cut, (p - 1) * cut, reduces=True).then(ex.ring(p, 1.0 / p, p - 1))
 
 
-def _allgather_reduce(s: Setting) -> Schedule:
+def _allgather_reduce(s: ScheduleSetting) -> Schedule:
     plan = ex.bruck_allgather(s.ranks, 2, 1.0)
     return Schedule(plan.steps, plan.copied + s.ranks, plan.memory)
 

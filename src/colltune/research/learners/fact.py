@@ -10,10 +10,10 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.features import scenario_columns
 from colltune.research.learners import trees
-from colltune.research.learners.published import ModelPerChoice, Published, grow
+from colltune.research.learners.published import ModelPerChoice, PublishedLearner, grow
 
 
-class FactLearner(Published):
+class FactLearner(PublishedLearner):
     """A surrogate forest for each algorithm explores where it is least sure; one model for each (FACT, IV.B).
 
     Algorithms take turns: the surrogate of each names the scenario at which its trees differ most in log time. All

@@ -25,7 +25,7 @@ from colltune.research.learners import trees
 from colltune.research.learners.nearness import NearGains
 from colltune.research.learners.scaling import Scaling, as_log_time, scale
 from colltune.research.learners.stopping import flat
-from colltune.research.learners.trees import FULLY_GROWN, Shape, jackknife_variance
+from colltune.research.learners.trees import FULLY_GROWN, TreeShape, jackknife_variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class PublishedSettings:
     flat_share: float = 0.01
     flat_steps: int = 4
     scaling: Scaling = Scaling.LOG_ALGORITHM
-    shape: Shape = FULLY_GROWN
+    shape: TreeShape = FULLY_GROWN
 
 
-class Published:
+class PublishedLearner:
     """What the three share: the history, a queue of pending proposals, and a model grown when it is asked for."""
 
     def __init__(self, space: Space, seed: int, settings: PublishedSettings | None = None) -> None:
@@ -114,7 +114,7 @@ class Published:
         return list(times), scale(np.array(list(times.values())), best_s, self._settings.scaling)
 
 
-class RandomLearner(Published):
+class RandomLearner(PublishedLearner):
     """Scenarios at random, all their choices; one model for each choice on plain times (Hunold et al. 2020)."""
 
     def __init__(self, space: Space, seed: int, settings: PublishedSettings | None = None) -> None:
@@ -128,7 +128,7 @@ class RandomLearner(Published):
         return ModelPerChoice(*self.observed(), self._settings, self._seed, self._history)
 
 
-class AcclaimLearner(Published):
+class AcclaimLearner(PublishedLearner):
     """One forest with the algorithm as a number; all choices of the scenario with the greatest jackknife variance.
 
     Every fifth scenario should move to a message size that is no power of two; where the space holds such sizes, as

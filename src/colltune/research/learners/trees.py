@@ -11,7 +11,7 @@ from colltune.learn.features import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TreeShape:
     """How far each tree grows, named as in RandomForestRegressor, with its defaults.
 
     ``max_depth``: 0 for no bound. ``max_features``: the share of the features that each split considers.
@@ -22,10 +22,12 @@ class Shape:
     max_features: float = 1.0
 
 
-FULLY_GROWN = Shape()
+FULLY_GROWN = TreeShape()
 
 
-def grow(inputs: Floats, output: Floats, trees: int, seed: int, rows: int = 0, shape: Shape = FULLY_GROWN) -> list[Any]:
+def grow(
+    inputs: Floats, output: Floats, trees: int, seed: int, rows: int = 0, shape: TreeShape = FULLY_GROWN
+) -> list[Any]:
     """``trees`` regression trees of ``inputs`` (n, k) and ``output`` (n,), each of ``rows`` drawn rows (0: n)."""
     import sklearn
     from sklearn.ensemble import RandomForestRegressor

@@ -20,7 +20,7 @@ from colltune.learn.features import Floats
 from colltune.learn.history import Pair
 from colltune.research.learners.fact import FactLearner
 from colltune.research.learners.published import ModelPerChoice, PublishedSettings
-from colltune.research.learners.trees import Shape
+from colltune.research.learners.trees import TreeShape
 
 # As many configurations as the authors tried (FACT, table IV); the first is the one without tuning.
 TRIALS = 20
@@ -75,7 +75,7 @@ def _suggest(trial: Any, settings: PublishedSettings) -> PublishedSettings:
     return replace(
         settings,
         trees=trial.suggest_int("trees", 2, 100),
-        shape=Shape(
+        shape=TreeShape(
             max_depth=trial.suggest_int("max_depth", 0, 12),
             min_samples_leaf=trial.suggest_int("min_samples_leaf", 1, 5),
             max_features=trial.suggest_float("max_features", 0.34, 1.0),
