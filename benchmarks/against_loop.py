@@ -41,7 +41,7 @@ from colltune.bench.workbench import MachineOptions, Workbench, open_workbench  
 from colltune.core.choice import DEFAULT, Choice  # noqa: E402
 from colltune.core.rules import RuleSet  # noqa: E402
 from colltune.core.scenario import COLLECTIVES, Scenario  # noqa: E402
-from colltune.prove.default_against_tuned import verify  # noqa: E402
+from colltune.prove.compare.default_against_tuned import verify  # noqa: E402
 from colltune.store.tuning import write_files  # noqa: E402
 
 FIGURE = "verify_against_loop"

@@ -32,12 +32,12 @@ from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E40
 
 from alltoallv_applications import matrices  # noqa: E402
 from colltune.alltoallv.cells import fill_class  # noqa: E402
-from colltune.alltoallv.preload import with_alltoallv  # noqa: E402
-from colltune.alltoallv.recorded import Matrix  # noqa: E402
+from colltune.alltoallv.interposed import with_alltoallv  # noqa: E402
+from colltune.alltoallv.lookup_table import FIRST_CALL, find, load_table, save_table  # noqa: E402
+from colltune.alltoallv.matrices import Matrix  # noqa: E402
+from colltune.alltoallv.samples import AlltoallvSource, Blocks  # noqa: E402
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape  # noqa: E402
-from colltune.alltoallv.source import AlltoallvSource, Blocks  # noqa: E402
-from colltune.alltoallv.table import FIRST_CALL, find, load_table, save_table  # noqa: E402
-from colltune.alltoallv.tune import TABLE  # noqa: E402
+from colltune.alltoallv.tune_table import TABLE  # noqa: E402
 from colltune.core.choice import DEFAULT, Choice  # noqa: E402
 from colltune.core.proven import lower_bound, upper_bound  # noqa: E402
 from colltune.core.sample import Environment  # noqa: E402

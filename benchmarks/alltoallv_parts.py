@@ -17,11 +17,11 @@ import numpy as np
 
 from alltoallv_simulators import Pattern, compile_cluster, simulate_own
 from colltune.alltoallv.explore import AlltoallvExploration
+from colltune.alltoallv.lookup_table import find
+from colltune.alltoallv.lookup_table import load_table as load_rules
+from colltune.alltoallv.samples import Blocks, direct_above_bytes
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, setting_of
-from colltune.alltoallv.source import Blocks, direct_above_bytes
-from colltune.alltoallv.table import find
-from colltune.alltoallv.table import load_table as load_rules
-from colltune.alltoallv.tune import AlltoallvOptions, tune_alltoallv
+from colltune.alltoallv.tune_table import AlltoallvOptions, tune_alltoallv
 from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario

@@ -33,13 +33,13 @@ from colltune.core.medians import medians_of
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.space import Space
-from colltune.distill.rules import distill_proven
+from colltune.distill.minimal_rules import distill_proven
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.thresholds import MODELS, fit
 from colltune.mpi.detect import find_mpi
 from colltune.profile.benefit import benefit_of
-from colltune.profile.files import load_profile
+from colltune.profile.profile_files import load_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
 

@@ -37,7 +37,7 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from colltune.store.history import GAIN, HISTORY
+from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.tuning import load_tuning
 
 ROOT = Path(__file__).resolve().parents[1]

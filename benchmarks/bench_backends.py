@@ -30,13 +30,13 @@ from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.emit.live import LIVE_FILE, LiveEmitter
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
 from colltune.machine.compile import build_library
-from colltune.prove.default_against_tuned import scenarios_to_verify, verify
-from colltune.prove.verdict import PointVerdict, fewest_launches
-from colltune.session.options import Listener, TuneOptions
-from colltune.session.tune import tune
-from colltune.store.history import tuned_sizes
+from colltune.prove.compare.default_against_tuned import scenarios_to_verify, verify
+from colltune.prove.compare.verdict import PointVerdict, fewest_launches
+from colltune.session.tuning.options import Listener, TuneOptions
+from colltune.session.tuning.tune import tune
+from colltune.store.earlier import tuned_sizes
 from colltune.store.tuning import load_tuning
 
 ROOT = Path(__file__).parents[1]

@@ -39,7 +39,7 @@ from colltune.core.choice import DEFAULT
 from colltune.core.disturbance import ACCEPT, VARIABLE
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
-from colltune.prove.verdict import PointVerdict, ratio_interval, verdict_of
+from colltune.prove.compare.verdict import PointVerdict, ratio_interval, verdict_of
 from colltune.session.verify import verify
 from colltune.store.tuning import Tuning, load_tuning
 

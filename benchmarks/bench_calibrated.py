@@ -26,7 +26,7 @@ import numpy as np
 
 from bench_prior import FEWEST_SCENARIOS, MPI_ADVANCE, PICO, grids_of, times_of
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.learn.noise import cautious_sd

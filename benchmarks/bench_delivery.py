@@ -29,9 +29,9 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.simulated import Noise, SimulatedSource
-from colltune.prove.audit import Audit
-from colltune.prove.claims import claims_of
+from colltune.measure.drawn import Noise, SimulatedSource
+from colltune.prove.audit.audit import Audit
+from colltune.prove.audit.claims import claims_of
 from colltune.research.delivery import by_cluster, deliver
 from colltune.store.dataset import load_grids
 

@@ -37,7 +37,7 @@ from colltune.research.compare import (
 from colltune.research.evaluation import Plan, evaluate, load
 from colltune.research.simulate import Run
 from colltune.research.strategies import NAMES, OURS, RANDOM_LOG, contestants, shown_as
-from colltune.research.summary import Axis, by_strategy, curve, write_stops
+from colltune.research.tunings_summary import Axis, by_strategy, curve, write_stops
 
 Figures = dict[str, float | int]
 DATA = Path(__file__).parent / "data"

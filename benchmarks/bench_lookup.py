@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, MpichEmitter
-from colltune.emit.mpich_tree import Tree, format_tree, grouped, settle
+from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich.tree import Tree, format_tree, grouped, settle
 from colltune.mpi.detect import find_mpi
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,7 +21,7 @@ from statistics import median
 from colltune.machine.compile import build_library
 from colltune.machine.preload import preload_variables
 from colltune.mpi.detect import find_mpi
-from colltune.profile.preload import preload_environment
+from colltune.profile.profiled_start import preload_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHES = 7

@@ -26,7 +26,7 @@ from time import monotonic
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.model import Model, Prediction
+from colltune.core.model_answers import Model, Prediction
 from colltune.core.scenario import Scenario
 from colltune.learn.decision import DecisionLearner
 from colltune.predict import classify

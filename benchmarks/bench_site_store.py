@@ -36,7 +36,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import shapes
 from colltune.core.summary import Summary
-from colltune.session.site import status
+from colltune.session.site.state import status
 from colltune.site.entry import Entry, Provenance, name_of, pack
 from colltune.site.identity import Identity
 from colltune.site.index import open_index

@@ -27,7 +27,7 @@ from colltune.bench.workbench import MachineOptions, open_tuned_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.measure.osu import OsuBenchmarks
-from colltune.prove.verdict import Comparison, PointVerdict, compare, compare_all, mean_speedup
+from colltune.prove.compare.verdict import Comparison, PointVerdict, compare, compare_all, mean_speedup
 from colltune.store.tuning import load_deployable
 
 SIZES = tuple(1 << exponent for exponent in range(6, 17))

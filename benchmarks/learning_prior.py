@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from bench_learning import DATA, is_timed
-from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import HYPERPARAMETERS, PRIOR_MEAN, PRIOR_SD, Floats, Group, Trend, fit_theta
+from colltune.learn.scenario_columns import scenario_columns
 from colltune.research.evaluation import load
 from colltune.store.grid import Grid
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.bench.simulated import open_simulation
+from colltune.bench.simulated_cluster import open_simulation
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.measure.contract import Effort

@@ -14,8 +14,8 @@ from typing import Any
 from colltune.catalog import load
 from colltune.core.choice import parse_choice
 from colltune.core.rules import RuleSet
-from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter
-from colltune.emit.mpich_named_grammar import ALGORITHM, ALGORITHMS, ANY, CALL, NAME, KeyCondition, parse_condition
+from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter
+from colltune.emit.next.mpich_named_grammar import ALGORITHM, ALGORITHMS, ANY, CALL, NAME, KeyCondition, parse_condition
 
 CATALOGUE = load("mpich", "5.1")
 # Every run makes so many calls of each collective, of so many bytes: 840 elements, which every number up to 8 divides.

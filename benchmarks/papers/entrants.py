@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space, middle_sizes

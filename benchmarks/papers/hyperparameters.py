@@ -20,7 +20,7 @@ from colltune.research.learners.trees import TreeShape
 from colltune.research.metrics import score, select
 from colltune.research.simulate import GOOD_ENOUGH, Run, simulate
 from colltune.research.strategies import Contestant
-from colltune.research.summary import Axis
+from colltune.research.tunings_summary import Axis
 from colltune.store.grid import Grid
 from papers.entrants import entrant
 from papers.study import Made, Study, text_of

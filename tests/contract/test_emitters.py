@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import load
-from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, NONBLOCKING, TUNABLE, SizeBasis, blocking_form
 from colltune.core.space import shapes
-from colltune.emit.live import LiveEmitter, live_basis
-from colltune.emit.mpich import MpichEmitter
-from colltune.emit.mpich_nonblocking import NB
-from colltune.emit.openmpi import OpenMpiEmitter
-from colltune.emit.openmpi_json import OpenMpiJsonEmitter
+from colltune.emit.live_rules import LiveEmitter, live_basis
+from colltune.emit.mpich.nonblocking import NB
+from colltune.emit.mpich.selection_file import MpichEmitter
+from colltune.emit.next.openmpi_json import OpenMpiJsonEmitter
+from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.testing.emitter import EmitterContract
 

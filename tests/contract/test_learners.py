@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.core.space import Space
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
 from colltune.research.learners.fact import FactLearner
 from colltune.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
 from colltune.research.learners.scaling import Scaling
-from colltune.research.learners.tuned import TunedFactLearner
+from colltune.research.learners.tuned_parameters import TunedFactLearner
 from colltune.testing.learner import LearnerContract
 
 

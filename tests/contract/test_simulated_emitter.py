@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from colltune.bench.backends import recall_backend
-from colltune.catalog.simulated import load_simulated
+from colltune.catalog.simulated_catalogue import load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.emit.simulated import FILE, SimulatedEmitter
+from colltune.emit.simulated_rules import FILE, SimulatedEmitter
 from colltune.testing.emitter import EmitterContract
 
 

@@ -11,11 +11,11 @@ from colltune.core.choice import DEFAULT
 from colltune.core.sample import Environment, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Source
+from colltune.measure.drawn import Noise, SimulatedSource
 from colltune.measure.replay import ReplaySource
-from colltune.measure.simulated import Noise, SimulatedSource
 from colltune.store.grid import Grid
 from colltune.testing.learner import HALVING, RING, TREE, small_space, true_time_s
-from colltune.testing.source import SourceContract
+from colltune.testing.source_laws import SourceContract
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")
 

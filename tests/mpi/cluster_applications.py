@@ -16,11 +16,11 @@ from namespaces import NamespaceCluster
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
-from colltune.deploy.live import FOLDER, with_live
-from colltune.emit.live import LIVE_FILE, live_basis
+from colltune.deploy.live_selector import FOLDER, with_live
+from colltune.emit.live_rules import LIVE_FILE, live_basis
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
-from colltune.store.history import GAIN, HISTORY
+from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.tuning import Tuning, save_tuning
 
 ROOT = Path(__file__).resolve().parents[2]

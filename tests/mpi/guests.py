@@ -15,7 +15,7 @@ from test_alltoallv_use import table
 
 from colltune.bench.workbench import Workbench
 from colltune.core.rules import RuleSet
-from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.mpi.installation import Installation, Library
 
 MODULES = ("profile", "measure", "select", "alltoallv")

@@ -14,7 +14,7 @@ from jobs import C_FLAGS, OPENMPI, QUIET
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
-from colltune.emit.live import LIVE_FILE, LiveEmitter
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
 from colltune.machine.compile import COMMON, LIBRARY_PARTS, build_library, source_directory
 from colltune.mpi.installation import Installation
 

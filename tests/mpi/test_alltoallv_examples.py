@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from colltune.alltoallv.lookup_table import FILLS, AlltoallvRule, TableEntry, save_table
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import FILLS, AlltoallvRule, TableEntry, save_table
 from colltune.mpi.installation import Installation
 
 _ROOT = Path(__file__).parents[2]

@@ -12,8 +12,17 @@ from typing import Any
 
 import pytest
 
+from colltune.alltoallv.lookup_table import (
+    FILLS,
+    FIRST_CALL,
+    AlltoallvRule,
+    TableEntry,
+    around,
+    find,
+    load_table,
+    save_table,
+)
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, around, find, load_table, save_table
 from colltune.emit.rule_text import HEAD
 from colltune.mpi.installation import Installation
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_alltoallv_use import table
 
-from colltune.alltoallv.preload import with_alltoallv
+from colltune.alltoallv.interposed import with_alltoallv
 from colltune.mpi.installation import Installation, Library
 
 pytestmark = pytest.mark.mpi

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from colltune.alltoallv.recorded import load_recorded, write_matrices
+from colltune.alltoallv.lookup_table import FIRST_CALL
+from colltune.alltoallv.matrices import load_recorded, write_matrices
+from colltune.alltoallv.samples import AlltoallvSource, Blocks
 from colltune.alltoallv.setting import Shape, candidates, choice_of
-from colltune.alltoallv.source import AlltoallvSource, Blocks
-from colltune.alltoallv.table import FIRST_CALL
-from colltune.alltoallv.tune import first_call
+from colltune.alltoallv.tune_table import first_call
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from colltune.alltoallv.preload import with_alltoallv
+from colltune.alltoallv.interposed import with_alltoallv
+from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, save_table
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, save_table
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
 

@@ -19,14 +19,14 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.stop import StopRequest
 from colltune.core.summary import Summary
-from colltune.deploy.live import with_live
+from colltune.deploy.live_selector import with_live
 from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation
-from colltune.profile.application import Calls, Communicator, Profile
-from colltune.prove.trial import Trial, require_command, without
+from colltune.profile.application_profile import Calls, Communicator, Profile
+from colltune.prove.in_run.trial import Trial, require_command, without
 from colltune.search.campaign import Outcome
-from colltune.session.check_application import check_with_application
-from colltune.session.options import Listener, TuneOptions, TuneResult
+from colltune.session.tuning.check_application import check_with_application
+from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.store.tuning import Tuning, load_tuning
 
 pytestmark = pytest.mark.mpi

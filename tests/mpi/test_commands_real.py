@@ -15,7 +15,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import NONBLOCKING, TUNABLE, SizeBasis
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.store.tuning import Tuning, save_tuning
 

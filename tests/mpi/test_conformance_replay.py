@@ -15,9 +15,9 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.emit.mpich_defaults import cut_default_trees
+from colltune.emit.mpich.defaults import cut_default_trees
 from colltune.machine.compile import build, source_directory
-from colltune.prove.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
+from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
 
 pytestmark = pytest.mark.mpi
 

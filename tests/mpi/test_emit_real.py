@@ -16,8 +16,8 @@ from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich import GENERAL_FILE, MpichEmitter
-from colltune.emit.mpich_tree import Call, Tree, decide, format_tree, parse_tree
+from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich.tree import Call, Tree, decide, format_tree, parse_tree
 from colltune.mpi.installation import Installation
 
 pytestmark = pytest.mark.mpi

@@ -15,12 +15,12 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.core.switchback import Cell
-from colltune.deploy.live import with_live
-from colltune.emit.live import live_basis
+from colltune.deploy.live_selector import with_live
+from colltune.emit.live_rules import live_basis
 from colltune.mpi.installation import Installation
-from colltune.prove.in_application import said_of
+from colltune.prove.in_run.in_application import said_of
 from colltune.store.applications import application_runs
-from colltune.store.history import GAIN_PAGE, HISTORY
+from colltune.store.earlier import GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi

@@ -12,12 +12,12 @@ import pytest
 
 from colltune.catalog import Catalogue, load
 from colltune.core.scenario import COLLECTIVES
-from colltune.emit.lint import lint_files
-from colltune.emit.lint_check import format_check
-from colltune.emit.lint_fix import fix_file
-from colltune.emit.mpich import GENERAL_FILE, MpichEmitter
-from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
-from colltune.emit.mpich_tree import Tree, format_tree
+from colltune.emit.lint.check import format_check
+from colltune.emit.lint.fix import fix_file
+from colltune.emit.lint.selection_file import lint_files
+from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
+from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich.tree import Tree, format_tree
 from colltune.mpi.installation import Installation
 from colltune.testing.emitter import random_rules
 

@@ -15,11 +15,11 @@ from live_jobs import NATIVE, ON_EITHER, Live, live, sanitized, shared
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import NONBLOCKING, SizeBasis
-from colltune.deploy.live import only_live
-from colltune.emit.live import live_basis
+from colltune.deploy.live_selector import only_live
+from colltune.emit.live_rules import live_basis
 from colltune.machine.compile import COMMON, build, source_directory
 from colltune.mpi.installation import Installation, Library
-from colltune.prove.conformance import replay_arguments
+from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import load_tuning
 
 pytestmark = pytest.mark.mpi

@@ -13,11 +13,11 @@ from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
-from colltune.deploy.live import FOLDER, in_force_via, with_live
-from colltune.emit.live import LIVE_FILE, live_basis
+from colltune.deploy.live_selector import FOLDER, in_force_via, with_live
+from colltune.emit.live_rules import LIVE_FILE, live_basis
 from colltune.machine.compile import build
 from colltune.mpi.installation import Installation, Library
-from colltune.prove.conformance import replay_arguments
+from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi

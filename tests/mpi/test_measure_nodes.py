@@ -12,7 +12,7 @@ from jobs import C_FLAGS
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.core.rules import RuleSet
-from colltune.emit.live import live_basis
+from colltune.emit.live_rules import live_basis
 from colltune.mpi.installation import Installation
 
 pytestmark = [

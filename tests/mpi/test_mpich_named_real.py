@@ -27,14 +27,14 @@ from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.emit.lint_check import format_check
-from colltune.emit.lint_named import lint_named_files
-from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
-from colltune.emit.mpich_named_grammar import VARIABLE
+from colltune.emit.lint.check import format_check
+from colltune.emit.next.lint_named import lint_named_files
+from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
+from colltune.emit.next.mpich_named_grammar import VARIABLE
 from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.reads import Asked, refusal_of
-from colltune.prove.conformance import (
+from colltune.prove.replay.conformance import (
     PROGRAM,
     ConformanceResult,
     beyond_the_library,

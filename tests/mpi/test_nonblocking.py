@@ -19,11 +19,11 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import NONBLOCKING
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich import GENERAL_FILE, MpichEmitter
-from colltune.emit.mpich_tree import parse_tree
+from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich.tree import parse_tree
 from colltune.machine.compile import build
 from colltune.mpi.installation import Installation
-from colltune.prove.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
+from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 

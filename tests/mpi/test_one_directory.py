@@ -11,7 +11,7 @@ from slow_default import FAST, FILE, colltune, make_slow_mpi
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.mpi.installation import Installation
-from colltune.store.history import measurements
+from colltune.store.earlier import measurements
 from colltune.store.tuning import load_tuning
 
 pytestmark = pytest.mark.mpi

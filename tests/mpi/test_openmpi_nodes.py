@@ -19,8 +19,8 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
-from colltune.emit.openmpi_han import HAN_FILE
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
+from colltune.emit.openmpi.han import HAN_FILE
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal

@@ -20,16 +20,16 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.core.space import Point, shapes
-from colltune.emit.lint_check import Severity
-from colltune.emit.lint_openmpi import fix_rules, lint_rules_files
-from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
-from colltune.emit.openmpi import RULES_FILE, OpenMpiEmitter
-from colltune.emit.openmpi_reader import read_rows
+from colltune.emit.lint.check import Severity
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
+from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
+from colltune.emit.openmpi.reader import read_rows
+from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.machine.compile import build, build_library
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
-from colltune.prove.conformance import replay_arguments, run_conformance
-from colltune.prove.replay import departing
+from colltune.prove.replay.conformance import replay_arguments, run_conformance
+from colltune.prove.replay.on_workbench import departing
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 

@@ -20,7 +20,7 @@ from colltune.predict.guesses import gain_texts
 from colltune.predict.model import load_model
 from colltune.session import predict_here
 from colltune.session.predict import existing_tuning, predict, widened
-from colltune.store.history import tuned_sizes
+from colltune.store.earlier import tuned_sizes
 from colltune.store.tuning import load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi

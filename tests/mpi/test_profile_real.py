@@ -16,11 +16,11 @@ from jobs import AS_ROOT
 from colltune.core.heap import KEEPING
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
-from colltune.profile.application import Calls, Profile
-from colltune.profile.files import load_profile
+from colltune.profile.application_profile import Calls, Profile
 from colltune.profile.page_faults import faulting, page_faults_text
 from colltune.profile.parts import part_files, read_parts
-from colltune.profile.preload import preload_command, preload_environment
+from colltune.profile.profile_files import load_profile
+from colltune.profile.profiled_start import preload_command, preload_environment
 
 pytestmark = pytest.mark.mpi
 _SOURCES = Path(__file__).resolve().parents[1] / "native"

@@ -13,9 +13,9 @@ from jobs import AS_ROOT
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Node, Scheduler
-from colltune.profile.files import load_profile
-from colltune.session.options import TuneOptions
-from colltune.session.payoff import for_application, machine_like
+from colltune.profile.profile_files import load_profile
+from colltune.session.tuning.options import TuneOptions
+from colltune.session.tuning.payoff import for_application, machine_like
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 

@@ -14,7 +14,7 @@ from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.deploy.live import with_live
+from colltune.deploy.live_selector import with_live
 from colltune.mpi.installation import Installation
 from colltune.store.tuning import save_tuning
 

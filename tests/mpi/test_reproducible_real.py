@@ -16,7 +16,7 @@ from colltune.core.choice import Choice
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.distill.reproducible import distill_reproducible
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 
 pytestmark = pytest.mark.mpi

@@ -20,14 +20,14 @@ from colltune import load
 from colltune import run as run_program
 from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
-from colltune.deploy.live import with_live
-from colltune.emit.live import live_basis
+from colltune.deploy.live_selector import with_live
+from colltune.emit.live_rules import live_basis
 from colltune.mpi.installation import Installation
-from colltune.profile.files import load_profile
+from colltune.profile.profile_files import load_profile
 from colltune.session.application_gain import gain_of
 from colltune.session.gain_text import gain_line
 from colltune.store.applications import application_runs, read_experiments
-from colltune.store.history import GAIN, GAIN_PAGE, HISTORY
+from colltune.store.earlier import GAIN, GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi

@@ -21,7 +21,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
-from colltune.deploy.application import numbered_algorithms
+from colltune.deploy.applied import numbered_algorithms
 from colltune.emit.contract import variables_for
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation

@@ -17,7 +17,7 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.reads import Asked, refusal_of
-from colltune.prove.conformance import PROGRAM, replay_arguments, run_conformance
+from colltune.prove.replay.conformance import PROGRAM, replay_arguments, run_conformance
 
 pytestmark = pytest.mark.mpi
 CATALOGUE = load("mpich", "5.0.2")

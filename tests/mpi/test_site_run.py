@@ -18,7 +18,7 @@ from colltune.core.rules import Rule
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
-from colltune.session.site import status
+from colltune.session.site.state import status
 from colltune.site.canary import Canary, is_drawn
 from colltune.site.entry import Entry, Provenance
 from colltune.site.release import activate, active, publish

@@ -25,8 +25,8 @@ from unix_users import GROUP, Python, python_for, unix_users
 
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
-from colltune.session.site import publish_here
-from colltune.session.site import status as status_of
+from colltune.session.site.state import publish_here
+from colltune.session.site.state import status as status_of
 from colltune.site.index import open_index
 from colltune.site.release import ACTIVE, RELEASES, activate, active, read_release, rollback
 from colltune.site.store import INBOX, SiteStore

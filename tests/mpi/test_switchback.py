@@ -12,9 +12,9 @@ from live_jobs import NATIVE, Live, live
 from test_live_selector import prefer
 
 from colltune.core.rules import RuleSet
-from colltune.emit.live import live_basis
+from colltune.emit.live_rules import live_basis
 from colltune.machine.compile import build
-from colltune.prove.conformance import replay_arguments
+from colltune.prove.replay.conformance import replay_arguments
 
 pytestmark = pytest.mark.mpi
 

@@ -18,11 +18,11 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
-from colltune.profile.files import load_profile
-from colltune.session.options import Listener
-from colltune.store.history import latest_profile
+from colltune.profile.profile_files import load_profile
+from colltune.session.tuning.options import Listener
+from colltune.store.earlier import latest_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jobs import C_FLAGS
 
-from colltune.emit.lint_ucc import ALGORITHMS
+from colltune.emit.next.lint_ucc import ALGORITHMS
 from ucc_files import FOLLOWED, NOT_FOLLOWED
 
 pytestmark = pytest.mark.mpi

@@ -9,7 +9,7 @@ import pytest
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.mpi.installation import Installation
-from colltune.testing.bench import BenchContract
+from colltune.testing.bench_laws import BenchContract
 
 pytestmark = pytest.mark.mpi
 

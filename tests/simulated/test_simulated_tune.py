@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.bench.simulated import find_simgrid
+from colltune.bench.simulated_cluster import find_simgrid
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.store.dataset import load_grids, read_table

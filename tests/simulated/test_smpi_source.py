@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from colltune.bench.contract import Bench
-from colltune.bench.simulated import Simulation
+from colltune.bench.simulated_cluster import Simulation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
@@ -14,8 +14,8 @@ from colltune.measure.contract import Effort, Source
 from colltune.measure.smpi import STEADY, Simulator
 from colltune.measure.smpi_cluster import parse_cluster
 from colltune.measure.smpi_process import SimulatedCall
-from colltune.testing.bench import BenchContract
-from colltune.testing.source import SourceContract
+from colltune.testing.bench_laws import BenchContract
+from colltune.testing.source_laws import SourceContract
 
 
 class TestSmpiSource(SourceContract):

@@ -11,7 +11,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
-from colltune.measure.simulated import SimulatedSource
+from colltune.measure.drawn import SimulatedSource
 from colltune.search.campaign import Campaign, Outcome, Progress
 from colltune.testing.learner import small_space, true_time_s
 

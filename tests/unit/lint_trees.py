@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from colltune.catalog import NO_DEVICE, Catalogue, load
-from colltune.emit.lint_names import FileKind, leaf_names
-from colltune.emit.lint_operators import COLLECTIVES, INTRA_ONLY
-from colltune.emit.mpich_defaults import DefaultTrees
-from colltune.emit.mpich_tree import Tree, format_tree
+from colltune.emit.lint.names import FileKind, leaf_names
+from colltune.emit.lint.operators import COLLECTIVES, INTRA_ONLY
+from colltune.emit.mpich.defaults import DefaultTrees
+from colltune.emit.mpich.tree import Tree, format_tree
 
 
 @cache

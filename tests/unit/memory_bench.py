@@ -20,9 +20,9 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.topology import Topology
 from colltune.emit.contract import variables_for
-from colltune.emit.simulated import SimulatedEmitter
+from colltune.emit.simulated_rules import SimulatedEmitter
+from colltune.measure.drawn import QUIET, Noise, SimulatedSource
 from colltune.measure.resolve import Settings
-from colltune.measure.simulated import QUIET, Noise, SimulatedSource
 from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
 

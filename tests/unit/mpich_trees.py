@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from colltune.core.scenario import COLLECTIVES, NONBLOCKING
-from colltune.emit.mpich_defaults import DefaultTrees
-from colltune.emit.mpich_tree import Tree
+from colltune.emit.mpich.defaults import DefaultTrees
+from colltune.emit.mpich.tree import Tree
 
 
 def algorithm(collective: str, name: str) -> Tree:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from colltune.catalog import load
-from colltune.emit.mpich_named_grammar import ALGORITHMS
+from colltune.emit.next.mpich_named_grammar import ALGORITHMS
 
 CATALOGUE = load("mpich", "5.0.2")
 

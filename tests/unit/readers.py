@@ -25,8 +25,8 @@ from mpich_trees import default_trees
 from mutation import Mutation, compressed, of_array, of_arrays, of_bytes, of_journal, of_json, of_lines
 from test_site_store import KEY, entry
 
-from colltune.alltoallv.recorded import load_matrix
-from colltune.alltoallv.table import load_table
+from colltune.alltoallv.lookup_table import load_table
+from colltune.alltoallv.matrices import load_matrix
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import ColltuneError
@@ -34,29 +34,29 @@ from colltune.core.hostlist import compress_hostlist, expand_hostlist, parse_cou
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.units import parse_duration, parse_size
-from colltune.deploy.candidates import load_candidates
-from colltune.emit.lint import lint_files
-from colltune.emit.lint_check import format_check
-from colltune.emit.lint_fix import fix_file
-from colltune.emit.lint_named import is_named_file, lint_named_files
-from colltune.emit.lint_openmpi import fix_rules, is_rules_file, lint_rules_files
-from colltune.emit.lint_openmpi_json import is_rules_json, lint_rules_json
-from colltune.emit.lint_ucc import is_ucc_conf, lint_ucc_files
-from colltune.emit.live import live_choices, parse_live
-from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, MpichEmitter
-from colltune.emit.mpich_defaults import cut_default_trees
-from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees, holds_named_trees
-from colltune.emit.mpich_outcome import describe_outcome, trees_of
-from colltune.emit.mpich_tree import Call, format_tree
-from colltune.emit.openmpi import RULES_FILE, OpenMpiEmitter
-from colltune.emit.openmpi_han import decided_by_tuned, parse_han
-from colltune.emit.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
-from colltune.emit.openmpi_reader import ReadError
+from colltune.deploy.explored import load_candidates
+from colltune.emit.lint.check import format_check
+from colltune.emit.lint.fix import fix_file
+from colltune.emit.lint.selection_file import lint_files
+from colltune.emit.live_rules import live_choices, parse_live
+from colltune.emit.mpich.defaults import cut_default_trees
+from colltune.emit.mpich.outcome import describe_outcome, trees_of
+from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich.tree import Call, format_tree
+from colltune.emit.next.lint_named import is_named_file, lint_named_files
+from colltune.emit.next.lint_openmpi_json import is_rules_json, lint_rules_json
+from colltune.emit.next.lint_ucc import is_ucc_conf, lint_ucc_files
+from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees, holds_named_trees
+from colltune.emit.next.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
+from colltune.emit.openmpi.han import decided_by_tuned, parse_han
+from colltune.emit.openmpi.lint_rules import fix_rules, is_rules_file, lint_rules_files
+from colltune.emit.openmpi.reader import ReadError
+from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
-from colltune.emit.simulated import FILE as SIMULATED_FILE
-from colltune.emit.simulated import SimulatedEmitter
+from colltune.emit.simulated_rules import FILE as SIMULATED_FILE
+from colltune.emit.simulated_rules import SimulatedEmitter
 from colltune.emit.thresholds import parse_thresholds
-from colltune.machine.features import read_features
+from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine
 from colltune.measure.agent_process import parse_fields
 from colltune.measure.osu import parse_latency
@@ -67,9 +67,9 @@ from colltune.mpi.job import find_job, parse_host_file
 from colltune.predict.model import load_model
 from colltune.predict.table import read_hardware, read_tables
 from colltune.predict.times_model import load_times
-from colltune.profile.files import load_profile, save_profile
 from colltune.profile.parts import read_parts
-from colltune.prove.effect import read_effect
+from colltune.profile.profile_files import load_profile, save_profile
+from colltune.prove.in_run.matched_calls import read_effect
 from colltune.research.compare import read_steps
 from colltune.research.metrics import Metrics
 from colltune.research.weights import load_call_counts
@@ -86,7 +86,7 @@ from colltune.store.dataset import load_grids
 from colltune.store.journal import Journal, read_journal
 from colltune.store.lock import _read as read_lock
 from colltune.store.tuning import MANIFEST, load_tuning
-from colltune.testing.journal import ENVIRONMENT, example_samples
+from colltune.testing.journal_laws import ENVIRONMENT, example_samples
 
 ROOT = Path(__file__).parents[2]
 GOLDEN, RECORDED, DATA = ROOT / "tests/golden", ROOT / "tests/recorded", ROOT / "benchmarks/data"

@@ -9,7 +9,7 @@ import pytest
 from colltune.alltoallv.called import alltoallv_share, called_by
 from colltune.alltoallv.setting import Shape
 from colltune.core.errors import InputError
-from colltune.profile.application import Calls, Communicator, CountsPerRank, Profile
+from colltune.profile.application_profile import Calls, Communicator, CountsPerRank, Profile
 
 SIZES = [1 << power for power in range(2, 12)]
 WORLD, ROWS = Communicator(16, 4, 4), Communicator(4, 4, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from colltune.alltoallv.cells import alike, exists, fill_class, peers_among, runs, usual
-from colltune.alltoallv.table import FILLS
+from colltune.alltoallv.lookup_table import FILLS
 
 
 @pytest.mark.parametrize("ranks", [3, 4, 8, 16, 33, 1024])

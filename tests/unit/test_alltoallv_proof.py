@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from colltune.alltoallv.prove import PatternProof
+from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import Setting, Shape, choice_of, setting_of
-from colltune.alltoallv.source import Blocks
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.proven import Verdict

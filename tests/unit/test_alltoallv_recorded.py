@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.alltoallv.recorded import load_matrix, load_recorded, write_matrices
+from colltune.alltoallv.matrices import load_matrix, load_recorded, write_matrices
+from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import Shape
-from colltune.alltoallv.source import Blocks
 from colltune.core.errors import InputError
 
 SIZES = [4, 8, 16, 32, 64]

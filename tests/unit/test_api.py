@@ -23,7 +23,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.session.arguments import TuneArguments, offered
 from colltune.store.journal import Journal
-from colltune.store.summary import read_summary
+from colltune.store.summary_json import read_summary
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {})

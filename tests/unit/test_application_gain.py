@@ -15,9 +15,9 @@ from colltune.cli.run import _split
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
+from colltune.session.application.measure_run import parse_risk, parse_share
 from colltune.session.application_gain import gain_of
 from colltune.session.gain_text import explored_text, gain_line, gain_page
-from colltune.session.measure_run import parse_risk, parse_share
 from colltune.store.applications import read_experiments
 
 CHOICES = [Choice("ring"), Choice("tree", (("k", 4),))]

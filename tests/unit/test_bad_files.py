@@ -18,8 +18,8 @@ from test_site_store import HERE, KEY, entry
 
 from colltune.core.errors import InputError
 from colltune.machine.files import parse_json, read_file
-from colltune.session.site import status
-from colltune.session.site_page import write_site_page
+from colltune.session.site.page import write_site_page
+from colltune.session.site.state import status
 from colltune.site import entry as limits
 from colltune.site.entry import BadEntryError, name_of, pack, unpack
 from colltune.site.identity import Identity

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("scipy")
 from bench_application_gain import Found, interval, saved_by_all
-from colltune.store.history import GAIN, HISTORY
+from colltune.store.earlier import GAIN, HISTORY
 
 
 def test_the_interval_is_students() -> None:

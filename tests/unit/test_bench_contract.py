@@ -7,7 +7,7 @@ from memory_bench import MemoryBench, MemoryLibrary
 from colltune.bench.contract import Bench
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.testing.bench import BenchContract
+from colltune.testing.bench_laws import BenchContract
 
 
 def truth(scenario: Scenario, _choice: Choice) -> float:

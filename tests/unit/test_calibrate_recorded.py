@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.bench.recorded import RecordedBench
+from colltune.bench.recorded_cluster import RecordedBench
 from colltune.core.choice import DEFAULT
 from colltune.measure.replay import TimeDrift
 from colltune.predict.times_model import load_times

@@ -12,12 +12,12 @@ import pytest
 from campaign_bench import EFFORT, Bench
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.decision import DecisionLearner
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 from colltune.measure.contract import Effort
 from colltune.search.campaign import WHOLE
 from colltune.testing.learner import RING, TREE, measured, small_space, true_time_s

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from colltune.catalog import Kind, Need, load
-from colltune.catalog.simulated import load_simulated
+from colltune.catalog.simulated_catalogue import load_simulated
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES, NONBLOCKING, REDUCTIONS, TUNABLE, Scenario, SizeBasis

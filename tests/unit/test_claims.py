@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.space import neighbours
-from colltune.prove.claims import claims_of, cut_in_two
+from colltune.prove.audit.claims import claims_of, cut_in_two
 
 RING, TREE = Choice("ring"), Choice("tree")
 GRID = [

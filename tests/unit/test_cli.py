@@ -24,7 +24,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
 from colltune.core.version import read_version
-from colltune.store.summary import read_summary
+from colltune.store.summary_json import read_summary
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
 
 
@@ -60,7 +60,7 @@ def test_help_names_the_commands_and_imports_no_heavy_library() -> None:
     for command in ("tune", "run", "env", "report", "verify", "doctor"):
         assert f"\n  {command} " in done.stdout
     script = (
-        "import sys\nfrom colltune.cli.app import app\nimport colltune.session.site\n"
+        "import sys\nfrom colltune.cli.app import app\nimport colltune.session.site.state\n"
         "print([name for name in ('sklearn', 'scipy', 'numpy', 'pandas', 'matplotlib') if name in sys.modules])"
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

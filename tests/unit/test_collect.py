@@ -16,7 +16,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space, counts
-from colltune.measure.simulated import SimulatedSource
+from colltune.measure.drawn import SimulatedSource
 from colltune.session.collect import (
     CollectOptions,
     Subject,

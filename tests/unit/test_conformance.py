@@ -11,7 +11,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.prove.conformance import (
+from colltune.prove.replay.conformance import (
     BEFORE_FIRST_CASE,
     ConformanceResult,
     beyond_the_library,

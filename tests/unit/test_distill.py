@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
-from colltune.distill.rules import distill, distill_proven
+from colltune.distill.minimal_rules import distill, distill_proven
 from colltune.distill.selection import Selection
 
 A, B, POW2, LARGE = Choice("a"), Choice("b", (("k", 4),)), Choice("pow2"), Choice("large")

@@ -11,7 +11,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
-from colltune.prove.effect import read_effect
+from colltune.prove.in_run.matched_calls import read_effect
 
 _TUNED = Environment("mpich", "5.0.2", "b", "m", 1, 2, "single")
 _CALL = "call function={} form={} size={} remote_size=0 nodes=1 ppn={} even=1 calls={} met={} least={} most={}"

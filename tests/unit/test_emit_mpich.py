@@ -18,10 +18,10 @@ from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import NONBLOCKING, TUNABLE, Scenario, SizeBasis
-from colltune.emit.lint_json import DEEPEST
-from colltune.emit.mpich import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter
-from colltune.emit.mpich_below import written_by_file
-from colltune.emit.mpich_tree import MOST_IN_A_ROW, Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
+from colltune.emit.lint.json_text import DEEPEST
+from colltune.emit.mpich.below import written_by_file
+from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter
+from colltune.emit.mpich.tree import MOST_IN_A_ROW, Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
 from colltune.testing.emitter import random_rules, scenarios_at_bounds
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")

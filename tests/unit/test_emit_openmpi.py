@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.catalog import load
-from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, PER_BLOCK, Scenario, SizeBasis
 from colltune.core.space import shapes
-from colltune.emit.openmpi import RULES_FILE, MessageRule, OpenMpiEmitter, parse_rules, reads_version_2
+from colltune.emit.openmpi.rules_file import RULES_FILE, MessageRule, OpenMpiEmitter, parse_rules, reads_version_2
 from colltune.emit.without_ppn import merge_ppn
 from colltune.testing.emitter import random_rules
 

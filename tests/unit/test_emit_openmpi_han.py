@@ -12,7 +12,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.core.space import shapes
-from colltune.emit.openmpi_han import HAN_FILE, decided_by_tuned, parse_han
+from colltune.emit.openmpi.han import HAN_FILE, decided_by_tuned, parse_han
 from colltune.testing.emitter import random_rules, scenarios_at_bounds
 
 OF_HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")

@@ -16,7 +16,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary, TimeShare
 from colltune.report.ending import MOST_LINES, WIDTH, ending
 from colltune.report.findings import Findings
-from colltune.store.summary import read_summary
+from colltune.store.summary_json import read_summary
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
 _NAMES = ["reduce_scatter_block", "allgatherv", "allreduce", "alltoall"]

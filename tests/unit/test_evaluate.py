@@ -11,7 +11,7 @@ import pytest
 
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.replay import MeasuringCost

@@ -16,19 +16,19 @@ import pytest
 import commands
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, Pair, ReplaySource
-from colltune.profile.application import Calls, Communicator, Profile
-from colltune.profile.files import save_profile
+from colltune.profile.application_profile import Calls, Communicator, Profile
+from colltune.profile.profile_files import save_profile
 from colltune.research.evaluation import Plan, evaluate, load, load_weights
 from colltune.research.learners.scaling import Scaling
 from colltune.research.metrics import Metrics
 from colltune.research.simulate import Pace, Run, Step, simulate
 from colltune.research.strategies import contestants
-from colltune.research.summary import (
+from colltune.research.tunings_summary import (
     Axis,
     at_place,
     at_stop,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.prove.evidence import (
+from colltune.prove.audit.evidence import (
     ALPHA,
     FEWEST_LAUNCHES,
     Scatter,

@@ -15,11 +15,11 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.report.explain import nearest_scenarios
+from colltune.report.explanation import nearest_scenarios
 from colltune.report.interval import median_interval
 from colltune.session.explain import explain_call
 from colltune.store.journal import Journal
-from colltune.store.summary import read_summary
+from colltune.store.summary_json import read_summary
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {"mpiexec": "/nowhere/bin/mpiexec"})

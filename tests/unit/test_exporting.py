@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from colltune.bench.backends import open_backend
 from colltune.catalog import load
-from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
@@ -23,12 +23,12 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.summary import Summary
-from colltune.emit.mpich import MpichEmitter
-from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter
-from colltune.emit.mpich_named_grammar import VARIABLE
-from colltune.emit.mpich_tree import format_tree
-from colltune.emit.openmpi import OpenMpiEmitter
-from colltune.emit.openmpi_json import OpenMpiJsonEmitter
+from colltune.emit.mpich.selection_file import MpichEmitter
+from colltune.emit.mpich.tree import format_tree
+from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter
+from colltune.emit.next.mpich_named_grammar import VARIABLE
+from colltune.emit.next.openmpi_json import OpenMpiJsonEmitter
+from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.emit.thresholds import CVARS_FILE, parse_thresholds
 from colltune.mpi.installation import Installation, Launcher, Library

@@ -22,7 +22,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Point
-from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.rule_text import MOST_CHOICES, format_rules
 from colltune.machine.compile import COMMON, LIBRARY_PARTS, TIMING_PARTS, source_directory
 from colltune.measure.contract import Effort

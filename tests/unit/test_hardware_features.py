@@ -12,7 +12,7 @@ from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.hardware import NUMBERS, Fabric, Hardware, hardware_from_dict, hardware_to_dict
 from colltune.machine import parse
-from colltune.machine.features import read_features
+from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine, RunningMachine, record, save_record
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "machines"

@@ -11,7 +11,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.heap import page_faults_of, setting_text
 from colltune.core.sample import Heaps, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
-from colltune.prove.verdict import PointVerdict, compare
+from colltune.prove.compare.verdict import PointVerdict, compare
 from colltune.report.tables import comparisons_table
 
 HERE = Scenario("reduce_scatter", 1, 2, 1 << 18)

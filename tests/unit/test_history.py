@@ -15,13 +15,13 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort
-from colltune.measure.simulated import QUIET, Noise, SimulatedSource
-from colltune.prove.drift import Recheck, Sentinel, SentinelFinding, recheck, sentinels, verdicts
+from colltune.measure.drawn import QUIET, Noise, SimulatedSource
+from colltune.prove.compare.sentinels import Recheck, Sentinel, SentinelFinding, recheck, sentinels, verdicts
 from colltune.search.reuse import begin_journal, cheap, fitting, reuse
-from colltune.store.history import Earlier, archive, entries, latest_profile, new_entry, read_history
+from colltune.store.earlier import Earlier, archive, entries, latest_profile, new_entry, read_history
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST
-from colltune.testing.journal import ENVIRONMENT
+from colltune.testing.journal_laws import ENVIRONMENT
 
 RING, TREE, NB = Choice("ring"), Choice("tree"), Choice("nb")
 CHOICES = (DEFAULT, RING, TREE, NB)

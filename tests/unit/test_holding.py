@@ -11,8 +11,8 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.measure.simulated import QUIET, Noise, SimulatedSource
-from colltune.prove.holding import (
+from colltune.measure.drawn import QUIET, Noise, SimulatedSource
+from colltune.prove.in_run.holding import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
     Holding,
@@ -23,7 +23,7 @@ from colltune.prove.holding import (
     verdicts,
 )
 from colltune.search.reuse import look_again
-from colltune.testing.journal import ENVIRONMENT
+from colltune.testing.journal_laws import ENVIRONMENT
 
 RING = Choice("ring")
 SCENARIOS = [Scenario("bcast", 2, 2, 1 << power) for power in range(12)]

@@ -18,7 +18,7 @@ from colltune.measure.osu import OsuBenchmarks
 from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
-from colltune.prove.replay import replay
+from colltune.prove.replay.on_workbench import replay
 
 NODES, PPN = 10_000, 2
 # In the place of mpiexec: reads the nodes as it would, says what its program would, and ends.

@@ -21,17 +21,17 @@ from colltune.core.sample import OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.core.switchback import RuleFinding
-from colltune.prove.case import Case
-from colltune.prove.claims import Claim
-from colltune.prove.evidence import Yardstick
-from colltune.prove.in_application import said_of, standings, without_slower
+from colltune.prove.audit.case import Case
+from colltune.prove.audit.claims import Claim
+from colltune.prove.audit.evidence import Yardstick
+from colltune.prove.in_run.in_application import said_of, standings, without_slower
+from colltune.session.application.measure_run import latest_gains
 from colltune.session.drift import answer_of, runs_since
 from colltune.session.explain import explain_call, load_findings
-from colltune.session.measure_run import latest_gains
-from colltune.session.options import Listener
-from colltune.session.tune import tune
+from colltune.session.tuning.options import Listener
+from colltune.session.tuning.tune import tune
 from colltune.store.applications import PARTS, RUN, application_runs
-from colltune.store.history import GAIN
+from colltune.store.earlier import GAIN
 from colltune.store.tuning import MANIFEST, load_tuning
 
 LARGE = 1 << 20

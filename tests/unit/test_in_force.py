@@ -8,7 +8,7 @@ from colltune.core.choice import Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
-from colltune.deploy.application import AppliedTuning, put_in_force
+from colltune.deploy.applied import AppliedTuning, put_in_force
 from colltune.store.tuning import Tuning
 
 _RULES = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, None, Choice("binomial")),))
@@ -49,7 +49,7 @@ def test_the_files_of_a_module_do_not_decide_the_calls_by_default_of_the_live_se
         assert (way, "TUNED_FILE" in around) == ("live", False)
         return replace(tuning, variables={"LD_PRELOAD": "/live.so", "COLLTUNE_SELECT": "{directory}/live"})
 
-    monkeypatch.setattr("colltune.deploy.live.in_force_via", live)
+    monkeypatch.setattr("colltune.deploy.live_selector.in_force_via", live)
     environment = Environment("mpich", "5.0.2", "0", "here", 2, 4, "single", {})
     tuning = Tuning(environment, {"bcast": _RULES}, {}, {"TUNED_FILE": "{directory}/rules"})
     force = put_in_force(tmp_path, tuning, {"HOME": "/home/me", "TUNED_FILE": "of a module"}, "live")

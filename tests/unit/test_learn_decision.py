@@ -14,10 +14,10 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.belief import Belief, observations
 from colltune.learn.decision import DecisionLearner, DecisionSettings
-from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import PRIOR_MEAN, _objective, _Stack, kernel, kernel_diagonal, rough_variance
 from colltune.learn.noise import MEASURED_SD
-from colltune.learn.selection import normal_loss
+from colltune.learn.scenario_columns import scenario_columns
+from colltune.learn.selection_uncertainty import normal_loss
 from colltune.testing.learner import measured, small_space, true_time_s
 
 

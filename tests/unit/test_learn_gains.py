@@ -10,10 +10,10 @@ from colltune.core.space import Point, Space
 from colltune.learn import gains
 from colltune.learn.belief import Belief, observations
 from colltune.learn.decision import DecisionLearner
-from colltune.learn.features import scenario_columns
 from colltune.learn.gains import expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN
-from colltune.learn.selection import SURPRISE, TAIL, Duels
+from colltune.learn.scenario_columns import scenario_columns
+from colltune.learn.selection_uncertainty import SURPRISE, TAIL, Duels
 from colltune.testing.learner import legal, measured
 
 SCENARIOS = [Scenario("bcast", nodes, 4, 2**power) for nodes in (2, 4, 8) for power in range(2, 20)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colltune.core.choice import DEFAULT
 from colltune.core.sample import Sample, Status
-from colltune.learn.history import History
+from colltune.learn.told import History
 from colltune.testing.learner import RING, TREE, small_space
 
 

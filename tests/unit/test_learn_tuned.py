@@ -12,7 +12,7 @@ from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.research.learners.published import PublishedSettings
 from colltune.research.learners.trees import TreeShape
-from colltune.research.learners.tuned import TunedFactLearner, _folds, _slowdown, tune
+from colltune.research.learners.tuned_parameters import TunedFactLearner, _folds, _slowdown, tune
 from colltune.testing.learner import small_space
 
 CHOICES = (Choice("a"), Choice("b"), Choice("c"))

@@ -16,12 +16,12 @@ from test_emit_mpich import calls, meets
 from colltune.catalog import Need, load
 from colltune.core.choice import DEFAULT
 from colltune.core.scenario import COLLECTIVES, TUNABLE, blocking_form
-from colltune.emit.lint import lint_files
-from colltune.emit.lint_check import Check, Severity, format_check
-from colltune.emit.lint_json import DEEPEST, JsonValue, NotJsonError, read_json
-from colltune.emit.lint_names import leaf_names
-from colltune.emit.mpich import MpichEmitter
-from colltune.emit.mpich_tree import Call, Leaf, Tree, decide, format_tree
+from colltune.emit.lint.check import Check, Severity, format_check
+from colltune.emit.lint.json_text import DEEPEST, JsonValue, NotJsonError, read_json
+from colltune.emit.lint.names import leaf_names
+from colltune.emit.lint.selection_file import lint_files
+from colltune.emit.mpich.selection_file import MpichEmitter
+from colltune.emit.mpich.tree import Call, Leaf, Tree, decide, format_tree
 from colltune.testing.emitter import random_rules
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")

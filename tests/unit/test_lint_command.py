@@ -13,7 +13,7 @@ from colltune.catalog import load
 from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
-from colltune.emit.mpich_tree import format_tree
+from colltune.emit.mpich.tree import format_tree
 from colltune.store.tuning import Tuning, save_tuning
 from commands import colltune
 

@@ -25,9 +25,9 @@ from test_lint import (
 
 from colltune.catalog import load
 from colltune.core.errors import InputError
-from colltune.emit.lint_check import format_check
-from colltune.emit.lint_fix import fix_file
-from colltune.emit.mpich_tree import Tree, decide, format_tree, parse_tree
+from colltune.emit.lint.check import format_check
+from colltune.emit.lint.fix import fix_file
+from colltune.emit.mpich.tree import Tree, decide, format_tree, parse_tree
 
 
 def fix(data: bytes, version: str = "5.0.2") -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
-from colltune.emit.lint_ucc import is_ucc_conf, lint_ucc_files
+from colltune.emit.next.lint_ucc import is_ucc_conf, lint_ucc_files
 from ucc_files import FOLLOWED, NOT_FOLLOWED
 
 GOOD = """# for this cluster

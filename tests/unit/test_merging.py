@@ -17,8 +17,8 @@ from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.summary import SpeedUp, Summary
 from colltune.search.reuse import begin_journal
-from colltune.session.merging import Held, hold, keep_apart
-from colltune.store.history import measurements, tuned_sizes
+from colltune.session.tuning.merging import Held, hold, keep_apart
+from colltune.store.earlier import measurements, tuned_sizes
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Provisional, Tuning, load_tuning, save_tuning
 

@@ -16,10 +16,10 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.core.space import shapes
-from colltune.emit.lint_check import Check, format_check
-from colltune.emit.lint_named import is_named_file, lint_named_files
-from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
-from colltune.emit.mpich_named_grammar import ALGORITHMS, parse_condition
+from colltune.emit.lint.check import Check, format_check
+from colltune.emit.next.lint_named import is_named_file, lint_named_files
+from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
+from colltune.emit.next.mpich_named_grammar import ALGORITHMS, parse_condition
 from colltune.testing.emitter import EmitterContract, random_rules
 
 VERSION = "5.1.0"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from colltune.emit.lint_check import format_check
-from colltune.emit.lint_named import lint_named_files
-from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter
+from colltune.emit.lint.check import format_check
+from colltune.emit.next.lint_named import lint_named_files
+from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter
 from named_mpich import CATALOGUE, RECORDED, REPLAYED, check_counted, rounds
 
 

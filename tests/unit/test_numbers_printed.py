@@ -20,9 +20,9 @@ from colltune.core.space import Space
 from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.core.units import format_budget, parse_duration
-from colltune.distill.rules import distill_proven
+from colltune.distill.minimal_rules import distill_proven
 from colltune.report.ending import ending
-from colltune.report.explain import Explanation, format_explanation
+from colltune.report.explanation import Explanation, format_explanation
 from colltune.report.findings import Findings
 from colltune.report.headline import facts, headline, next_steps
 from colltune.report.html import _decision_rows

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from colltune.catalog import load
-from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.core.space import shapes
-from colltune.emit.lint_check import Check, format_check
-from colltune.emit.lint_openmpi_json import is_rules_json, lint_rules_json
-from colltune.emit.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
+from colltune.emit.lint.check import Check, format_check
+from colltune.emit.next.lint_openmpi_json import is_rules_json, lint_rules_json
+from colltune.emit.next.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
 from colltune.testing.emitter import random_rules
 
 VERSION = "6.0.0"

@@ -21,7 +21,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.stop import StopRequest
 from colltune.session.own_settings import settings_line
-from colltune.session.site_pending import command_text
+from colltune.session.site.pending import command_text
 from colltune.site.store import INBOX, MARK, SiteStore
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
@@ -40,8 +40,8 @@ def test_a_store_that_cannot_be_read_costs_a_warning_and_not_the_tuning(way: str
         (store.directory / INBOX).rename(tmp_path / "moved")
         (tmp_path / "moved").mkdir(exist_ok=True)
     place = tmp_path / "tuned"
-    from colltune.session.options import Listener, TuneOptions
-    from colltune.session.tune import tune
+    from colltune.session.tuning.options import Listener, TuneOptions
+    from colltune.session.tuning.tune import tune
 
     options = TuneOptions(["bcast"], 1 << 12, 1 << 20, 300.0, seed=1, store=job_store.directory)
     tune(small(MemoryLibrary), options, place, Listener(note=said.append))

@@ -11,8 +11,8 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
+from colltune.distill.minimal_rules import distill_proven
 from colltune.distill.overlay import Overlay
-from colltune.distill.rules import distill_proven
 
 RING, TREE = Choice("ring"), Choice("binomial")
 SIZES = tuple(1 << power for power in range(3, 13))

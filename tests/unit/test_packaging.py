@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.emit.mpich import MpichEmitter
+from colltune.emit.mpich.selection_file import MpichEmitter
 
 ROOT = Path(__file__).parents[2]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -16,10 +16,10 @@ from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Node, Scheduler
-from colltune.profile.application import Calls, Communicator, Profile
+from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.search.campaign import Outcome
-from colltune.session.options import TuneOptions, TuneResult
-from colltune.session.payoff import for_application, machine_like, payoff_of
+from colltune.session.tuning.options import TuneOptions, TuneResult
+from colltune.session.tuning.payoff import for_application, machine_like, payoff_of
 from colltune.store.tuning import Tuning
 
 _LAPTOP = Job(Scheduler.NONE, (Node("localhost", 2),))

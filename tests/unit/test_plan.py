@@ -20,9 +20,9 @@ from colltune.measure.contract import Effort
 from colltune.prove import proof
 from colltune.search.extrapolate import Extrapolation
 from colltune.session import plan
-from colltune.session.options import TuneOptions
 from colltune.session.plan import LaunchCosts, calibrate, calibration_of, costs_of
-from colltune.session.tune import tune
+from colltune.session.tuning.options import TuneOptions
+from colltune.session.tuning.tune import tune
 
 
 def truth(scenario: Scenario, choice: Choice) -> float:

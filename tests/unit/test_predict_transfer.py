@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from colltune.core.choice import Choice
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.learn.belief import observations
 from colltune.learn.decision import DecisionLearner
-from colltune.learn.features import scenario_columns
 from colltune.learn.informed import Trust, posteriors, support
+from colltune.learn.scenario_columns import scenario_columns
 from colltune.predict.transfer import TransferPrior
 from colltune.research.simulate import simulate
 from colltune.store.grid import Grid

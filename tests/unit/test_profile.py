@@ -14,12 +14,12 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.stakes import Stakes, gains_of
-from colltune.profile.application import Communicator, Profile, calls_per_second, stakes
+from colltune.profile.application_profile import Communicator, Profile, calls_per_second, stakes
 from colltune.profile.benefit import benefit_of
-from colltune.profile.files import load_profile, save_profile
 from colltune.profile.nonblocking import tunable_by_name
 from colltune.profile.parts import part_files, read_parts
-from colltune.profile.preload import preload_command, preload_environment
+from colltune.profile.profile_files import load_profile, save_profile
+from colltune.profile.profiled_start import preload_command, preload_environment
 
 _JOB = (
     "job ranks_seen={} ranks=4 nodes=2 elapsed_ns=2000000000 threads_multiple=0 clock_error_ns=150 lost_calls={} "

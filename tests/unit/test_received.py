@@ -14,15 +14,15 @@ import pytest
 from lint_trees import complete_file
 
 from colltune.catalog import load
-from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.deploy.faults import faults_in
-from colltune.emit.live import LIVE_FILE
-from colltune.emit.openmpi import OpenMpiEmitter, reads_version_2
+from colltune.emit.live_rules import LIVE_FILE
+from colltune.emit.openmpi.rules_file import OpenMpiEmitter, reads_version_2
 from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
 
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.bench.recorded import RecordedBench
+from colltune.bench.recorded_cluster import RecordedBench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import Verdict
@@ -20,8 +20,8 @@ from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
 from colltune.research.contract import Strategy
 from colltune.research.simulate import Pace, simulate
-from colltune.session.options import TuneOptions
-from colltune.session.tune import tune
+from colltune.session.tuning.options import TuneOptions
+from colltune.session.tuning.tune import tune
 from colltune.store.grid import Grid
 from colltune.testing.learner import RING, TREE, legal, small_space, true_time_s
 

@@ -26,7 +26,7 @@ from colltune.report.html import build_page
 from colltune.report.story import summary_sentences
 from colltune.session.explain import load_findings
 from colltune.store.journal import Journal
-from colltune.store.summary import read_summary
+from colltune.store.summary_json import read_summary
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})

@@ -17,7 +17,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.report.findings import Findings
 from colltune.report.html import build_page
-from colltune.store.summary import read_summary
+from colltune.store.summary_json import read_summary
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="looking at the page needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the checks need axe-playwright-python")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from colltune.alltoallv.lookup_table import AlltoallvRule, TableEntry, find, load_table, save_table
 from colltune.alltoallv.setting import Setting
-from colltune.alltoallv.table import AlltoallvRule, TableEntry, find, load_table, save_table
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.emit.live import parse_live
+from colltune.emit.live_rules import parse_live
 from colltune.emit.rule_text import HEAD, parse_lines
 
 LINES = "choice 0 - A=1 # bcast binomial\nrules bcast message\nrule - - 64 0\nrule - - - -\n"

@@ -10,8 +10,8 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
-from colltune.prove.search_cost import SearchCost, search_cost
-from colltune.prove.verdict import Comparison, compare_all
+from colltune.prove.compare.search_cost import SearchCost, search_cost
+from colltune.prove.compare.verdict import Comparison, compare_all
 
 FAST = Choice("fast")
 SIZES = [1 << exponent for exponent in range(15)]

@@ -8,8 +8,8 @@ from typing import TypedDict, Unpack
 
 import pytest
 
-from colltune.bench.simulated import Simulation
-from colltune.catalog.simulated import load_simulated
+from colltune.bench.simulated_cluster import Simulation
+from colltune.catalog.simulated_catalogue import load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import THRESHOLD, Verdict
@@ -20,8 +20,8 @@ from colltune.measure.smpi import AlgorithmCheck
 from colltune.measure.smpi_cluster import parse_cluster
 from colltune.measure.smpi_process import Simulated, SimulatedCall
 from colltune.search.campaign import Progress
-from colltune.session.options import Listener, TuneOptions
-from colltune.session.tune import tune
+from colltune.session.tuning.options import Listener, TuneOptions
+from colltune.session.tuning.tune import tune
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 

@@ -17,11 +17,11 @@ from colltune.cli.app import app
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.session.application_gain import gain_of
-from colltune.session.site import SavedBy, saved_by_release, status
-from colltune.session.site_canary import outlook, promote
-from colltune.session.site_metrics import metrics
-from colltune.session.site_page import write_site_page
-from colltune.session.site_runs import add_run, copied_if_released, store_for_runs
+from colltune.session.site.canary import outlook, promote
+from colltune.session.site.metrics import metrics
+from colltune.session.site.page import write_site_page
+from colltune.session.site.runs import add_run, copied_if_released, store_for_runs
+from colltune.session.site.state import SavedBy, saved_by_release, status
 from colltune.site.canary import Canary, begin, current, is_drawn, release_of, reports_of, stop
 from colltune.site.entry import BadEntryError, Saved, name_of, pack, unpack
 from colltune.site.release import activate, active, publish, read_release
@@ -241,7 +241,7 @@ def test_what_users_tried_beside_a_release_does_not_count_for_it(
     real = reports_of(store, candidate(store), 0.0)
     tried = [replace(one.run, record=replace(one.run.record, candidates=1)) for one in real]
     monkeypatch.setattr(
-        "colltune.session.site_canary.reports_of",
+        "colltune.session.site.canary.reports_of",
         lambda *_: [*real, *(replace(one, run=run) for one, run in zip(real, tried, strict=True))],
     )
     assert outlook(store).faster == before

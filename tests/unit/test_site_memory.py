@@ -15,12 +15,12 @@ from colltune.core.proven import CUT_APART, NOT_WORTH, Decision, Verdict
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
-from colltune.measure.simulated import Noise
+from colltune.measure.drawn import Noise
 from colltune.prove.proof import Judged
-from colltune.session.options import Listener, TuneOptions, TuneResult
-from colltune.session.site_memory import SiteMemory
-from colltune.session.site_pending import PENDING
-from colltune.session.tune import tune
+from colltune.session.site.pending import PENDING
+from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
+from colltune.session.tuning.site_memory import SiteMemory
+from colltune.session.tuning.tune import tune
 from colltune.site.identity import Identity
 from colltune.site.index import Index, open_index
 from colltune.site.knowledge import Knowledge
@@ -200,7 +200,7 @@ def test_what_was_measured_is_in_the_store_before_the_proof_begins(
 
     bench = small(MemoryBench)
     with monkeypatch.context() as context:
-        context.setattr("colltune.session.tune._gate", killed)
+        context.setattr("colltune.session.tuning.tune._gate", killed)
         with pytest.raises(KeyboardInterrupt):
             job(bench, store, tmp_path / "out")
     (entry,) = index_of(store, bench).entries

@@ -245,7 +245,7 @@ def test_who_may_not_remove_the_entries_of_others_is_told_so(store: SiteStore, m
 
 def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
-    monkeypatch.setattr("colltune.session.site.faults_in", lint)
+    monkeypatch.setattr("colltune.session.site.state.faults_in", lint)
     monkeypatch.setattr("time.time", lambda: NOW)
 
     def said(*arguments: str, code: int = 0) -> str:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.core.errors import InputError
-from colltune.session.site import described, lost_here
+from colltune.session.site.state import described, lost_here
 from colltune.site.canary import Report, witnesses_of
 from colltune.site.entry import Entry
 from colltune.site.index import open_index
@@ -155,7 +155,7 @@ def test_a_signed_release_is_verified_and_no_other(
     store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
-    monkeypatch.setattr("colltune.session.site.faults_in", lint)
+    monkeypatch.setattr("colltune.session.site.state.faults_in", lint)
     monkeypatch.setattr("time.time", lambda: NOW)
     for name in ("admin", "eve"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)

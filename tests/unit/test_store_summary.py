@@ -19,9 +19,9 @@ from colltune.core.hardware import Fabric, Hardware
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, SpeedUp, Summary, TimeShare
+from colltune.store.earlier import tuned_sizes
 from colltune.store.fields import decode, encode
-from colltune.store.history import tuned_sizes
-from colltune.store.summary import read_summary, write_summary
+from colltune.store.summary_json import read_summary, write_summary
 from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
 
 COLUMNS = "max_ppn max_ranks max_size choice"

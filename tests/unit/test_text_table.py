@@ -21,12 +21,12 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.text_table import TextTable
-from colltune.profile.application import Calls, Communicator, Profile
-from colltune.prove.verdict import Comparison
-from colltune.report.diff import compare_decisions, decisions_table, environments_table
+from colltune.profile.application_profile import Calls, Communicator, Profile
+from colltune.prove.compare.verdict import Comparison
+from colltune.report.diff_text import compare_decisions, decisions_table, environments_table
 from colltune.report.tables import Rechecked, comparisons_table, drift_table, regions_table
 from colltune.report.text import _print_map
-from colltune.research.tables import means_table, reach_table
+from colltune.research.strategy_tables import means_table, reach_table
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
 _SCENARIOS = [Scenario("reduce_scatter_block", 128, 112, 1 << 10), Scenario("bcast", 1, 2, 1 << 20)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colltune.prove.replay import ReplaySlice
+from colltune.prove.replay.on_workbench import ReplaySlice
 from colltune.prove.time_plan import TimePlan
 
 SECONDS = st.floats(0.01, 1e4)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import load
-from colltune.catalog.simulated import load_simulated
+from colltune.catalog.simulated_catalogue import load_simulated
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES, Scenario

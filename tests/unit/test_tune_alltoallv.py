@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.alltoallv.recorded import load_recorded
+from colltune.alltoallv.lookup_table import find, load_table, places
+from colltune.alltoallv.matrices import load_recorded
+from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import Shape, parts_of, setting_of
-from colltune.alltoallv.source import Blocks
-from colltune.alltoallv.table import find, load_table, places
-from colltune.alltoallv.tune import TABLE, AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
+from colltune.alltoallv.tune_table import TABLE, AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status

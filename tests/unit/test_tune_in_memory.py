@@ -16,12 +16,12 @@ from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
-from colltune.emit.live import LIVE_FILE, parse_live
-from colltune.measure.simulated import Noise
-from colltune.prove.evidence import FEWEST_LAUNCHES
+from colltune.emit.live_rules import LIVE_FILE, parse_live
+from colltune.measure.drawn import Noise
+from colltune.prove.audit.evidence import FEWEST_LAUNCHES
 from colltune.search.campaign import WHOLE, Progress
-from colltune.session.options import Listener, TuneOptions
-from colltune.session.tune import tune
+from colltune.session.tuning.options import Listener, TuneOptions
+from colltune.session.tuning.tune import tune
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, load_tuning
 

@@ -13,8 +13,8 @@ from colltune.core.errors import LaunchError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.measure.osu import parse_latency
-from colltune.prove.default_against_tuned import held_out
-from colltune.prove.verdict import (
+from colltune.prove.compare.default_against_tuned import held_out
+from colltune.prove.compare.verdict import (
     MeanSpeedup,
     PointVerdict,
     compare,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from colltune.alltoallv.cells import fill_class
 from colltune.alltoallv.setting import COLLECTIVE, FEWEST_RANKS, Shape
 from colltune.core.errors import InputError
-from colltune.profile.application import BLOCKING, Calls, Profile
+from colltune.profile.application_profile import BLOCKING, Calls, Profile
 
 _COLLECTIVES = (COLLECTIVE, "alltoallw")
 # A profile has each rank's own average block. The rules go by the busiest rank's, sent or received, which is larger.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from colltune.alltoallv.table import FILLS
+from colltune.alltoallv.lookup_table import FILLS
 
 _EVEN, _UNEVEN = "constant", ("skewed", "power")
 _MOST, _FEWEST = "most", "few"

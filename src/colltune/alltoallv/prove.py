@@ -1,8 +1,8 @@
 """Proves settings of the non-uniform all-to-all, for all patterns of blocks that the library cannot tell apart.
 
-The audit of all collectives (colltune.prove.audit), twice: first whether a setting is faster with the usual pattern of
-each class of fill, then whether it is not slower with the patterns that look the same. A region of both is of one
-pattern: parts of the job and sizes that are neighbours and decide alike.
+The audit of all collectives (colltune.prove.audit.audit), twice: first whether a setting is faster with the usual
+pattern of each class of fill, then whether it is not slower with the patterns that look the same. A region of both is
+of one pattern: parts of the job and sizes that are neighbours and decide alike.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from colltune.alltoallv.cells import alike, exists, usual
+from colltune.alltoallv.lookup_table import FILLS
+from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import FORWARDING, Shape
-from colltune.alltoallv.source import Blocks
-from colltune.alltoallv.table import FILLS
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.proven import THRESHOLD, Decision, Verdict
@@ -26,8 +26,8 @@ from colltune.core.space import weight_of
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Source
-from colltune.prove.audit import EFFORT, Audit
-from colltune.prove.claims import claims_of
+from colltune.prove.audit.audit import EFFORT, Audit
+from colltune.prove.audit.claims import claims_of
 
 # On patterns other than the one that it was chosen on, a setting must be proven not to be slower.
 HOLDS = 0.98

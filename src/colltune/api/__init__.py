@@ -28,20 +28,20 @@ from colltune.session.arguments import (
     refuse_with_alltoallv,
     signature_of,
 )
-from colltune.session.options import Listener, TuneOptions
+from colltune.session.tuning.options import Listener, TuneOptions
 
 if TYPE_CHECKING:
-    from colltune.alltoallv.tune import AlltoallvResult
+    from colltune.alltoallv.tune_table import AlltoallvResult
     from colltune.core.hardware import Hardware
     from colltune.machine.record import RecordedMachine
     from colltune.predict.model import PretrainedModel
     from colltune.research.evaluation import StrategyComparison
+    from colltune.session.application.profile_run import ProfiledRun
+    from colltune.session.application.run_application import RunOutcome
     from colltune.session.collect import Collected
     from colltune.session.doctor import Diagnosis
     from colltune.session.lint import Linted
     from colltune.session.plan import Costs
-    from colltune.session.profile_run import ProfiledRun
-    from colltune.session.run_application import RunOutcome
 
 __all__ = [
     "Tuned",
@@ -76,7 +76,7 @@ def tune(
     is kept, and ``resume`` goes on.
     """
     options = TuneOptions.of(_names(collectives), arguments)
-    from colltune.session.tune_here import tune_here
+    from colltune.session.tuning.tune_here import tune_here
 
     tune_here(options, Path(out), listener)
     return load(out)
@@ -97,7 +97,7 @@ def tune_alltoallv(
     ``counts``: matrices of the bytes that each rank sends to each, as files. `run` takes ``out`` as ``alltoallv``, and
     `tuned_alltoallv` uses it by name. Raises ColltuneError, also for arguments that say nothing for MPI_Alltoallv.
     """
-    from colltune.session.tune_alltoallv import tune_alltoallv_here
+    from colltune.session.tuning.tune_alltoallv import tune_alltoallv_here
 
     refuse_with_alltoallv(arguments.keys())
     return tune_alltoallv_here(arguments, Path(out), listener, counts=_paths(counts))
@@ -215,7 +215,7 @@ def profile(command: Sequence[str], out: PathLike = "app.json", *, mpiexec: str 
     ``tune(profile=out)`` tunes what it calls. ``mpiexec``: of the program's MPI, where the command does not start with
     it.
     """
-    from colltune.session.profile_run import profile_run
+    from colltune.session.application.profile_run import profile_run
 
     return profile_run(command, Path(out), os.environ, mpiexec)
 
@@ -244,8 +244,8 @@ def run(
     ``listener`` hears, a sentence each, what is unsure before the start, and what was found at the end. Raises
     InputError where the command would use another build of the MPI than the one that was tuned.
     """
-    from colltune.session.measure_run import parse_risk, parse_share
-    from colltune.session.run_application import RunOptions, ready_run
+    from colltune.session.application.measure_run import parse_risk, parse_share
+    from colltune.session.application.run_application import RunOptions, ready_run
 
     options = RunOptions(
         prove=prove,
@@ -330,7 +330,7 @@ def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware
 
     ``machine``: a record by `colltune doctor --record` instead. ``triad``: measure the memory bandwidth too.
     """
-    from colltune.machine.features import read_features
+    from colltune.machine.hardware_features import read_features
     from colltune.machine.record import RecordedMachine, RunningMachine
     from colltune.machine.triad import measure_triad
 

@@ -28,8 +28,8 @@ from colltune.store.tuning import Tuning, load_tuning
 if TYPE_CHECKING:
     import pandas
 
-    from colltune.prove.conformance import ConformanceResult
-    from colltune.report.diff import TuningDifference
+    from colltune.prove.replay.conformance import ConformanceResult
+    from colltune.report.diff_text import TuningDifference
     from colltune.report.picture import Picture
     from colltune.session.application_gain import ApplicationGain
     from colltune.session.drift import DriftReport
@@ -249,7 +249,7 @@ class Tuned:
 
         A run that still works is told as far as it is. Raises InputError where there was none.
         """
-        from colltune.session.measure_run import latest_gains
+        from colltune.session.application.measure_run import latest_gains
 
         return latest_gains(self.directory)[0]
 
@@ -258,7 +258,7 @@ class Tuned:
 
         Raises InputError where it would use another build of the MPI than the one that was tuned.
         """
-        from colltune.deploy.application import put_in_force
+        from colltune.deploy.applied import put_in_force
 
         force = put_in_force(self.directory, self.tuning, os.environ)
         force.require_mpi(command)

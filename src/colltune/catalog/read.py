@@ -11,7 +11,7 @@ from typing import Any
 
 from colltune.catalog.catalogue import Catalogue
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter, ProcessSetting
-from colltune.catalog.openmpi import OpenMpiCatalogue, openmpi_entry
+from colltune.catalog.openmpi_components import OpenMpiCatalogue, openmpi_entry
 from colltune.core.errors import InputError
 from colltune.core.scenario import NONBLOCKING, SizeBasis
 

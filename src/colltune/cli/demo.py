@@ -37,7 +37,7 @@ def demo(
 
 def _recorded(out: Path) -> None:
     """Tunes the recorded cluster of the package, and says what was found of all there was to find."""
-    from colltune.bench.recorded import RecordedBench
+    from colltune.bench.recorded_cluster import RecordedBench
     from colltune.cli.console import echo
     from colltune.cli.display import Display
     from colltune.measure.replay import TimeDrift
@@ -65,7 +65,7 @@ def _recorded(out: Path) -> None:
 def _here(out: Path, mpiexec: str | None) -> None:
     from colltune.cli.hints import colltune_command
     from colltune.cli.tune import tune_and_show
-    from colltune.session.options import TuneOptions
+    from colltune.session.tuning.options import TuneOptions
 
     began_s = time.monotonic()
     options = TuneOptions.of(_HERE, {"mpiexec": mpiexec, "budget": _HERE_BUDGET, "max_size": "256KiB"})

@@ -19,12 +19,12 @@ from colltune.cli.terminal import make_console
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import Decision, Verdict
 from colltune.core.units import format_count, format_duration, format_size
-from colltune.deploy.live import only_live
+from colltune.deploy.live_selector import only_live
 from colltune.report.ending import ending, wrapped
 from colltune.search.campaign import WHOLE
 from colltune.search.campaign import Progress as Step
 from colltune.session.explain import load_findings
-from colltune.session.options import Listener, TuneResult
+from colltune.session.tuning.options import Listener, TuneResult
 
 _PLAIN_EVERY_S = 5.0
 _BAR = 20  # columns

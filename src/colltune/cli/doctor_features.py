@@ -15,7 +15,7 @@ def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
     """Says what is known of this node's processors, memory and network, or of a record's."""
     from colltune.core.hardware import NUMBERS, hardware_to_dict
     from colltune.machine.conditions import advice, read_conditions
-    from colltune.machine.features import read_features
+    from colltune.machine.hardware_features import read_features
     from colltune.machine.record import RecordedMachine, RunningMachine
 
     if machine is not None:

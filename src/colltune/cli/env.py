@@ -23,8 +23,8 @@ def env(
     Nothing is printed, and the exit code is 2, where the mpiexec on PATH, or if there is none the MPI that was tuned,
     is not the build that was tuned.
     """
-    from colltune.deploy.application import put_in_force
-    from colltune.session.run_application import left_out_text
+    from colltune.deploy.applied import put_in_force
+    from colltune.session.application.run_application import left_out_text
     from colltune.store.tuning import load_deployable
 
     tuning = load_deployable(tuned, provisional=provisional)

@@ -71,7 +71,7 @@ def evaluate(
     from colltune.research.figures import require_plots
     from colltune.research.learners.scaling import Scaling
     from colltune.research.strategies import contestants
-    from colltune.session.options import require_writable
+    from colltune.session.tuning.options import require_writable
 
     if scaling and scaling not in list(Scaling):
         raise InputError(f"there is no scaling {scaling!r}", f"There are {', '.join(Scaling)}")
@@ -143,7 +143,7 @@ def _shows(console: Console) -> Callable[[int, int, Run], None]:
 
 def _write(out: Path, runs: Sequence[Run], plan: Plan) -> None:
     from colltune.research.compare import reach_by_grid, write_steps, write_table
-    from colltune.research.summary import write_stops
+    from colltune.research.tunings_summary import write_stops
 
     write_steps(out / "steps.csv", runs)
     write_table(out / "reach.csv", reach_by_grid(runs, plan.good))
@@ -151,8 +151,8 @@ def _write(out: Path, runs: Sequence[Run], plan: Plan) -> None:
 
 
 def _report(console: Console, done: StrategyComparison, plan: Plan, places: Sequence[float]) -> None:
-    from colltune.research.summary import complete_seeds
-    from colltune.research.tables import means_table, reach_table
+    from colltune.research.strategy_tables import means_table, reach_table
+    from colltune.research.tunings_summary import complete_seeds
 
     names = [contestant.name for contestant in plan.contestants]
     seeds = complete_seeds(done.runs)
@@ -170,7 +170,7 @@ def _report(console: Console, done: StrategyComparison, plan: Plan, places: Sequ
 
 def _finish(out: Path, done: StrategyComparison, plots: str, good: float) -> None:
     from colltune.research.figures import draw_curves
-    from colltune.research.summary import METRICS, Axis, write_curves
+    from colltune.research.tunings_summary import METRICS, Axis, write_curves
 
     write_curves(out / "curves.csv", done.runs)
     if plots != "none":

@@ -41,7 +41,7 @@ def profile(
 def _run_profiled(command: Sequence[str], out: Path, mpiexec: str | None) -> int:
     """Runs ``command`` with the library in it and prints the profile, which is also in ``out``. The exit code."""
     from colltune.cli.profile_show import print_profile
-    from colltune.session.profile_run import profile_run
+    from colltune.session.application.profile_run import profile_run
 
     done = profile_run(command, out, os.environ, mpiexec)
     if done.profile is None:
@@ -58,7 +58,7 @@ def _run_profiled(command: Sequence[str], out: Path, mpiexec: str | None) -> int
 def show_profile(path: Path, plot: Path | None) -> None:
     """Prints a profile that was taken earlier."""
     from colltune.cli.profile_show import print_profile
-    from colltune.profile.files import load_profile
+    from colltune.profile.profile_files import load_profile
 
     found = load_profile(path)
     print_profile(found, path, brief=False)

@@ -10,7 +10,7 @@ from colltune.cli.hints import colltune_command
 from colltune.cli.terminal import make_console
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
-from colltune.profile.application import Calls, Profile
+from colltune.profile.application_profile import Calls, Profile
 from colltune.profile.benefit import benefit_of
 from colltune.profile.nonblocking import by_name_text, left_text, tunable_by_name
 from colltune.profile.page_faults import page_faults_text

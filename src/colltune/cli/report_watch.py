@@ -15,8 +15,8 @@ def watch_run(tuned: Path, every: str, *, once: bool) -> None:
     from colltune.cli.console import echo
     from colltune.cli.terminal import make_console
     from colltune.core.units import parse_duration
+    from colltune.session.application.measure_run import latest_gains
     from colltune.session.gain_text import gain_line, gain_page
-    from colltune.session.measure_run import latest_gains
 
     pause_s, said = max(parse_duration(every), 0.1), ""
     while True:

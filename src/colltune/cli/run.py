@@ -105,8 +105,8 @@ def run(
     Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
-    from colltune.session.measure_run import parse_risk, parse_share
-    from colltune.session.run_application import RunOptions, alltoallv_alone, ready_run
+    from colltune.session.application.measure_run import parse_risk, parse_share
+    from colltune.session.application.run_application import RunOptions, alltoallv_alone, ready_run
 
     if alltoallv is not None and not tuned.is_dir():
         flags_of = {_PROVE: prove, _PROFILE: profile, _MEASURE: measure, _EXPLORE: explore, _PROVISIONAL: provisional}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from colltune.session.site import SavedBy, ShapeCoverage, SiteMachine, StoreStatus
+    from colltune.session.site.state import SavedBy, ShapeCoverage, SiteMachine, StoreStatus
 
 site = typer.Typer(
     help="The memory of a site: what all jobs measured, and the releases that its users load.", no_args_is_help=True
@@ -37,8 +37,8 @@ def status(
     ] = None,
 ) -> None:
     """Say what is known by shape of job and collective, how old it is, and what the next job would measure."""
-    from colltune.session.site import status as find_status
-    from colltune.session.site import store_of
+    from colltune.session.site.state import status as find_status
+    from colltune.session.site.state import store_of
 
     found = find_status(store_of(store))
     if prom is not None:
@@ -56,7 +56,7 @@ def status(
 def _write_metrics(path: Path, found: StoreStatus) -> None:
     from colltune.core.errors import InputError
     from colltune.machine.files import write_atomically
-    from colltune.session.site_metrics import metrics
+    from colltune.session.site.metrics import metrics
 
     try:
         write_atomically(path, metrics(found).encode(), mode=0o644)
@@ -110,8 +110,8 @@ def add(
 ) -> None:
     """Add a tuning that was made without the store, or what could not be added when it was made."""
     from colltune.core.units import format_count
-    from colltune.session.site import add as add_directory
-    from colltune.session.site import store_of
+    from colltune.session.site.state import add as add_directory
+    from colltune.session.site.state import store_of
 
     count = add_directory(store_of(store), tuned, lambda text: typer.echo(f"colltune: {text}", err=True))
     typer.echo(f"added {format_count(count, 'entry', 'entries')}")
@@ -135,7 +135,7 @@ def publish(
 
     A tuning goes in if you, a user whom you trust, or two users have said it. In a job its rules are measured anew.
     """
-    from colltune.session.site import described, publish_here, store_of, user_number
+    from colltune.session.site.state import described, publish_here, store_of, user_number
     from colltune.site.signing import sign as sign_release
 
     release = publish_here(store_of(store), [user_number(one) for one in trust or ()], typer.echo)
@@ -155,7 +155,7 @@ def verify(
     store: Store = None,
 ) -> None:
     """Say who signed a release, and that no file of it has changed. Exit code 2 where nobody in SIGNERS has."""
-    from colltune.session.site import store_of
+    from colltune.session.site.state import store_of
     from colltune.site.release import RELEASES
     from colltune.site.signing import verified
 
@@ -169,8 +169,8 @@ def revoke(
     store: Store = None,
 ) -> None:
     """Believe no more what a user said, or an entry: neither jobs nor the next release do. For the store's owner."""
-    from colltune.session.site import revoke as take_back
-    from colltune.session.site import store_of
+    from colltune.session.site.state import revoke as take_back
+    from colltune.session.site.state import store_of
 
     typer.echo(
         f"revoked {take_back(store_of(store), what)}; publish anew, for releases that are there stay as they are"
@@ -180,7 +180,7 @@ def revoke(
 @site.command()
 def activate(release: Name, store: Store = None) -> None:
     """Make a release the one that modules load from now on. Jobs that run keep theirs."""
-    from colltune.session.site import store_of
+    from colltune.session.site.state import store_of
     from colltune.site.release import activate as make_active
 
     found = store_of(store)
@@ -192,7 +192,7 @@ def activate(release: Name, store: Store = None) -> None:
 @site.command()
 def rollback(store: Store = None) -> None:
     """Go back to the release that was active before. Jobs that run keep theirs."""
-    from colltune.session.site import store_of
+    from colltune.session.site.state import store_of
     from colltune.site.release import rollback as go_back
 
     typer.echo(f"{go_back(store_of(store)).name} is active again")
@@ -201,7 +201,7 @@ def rollback(store: Store = None) -> None:
 @site.command()
 def diff(release: Name, other: Name, store: Store = None) -> None:
     """Say where two releases differ. Exit code 0: nowhere, 1: somewhere."""
-    from colltune.session.site import diff_releases, store_of
+    from colltune.session.site.state import diff_releases, store_of
 
     found = diff_releases(store_of(store), release, other)
     for text in found or ["The same decisions."]:
@@ -215,7 +215,7 @@ def expire(
     store: Store = None,
 ) -> None:
     """Remove entries and releases that are old; each shape's last tuning and the releases in use stay."""
-    from colltune.session.site import store_of
+    from colltune.session.site.state import store_of
     from colltune.site.release import expire as remove
 
     found = remove(store_of(store), older * 86400.0)
@@ -234,8 +234,8 @@ def canary(
 ) -> None:
     """Give a release to a share of the jobs first, by the module and `site run`, or say how it does there."""
     from colltune.core.errors import InputError
-    from colltune.session.site import store_of
-    from colltune.session.site_canary import outlook
+    from colltune.session.site.canary import outlook
+    from colltune.session.site.state import store_of
     from colltune.site.canary import begin, stop
 
     found = store_of(store)
@@ -262,8 +262,8 @@ def promote(trust: Trust = None, store: Store = None) -> None:
 
     Each job of yours, and of users whom you trust, counts; all jobs of any other user count as one.
     """
-    from colltune.session.site import store_of, user_number
-    from colltune.session.site_canary import promote as make_active
+    from colltune.session.site.canary import promote as make_active
+    from colltune.session.site.state import store_of, user_number
 
     typer.echo(f"{make_active(store_of(store), [user_number(one) for one in trust or ()]).name} is active")
 
@@ -284,8 +284,8 @@ def run(
     import sys
 
     from colltune.core.errors import InputError
-    from colltune.session.site import store_of
-    from colltune.session.site_canary import given_here
+    from colltune.session.site.canary import given_here
+    from colltune.session.site.state import store_of
     from colltune.site.release import LOADED
 
     if not context.args:
@@ -307,7 +307,7 @@ def report(
     store: Store = None,
 ) -> None:
     """Write a page for the administrator: coverage, age, releases, the candidate, slow nodes, what is in quarantine."""
-    from colltune.session.site import store_of
-    from colltune.session.site_page import write_site_page
+    from colltune.session.site.page import write_site_page
+    from colltune.session.site.state import store_of
 
     typer.echo(f"wrote {write_site_page(store_of(store), out)}")

@@ -15,7 +15,7 @@ from colltune.core.errors import InputError
 from colltune.session.arguments import TuneArguments
 
 if TYPE_CHECKING:
-    from colltune.session.options import TuneOptions
+    from colltune.session.tuning.options import TuneOptions
 
 
 @offers(TuneArguments)
@@ -47,7 +47,7 @@ def tune(
         return
     if counts:
         raise InputError("--counts is for alltoallv, whose blocks differ in size", "Use `colltune tune alltoallv`")
-    from colltune.session.options import TuneOptions
+    from colltune.session.tuning.options import TuneOptions
 
     tune_and_show(TuneOptions.of(collectives or [], arguments), out, began_s, go_on_command(sys.argv[1:]))
 
@@ -58,7 +58,7 @@ def tune_and_show(options: TuneOptions, out: Path, began_s: float, go_on: str) -
     from colltune.cli.display import Display
     from colltune.core.stop import StopRequest
     from colltune.report.ending import wrapped
-    from colltune.session.tune_here import tune_here
+    from colltune.session.tuning.tune_here import tune_here
 
     stop = StopRequest()
     with Display(None if options.simulate else began_s + options.budget_s) as display:

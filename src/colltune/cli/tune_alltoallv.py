@@ -17,8 +17,8 @@ from colltune.core.units import format_count, format_duration, format_size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from colltune.alltoallv.table import AlltoallvRule
-    from colltune.alltoallv.tune import AlltoallvResult
+    from colltune.alltoallv.lookup_table import AlltoallvRule
+    from colltune.alltoallv.tune_table import AlltoallvResult
     from colltune.bench.contract import Bench
     from colltune.session.arguments import TuneArguments
 
@@ -38,8 +38,8 @@ def _is_given(context: typer.Context, name: str) -> bool:
 def tune_alltoallv(arguments: TuneArguments, out: Path, counts: Sequence[Path]) -> None:
     """Measures, proves, writes out/alltoallv.rules, and prints what was found."""
     from colltune.core.stop import StopRequest
-    from colltune.session.options import Listener
-    from colltune.session.tune_alltoallv import tune_alltoallv_here
+    from colltune.session.tuning.options import Listener
+    from colltune.session.tuning.tune_alltoallv import tune_alltoallv_here
 
     stop = StopRequest()
 
@@ -93,7 +93,7 @@ def _show(result: AlltoallvResult) -> None:
 
 def _described(rules: Sequence[AlltoallvRule]) -> str:
     """Rules of one part: the sizes, the share of blocks that are not empty, and the settings."""
-    from colltune.alltoallv.table import FILLS
+    from colltune.alltoallv.lookup_table import FILLS
 
     settings = list(dict.fromkeys(str(rule.setting) for rule in rules))
     sparsest = min(min(rule.fill) for rule in rules)

@@ -14,7 +14,7 @@ from colltune.core.units import format_count
 
 if TYPE_CHECKING:
     from colltune.bench.workbench import MachineOptions
-    from colltune.prove.verdict import Comparison, MeanSpeedup
+    from colltune.prove.compare.verdict import Comparison, MeanSpeedup
 
 RATIO_TEXT = (
     "ratio of pairs: the median of default over tuned of all pairs of launches. It may differ from that of the two"
@@ -111,7 +111,7 @@ def _compared(
 def _summary(comparisons: Sequence[Comparison], launches: int) -> Iterator[str]:
     """How much faster it is, and what so few launches could not tell."""
     from colltune.core.choice import DEFAULT
-    from colltune.prove.verdict import fewest_launches, mean_speedup, typical_reach
+    from colltune.prove.compare.verdict import fewest_launches, mean_speedup, typical_reach
 
     if not comparisons:
         return

@@ -29,7 +29,7 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
     from colltune.cli.terminal import make_console
-    from colltune.report.application import applications_table
+    from colltune.report.run_text import applications_table
     from colltune.report.tables import drift_table
     from colltune.session.drift import ask_applications
     from colltune.session.drift import drift as run_drift
@@ -93,7 +93,7 @@ def _rows(found: TuningDrift) -> Iterator[Rechecked]:
 
 
 def _sentences(found: TuningDrift) -> Iterator[str]:
-    from colltune.prove.holding import PromiseFinding
+    from colltune.prove.in_run.holding import PromiseFinding
 
     for name, why in found.verdicts.items():
         mine = [one for one in found.rules if one.promise.scenario.collective == name]

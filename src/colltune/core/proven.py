@@ -23,7 +23,7 @@ CONFIDENCE = 0.995  # of one look
 PROVEN = "proven in its region"
 # Why what is left of a region is refused that was cut: that was not judged by itself.
 CUT_APART = "faster in one part of its region only, which is judged by itself"
-# What is said where a ratio was so large that it counts for less (colltune.prove.effects.GREATEST).
+# What is said where a ratio was so large that it counts for less (colltune.prove.audit.effects.GREATEST).
 CUT_RATIOS = "; ratios above 4 count as 4"
 # Why nothing is proven of what was not compared on a calm machine.
 NOT_CALM = "other programs disturbed the proof"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from colltune.catalog import load
 from colltune.catalog.named_files import FILES, PROVISIONAL
 from colltune.core.errors import InputError
-from colltune.deploy.live import FOLDER
-from colltune.emit.live import LIVE_FILE, live_faults
-from colltune.emit.openmpi_han import HAN_FILE, parse_han
+from colltune.deploy.live_selector import FOLDER
+from colltune.emit.live_rules import LIVE_FILE, live_faults
+from colltune.emit.openmpi.han import HAN_FILE, parse_han
 from colltune.store.tuning import Tuning
 
 
@@ -21,9 +21,9 @@ def require_sound(tuning: Tuning, name: str) -> None:
 
 def faults_in(tuning: Tuning) -> Iterator[str]:
     """What no MPI should be given of the files of ``tuning``, a line each."""
-    from colltune.emit.lint import lint_files
-    from colltune.emit.lint_check import Severity
-    from colltune.emit.lint_openmpi import lint_rules_files
+    from colltune.emit.lint.check import Severity
+    from colltune.emit.lint.selection_file import lint_files
+    from colltune.emit.openmpi.lint_rules import lint_rules_files
 
     here = tuning.environment
     known = {f"{here.mpi}/{file}" for file in FILES.get(here.mpi, {}).values()}

@@ -12,12 +12,12 @@ from statistics import fmean
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import broken_choices, medians_of
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space, neighbours
-from colltune.distill.rules import distill
+from colltune.distill.minimal_rules import distill
 from colltune.distill.selection import Selection
 
 # Log speed-up by which a scenario must differ from neighbours that all decide alike: less is noise.

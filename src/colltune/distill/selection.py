@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
 from colltune.core.space import Point
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 
 
 class Learner(Protocol):

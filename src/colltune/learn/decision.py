@@ -15,19 +15,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.belief import Belief, Observations, observations
 from colltune.learn.decision_model import DecisionModel
-from colltune.learn.features import scenario_columns
 from colltune.learn.gains import expected_gains
 from colltune.learn.gaussian import Floats, Rows
-from colltune.learn.history import History
 from colltune.learn.informed import Trust
 from colltune.learn.noise import MEASURED_SD, log_variances
-from colltune.learn.selection import Duels, Mask, far_ends, nearest
+from colltune.learn.scenario_columns import scenario_columns
+from colltune.learn.selection_uncertainty import Duels, Mask, far_ends, nearest
+from colltune.learn.told import History
 
 # The standard deviation of a single repetition's log time that is assumed when a measurement is planned.
 _REPETITION_SD = 0.05

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.learn.belief import Belief, Observations
-from colltune.learn.features import scenario_columns
-from colltune.learn.history import History, Pair
 from colltune.learn.informed import Trust
+from colltune.learn.scenario_columns import scenario_columns
+from colltune.learn.told import History, Pair
 
 
 class DecisionModel:

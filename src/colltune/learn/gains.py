@@ -10,7 +10,7 @@ import numpy as np
 
 from colltune.learn.belief import Belief
 from colltune.learn.gaussian import Floats, Rows
-from colltune.learn.selection import Duels, tailed_loss
+from colltune.learn.selection_uncertainty import Duels, tailed_loss
 
 # Pairs times scenarios that are looked at: a few milliseconds.
 _CELLS = 200_000

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.scenario import Scenario
 from colltune.learn.belief import Observations
-from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import (
     PRIOR_MEAN,
     ChoiceProcess,
@@ -32,7 +31,8 @@ from colltune.learn.gaussian import (
     kernel_diagonal,
     rough_variance,
 )
-from colltune.learn.history import Pair
+from colltune.learn.scenario_columns import scenario_columns
+from colltune.learn.told import Pair
 
 # The weights that a choice's prior may have, and the probability of each before anything was measured.
 _WEIGHTS: Floats = np.array([0.0, 0.35, 0.7, 1.0])

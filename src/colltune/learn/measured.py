@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
 
 

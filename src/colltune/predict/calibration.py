@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
-from colltune.core.model import Model, Prediction
+from colltune.core.model_answers import Model, Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.features import Floats
 from colltune.learn.noise import MEASURED_SD
+from colltune.learn.scenario_columns import Floats
 from colltune.predict.cost import Constants, Pair, textbook_seconds
 from colltune.predict.pair_kernel import UNKNOWN, Columns, PairKernel
 

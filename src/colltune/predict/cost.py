@@ -15,7 +15,7 @@ import numpy as np
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.scenario import Scenario
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 from colltune.traffic import Traffic, describe
 
 # A time is the sum of these numbers, each times a constant. Two thresholds stand for the protocol of large messages.

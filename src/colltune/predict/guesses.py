@@ -10,7 +10,7 @@ import numpy as np
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Guess
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 from colltune.predict.calibration import LOSS, MOST_PROBABLE, probability_of_loss
 
 

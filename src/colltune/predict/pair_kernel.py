@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.learn.features import Floats, scenario_columns
+from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.predict.bursts import in_flight, posts_at_once
 from colltune.predict.cost import Pair, relative_columns, terms
 

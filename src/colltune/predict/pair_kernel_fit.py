@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from colltune.learn.features import Floats
 from colltune.learn.noise import MEASURED_SD
+from colltune.learn.scenario_columns import Floats
 from colltune.predict.bursts import Times
 from colltune.predict.cost import Pair
 from colltune.predict.pair_kernel import PRIOR_THETA, UNKNOWN, Columns, PairKernel

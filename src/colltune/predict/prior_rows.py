@@ -8,7 +8,7 @@ import numpy as np
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.learn.features import Floats, scenario_columns
+from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.predict.bursts import in_flight
 from colltune.predict.cost import relative_columns, relative_seconds
 

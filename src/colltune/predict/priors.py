@@ -11,7 +11,7 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
-from colltune.core.model import Model, Prediction
+from colltune.core.model_answers import Model, Prediction
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space

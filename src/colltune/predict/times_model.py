@@ -15,9 +15,9 @@ import numpy as np
 
 from colltune.core.choice import Choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 from colltune.machine.arrays import Archive
 from colltune.machine.files import parse_json, read_file
 from colltune.predict.bursts import in_flight, posts_at_once

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.model import Prediction
+from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.features import scenario_columns
 from colltune.learn.gaussian import (
     PRIOR_MEAN,
     ChoiceProcess,
@@ -29,6 +28,7 @@ from colltune.learn.gaussian import (
     rough_variance,
 )
 from colltune.learn.noise import MEASURED_SD
+from colltune.learn.scenario_columns import scenario_columns
 from colltune.predict.bursts import Times, bearable, in_flight, posts_at_once
 from colltune.predict.cost import Constants, described, fit_constants, pooled
 from colltune.predict.prior_rows import UNBORNE, prior_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colltune.profile.application import Profile
+from colltune.profile.application_profile import Profile
 
 # Published gains on single collectives reach from nothing to several times; half of the time is a generous bound.
 HEADROOM = 0.5

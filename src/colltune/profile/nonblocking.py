@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from colltune.core.scenario import NONBLOCKING
 from colltune.core.units import format_count
-from colltune.profile.application import BLOCKING, Calls, Profile
+from colltune.profile.application_profile import BLOCKING, Calls, Profile
 
 # Exchanges of irregular counts that neither colltune nor the selection files of the libraries reach.
 _IRREGULAR = frozenset({"alltoallv", "alltoallw", "neighbor_alltoallv", "neighbor_alltoallw"})

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from colltune.core.heap import setting_text
 from colltune.core.units import format_size
-from colltune.profile.application import Calls, Profile
+from colltune.profile.application_profile import Calls, Profile
 
 # Page faults of a call on all ranks together from which it is named, and of how many calls.
 _MANY_FAULTS, _FEW_CALLS = 4.0, 20

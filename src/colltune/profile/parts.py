@@ -9,7 +9,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.machine.files import read_text
-from colltune.profile.application import Calls, Communicator, CountsPerRank, Profile
+from colltune.profile.application_profile import Calls, Communicator, CountsPerRank, Profile
 
 _HEAD = "colltune-profile 1"
 _MERGED = ".all"

@@ -27,13 +27,13 @@ from colltune.core.switchback import Standing
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort, Source
-from colltune.prove.audit import EFFORT, Audit
-from colltune.prove.candidates import provisional
-from colltune.prove.case import Compared
-from colltune.prove.claims import claims_of
-from colltune.prove.in_force import FilesComparison
+from colltune.prove.audit.audit import EFFORT, Audit
+from colltune.prove.audit.case import Compared
+from colltune.prove.audit.claims import claims_of
+from colltune.prove.audit.worth import captured_by
+from colltune.prove.compare.in_force import FilesComparison
+from colltune.prove.proposed import provisional
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
-from colltune.prove.worth import captured_by
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
 
@@ -69,7 +69,7 @@ class Before:
 
     ``settled``: verdicts, by scenario. ``compared``: comparisons, by scenario and choice. ``is_in_force``: whether the
     files of rules are those that another job compared and replayed. ``least_gain``: what a second of this job has to
-    bring where so much is captured (``colltune.prove.worth``).
+    bring where so much is captured (``colltune.prove.audit.worth``).
     """
 
     settled: Mapping[Scenario, Decision] = field(default_factory=dict)

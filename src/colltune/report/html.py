@@ -21,13 +21,13 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_duration, format_size, format_times
 from colltune.core.version import __version__
-from colltune.report.application import ratio_text
 from colltune.report.charts import panel_charts, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
 from colltune.report.draw import can_draw, drawn_for_page
 from colltune.report.findings import Findings, knowledge
 from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
 from colltune.report.maps import SHADES, selection_maps
+from colltune.report.run_text import ratio_text
 from colltune.report.story import environment_rows, summary_sentences, warnings
 
 PAGE = "report.html"

@@ -14,7 +14,7 @@ from colltune.core.units import format_duration, format_size
 
 
 class VerifiedRow(Protocol):
-    """A row of the verification; ``colltune.prove.verdict.Comparison`` is one."""
+    """A row of the verification; ``colltune.prove.compare.verdict.Comparison`` is one."""
 
     @property
     def scenario(self) -> Scenario: ...

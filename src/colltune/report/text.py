@@ -10,10 +10,10 @@ from colltune.core.choice import DEFAULT
 from colltune.core.proven import Verdict
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
-from colltune.report.application import applications_table
 from colltune.report.ending import WIDTH, ending
 from colltune.report.findings import Findings
 from colltune.report.headline import by_gain
+from colltune.report.run_text import applications_table
 from colltune.report.story import environment_rows, warnings
 from colltune.report.tables import regions_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
 from colltune.core.space import Point, Space
 

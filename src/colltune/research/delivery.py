@@ -14,16 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.bench.recorded import RecordedBench
+from colltune.bench.recorded_cluster import RecordedBench
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
 from colltune.measure.replay import TimeDrift
-from colltune.prove.harm import SLOWER
-from colltune.session.options import Listener, TuneOptions, TuneResult
-from colltune.session.tune import tune
+from colltune.prove.audit.harm import SLOWER
+from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
+from colltune.session.tuning.tune import tune
 from colltune.store.grid import Grid
 
 # A launch of the replay, in seconds, and the standard deviation of the logarithm of what a launch does to a time.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
 from colltune.core.space import Point
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 from colltune.research.contract import Strategy
 
 

@@ -13,8 +13,8 @@ from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.space import Space
 from colltune.machine.files import parse_json, read_file
-from colltune.profile.application import calls_per_second
-from colltune.profile.files import load_profile
+from colltune.profile.application_profile import calls_per_second
+from colltune.profile.profile_files import load_profile
 from colltune.research.contract import Strategy
 from colltune.research.metrics import SIGNIFICANT
 from colltune.research.processes import run_seeds

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from colltune.core.errors import InputError
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
 from colltune.core.space import Point, Space
 from colltune.learn.decision import DecisionLearner, DecisionSettings
@@ -20,7 +20,7 @@ from colltune.research.contract import MakeStrategy, Strategy
 from colltune.research.learners.fact import FactLearner
 from colltune.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
 from colltune.research.learners.scaling import Scaling
-from colltune.research.learners.tuned import TunedFactLearner
+from colltune.research.learners.tuned_parameters import TunedFactLearner
 from colltune.research.simulate import Pace
 
 OURS = "ours"

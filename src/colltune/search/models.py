@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from colltune.core.choice import Choice
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.scenario import Scenario
 from colltune.learn.contract import Learner
 from colltune.learn.measured import MeasuredModel

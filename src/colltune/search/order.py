@@ -12,7 +12,7 @@ from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space, weight_of
 from colltune.learn.contract import Learner
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 from colltune.schedule.durations import Durations
 
 

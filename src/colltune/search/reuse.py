@@ -20,10 +20,10 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort, Source
-from colltune.prove.drift import Recheck, Sentinel, recheck, sentinels, spread, verdicts
-from colltune.prove.holding import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch
-from colltune.prove.holding import verdicts as holding_verdicts
-from colltune.store.history import Earlier, archive, measurements, read_history, recall
+from colltune.prove.compare.sentinels import Recheck, Sentinel, recheck, sentinels, spread, verdicts
+from colltune.prove.in_run.holding import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch
+from colltune.prove.in_run.holding import verdicts as holding_verdicts
+from colltune.store.earlier import Earlier, archive, measurements, read_history, recall
 from colltune.store.journal import Journal
 from colltune.store.tuning import Tuning
 

@@ -14,8 +14,8 @@ from statistics import fmean, geometric_mean
 
 from colltune.core.choice import Choice
 from colltune.core.switchback import BlockTimes, Cell, Experiment, Interval
-from colltune.prove.evidence import FEWEST_LAUNCHES, pooled_scale
-from colltune.prove.in_application import Time, alike, in_blocks, in_calls, interval_of, log_ratios
+from colltune.prove.audit.evidence import FEWEST_LAUNCHES, pooled_scale
+from colltune.prove.in_run.in_application import Time, alike, in_blocks, in_calls, interval_of, log_ratios
 
 # The chance that any interval of a run misses on one side; both sides together are 5%.
 _MISS = 0.025

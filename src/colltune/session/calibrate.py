@@ -20,8 +20,8 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Point, Space
 from colltune.core.summary import Guess
-from colltune.learn.features import Floats
 from colltune.learn.noise import cautious_sd
+from colltune.learn.scenario_columns import Floats
 from colltune.measure.contract import Effort, Launch, TimeIsUpError
 from colltune.predict.calibration import MOST_PROBABLE, Calibration, Proposal
 from colltune.predict.cost import Pair

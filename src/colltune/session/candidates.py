@@ -17,11 +17,11 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import NONBLOCKING, Scenario
 from colltune.core.space import Space
-from colltune.deploy.candidates import Candidates, save_candidates
-from colltune.deploy.live import by_selector_alone
-from colltune.distill.rules import distill_proven
-from colltune.emit.live import LIVE_FILE, LiveEmitter, live_basis
-from colltune.prove.replay import departing, make_safe
+from colltune.deploy.explored import Candidates, save_candidates
+from colltune.deploy.live_selector import by_selector_alone
+from colltune.distill.minimal_rules import distill_proven
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
+from colltune.prove.replay.on_workbench import departing, make_safe
 from colltune.store.tuning import Tuning, load_deployable
 
 _OPEN = frozenset({Verdict.NOT_TRIED, Verdict.PROVISIONAL})

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_tuned_workbench
 from colltune.deploy.faults import require_sound
-from colltune.deploy.live import in_force_via, require_way
-from colltune.prove.conformance import ConformanceResult
-from colltune.prove.replay import replay
+from colltune.deploy.live_selector import in_force_via, require_way
+from colltune.prove.replay.conformance import ConformanceResult
+from colltune.prove.replay.on_workbench import replay
 from colltune.store.tuning import load_deployable
 
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from colltune.bench.simulated import Simulation
+from colltune.bench.simulated_cluster import Simulation
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError

@@ -6,14 +6,14 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from colltune.bench.simulated import Simulation, open_simulation
+from colltune.bench.simulated_cluster import Simulation, open_simulation
 from colltune.bench.workbench import MachineOptions, Workbench, check_collectives, open_workbench
 from colltune.core.collective_names import parse_collectives
 from colltune.core.stop import StopRequest
 from colltune.measure.contract import Effort
 from colltune.session.arguments import refuse_with_simulate
 from colltune.session.collect import Collected, CollectOptions, collect, live_subject, simulated_subject
-from colltune.session.options import Listener, require_writable
+from colltune.session.tuning.options import Listener, require_writable
 from colltune.store.table import require_format
 
 

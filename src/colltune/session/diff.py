@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from colltune.report.diff import TuningDifference, compare_decisions, compare_environments
+from colltune.report.diff_text import TuningDifference, compare_decisions, compare_environments
 from colltune.store.tuning import load_tuning
 
 

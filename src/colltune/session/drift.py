@@ -13,8 +13,8 @@ from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.core.switchback import RuleFinding, Standing
-from colltune.deploy.application import put_in_force
-from colltune.prove.in_application import standings
+from colltune.deploy.applied import put_in_force
+from colltune.prove.in_run.in_application import standings
 from colltune.search.reuse import TuningDrift
 from colltune.search.reuse import drift as look_again
 from colltune.store.applications import ApplicationRun, application_runs

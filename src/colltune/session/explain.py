@@ -11,12 +11,12 @@ from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.units import parse_size
-from colltune.profile.application import stakes
-from colltune.profile.files import load_profile
-from colltune.prove.in_application import said_of
-from colltune.report.explain import WIDTH, Explanation, format_explanation
+from colltune.profile.application_profile import stakes
+from colltune.profile.profile_files import load_profile
+from colltune.prove.in_run.in_application import said_of
+from colltune.report.explanation import WIDTH, Explanation, format_explanation
 from colltune.report.findings import Findings
-from colltune.store.history import latest_profile, measurements
+from colltune.store.earlier import latest_profile, measurements
 from colltune.store.tuning import CONFIRMATION, Tuning, load_tuning
 
 

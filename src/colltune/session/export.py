@@ -10,22 +10,22 @@ from typing import cast
 
 from colltune.bench.backends.mpich import MpichBackend
 from colltune.catalog import load
-from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.errors import InputError
 from colltune.core.medians import medians_of
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.space import shapes
-from colltune.emit.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees, holds_named_trees
-from colltune.emit.mpich_named_grammar import VARIABLE
-from colltune.emit.openmpi_json import OpenMpiJsonEmitter
+from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees, holds_named_trees
+from colltune.emit.next.mpich_named_grammar import VARIABLE
+from colltune.emit.next.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.emit.thresholds import CVARS_FILE, MODELS, fit, format_fits
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.reads import Asked, refusal_of
-from colltune.store.history import measurements
+from colltune.store.earlier import measurements
 from colltune.store.tuning import Tuning, load_tuning, write_files
 
 FORMATS = ("openmpi", "mpich", "intelmpi", "mvapich", "cvars")

@@ -10,12 +10,12 @@ from pathlib import Path
 from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.core.units import format_count
-from colltune.emit.lint import lint_files
-from colltune.emit.lint_check import Check, Severity, format_check
-from colltune.emit.lint_named import is_named_file, lint_named_files
-from colltune.emit.lint_openmpi import fix_rules, is_rules_file, lint_rules_files
-from colltune.emit.lint_openmpi_json import is_rules_json, lint_rules_json
-from colltune.emit.lint_ucc import is_ucc_conf, lint_ucc_files
+from colltune.emit.lint.check import Check, Severity, format_check
+from colltune.emit.lint.selection_file import lint_files
+from colltune.emit.next.lint_named import is_named_file, lint_named_files
+from colltune.emit.next.lint_openmpi_json import is_rules_json, lint_rules_json
+from colltune.emit.next.lint_ucc import is_ucc_conf, lint_ucc_files
+from colltune.emit.openmpi.lint_rules import fix_rules, is_rules_file, lint_rules_files
 from colltune.machine.files import read_file
 from colltune.mpi.installation import Installation
 
@@ -133,7 +133,7 @@ def _library_of(contents: Mapping[str, bytes]) -> str:
 def _findings(
     library: str, contents: Mapping[str, bytes], version: str, installation: Installation | None
 ) -> list[Check]:
-    from colltune.emit.mpich_named import holds_named_trees
+    from colltune.emit.next.mpich_named import holds_named_trees
 
     catalogue = load(library, version)
     if library == "mpich" and installation is not None and holds_named_trees(installation.libmpi):
@@ -149,8 +149,8 @@ def _findings(
 
 
 def _fix_trees(contents: Mapping[str, bytes], version: str, installation: Installation) -> dict[str, Path]:
-    from colltune.emit.lint_fix import fix_file
-    from colltune.emit.mpich_defaults import cut_default_trees
+    from colltune.emit.lint.fix import fix_file
+    from colltune.emit.mpich.defaults import cut_default_trees
 
     catalogue = load("mpich", version)
     if named := next((name for name, data in contents.items() if is_named_file(data)), None):
@@ -168,7 +168,7 @@ def _fix_trees(contents: Mapping[str, bytes], version: str, installation: Instal
 
 
 def _fix_rules(name: str, data: bytes, version: str) -> Path:
-    from colltune.emit.openmpi_reader import ReadError
+    from colltune.emit.openmpi.reader import ReadError
 
     if is_rules_json(data):
         raise InputError(f"{name} is JSON, of which --fix makes no copy", "Correct it by hand, as the findings say")

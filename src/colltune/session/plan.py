@@ -22,11 +22,11 @@ from colltune.core.scenario import PER_BLOCK, Scenario
 from colltune.core.space import Point, message_sizes, shapes
 from colltune.core.units import format_count, format_duration
 from colltune.measure.contract import Effort
-from colltune.prove.conformance import rank_counts
-from colltune.prove.replay import ReplaySlice, replay_slice
+from colltune.prove.replay.conformance import rank_counts
+from colltune.prove.replay.on_workbench import ReplaySlice, replay_slice
 from colltune.prove.time_plan import TimePlan
 from colltune.search.extrapolate import Extrapolation
-from colltune.store.history import measurements
+from colltune.store.earlier import measurements
 from colltune.store.tuning import load_tuning
 
 # The budgets that are shown where none is asked for: 5, 10 and 30 minutes, 1, 2 and 6 hours.

@@ -21,7 +21,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.summary import Guess, PredictedSizes, Summary
-from colltune.distill.rules import distill_proven
+from colltune.distill.minimal_rules import distill_proven
 from colltune.predict.calibration import MOST_PROBABLE
 from colltune.predict.families import LIKE, family_of_choice
 from colltune.predict.guesses import vetoed

@@ -13,8 +13,8 @@ from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.hardware import Hardware
 from colltune.core.scenario import NONBLOCKING
-from colltune.deploy.application import put_in_force
-from colltune.machine.features import read_features
+from colltune.deploy.applied import put_in_force
+from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine, RunningMachine
 from colltune.predict.calibration import MOST_PROBABLE
 from colltune.predict.model import load_model

@@ -13,13 +13,13 @@ from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.deploy.faults import require_sound
-from colltune.deploy.live import in_force_via, require_way
+from colltune.deploy.live_selector import in_force_via, require_way
 from colltune.measure.contract import Convention
 from colltune.measure.osu import OsuBenchmarks
-from colltune.prove.default_against_tuned import EFFORT, Medians, scenarios_to_verify
-from colltune.prove.default_against_tuned import verify as compare_launches
-from colltune.prove.verdict import Comparison, PointVerdict
-from colltune.store.history import tuned_sizes
+from colltune.prove.compare.default_against_tuned import EFFORT, Medians, scenarios_to_verify
+from colltune.prove.compare.default_against_tuned import verify as compare_launches
+from colltune.prove.compare.verdict import Comparison, PointVerdict
+from colltune.store.earlier import tuned_sizes
 from colltune.store.tuning import load_deployable
 
 

@@ -18,8 +18,8 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.machine.files import parse_json, read_file, read_text, write_atomically
+from colltune.store.earlier import entries, new_entry
 from colltune.store.fields import FieldError, as_object, decode, encode
-from colltune.store.history import entries, new_entry
 
 RUN = "application-run.json"
 PARTS = "blocks"

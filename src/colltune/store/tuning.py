@@ -24,7 +24,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
 from colltune.machine.files import parse_json, read_file, write_atomically
 from colltune.store.fields import FieldError, as_object, decode, encode
-from colltune.store.summary import read_summary, write_summary
+from colltune.store.summary_json import read_summary, write_summary
 
 SCHEMA = 1
 _AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"

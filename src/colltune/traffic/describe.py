@@ -18,7 +18,7 @@ from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.traffic.catalogued import COMMON, OF_LIBRARY
 from colltune.traffic.names import Planner, ScheduleSetting, first_match
-from colltune.traffic.recorded import RECORDED
+from colltune.traffic.recorded_algorithms import RECORDED
 from colltune.traffic.rounds import AllPairs, Round, Schedule
 
 

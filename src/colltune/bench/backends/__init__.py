@@ -8,7 +8,7 @@ from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.bench.backends.simulated import RecordedBackend, SimulatedBackend
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
-from colltune.emit.mpich_named import holds_named_trees
+from colltune.emit.next.mpich_named import holds_named_trees
 from colltune.mpi.installation import Installation, Library
 
 __all__ = ["Backend", "open_backend", "recall_backend"]

@@ -13,11 +13,11 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
-from colltune.emit.mpich import MpichEmitter
-from colltune.emit.mpich_below import agreeing, shared_by, written_by_file
-from colltune.emit.mpich_defaults import DefaultTrees, cut_default_trees
-from colltune.emit.mpich_outcome import describe_outcome, trees_of, twin_of_default
-from colltune.emit.mpich_tree import Call
+from colltune.emit.mpich.below import agreeing, shared_by, written_by_file
+from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
+from colltune.emit.mpich.outcome import describe_outcome, trees_of, twin_of_default
+from colltune.emit.mpich.selection_file import MpichEmitter
+from colltune.emit.mpich.tree import Call
 from colltune.machine.files import LARGEST_BYTES, read_file
 
 

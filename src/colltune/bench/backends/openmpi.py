@@ -13,11 +13,11 @@ from colltune.bench.backends.openmpi_components import (
     parse_selected,
 )
 from colltune.catalog import load
-from colltune.catalog.openmpi import OpenMpiCatalogue
+from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.emit.openmpi import OpenMpiEmitter, reads_version_2
+from colltune.emit.openmpi.rules_file import OpenMpiEmitter, reads_version_2
 
 _PREFIX = "OMPI_MCA_"
 _OWN = "Open MPI's own decision (coll/tuned, fixed rules)"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from colltune.catalog import Catalogue
-from colltune.catalog.simulated import SimulatedCatalogue, load_simulated
+from colltune.catalog.simulated_catalogue import SimulatedCatalogue, load_simulated
 from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.emit.contract import Emitter
-from colltune.emit.simulated import SimulatedEmitter
+from colltune.emit.simulated_rules import SimulatedEmitter
 
 
 class SimulatedBackend:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.model import Model
+from colltune.core.model_answers import Model
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.learn.features import scenario_columns
+from colltune.learn.scenario_columns import scenario_columns
 from colltune.research.learners import trees
 from colltune.research.learners.published import ModelPerChoice, PublishedLearner, grow
 

@@ -10,8 +10,8 @@ import numpy as np
 from colltune.core.choice import DEFAULT
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.learn.features import Floats
-from colltune.learn.history import History
+from colltune.learn.scenario_columns import Floats
+from colltune.learn.told import History
 
 # Expected log speed-up of a scenario where nothing is known, which counts as much as a measurement in that very place.
 _PRIOR_GAIN = 0.15

@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
-from colltune.core.model import Model, Prediction
+from colltune.core.model_answers import Model, Prediction
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
-from colltune.learn.features import Floats, scenario_columns
-from colltune.learn.history import History, Pair
+from colltune.learn.scenario_columns import Floats, scenario_columns
+from colltune.learn.told import History, Pair
 from colltune.research.learners import trees
+from colltune.research.learners.criterion import flat
 from colltune.research.learners.nearness import NearGains
 from colltune.research.learners.scaling import Scaling, as_log_time, scale
-from colltune.research.learners.stopping import flat
 from colltune.research.learners.trees import FULLY_GROWN, TreeShape, jackknife_variance
 
 
@@ -32,7 +32,7 @@ from colltune.research.learners.trees import FULLY_GROWN, TreeShape, jackknife_v
 class PublishedSettings:
     """``trees``: of each forest. ``first``: points at random before anything is learnt. ``batch``: see above.
 
-    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``colltune.research.learners.stopping.flat``. ``shape``: of
+    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``colltune.research.learners.criterion.flat``. ``shape``: of
     the trees.
     """
 

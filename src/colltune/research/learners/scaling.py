@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 
 
 class Scaling(StrEnum):

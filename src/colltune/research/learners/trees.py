@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from colltune.learn.features import Floats
+from colltune.learn.scenario_columns import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,31 @@
+"""How an unchanged program gets MPI_Alltoallv by a table: libcolltune.so is loaded into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from colltune.alltoallv.lookup_table import load_table
+from colltune.alltoallv.tune_table import TABLE
+from colltune.machine.compile import build_library, cache_directory
+from colltune.machine.preload import preload_variables
+from colltune.mpi.detect import mpi_at_hand
+from colltune.mpi.program import forwarded
+
+_VARIABLE = "COLLTUNE_ALLTOALLV"
+
+
+def with_alltoallv(
+    command: Sequence[str], table: Path, environment: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """Command and environment with libcolltune.so loaded into the program, and MPI_Alltoallv by ``table``.
+
+    ``table``: the file, or the directory that `colltune tune alltoallv` wrote.
+    """
+    table = table / TABLE if table.is_dir() else table
+    load_table(table)
+    installation = mpi_at_hand(command, environment)
+    library = build_library(installation.mpicc, cache_directory(environment))
+    variables = {**preload_variables(library, environment), _VARIABLE: str(table.resolve())}
+    told = forwarded(command[0], installation.library, variables)
+    return [command[0], *told, *command[1:]], {**environment, **variables}

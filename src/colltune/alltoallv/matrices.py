@@ -1,0 +1,140 @@
+"""Recorded matrices of counts: what an application really exchanges, in place of drawn blocks.
+
+Symbols: P ranks; a matrix is (P, P), the bytes that each rank (row) sends to each (column).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colltune.alltoallv.cells import fill_class
+from colltune.alltoallv.samples import Blocks
+from colltune.alltoallv.setting import Shape
+from colltune.core.errors import InputError
+from colltune.core.scenario import Scenario
+from colltune.machine.arrays import read_array
+from colltune.machine.files import read_file, read_text, write_atomically
+
+_ADVICE = (
+    "Give P lines of P numbers, or a .npy of (P, P) integers: the bytes that each rank (row) sends to each (column)"
+)
+_MOST = 2**31 - 1  # bytes of a rank, sent or received: displacements are int in MPI
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """``bytes``: (P, P) of ``path``."""
+
+    path: Path
+    bytes: NDArray[np.int64]
+
+    @property
+    def ranks(self) -> int:
+        return len(self.bytes)
+
+    @property
+    def average_bytes(self) -> int:
+        """A block of the rank that sends or receives most, its own left out: what the rules go by."""
+        others = self.bytes * (1 - np.eye(self.ranks, dtype=np.int64))
+        return int(max(others.sum(axis=0).max(), others.sum(axis=1).max())) // (self.ranks - 1)
+
+    @property
+    def fill(self) -> int:
+        """The class of FILLS, of the rank with the most empty blocks, sent and received together."""
+        empty = (self.bytes == 0) & ~np.eye(self.ranks, dtype=bool)
+        idle = int((empty.sum(axis=0) + empty.sum(axis=1)).max())
+        most = 2 * (self.ranks - 1)
+        return fill_class((most - idle) / most)
+
+
+@dataclass(frozen=True)
+class RecordedMatrix:
+    """A matrix as it is measured: ``scenario`` names it, and is in the cell of the table of ``plain`` and ``fill``."""
+
+    matrix: Matrix
+    scenario: Scenario
+    plain: Scenario
+    fill: int
+
+
+def load_matrix(path: Path) -> Matrix:
+    """A matrix of bytes from text or .npy. Raises InputError with what is wrong, and where."""
+    try:
+        found = read_array(read_file(path, link=True)) if path.suffix == ".npy" else np.array(_rows(path))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", _ADVICE) from error
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{path} is no matrix of counts: {error}", _ADVICE) from error
+    if found.ndim != 2 or found.shape[0] != found.shape[1] or not np.issubdtype(found.dtype, np.integer):
+        shape = " x ".join(map(str, found.shape))
+        raise InputError(f"{path} holds {shape} values of type {found.dtype}, not P x P whole numbers", _ADVICE)
+    if (found < 0).any():
+        row, column = np.argwhere(found < 0)[0]
+        raise InputError(
+            f"{path}: rank {row} sends {found[row, column]} bytes to rank {column}; no count is below 0", _ADVICE
+        )
+    bytes_ = found.astype(np.int64)
+    if max(bytes_.sum(axis=0).max(initial=0), bytes_.sum(axis=1).max(initial=0)) > _MOST:
+        raise InputError(f"{path}: a rank sends or receives over 2 GiB", "Such calls stay with the library")
+    return Matrix(path, bytes_)
+
+
+def _rows(path: Path) -> list[list[int]]:
+    rows: list[list[int]] = []
+    for number, line in enumerate(read_text(path, link=True).splitlines(), 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        try:
+            rows.append([int(word) for word in words])
+        except ValueError:
+            raise ValueError(f"line {number} has more than whole numbers: {line.strip()[:40]!r}") from None
+        if len(words) != len(rows[0]):
+            raise ValueError(f"line {number} has {len(words)} numbers, and the first has {len(rows[0])}")
+    if not rows:
+        raise ValueError("it is empty")
+    return rows
+
+
+def load_recorded(paths: Sequence[Path], whole: Shape, sizes: Sequence[int]) -> list[RecordedMatrix]:
+    """The matrices of ``paths`` for the job ``whole``, each at the nearest of ``sizes``. Raises InputError."""
+    found = []
+    for number, path in enumerate(paths):
+        matrix = load_matrix(path)
+        if matrix.ranks != whole.ranks:
+            raise InputError(
+                f"{path} has {matrix.ranks} x {matrix.ranks} counts, and this job has {whole.ranks} ranks",
+                "Record them in a job of this shape, or give --nodes and --ppn",
+            )
+        average = matrix.average_bytes
+        if not (matrix.bytes * (1 - np.eye(matrix.ranks, dtype=np.int64))).any():
+            raise InputError(f"{path} has no bytes for another rank, so there is nothing to tune", _ADVICE)
+        size = min(sizes, key=lambda size: abs(np.log(size / max(average, 1))))
+        if not size * 0.75 <= average < size * 1.5:
+            raise InputError(
+                f"{path} has blocks of {average} B on average, and {sizes[0]} to {sizes[-1]} B are tuned",
+                "Larger ones need a larger --max-size, up to 16KiB",
+            )
+        plain = Scenario(Blocks().collective, whole.nodes, whole.ppn, size)
+        scenario = Scenario(Blocks(f"counts{number}").collective, whole.nodes, whole.ppn, size)
+        found.append(RecordedMatrix(matrix, scenario, plain, matrix.fill))
+    return found
+
+
+def write_matrices(recorded: Sequence[RecordedMatrix], directory: Path) -> list[Path]:
+    """The matrices as the measuring program reads them, numbered, in ``directory``. Raises InputError."""
+    paths = []
+    for number, one in enumerate(recorded):
+        path = directory / f"alltoallv-counts-{number}.txt"
+        lines = "".join(" ".join(map(str, row)) + "\n" for row in one.matrix.bytes.tolist())
+        try:
+            write_atomically(path, lines.encode("ascii"))
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}", "Give another place by --out") from error
+        paths.append(path)
+    return paths

@@ -1,0 +1,215 @@
+"""`colltune tune alltoallv`: measures settings on this job and its parts, proves the best, writes the look-up table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from colltune.alltoallv.cells import runs
+from colltune.alltoallv.explore import AlltoallvExploration, overhead_of
+from colltune.alltoallv.launches import PatternBench, PatternLaunch
+from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, around, places, save_table
+from colltune.alltoallv.matrices import RecordedMatrix
+from colltune.alltoallv.prove import Cell, Kept, PatternProof
+from colltune.alltoallv.samples import Blocks, direct_above_bytes
+from colltune.alltoallv.setting import FORWARDING, Setting, Shape, candidates, parts_of, setting_of
+from colltune.core.choice import Choice
+from colltune.core.errors import InputError
+from colltune.core.proven import NOT_CALM, Decision, Verdict
+from colltune.core.sample import Environment, Sample
+from colltune.core.scenario import Scenario
+from colltune.core.stop import StopRequest
+from colltune.core.units import format_count
+from colltune.distill.decide import Decided
+from colltune.measure.watch import PATIENT_SHARE
+from colltune.prove.time_plan import TimePlan
+from colltune.search.campaign import Outcome
+from colltune.store.journal import Journal
+
+TABLE = "alltoallv.rules"
+_JOURNAL = "alltoallv.jsonl"
+_EXPLORING = 0  # the first launch; those after it are of the proof
+# What setting up may cost a program, of the time that its calls took until then.
+_SET_UP_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class AlltoallvResult:
+    """``table``: the file; ``rules``: what was proven, by part of the job; ``gate``: what was judged.
+
+    Ratios of the gate are the library's time over the candidate's.
+
+    Where ``outcome`` was interrupted the file is that of before, if there was one.
+    """
+
+    table: Path
+    rules: Mapping[Shape, Sequence[AlltoallvRule]]
+    outcome: Outcome
+    gate: Sequence[Decision]
+    environment: Environment
+
+
+@dataclass(frozen=True)
+class AlltoallvOptions:
+    """``sizes``: average blocks in bytes. ``resume``: nothing that a run explored which was cut off is again.
+
+    ``parts``: of the job, as parts_of gives them or some of them. ``settings``: what is tried on a part, the library's
+    own first. ``recorded``: matrices of the application, which decide their cells alone.
+    ``fills``: the classes of FILLS that are of use.
+    """
+
+    sizes: Sequence[int]
+    budget_s: float
+    seed: int = 1
+    resume: bool = False
+    parts: Sequence[Shape] = ()
+    settings: Callable[[Shape], Sequence[Setting]] = candidates
+    recorded: Sequence[RecordedMatrix] = ()
+    fills: Sequence[int] = tuple(range(len(FILLS)))
+
+
+def sizes_up_to(largest_bytes: int) -> list[int]:
+    """The average blocks that are tuned: powers of two from 4 bytes on."""
+    return [1 << power for power in range(2, max(largest_bytes, 4).bit_length())]
+
+
+def tune_alltoallv(
+    bench: PatternBench,
+    options: AlltoallvOptions,
+    out: Path,
+    stage: Callable[[str], None] = lambda _text: None,
+    note: Callable[[str], None] = lambda _text: None,
+    stop: StopRequest | None = None,
+) -> AlltoallvResult:
+    """Measures the job and its parts for average blocks up to the largest, and writes out/alltoallv.rules.
+
+    A setting is in the table only where its region was proven faster than the library in fresh launches, by the audit
+    that all collectives pass, and not slower for other patterns that the library cannot tell from the one it was proven
+    on. Where ``stop`` cuts the tuning off, the table that was there stays. Raises ColltuneError.
+    """
+    whole, stop = Shape(bench.nodes, bench.ppn), stop or StopRequest()
+    parts = options.parts or parts_of(bench.nodes, bench.ppn)
+    if not parts:
+        raise InputError("alltoallv has nothing to tune on two ranks", "Give --ppn 3 or more")
+    began_s = bench.now_s()
+    if bench.watch is not None:
+        bench.watch.patience_s = PATIENT_SHARE * options.budget_s
+    numbers = count(_EXPLORING)
+
+    def open_source() -> PatternLaunch:
+        number = next(numbers)
+        return bench.launch(options.seed + number, number)
+
+    with Journal.begin(out / _JOURNAL, bench.environment, options.resume) as journal:
+        with closing(open_source()) as source:
+            launched_s = bench.now_s()
+            set_up_s = source.set_up_s()
+            launch_s = bench.now_s() - launched_s
+            plan = TimePlan(options.budget_s, began_s, bench.now_s() - began_s, launch_s, replay_s=0.0, files=False)
+            if plan.extension is not None:
+                note(plan.extension)
+            stage(f"measuring {format_count(len(parts), 'part')} of the job at {len(options.sizes)} sizes")
+            outcome, decided = AlltoallvExploration(
+                source=source,
+                record=journal.append,
+                parts=parts,
+                settings=options.settings,
+                sizes=options.sizes,
+                recorded=[one.scenario for one in options.recorded],
+                budget_s=plan.measured_by_s - bench.now_s(),
+                seed=options.seed,
+                known=[sample for sample in journal.samples if _is_explored(sample)],
+                clock=bench.now_s,
+                stop=stop,
+            ).run()
+        stage("proving settings against the library, with every kind of blocks that looks the same, in fresh launches")
+        proof = PatternProof(
+            whole=whole,
+            open_source=open_source,
+            record=journal.append,
+            deadline_s=plan.proven_by_s,
+            launch_s=launch_s,
+            overhead=overhead_of(outcome.samples),
+            seed=options.seed,
+            recorded=_by_cell(options.recorded),
+            fills=options.fills,
+            clock=bench.now_s,
+            stop=stop,
+        )
+        kept = proof.run(decided)
+    results, disturbance = proof.results, None if bench.watch is None else bench.watch.tally.found()
+    if disturbance is not None and disturbance.is_busy:
+        kept = {}
+        results = [replace(one, verdict=Verdict.NOT_TRIED, reason=NOT_CALM) for one in results]
+    if disturbance is not None and disturbance.sentence:
+        note(disturbance.sentence)
+    rules = _rules(kept)
+    if not stop.made:
+        made = bench.environment
+        about = {"mpi": made.mpi, "version": made.mpi_version, "machine": made.machine, "seed": options.seed}
+        if disturbance is not None and disturbance.remark:
+            about["remark"] = disturbance.remark
+        save_table(out / TABLE, _entries(rules, decided, set_up_s), about)
+    return AlltoallvResult(out / TABLE, rules, replace(outcome, interrupted=stop.made), results, bench.environment)
+
+
+def _is_explored(sample: Sample) -> bool:
+    """Whether it was explored by a run before; matrices are measured anew, for they may be others."""
+    return sample.launch == _EXPLORING and not Blocks.of(sample.scenario).is_recorded
+
+
+def _by_cell(recorded: Iterable[RecordedMatrix]) -> dict[Cell, list[Scenario]]:
+    found: dict[Cell, list[Scenario]] = {}
+    for one in recorded:
+        found.setdefault((one.plain, one.fill), []).append(one.scenario)
+    return found
+
+
+def _rules(kept: Kept) -> dict[Shape, list[AlltoallvRule]]:
+    """By part of the job, the densest blocks first."""
+    found: dict[Shape, list[AlltoallvRule]] = {}
+    for fill in sorted(kept, reverse=True):
+        of_shape: dict[Shape, dict[int, Setting]] = {}
+        for scenario, choice in kept[fill].items():
+            sizes = of_shape.setdefault(Shape(scenario.nodes, scenario.ppn), {})
+            sizes[scenario.size_bytes] = _as_run(choice, scenario.size_bytes)
+        for shape, sizes in of_shape.items():
+            found.setdefault(shape, []).extend(
+                AlltoallvRule(around(together[0])[0], around(together[-1])[1], sizes[together[0]], (fill,))
+                for together in runs(sizes)
+            )
+    return dict(sorted(found.items()))
+
+
+def _as_run(choice: Choice, size_bytes: int) -> Setting:
+    """With what was forwarded when it was measured."""
+    setting = setting_of(choice)
+    return replace(setting, direct_above=direct_above_bytes(size_bytes)) if choice.algorithm in FORWARDING else setting
+
+
+def _entries(rules: Mapping[Shape, Sequence[AlltoallvRule]], decided: Decided, set_up_s: float) -> list[TableEntry]:
+    """Of each part that has rules, for all communicators that it is the nearest one to of all that were looked at."""
+    library_s: dict[Shape, list[float]] = {}
+    for scenario, time_s in decided.default_s.items():  # a recorded matrix is of the whole job
+        library_s.setdefault(Shape(scenario.nodes, scenario.ppn), []).append(time_s)
+    nearest = places(library_s)
+    return [
+        TableEntry(ranks, ppn, tuple(mine), first_call(set_up_s, library_s[shape]))
+        for shape, mine in rules.items()
+        for ranks, ppn in nearest[shape]
+    ]
+
+
+def first_call(set_up_s: float, library_s: Iterable[float]) -> int:
+    """From which call on what is set up for the algorithms is little beside the calls that went before.
+
+    ``set_up_s``: on the whole job, where it takes longest. ``library_s``: of calls on this part, seconds.
+    """
+    known = list(library_s)
+    if not known or math.isnan(set_up_s):
+        return FIRST_CALL
+    return max(FIRST_CALL, math.ceil(set_up_s / (_SET_UP_SHARE * min(known))))

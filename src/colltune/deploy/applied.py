@@ -1,0 +1,138 @@
+"""A tuning in force in an application: what its launcher and its ranks get, and what keeps the tuning from deciding."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.deploy.faults import require_sound
+from colltune.mpi.detect import mpi_at_hand
+from colltune.mpi.program import tuned_command
+from colltune.mpi.same import TunedMpi
+from colltune.store.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class AppliedTuning:
+    """``tuning``, which lies in ``directory``, in force by ``variables`` in what is started from ``around``.
+
+    ``told``: these variables and others that the ranks need, of which a launcher may have to be told.
+    """
+
+    directory: Path
+    tuning: Tuning
+    around: Mapping[str, str]
+    variables: Mapping[str, str]
+    told: Mapping[str, str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the launcher."""
+        return {**self.around, **self.told}
+
+    def telling(self, variables: Mapping[str, str]) -> AppliedTuning:
+        """The same where the ranks get ``variables`` too."""
+        return replace(self, told={**self.told, **variables})
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """``command`` such that its ranks on all nodes see what they need, by the MPI that was tuned."""
+        beside = Path(sys.executable).parent
+        return tuned_command(command, beside, self.tuning.environment.mpi, self.told, self.environment.get("PATH"))
+
+    def require_mpi(self, command: Sequence[str]) -> str:
+        """Raises InputError where ``command`` would use another MPI than the one that was tuned.
+
+        Returns what could not be found out, "" for nothing.
+        """
+        return self._mpi().require_of(replace(self, told={}).command(command))
+
+    def require_mpi_here(self) -> str:
+        """The same of whatever program is started from ``around``."""
+        return self._mpi().require_here()
+
+    def require_read_by(self, library: Path) -> str:
+        """Raises InputError where ``library``, a libmpi, would not read the files. Returns as ``require_mpi``."""
+        return self._mpi().require_read(library)
+
+    def _mpi(self) -> TunedMpi:
+        values = numbered_algorithms(self.tuning) if self.variables else {}
+        return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around, values)
+
+    def profiled(self, command: Sequence[str]) -> tuple[Path, AppliedTuning]:
+        """A file in the history of the directory for the profile of ``command``, and the same so that it is written."""
+        from colltune.machine.compile import build_library, cache_directory
+        from colltune.profile.profiled_start import profile_variables
+        from colltune.store.earlier import PROFILE, new_entry
+
+        installation = mpi_at_hand(command, self.around, build=self.tuning.environment.mpi_build)
+        library = build_library(installation.mpicc, cache_directory(self.environment))
+        record = new_entry(self.directory, time.time()) / PROFILE
+        return record, self.telling(profile_variables(library, record, self.environment))
+
+    def obstacles(self, command: Sequence[str]) -> list[str]:
+        """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
+        if self.tuning.environment.mpi != "openmpi":
+            return []
+        from colltune.bench.backends.openmpi import find_obstacles
+        from colltune.deploy.live_selector import only_live
+        from colltune.machine.preload import PRELOAD
+        from colltune.mpi.detect import ask_flux
+        from colltune.mpi.job import find_job
+
+        environment = self.environment
+        found = find_obstacles(environment, command)
+        if PRELOAD not in self.variables and (unsaid := only_live(self.tuning)):
+            found.append(f"no file of Open MPI decides {', '.join(unsaid)}: for these use --via live")
+        nodes = len(find_job(environment, flux_resources=ask_flux(environment)).nodes)
+        counts = sorted({count for count, _ in self.tuning.tuned_in})
+        if nodes not in counts:
+            found.append(
+                f"tuned on {' and '.join(map(str, counts))} {'node' if counts == [1] else 'nodes'}, and this job has"
+                f" {nodes}: a file of Open MPI cannot tell them apart"
+            )
+        return found
+
+
+def numbered_algorithms(tuning: Tuning) -> dict[str, list[int]]:
+    """The algorithms that Open MPI's rules of ``tuning`` name by number, by the variable that lists them."""
+    from colltune.catalog import load
+    from colltune.emit.openmpi.rules_file import RULES_FILE, parse_rules
+
+    data = tuning.files.get(f"openmpi/{RULES_FILE}")
+    if data is None:
+        return {}
+    catalogue = load("openmpi", tuning.environment.mpi_version)
+    names = {number: entry.name for number, entry in catalogue.numbered().items()}
+    return {
+        f"{catalogue.prefix}{names[number]}_algorithm": sorted(
+            {rule.algorithm for rules in communicators.values() for rule in rules}
+        )
+        for number, communicators in parse_rules(data.decode("ascii"), RULES_FILE).items()
+        if number in names
+    }
+
+
+def put_in_force(
+    directory: Path, tuning: Tuning, around: Mapping[str, str], via: str = "file", command: Sequence[str] = ()
+) -> AppliedTuning:
+    """``tuning``, which lies in ``directory``, by way of ``via``, "file" or "live", in ``command``.
+
+    Raises as ``in_force_via``, and InputError for a fault in its files: whoever made it may not wish us well.
+    """
+    require_sound(tuning, str(directory))
+    if via == "file":
+        variables = tuning.variables_at(directory)
+        return AppliedTuning(directory, tuning, around, variables, variables)
+    from colltune.deploy.live_selector import in_force_via
+    from colltune.machine.preload import PRELOAD, preload_variables
+
+    # A file that is in force already, by a module for example, would decide the calls by default.
+    around = {name: value for name, value in around.items() if name not in tuning.variables}
+    build = tuning.environment.mpi_build
+    tuning = in_force_via(tuning, via, around, lambda: mpi_at_hand(command, around, build=build).mpicc)
+    variables = tuning.variables_at(directory)
+    preloaded = preload_variables(variables[PRELOAD], around) if variables else {}
+    return AppliedTuning(directory, tuning, around, variables, {**variables, **preloaded})

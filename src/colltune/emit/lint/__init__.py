@@ -1,0 +1,1 @@
+"""Checks selection files of MPICH and mends them."""

@@ -1,0 +1,1 @@
+"""The selection file of MPICH."""

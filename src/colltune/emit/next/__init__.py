@@ -1,0 +1,1 @@
+"""Formats of libraries that are not released yet."""

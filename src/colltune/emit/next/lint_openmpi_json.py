@@ -1,0 +1,241 @@
+"""Checks a JSON file of dynamic rules for coll/tuned of Open MPI 6.0, of any origin.
+
+The reader hides what it refuses: text that is no JSON is tried as a classic file and then ignored, an unknown
+collective drops the whole file, and an unknown algorithm its rule.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from colltune.catalog import Catalogue, CollectiveEntry, Need
+from colltune.core.scenario import SizeBasis
+from colltune.emit.lint.check import Check, Severity, shown
+from colltune.emit.next.openmpi_json import INFINITE, Distribution
+from colltune.emit.openmpi.rules_file import LARGEST_RANKS
+from colltune.machine.files import parse_json
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|\n')
+_LINE = "\0line"  # no key of a file: JSON forbids the character
+_SCHEMA_NAMES = {"reducescatter": "reduce_scatter", "reducescatterblock": "reduce_scatter_block"}
+# The algorithms as coll/tuned of 6.0 names them; the number is the place, from 0.
+_NAMES = {
+    "allgather": "ignore linear bruck-k-fanout recursive_doubling ring neighbor two_proc sparbit direct-messaging",
+    "allgatherv": "ignore default bruck ring neighbor two_proc sparbit",
+    "allreduce": "ignore basic_linear nonoverlapping recursive_doubling ring segmented_ring rabenseifner"
+    " allgather_reduce",
+    "alltoall": "ignore linear pairwise modified_bruck linear_sync two_proc",
+    "alltoallv": "ignore basic_linear pairwise",
+    "barrier": "ignore linear double_ring recursive_doubling bruck two_proc tree",
+    "bcast": "ignore basic_linear chain pipeline split_binary_tree binary_tree binomial knomial scatter_allgather"
+    " scatter_allgather_ring",
+    "exscan": "ignore linear recursive_doubling",
+    "gather": "ignore basic_linear binomial linear_sync",
+    "reduce": "ignore linear chain pipeline binary binomial in-order_binary rabenseifner knomial",
+    "reduce_scatter": "ignore non-overlapping recursive_halving ring butterfly",
+    "reduce_scatter_block": "ignore basic_linear recursive_doubling recursive_halving butterfly",
+    "scan": "ignore linear recursive_doubling",
+    "scatter": "ignore basic_linear binomial linear_nb",
+}
+_RULE_KEYS = {"msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs"}
+_COMMUNICATOR_KEYS = {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}
+_HARMLESS = "cannot be measured"
+_DROPPED = "the reader drops the whole file without a word, and the library decides by itself"
+_OVERLOOKED = "the reader passes over the rule without a word"
+_DISAGREE = "ranks may see different sizes in a legal call: they run different algorithms then, and abort or hang"
+
+_Object = dict[str, Any]
+
+
+def is_rules_json(data: bytes) -> bool:
+    """Whether ``data`` looks like such a file: an object that begins with a key of its head, or "$schema"."""
+    text = data[:4096].decode("ascii", "replace")
+    head = r'\s*\{\s*("\$\w+"\s*:\s*"[^"]*"\s*,\s*)*"(rule_file_version|module|collectives)"\s*:'
+    return re.match(head, text) is not None
+
+
+def lint_rules_json(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -> list[Check]:
+    """The findings in ``files`` (name and content), in the order of the files and their lines. Any bytes are taken.
+
+    ``version`` is the Open MPI that is to read them, and ``catalogue`` is of that version, or the newest before it.
+    """
+    findings: list[Check] = []
+    for name, data in files.items():
+        found = _Lint(name, version, catalogue).file(data)
+        findings += sorted(dict.fromkeys(found), key=lambda check: check.line)
+    return findings
+
+
+def _load(text: str) -> object:
+    """The value of ``text``; each object has its line under ``_LINE``."""
+    lines, ends, line = [], [], 1
+    for match in _TOKEN.finditer(text):
+        if match[0] == "\n":
+            line += 1
+        elif match[0] == "{":
+            lines.append(line)
+        elif match[0] == "}" and lines:
+            ends.append(lines.pop())  # objects end in the order in which the hook hears of them
+    order = iter(ends)
+    parse_json(text)  # neither deep nor with numbers without end
+    return json.loads(text, object_pairs_hook=lambda pairs: {**dict(pairs), _LINE: next(order)})
+
+
+class _Lint:
+    def __init__(self, name: str, version: str, catalogue: Catalogue) -> None:
+        self._name = name
+        self._version = version
+        self._entries = catalogue.entries
+
+    def _check(self, severity: Severity, line: int, path: tuple[str, ...], what: str, why: str, fix: str) -> Check:
+        return Check(severity, self._name, line, path, what, why, fix)
+
+    def file(self, data: bytes) -> Iterator[Check]:
+        if int(self._version.partition(".")[0]) < 6:
+            why = "it reads the classic format alone, and ignores anything else without a word"
+            what = f"Open MPI {self._version} does not read JSON"
+            yield self._check(Severity.ERROR, 1, (), what, why, "give it the .conf of the same tuning")
+        try:
+            root = _load(data.decode("utf-8"))
+        except ValueError as error:
+            line = getattr(error, "lineno", 1)
+            why = "the reader tries it as a classic file, and then ignores it without a word"
+            yield self._check(Severity.ERROR, line, (), "the file is no JSON", why, "write it again, whole")
+            return
+        collectives = root.get("collectives") if isinstance(root, dict) else None
+        if not isinstance(collectives, dict):
+            yield self._check(Severity.ERROR, 1, (), "there is no object `collectives`", _DROPPED, "write one")
+            return
+        for called, communicators in collectives.items():
+            if called != _LINE:
+                yield from self._collective(called, communicators, collectives[_LINE])
+
+    def _collective(self, called: str, communicators: object, line: int) -> Iterator[Check]:
+        if called not in _NAMES:
+            right = _SCHEMA_NAMES.get(called)
+            fix = f"write {right}: the published schema and the reader disagree" if right else "leave it out"
+            what = f"the reader knows no collective {shown(called)!r}"
+            yield self._check(Severity.ERROR, line, (shown(called),), what, _DROPPED, fix)
+            return
+        if not isinstance(communicators, list) or not all(isinstance(one, dict) for one in communicators):
+            what = "the communicators are no list of objects"
+            yield self._check(Severity.ERROR, line, (called,), what, _DROPPED, "write a list")
+            return
+        before: list[_Object] = []
+        for one in cast(list[_Object], communicators):
+            yield from self._communicator(called, one, before)
+            before.append(one)
+
+    def _communicator(self, called: str, one: _Object, before: list[_Object]) -> Iterator[Check]:
+        line, path = one[_LINE], (called,)
+        yield from self._keys(one, _COMMUNICATOR_KEYS, path)
+        spread = one.get("comm_rank_distribution", str(Distribution.ANY))
+        if spread not in list(Distribution):
+            known = ", ".join(Distribution)
+            what = f"comm_rank_distribution is {spread!r}"
+            yield self._check(Severity.ERROR, line, path, what, "the reader knows three values", f"use one of {known}")
+        low, high = _range(one, "comm_size", 0)
+        if low > high:
+            yield self._warn(line, path, f"no rank count is from {low} to {high}", "it decides nothing")
+        if any(_covers(other, one) for other in before):
+            why = "the first communicator that fits decides, and an earlier one has all of these"
+            yield self._warn(line, path, "it is out of reach", why)
+        rules = one.get("rules", [])
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            yield self._check(Severity.ERROR, line, path, "the rules are no list of objects", _DROPPED, "write a list")
+            return
+        entry = self._entries.get(called)
+        if entry is not None and entry.basis is SizeBasis.NONE and called != "barrier":
+            decided = {str(rule.get("alg")) for rule in rules}
+            bounded = any(_range(rule, "msg_size", 0) != (0.0, float("inf")) for rule in rules)
+            if len(decided) > 1 or (bounded and decided):
+                what, fix = f"{called} is decided by size", "give one rule, from 0 to inf"
+                yield self._check(Severity.ERROR, line, path, what, _DISAGREE, fix)
+        sizes: list[tuple[float, float]] = []
+        for rule in rules:
+            yield from self._rule(called, entry, rule, (low, high), sizes)
+            sizes.append(_range(rule, "msg_size", 0))
+
+    def _rule(
+        self,
+        called: str,
+        entry: CollectiveEntry | None,
+        rule: _Object,
+        ranks: tuple[float, float],
+        before: list[tuple[float, float]],
+    ) -> Iterator[Check]:
+        line = rule[_LINE]
+        path = (called, f"{_number(ranks[0])} to {_number(ranks[1])} ranks")
+        yield from self._keys(rule, _RULE_KEYS, path)
+        low, high = _range(rule, "msg_size", 0)
+        if low > high:
+            yield self._warn(line, path, f"no size is from {_number(low)} to {_number(high)}", "it decides nothing")
+        elif any(first <= low and high <= last for first, last in before):
+            why = "the first rule that holds decides, and an earlier one has all of these sizes"
+            yield self._warn(line, path, "it is out of reach", why)
+        names = _NAMES[called].split()
+        chosen = rule.get("alg")
+        number = names.index(chosen) if isinstance(chosen, str) and chosen in names else chosen
+        if isinstance(chosen, str) and chosen.isdecimal() and len(chosen) < 10:
+            number = int(chosen)
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(names):
+            fix = "use one of " + ", ".join(f"{place} {name}" for place, name in enumerate(names))
+            yield self._check(Severity.ERROR, line, path, f"{called} has no algorithm {chosen!r}", _OVERLOOKED, fix)
+        elif number and entry is not None:
+            yield from self._algorithm(entry, number, line, path, ranks)
+
+    def _algorithm(
+        self, entry: CollectiveEntry, number: int, line: int, path: tuple[str, ...], ranks: tuple[float, float]
+    ) -> Iterator[Check]:
+        algorithm = next((one for one in entry.algorithms if one.number == number), None)
+        if algorithm is None:
+            return  # of a release that the catalogue does not have yet
+        if Need.TWO_RANKS in algorithm.needs and ranks[1] > 2:
+            what = f"{entry.name} {algorithm.key} can be reached on {_number(max(ranks[0], 3))} ranks"
+            why = "it needs exactly two: elsewhere the call fails, and the program with it"
+            yield self._check(Severity.ERROR, line, path, what, why, "let comm_size_max be 2")
+        elif not algorithm.candidate and algorithm.why_not != _HARMLESS:
+            what = f"{entry.name} {algorithm.key} is not safe for every legal call"
+            yield self._check(Severity.ERROR, line, path, what, algorithm.why_not, "use another algorithm, or 0")
+
+    def _keys(self, one: _Object, known: set[str], path: tuple[str, ...]) -> Iterator[Check]:
+        for key in one:
+            if key != _LINE and key not in known:
+                yield self._warn(
+                    one[_LINE], path, f"the reader knows no key {shown(key)!r}", "it reads nothing from it"
+                )
+        for key in sorted(known - {"comm_rank_distribution", "rules", "faninout", "seg_size", "reqs", "alg"}):
+            value = one.get(key)
+            numeric = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+            if key in one and not numeric and value != INFINITE:
+                what = f"{key} is {value!r}"
+                fix = 'write a whole number, or "inf"'
+                yield self._check(Severity.ERROR, one[_LINE], path, what, _OVERLOOKED, fix)
+
+    def _warn(self, line: int, path: tuple[str, ...], what: str, why: str) -> Check:
+        return self._check(Severity.WARNING, line, path, what, why, "leave it out, or correct it")
+
+
+def _range(one: _Object, what: str, least: int) -> tuple[float, float]:
+    """The closed range of ``what``; no bound where none can be read."""
+
+    def bound(key: str, otherwise: float) -> float:
+        value = one.get(key)
+        return float(value) if isinstance(value, int) else otherwise
+
+    low, high = bound(f"{what}_min", float(least)), bound(f"{what}_max", float("inf"))
+    return low, float("inf") if what == "comm_size" and high >= LARGEST_RANKS else high
+
+
+def _covers(other: _Object, one: _Object) -> bool:
+    """Whether every communicator of ``one`` fits ``other`` too."""
+    spreads = [str(entry.get("comm_rank_distribution", Distribution.ANY)) for entry in (other, one)]
+    (low, high), (first, last) = _range(one, "comm_size", 0), _range(other, "comm_size", 0)
+    return first <= low and high <= last and spreads[0] in (Distribution.ANY, spreads[1])
+
+
+def _number(value: float) -> str:
+    return INFINITE if value == float("inf") else str(int(value))

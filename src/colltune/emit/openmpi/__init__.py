@@ -1,0 +1,1 @@
+"""The rules file of Open MPI."""

@@ -1,0 +1,50 @@
+"""Profiles as files: JSON, for people and programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import msgspec
+
+from colltune.core.errors import InputError
+from colltune.machine.files import parse_json, read_file, read_record, write_atomically
+from colltune.profile.application_profile import Profile
+from colltune.profile.parts import part_files, read_parts
+
+SCHEMA = 1
+_KIND = "colltune-profile"
+
+
+class _Head(msgspec.Struct):
+    kind: str
+    schema: int
+
+
+def save_profile(path: Path, profile: Profile) -> None:
+    """In one step: a reader sees the old file or the new one. Raises InputError where it cannot be written."""
+    content = {"kind": _KIND, "schema": SCHEMA, **dataclasses.asdict(profile)}
+    for calls, written in zip(profile.calls, content["calls"], strict=True):
+        written["calls"] = calls.calls
+    try:
+        write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --out") from error
+
+
+def load_profile(path: Path) -> Profile:
+    """Raises InputError for what is no profile. Of a job that was cut off hard, its parts are read."""
+    if not path.exists() and (parts := part_files(path)):
+        return read_parts(parts)
+    try:
+        data = read_file(path, link=True)
+        parse_json(data)  # which refuses numbers without end
+        head = read_record(data, _Head)
+        if head.kind != _KIND or head.schema != SCHEMA:
+            raise InputError(f"{path} is no profile of this version of colltune", "Run `colltune profile` again")
+        return read_record(data, Profile)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", "Make one: colltune profile -- mpiexec -n 4 ./app") from error
+    except ValueError as error:
+        raise InputError(f"{path} is no profile: {error}", "Run `colltune profile` again") from error

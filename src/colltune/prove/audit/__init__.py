@@ -1,0 +1,1 @@
+"""The proof of a claim on the job itself: comparisons, regions, verdicts."""

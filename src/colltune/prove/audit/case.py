@@ -1,0 +1,378 @@
+"""One claim before the audit: what was compared of it, where to look next, and what that says."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean, median
+from typing import Protocol
+
+import numpy as np
+
+from colltune.core.choice import Choice
+from colltune.core.proven import PROVEN, Verdict, launches_text
+from colltune.core.sample import Heaps, OtherViews
+from colltune.core.scenario import Scenario
+from colltune.core.units import format_count
+from colltune.prove.audit.claims import Claim, cut_in_two
+from colltune.prove.audit.effects import BELIEVED, GREATEST, ChoiceEffect, Seen
+from colltune.prove.audit.evidence import (
+    FEWEST_LAUNCHES,
+    Yardstick,
+    high_bound,
+    is_above,
+    is_below,
+    log_evidence,
+    low_bound,
+)
+from colltune.prove.audit.harm import ClaimOutlook, Floats, outlook_of, own_means
+from colltune.prove.audit.taken import SLOWED, SLOWED_SINCE, Bests, Measured, PairTimes, Taken
+
+# Error with which a claim is given up: it costs a gain, and no user is the slower for it.
+_GIVEN_UP = 0.10
+# Launches after which a claim whose mean is below the threshold is given up, however unsure.
+_ENOUGH_LAUNCHES = 8
+# After so many, those of other jobs too, what is still open gains about the threshold: nobody would notice.
+MOST_LAUNCHES = 40
+# A scenario that is less likely than this to be slower needs no look of its own; nor does a region where so little of
+# the weight is likelier.
+_SURE, _UNSURE_PART = 0.03, 0.02
+# The least chance to be slower of what was never compared.
+_UNSEEN = 1e-3
+# And of what was slower whenever it was compared, on average.
+_SEEN_SLOWER = 0.5
+# Each part of a claim that is cut is so much of its weight at least.
+_PART = 0.15
+# In the order of OtherViews.
+_VIEWS = ("back to back", "by the mean over ranks", "where ranks come late", "into memory that was never touched")
+_WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+class Compared(Protocol):
+    """A comparison of another job, of ``shape``. ``launch`` names it; ``value`` and ``others`` as in ``Case.take``."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def launch(self) -> str: ...
+
+    @property
+    def baseline(self) -> Choice: ...
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def others(self) -> OtherViews: ...
+
+
+@dataclass
+class Case:
+    """``floor``: the log speed-up that is to be beaten. ``costs_s``: what a comparison takes at each scenario, about.
+
+    ``bests``: of the whole proof. ``expected_times``: those of the campaign.
+    ``applications``: the launches that are runs of the application.
+    """
+
+    claim: Claim
+    floor: float
+    seed: int
+    costs_s: Sequence[float]
+    bests: Bests = field(default_factory=Bests)
+    expected_times: Callable[[Scenario], PairTimes | None] = lambda _scenario: None
+    verdict: Verdict = Verdict.OPEN
+    reason: str = ""
+    proven_low: float = 0.0  # the bound by which it was proven
+    cut: bool = False  # a ratio was so large that it counts for less
+    taken: list[Taken] = field(default_factory=list)
+    basis: list[Taken] = field(default_factory=list)  # what was evidence when it was proven
+    _counted: tuple[tuple[int, int], list[Taken]] | None = field(default=None, init=False)
+    applications: set[int] = field(default_factory=set)
+    impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
+    replaced: set[Scenario] = field(default_factory=set)  # judged by a claim that was cut out of this one
+    outlook: ClaimOutlook | None = None
+
+    @property
+    def counted(self) -> list[Taken]:
+        """The comparisons that are evidence: those in which the default was not slowed alone."""
+        now = self.bests.version, len(self.taken)
+        if self._counted is None or self._counted[0] != now:
+            self._counted = now, [one for one in self.taken if not self._is_slowed_alone(one)]
+        return self._counted[1]
+
+    def _is_slowed_alone(self, one: Taken) -> bool:
+        if one.measured is None:
+            return False
+        best, expected = self._best(one), self.expected_times(one.seen.scenario)
+        return one.measured.times.is_slowed_alone(best, SLOWED) or (
+            expected is not None and one.measured.times.is_slowed_alone(expected, SLOWED_SINCE)
+        )
+
+    def _best(self, one: Taken) -> PairTimes:
+        """The best times that any launch saw of the two; ``one`` has times."""
+        assert one.measured is not None
+        return self.bests.of(one.seen.scenario, self.claim.choice, one.measured.times)
+
+    @property
+    def seen(self) -> list[Seen]:
+        """The comparisons that are evidence, from a common start."""
+        return [one.seen for one in self.counted]
+
+    @property
+    def near_best(self) -> list[float]:
+        """Log speed-ups of the comparisons in which the default was near the best that any launch saw of it."""
+        return [
+            one.seen.value
+            for one in self.taken
+            if one.measured is not None and one.measured.times.slowed(self._best(one)) <= SLOWED
+        ]
+
+    @property
+    def slowed_text(self) -> str:
+        """Why it was not judged, where the default was slowed alone in most comparisons; else ""."""
+        slowed = [one for one in self.taken if self._is_slowed_alone(one)]
+        if 2 * len(slowed) <= len(self.taken):
+            return ""
+        times = math.exp(
+            median(one.measured.times.slowed(self._best(one)) for one in slowed if one.measured is not None)
+        )
+        return (
+            f"the default's times moved: in {len(slowed)} of {format_count(len(self.taken), 'comparison')} it took"
+            f" {times:.2f} times its best at the median, and the choice did not; these are no evidence"
+        )
+
+    @property
+    def by_launch(self) -> list[list[float]]:
+        """Of each launch in which anything was compared, what each comparison says of the mean of the region.
+
+        Where the campaign expected a scenario to gain more or less than the region, most of that is taken off: it has
+        mean 0 over the region, whether it is right or not, and where it is right launches agree that looked at
+        different scenarios (a control variate).
+        """
+        found: dict[int, list[float]] = {}
+        for one in self.seen:
+            beyond = BELIEVED * (one.expected - self.expected)
+            found.setdefault(one.launch, []).append(one.value - beyond)
+        return list(found.values())
+
+    @cached_property
+    def usual_cost_s(self) -> float:
+        return max(float(np.median(self.costs_s)), 1e-9)
+
+    @cached_property
+    def expected(self) -> float:
+        """The mean log speed-up of the region that the campaign let expect."""
+        return float(np.average(self.claim.gains, weights=self.claim.weights))
+
+    @property
+    def launches(self) -> list[float]:
+        """The mean log speed-up of each."""
+        return [sum(values) / len(values) for values in self.by_launch]
+
+    @property
+    def gain(self) -> float:
+        """The log speed-up of the region as far as is known by now."""
+        weights = np.array(self.claim.weights)
+        expected = BELIEVED * np.array(self.claim.gains) if self.outlook is None else self.outlook.mean
+        return float(np.average(expected, weights=weights))
+
+    def scale(self, yardstick: Yardstick) -> float:
+        """The standard deviation of the mean of a launch, with as many comparisons as its launches have here."""
+        counts = [len(values) for values in self.by_launch]
+        return yardstick.scatter.of(len(counts) / sum(1.0 / count for count in counts) if counts else 1.0)
+
+    def log_evidence(self, yardstick: Yardstick) -> float:
+        return log_evidence(self.launches, self.scale(yardstick), self.floor, self.expected)
+
+    @property
+    def speedup(self) -> float:
+        """Geometric mean over the launches."""
+        return max(math.exp(float(np.mean(self.launches))), self.proven_low) if self.seen else 1.0
+
+    def interval(self, yardstick: Yardstick) -> tuple[float, float]:
+        """Bounds of the mean speed-up of the region; 0 and infinity where there are too few launches."""
+        launches, scale, alpha = self.launches, self.scale(yardstick), yardstick.alpha
+        bounds = low_bound(launches, scale, alpha, self.expected), high_bound(launches, scale, alpha)
+        low, high = (math.exp(min(bound, _WIDEST)) for bound in bounds)
+        # What held when the claim was proven holds on: all bounds hold together.
+        return max(low, self.proven_low), max(high, self.proven_low)
+
+    @property
+    def by_heap(self) -> Heaps | None:
+        """The geometric mean of the speed-ups of those comparisons whose calls meet page faults, in either state."""
+        found = [one.measured.heaps for one in self.counted if one.measured and one.measured.heaps]
+        return Heaps(*(math.exp(fmean(values)) for values in zip(*found, strict=True))) if found else None
+
+    def take(
+        self, scenario: Scenario, launch: int, value: float, others: OtherViews, measured: Measured | None = None
+    ) -> None:
+        """``measured``: None where only the ratio is known."""
+        if self.verdict is Verdict.REFUSED:
+            return  # its reason tells of what was compared by then
+        self.cut = self.cut or abs(value) > GREATEST
+        value = min(max(value, -GREATEST), GREATEST)
+        seen = Seen(scenario, launch, value, self.claim.gains[self.claim.rows[scenario]])
+        self.taken.append(Taken(seen, others, measured))
+
+    def forget_launch(self, launch: int) -> None:
+        """What was compared in a launch that others disturbed is no evidence."""
+        self.taken, self._counted = [one for one in self.taken if one.seen.launch != launch], None
+
+    def judge(self, yardstick: Yardstick) -> Verdict:
+        """Sets the verdict of an open case where there is enough to tell, a fresh launch of its own among it.
+
+        Runs of the application do not compare calls back to back, and a gain in their calls may only have moved.
+        """
+        launches, scale = self.launches, self.scale(yardstick)
+        if len(launches) < FEWEST_LAUNCHES or {one.launch for one in self.seen} <= self.applications:
+            return self.verdict
+        middle = math.exp(float(np.mean(launches)))
+        if is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
+            if self.ends_unseen:
+                return self.verdict
+            worse = self.by_heap
+            if worse is not None and min(worse) <= 1.0:
+                gives_back, keeps = worse
+                return self._refuse(
+                    f"{gives_back:.2f} times as fast where the heap gives memory back, {keeps:.2f} where it keeps it"
+                )
+            for view, how in zip(zip(*(one.others for one in self.counted), strict=True), _VIEWS, strict=True):
+                found = [value for value in view if value is not None]
+                if found and fmean(found) <= min(0.0, self.floor):
+                    other = math.exp(fmean(found))
+                    return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times {how}")
+            if (near := self.near_best) and fmean(near) <= min(0.0, self.floor):
+                near_text = f"{math.exp(fmean(near)):.2f} times where the default was near its best"
+                return self._refuse(f"{middle:.2f} times as fast on average, {near_text}")
+            self.verdict, self.basis = Verdict.KEPT, self.counted
+            self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
+            self.reason = PROVEN
+        elif is_below(launches, scale, self.floor, _GIVEN_UP):
+            self._refuse(f"{middle:.2f} times as fast in its region, by {self._launches_text}")
+        elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):
+            self._refuse(f"only {middle:.2f} times as fast in its region after {self._launches_text}")
+        elif len(launches) >= MOST_LAUNCHES:
+            self._refuse(
+                f"{middle:.2f} times as fast in its region, too near to the threshold to tell after so many"
+                f" ({self._launches_text})"
+            )
+        return self.verdict
+
+    def doubt_basis(self) -> None:
+        """Opens a proven case anew where a better time of the default shows that it was slowed in the proof."""
+        counted = self.counted
+        if self.verdict is Verdict.KEPT and any(one not in counted for one in self.basis):
+            self.verdict, self.reason, self.proven_low = Verdict.OPEN, "", 0.0
+
+    @property
+    def ends_unseen(self) -> list[int]:
+        """Rows of the ends of the region that nobody compared yet, where other jobs' comparisons count in it.
+
+        The regions of their claims may have been smaller ones.
+        """
+        if not any(one.launch < 0 and one.launch not in self.applications for one in self.seen):
+            return []
+        often, scenarios = self._often(), self.claim.scenarios
+        return [row for row in self._ends.values() if often[row] == 0.0 and scenarios[row] not in self.impossible]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Fresh launches, and runs of the application, in which anything was compared."""
+        numbers = {one.launch for one in self.seen}
+        runs = len(numbers & self.applications)
+        return len(numbers) - runs, runs
+
+    @property
+    def _launches_text(self) -> str:
+        return launches_text(*self.counts)
+
+    def _refuse(self, reason: str) -> Verdict:
+        self.verdict, self.reason = Verdict.REFUSED, reason
+        return self.verdict
+
+    def look_ahead(self, effect: ChoiceEffect) -> None:
+        """Takes in what the comparisons say of every scenario, also of those that were not compared."""
+        self.outlook = outlook_of(self.claim, effect)
+
+    @property
+    def doubts(self) -> int:
+        """Of how many scenarios further looks could tell whether the rule is good for them, too."""
+        if self.outlook is None:
+            return 0
+        doubt, weights = self._doubt(), np.array(self.claim.weights)
+        unsure = weights * (doubt > _SURE)
+        unseen = (doubt > 0.0) & (self._often() == 0)
+        return int(np.count_nonzero(unseen | (unsure.sum() > _UNSURE_PART * weights.sum()) & (unsure > 0.0)))
+
+    def _often(self) -> Floats:
+        """(N,): how often each scenario was compared."""
+        looks = Counter(one.scenario for one in self.seen)
+        return np.array([looks[scenario] for scenario in self.claim.scenarios], dtype=np.float64)
+
+    def _doubt(self) -> Floats:
+        """(N,): the chance to be slower of what is expected to be faster; the less, the more often it was compared.
+
+        What was never compared is in doubt, whatever is expected of it: the default may change its ways just there. So
+        is what was slower when it was compared, whatever its neighbours are.
+        """
+        assert self.outlook is not None
+        often, own = self._often(), own_means(self.seen)
+        slower = np.array([own.get(scenario, 0.0) < 0.0 for scenario in self.claim.scenarios])
+        chance = np.maximum(self.outlook.harmed, np.where(slower, _SEEN_SLOWER, _UNSEEN * (often == 0.0)))
+        possible = np.array([scenario not in self.impossible for scenario in self.claim.scenarios])
+        return np.asarray(chance * (self.outlook.mean > 0.0) * possible / (1.0 + often))
+
+    def parts(self) -> list[Claim]:
+        """Where one part of the region is faster and another is not: the part that is, as a claim of its own."""
+        if self.outlook is None or len(self.launches) < FEWEST_LAUNCHES:
+            return []
+        mean, sd = self.outlook.mean, self.outlook.sd
+        weights = np.array(self.claim.weights)
+        good, bad = mean - sd > self.floor, mean + sd < self.floor
+        if min(weights[good].sum(), weights[bad].sum()) < _PART * weights.sum():
+            return []
+        seen_now = Claim(self.claim.choice, self.claim.scenarios, tuple(mean.tolist()), self.claim.weights)
+        cut = cut_in_two(seen_now)
+        return [] if cut is None else [part for part in cut if part.stake > self.floor * sum(part.weights)]
+
+    def next_scenario(self, is_cheap_enough: Sequence[bool]) -> Scenario | None:
+        """Where to compare next: the corners, then all over the region by weight; in doubt where doubt is greatest."""
+        possible = [
+            cheap and scenario not in self.impossible
+            for cheap, scenario in zip(is_cheap_enough, self.claim.scenarios, strict=True)
+        ]
+        if not any(possible):
+            return None
+        if self.outlook is not None and self.verdict is Verdict.KEPT:
+            doubt = self._doubt() * np.array(self.claim.weights) * np.array(possible)
+            return self.claim.scenarios[int(np.argmax(doubt))] if doubt.max() > 0.0 else None
+        for row in self.ends_unseen:
+            if possible[row]:
+                return self.claim.scenarios[row]
+        looks = self._often()
+        if (end := self._ends.get(len(self.seen))) is not None and possible[end]:
+            return self.claim.scenarios[end]
+        # By the root of the weight: none is compared again long before others are at all.
+        due = np.sqrt(self.claim.weights) / (2.0 * looks + 1.0) * (1.0 - 1e-6 * self._turn)
+        return self.claim.scenarios[int(np.argmax(np.where(possible, due, -1.0)))]
+
+    @cached_property
+    def _ends(self) -> dict[int, int]:
+        """Rows that come early, by the number of comparisons before: the largest call, the smallest on most ranks."""
+        places = self.claim.places
+        return {1: int(np.argmax(places.sum(axis=1))), 3: int(np.argmax(places[:, 0] + places[:, 1] - places[:, 2]))}
+
+    @cached_property
+    def _turn(self) -> Floats:
+        """(N,): when the turn of each row is among those of equal weight; one after another lie far apart."""
+        places = self.claim.places
+        order = np.lexsort((places[:, 1], places[:, 0], places[:, 2]))
+        start = np.random.default_rng(self.seed).random()
+        turn = np.empty(len(order))
+        turn[order] = np.argsort(np.argsort((start + np.arange(len(order)) * _GOLDEN) % 1.0))
+        return turn / len(order)

@@ -1,0 +1,64 @@
+"""What the audit says of a claim, scenario by scenario."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from colltune.core.proven import NOT_WORTH, Decision, Verdict
+from colltune.core.scenario import Scenario
+from colltune.prove.audit.case import Case
+from colltune.prove.audit.evidence import FEWEST_LAUNCHES, Yardstick
+
+_NOT_LOOKED_AT = "the budget ended before it was compared"
+
+
+def decisions_of(
+    case: Case, left_out: Collection[Scenario], yardstick: Yardstick, *, unpaid: bool
+) -> Iterator[Decision]:
+    """One decision for each scenario of the claim; ``left_out`` keep the default, whatever is said of the others.
+
+    ``unpaid``: whether the claim was left since it is not expected to gain enough for the time.
+    """
+    verdict, reason = case.verdict, case.reason
+    if verdict is Verdict.OPEN:
+        verdict = Verdict.NOT_TRIED
+        ended = f"the budget ended after {len(case.launches)} launches" if case.seen else _NOT_LOOKED_AT
+        ended = case.slowed_text or ended
+        reason = NOT_WORTH if unpaid else ended
+    region = (case.speedup, *case.interval(yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
+    launches, runs = case.counts
+    of_region = Decision(
+        case.claim.scenarios[0],
+        case.claim.choice,
+        verdict,
+        (),
+        reason,
+        region,
+        heaps=case.by_heap,
+        launches=launches,
+        runs=runs,
+        cut=case.cut,
+    )
+    for scenario in (s for s in case.claim.scenarios if s not in case.replaced):
+        ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)
+        decision = replace(of_region, scenario=scenario, ratios=ratios)
+        if scenario in left_out:
+            status, why = _why_left_out(case, scenario, bool(ratios))
+            decision = replace(decision, verdict=status, reason=why, region=None)
+        yield decision
+
+
+def _why_left_out(case: Case, scenario: Scenario, was_compared: bool) -> tuple[Verdict, str]:
+    if was_compared:
+        return Verdict.REFUSED, "its region is faster, and here it may be slower"
+    if scenario in case.impossible:
+        return Verdict.REFUSED, "its region is faster, and here it could not be compared"
+    return Verdict.NOT_TRIED, _NOT_LOOKED_AT
+
+
+def standing_of(case: Case) -> Decision:
+    """Where a claim stands, in one of its scenarios for all."""
+    ratios = tuple(math.exp(one.value) for one in case.seen)
+    return Decision(case.claim.scenarios[0], case.claim.choice, case.verdict, ratios, case.reason)

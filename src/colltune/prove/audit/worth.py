@@ -1,0 +1,80 @@
+"""Whether it pays to go on with a proof, in a job whose site knows much already.
+
+A user who gives a tuning ``budget_s`` seconds says that what a whole tuning brings is worth them. Its last seconds
+bring less than its first ones, and are worth their time all the same: on the tables of `make bench-delivery` captured
+headroom grows with the budget to the power of 0.14 to 0.32, so the last second brings at least a seventh of what a
+second brings on average. Time is spent as long as it is expected to bring as much as that. Gains are log speed-ups,
+each by the weight of its scenario.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from colltune.core.proven import Decision, Verdict
+from colltune.core.space import weight_of
+from colltune.prove.audit.case import Case
+from colltune.prove.audit.evidence import FEWEST_LAUNCHES, Yardstick
+
+# Of what a second of a tuning brings on average, what its last second does.
+_LAST_SECOND = 0.15
+# Numbers of launches that are looked ahead.
+_AHEAD = (1, 2, 3, 4, 6, 8, 12)
+
+
+def least_gain_per_s(captured: float, budget_s: float) -> float:
+    """What a second has to bring, where a tuning of ``budget_s`` has brought ``captured``; 0 where nothing is known."""
+    return _LAST_SECOND * max(captured, 0.0) / budget_s
+
+
+def captured_by(decisions: Iterable[Decision], nodes: int, ppn: int) -> float:
+    """What the kept ones of ``decisions`` gain in a job of ``nodes`` x ``ppn``."""
+    kept = (one for one in decisions if one.verdict is Verdict.KEPT)
+    return sum(weight_of(one.scenario, nodes, ppn) * math.log(max(one.speedup, 1.0)) for one in kept)
+
+
+def gain_of(case: Case) -> float:
+    """What the claim is expected to gain as far as is known by now, at all of its scenarios."""
+    return max(case.gain, 0.0) * sum(case.claim.weights)
+
+
+def chance_of(case: Case, yardstick: Yardstick) -> float:
+    """That there is a gain: the share of true claims before any evidence, and what the evidence makes of it."""
+    odds = (1.0 - yardstick.nulls) / max(yardstick.nulls, 1e-9)
+    log_odds = math.log(max(odds, 1e-9)) + case.log_evidence(yardstick)
+    return 1.0 / (1.0 + math.exp(-min(max(log_odds, -50.0), 50.0)))
+
+
+@dataclass(frozen=True)
+class Outlay:
+    """What going on costs: ``launch_s`` for each launch, ``after_s`` once if anything is proven, ``least`` gain per s.
+
+    ``looks``: how often a case has to be compared in each of so many launches; more than ``most_looks``: in vain.
+    """
+
+    least: float
+    launch_s: float
+    after_s: float
+    looks: Callable[[Case, int], int]
+    cost_s: Callable[[Case], float]
+    most_looks: int
+
+    def paying(self, cases: Collection[Case], yardstick: Yardstick, most_launches: int) -> tuple[int, list[Case]]:
+        """The number of launches that gains most beyond its cost, and the cases that pay in it; 0 where none does."""
+        found: tuple[float, int, list[Case]] = (0.0, 0, [])
+        expected = [(case, chance_of(case, yardstick) * gain_of(case)) for case in cases]
+        for launches in (number for number in _AHEAD if number <= most_launches):
+            surplus, some = -self.least * (launches * self.launch_s + self.after_s), []
+            for case, gain in expected:
+                if len(case.launches) + launches < FEWEST_LAUNCHES:
+                    continue
+                looks = self.looks(case, launches)
+                left = gain - self.least * launches * looks * self.cost_s(case)
+                if looks <= self.most_looks and left > 0.0:
+                    surplus += left
+                    some.append(case)
+            if surplus > found[0]:
+                found = (surplus, launches, some)
+        return found[1:]

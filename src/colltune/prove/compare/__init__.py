@@ -1,0 +1,1 @@
+"""The default against what is to be judged, by paired launches."""

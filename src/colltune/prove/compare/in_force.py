@@ -1,0 +1,238 @@
+"""The last proof of speed: compares the library with the files, as an application loads them, and without them.
+
+The acceptance test measures algorithms that control variables choose. With a file the library also searches the rules
+in every call; with few ranks and bytes the search can take as long as the better algorithm saves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.bench.contract import LibraryBench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import Decision, Verdict
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import Scenario
+from colltune.measure.contract import Effort
+from colltune.prove.compare.default_against_tuned import FEWEST_LAUNCHES, verify
+from colltune.prove.compare.search_cost import SearchCost, search_cost
+from colltune.prove.compare.verdict import Comparison, PointVerdict
+from colltune.store.tuning import Tuning, write_files
+
+# Files that are compared; after the last one only what makes the file shorter may still go.
+_ROUNDS = 2
+# Beside the scenarios with a rule, so many without one are looked at per collective: the search costs these, too.
+_CONTROLS = 4
+_LAUNCHES = 5
+# Scenarios with a rule that are compared: the audit has judged their speed, and the search is alike in all of them.
+_MOST_RULED = 32
+# Scenarios whose default has something in common with a rule of another one: at most so many are looked at.
+_TOUCHED = 8
+_NOT_WORTH_IT = "in force, the search of the file costs more than it gains"
+_EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
+
+
+@dataclass(frozen=True)
+class FilesComparison:
+    """The comparison of files with none.
+
+    ``emit`` makes the tuning of rules, ``rules_of`` the rules of results. ``workplace``: a directory that all nodes
+    see. ``grid``: every scenario that was looked at. ``launch_s``: what a launch takes; ``time_s``: what a call takes
+    by default, as far as known; ``overhead``: what measuring takes over the calls. ``deadline_s`` is on the bench's
+    clock; what outlasts it by ``grace_s`` is cut off.
+    """
+
+    bench: LibraryBench
+    rules_of: Callable[[Sequence[Decision]], Mapping[str, RuleSet]]
+    emit: Callable[[Mapping[str, RuleSet]], Tuning]
+    workplace: Path
+    grid: Sequence[Scenario]
+    seed: int
+    launch_s: float
+    time_s: Callable[[Scenario], float]
+    deadline_s: float
+    grace_s: float = math.inf
+    overhead: float = 1.0
+
+    def keep_what_pays(self, gate: Sequence[Decision]) -> list[Decision]:
+        """``gate`` with the decisions refused that are not faster with the files; one round for each tried file.
+
+        A kept scenario is refused where it is not expected to be faster with the file, by what was proven and what is
+        compared now (``compare.search_cost``); where it is slower beyond the interval, and with it the shorter
+        calls of the same choice in its shape; all of a collective where a scenario without a rule is slower beyond the
+        interval. Where time is short there are fewer launches, and calls that take long are left out: what the search
+        of the rules costs, the short ones feel most.
+        """
+        results = list(gate)
+        for round_number in range(_ROUNDS):
+            kept = [result for result in results if result.verdict is Verdict.KEPT]
+            if not kept:
+                break
+            tuning = self.emit(self.rules_of(results))
+            write_files(self.workplace, tuning.files)
+            scenarios, launches = self._affordable(kept, tuning)
+            found = verify(
+                self.bench,
+                tuning,
+                self.workplace,
+                scenarios,
+                launches,
+                self.seed + round_number,
+                effort=_EFFORT,
+                deadline_s=self.deadline_s,
+                until_s=self.deadline_s + self.grace_s,
+            )
+            if not {c.scenario for c in found} & {result.scenario for result in kept}:
+                return [_uncompared(result) for result in results]
+            touching = self._touching(kept)
+            slowed = self._slowed_beside(found, touching)
+            beside = {c.scenario for c in found if c.choice == DEFAULT and self._meets(c.scenario, touching)}
+            found = [c for c in found if c.scenario not in beside]
+            costs = self._costs(found, kept)
+            refused = {r.scenario: _NOT_WORTH_IT for r in kept if self._gain(costs, r) <= 0.0}
+            refused |= _refused(found, kept) | slowed
+            if not refused:
+                return results
+            last = (
+                round_number == _ROUNDS - 1 or self.bench.now_s() + self._round_s(scenarios, launches) > self.deadline_s
+            )
+            results = [_after(result, refused) for result in results]
+            if last:
+                return self._without_longer_files(results, tuning, costs)
+        return results
+
+    def _affordable(self, kept: Sequence[Decision], tuning: Tuning) -> tuple[list[Scenario], int]:
+        """The scenarios to compare in the time that is left, and the number of launches with the file and without.
+
+        Of the scenarios without a rule those with short calls stay longest, one of each collective always.
+        """
+        collectives = sorted({result.scenario.collective for result in kept})
+        shortest: list[Scenario] = []
+        controls: list[Scenario] = []
+        for name in collectives:
+            found = sorted(_controls(tuning.rule_sets[name], self.grid), key=self.time_s)
+            shortest += found[:1]
+            controls += found[1:]
+        controls += [s for s in self._touched(kept, tuning) if s not in {*controls, *shortest}]
+        controls.sort(key=self.time_s)
+        # The shortest call of each choice in each shape: there the search of the file costs most.
+        by_time = sorted(kept, key=lambda result: self.time_s(result.scenario))
+        firsts = {(r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.choice): r for r in reversed(by_time)}
+        ordered = sorted((r.scenario for r in firsts.values()), key=self.time_s)[:_MOST_RULED]
+        left_s = self.deadline_s - self.bench.now_s()
+        launches = _LAUNCHES
+        while launches > FEWEST_LAUNCHES and self._round_s([*shortest, *controls, *ordered], launches) > left_s:
+            launches -= 1
+        while self._round_s([*shortest, *controls, *ordered], launches) > left_s:
+            if len(ordered) > 1:
+                ordered.pop()
+            elif controls:
+                controls.pop()
+            else:
+                break
+        return [*shortest, *controls, *ordered], launches
+
+    def _touched(self, kept: Sequence[Decision], tuning: Tuning) -> list[Scenario]:
+        """Scenarios without a rule whose default runs an inner collective that another scenario's rule decides."""
+        touching = self._touching(kept)
+        default = [s for s in self.grid if tuning.rule_sets[s.collective].evaluate(s) == DEFAULT]
+        found = [scenario for scenario in default if touching and self._meets(scenario, touching)]
+        return sorted(found, key=self.time_s)[:: max(1, -(-len(found) // _TOUCHED))]
+
+    def _touching(self, kept: Sequence[Decision]) -> dict[Hashable, list[tuple[Decision, Choice]]]:
+        touching: defaultdict[Hashable, list[tuple[Decision, Choice]]] = defaultdict(list)
+        for result in kept:
+            for key, value in self.bench.shared(result.scenario, result.choice).items():
+                touching[key].append((result, value))
+        return touching
+
+    def _meets(
+        self, scenario: Scenario, touching: Mapping[Hashable, Sequence[tuple[Decision, Choice]]]
+    ) -> list[Decision]:
+        """The results that change something in ``scenario``, which has no rule of its own."""
+        own = self.bench.touched_by_default(scenario)
+        return [result for key, value in own.items() for result, other in touching.get(key, ()) if other != value]
+
+    def _slowed_beside(
+        self, found: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[Decision, Choice]]]
+    ) -> dict[Scenario, str]:
+        """What slows scenarios without a rule by what it has in common with them."""
+        return {
+            result.scenario: f"in force, it slows {c.scenario.nodes} x {c.scenario.ppn} ranks to {c.ratio:.2f}"
+            for c in found
+            if c.choice == DEFAULT and c.verdict is PointVerdict.SLOWER
+            for result in self._meets(c.scenario, touching)
+        }
+
+    def _round_s(self, scenarios: Sequence[Scenario], launches: int) -> float:
+        measuring_s = self.overhead * sum(_EFFORT.expected_cost_s(self.time_s(scenario)) for scenario in scenarios)
+        return 2 * launches * (self.launch_s + measuring_s)
+
+    def _without_longer_files(
+        self, results: Sequence[Decision], tried: Tuning, costs: Mapping[str, SearchCost]
+    ) -> list[Decision]:
+        """After the last comparison: what stays, where refusals cut the rules of a collective into more."""
+        rules = self.emit(self.rules_of(results)).rule_sets
+        growth = {name: len(rules[name].rules) / max(len(tried.rule_sets[name].rules), 1) for name in rules}
+        dear = {
+            r.scenario: _NOT_WORTH_IT
+            for r in results
+            if r.verdict is Verdict.KEPT and self._gain(costs, r, growth[r.scenario.collective]) <= 0.0
+        }
+        return [_after(result, dear) for result in results]
+
+    def _costs(self, found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[str, SearchCost]:
+        """By collective."""
+        names = {result.scenario.collective for result in kept}
+        return {n: search_cost([c for c in found if c.scenario.collective == n], kept, self.time_s) for n in names}
+
+    def _gain(self, costs: Mapping[str, SearchCost], result: Decision, growth: float = 1.0) -> float:
+        """The log speed-up that a kept result is expected to have in force."""
+        return costs[result.scenario.collective].gain(result, self.time_s(result.scenario), growth)
+
+
+def _controls(rules: RuleSet, grid: Sequence[Scenario]) -> list[Scenario]:
+    """The scenarios without a rule next to those with one: where the search is longest for nothing."""
+    mine = sorted(s for s in grid if s.collective == rules.collective)
+    default = [s for s in mine if rules.evaluate(s) == DEFAULT]
+    step = max(1, len(default) // _CONTROLS)
+    return default[::step][:_CONTROLS]
+
+
+def _refused(found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scenario, str]:
+    slowed = {c.scenario.collective: c for c in found if c.choice == DEFAULT and c.verdict is PointVerdict.SLOWER}
+    refused: dict[Scenario, str] = {}
+    for result in kept:
+        culprit = slowed.get(result.scenario.collective)
+        if culprit is not None:
+            refused[result.scenario] = (
+                f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.ratio:.2f}"
+            )
+    for comparison in found:
+        if comparison.choice != DEFAULT and comparison.verdict is PointVerdict.SLOWER:
+            reason = f"in force, the file is only {comparison.ratio:.2f} times as fast"
+            refused |= {r.scenario: reason for r in kept if _is_shorter(r, comparison) and r.scenario not in refused}
+    return refused
+
+
+def _is_shorter(result: Decision, comparison: Comparison) -> bool:
+    """Whether the result is of the compared call, or of a shorter one of its choice and shape."""
+    one, other = result.scenario, comparison.scenario
+    same = (one.collective, one.nodes, one.ppn) == (other.collective, other.nodes, other.ppn)
+    return same and result.choice == comparison.choice and one.size_bytes <= other.size_bytes
+
+
+def _uncompared(result: Decision) -> Decision:
+    if result.verdict is not Verdict.KEPT:
+        return result
+    return replace(result, verdict=Verdict.NOT_TRIED, reason="the budget ended before the files were compared in force")
+
+
+def _after(result: Decision, refused: Mapping[Scenario, str]) -> Decision:
+    if result.verdict is Verdict.KEPT and result.scenario in refused:
+        return replace(result, verdict=Verdict.REFUSED, reason=refused[result.scenario], slow_file=True)
+    return result

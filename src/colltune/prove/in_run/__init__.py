@@ -1,0 +1,1 @@
+"""What a run of the user's own program shows of the rules."""

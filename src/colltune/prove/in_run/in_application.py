@@ -1,0 +1,130 @@
+"""What runs of the application say of a rule: how much faster it is there, with an interval that holds at any time.
+
+Each pair of neighbouring blocks gives log(time by default / time tuned), once for the whole blocks and once for the
+calls alone. Intervals are those of ``colltune.prove.audit.evidence``, with pairs in place of launches
+(docs/design/switchback.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from colltune.core.choice import Choice
+from colltune.core.sample import Environment
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Space
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Interval, RuleFinding, Standing
+from colltune.prove.audit.evidence import ALPHA, FEWEST_LAUNCHES, high_bound, low_bound, pooled_scale
+from colltune.store.applications import ApplicationRun, application_runs
+
+# Standard deviation of a launch's logarithm for which ``prove.evidence`` is made. Blocks may spread more.
+_LAUNCH_SPREAD = 0.3
+
+Time = Callable[[BlockTimes], float]
+
+
+def standings(runs: Sequence[ApplicationRun]) -> list[Standing]:
+    """What ``runs``, the latest first, say together; those with the most calls first.
+
+    All pairs of all runs are one sequence: a rule is called slower, or faster, that is so wherever it was looked at.
+    """
+    found: defaultdict[tuple[object, ...], list[tuple[ApplicationRun, Choice, Cell]]] = defaultdict(list)
+    for run in runs:
+        for job in run.jobs:
+            for cell in job.cells:
+                choice = run.record.choices[cell.choice]
+                key = (cell.collective, choice, cell.size_most.bit_length(), cell.nodes, cell.ppn)
+                found[key].append((run, choice, cell))
+    made = [one for cells in found.values() if (one := _standing(cells)) is not None]
+    return sorted(made, key=lambda one: -one.calls)
+
+
+def said_of(directory: Path, environment: Environment, note: Callable[[str], None]) -> list[Standing]:
+    """What the runs in ``directory`` say that were of this MPI, machine and thread level; of any shape of job."""
+    here = replace(environment, nodes=1, ppn=1)
+    runs = application_runs(directory, note)
+    return standings([run for run in runs if replace(run.record.environment, nodes=1, ppn=1) == here])
+
+
+def without_slower(space: Space, said: Iterable[Standing]) -> Space:
+    """``space`` without the choices that are surely slower in the application, each at the calls where it is."""
+    slower = [one for one in said if one.collective == space.collective and one.finding is RuleFinding.SLOWER]
+    if not slower:
+        return space
+
+    def legal(scenario: Scenario) -> tuple[Choice, ...]:
+        refused = {one.choice for one in slower if one.covers(scenario)}
+        return tuple(choice for choice in space.legal(scenario) if choice not in refused)
+
+    return replace(space, legal=legal)
+
+
+def _standing(cells: Sequence[tuple[ApplicationRun, Choice, Cell]]) -> Standing | None:
+    """None where there are too few pairs."""
+    of_each = [alike(cell.pairs) for _, _, cell in cells]
+    pairs = [pair for some in of_each for pair in some]
+    if len(pairs) < FEWEST_LAUNCHES:
+        return None
+    run, choice, cell = cells[0]
+    means = [
+        (run.date, sum(logs) / len(logs))
+        for (run, _, _), some in zip(cells, of_each, strict=True)
+        if len(logs := log_ratios(some, in_calls)) >= FEWEST_LAUNCHES
+    ]
+    whole, calls = (log_ratios(pairs, time) for time in (in_blocks, in_calls))
+    return Standing(
+        cell.collective,
+        choice,
+        cell.nodes,
+        cell.ppn,
+        min(one.size_least for _, _, one in cells),
+        max(one.size_most for _, _, one in cells),
+        run.record.bases.get(cell.collective, SizeBasis.MESSAGE),
+        sum(one.tuned_calls + one.default_calls for _, _, one in cells),
+        len(pairs),
+        sum(one.off for _, _, one in cells),
+        interval_of(whole, pooled_scale([whole]), ALPHA).scaled(math.exp),
+        interval_of(calls, pooled_scale([calls]), ALPHA).scaled(math.exp),
+        tuple(means),
+        run.date,
+    )
+
+
+def alike(pairs: Sequence[BlockPair]) -> tuple[BlockPair, ...]:
+    """Without the pairs of the first rounds, whose blocks are shorter than a quarter of the usual ones."""
+    if not pairs:
+        return ()
+    usual = median(pair.calls for pair in pairs)
+    return tuple(pair for pair in pairs if 4 * pair.calls >= usual)
+
+
+def in_blocks(block: BlockTimes) -> float:
+    """Seconds of the whole block."""
+    return block.wall_s
+
+
+def in_calls(block: BlockTimes) -> float:
+    """Seconds of the calls in it."""
+    return block.call_s
+
+
+def log_ratios(pairs: Iterable[BlockPair], time: Time) -> list[float]:
+    """log(default / tuned) of each pair; a clock that did not move counts as a nanosecond."""
+    return [math.log(max(time(pair.by_default), 1e-9) / max(time(pair.tuned), 1e-9)) for pair in pairs]
+
+
+def interval_of(logs: Sequence[float], scale: float, alpha: float) -> Interval:
+    """Of the mean of ``logs``; each bound misses with the chance ``alpha``, over all looks together.
+
+    ``logs`` and their ``scale`` in units in which they spread as launches do: the evidence expects such gains.
+    """
+    unit = max(scale / _LAUNCH_SPREAD, 1.0)
+    spread = [one / unit for one in logs]
+    low, high = unit * low_bound(spread, scale / unit, alpha), unit * high_bound(spread, scale / unit, alpha)
+    mean = sum(logs) / len(logs)
+    return Interval(mean, low if math.isfinite(low) else None, high if math.isfinite(high) else None)

@@ -1,0 +1,1 @@
+"""Whether each choice gives right results: the conformance replay."""

@@ -1,0 +1,117 @@
+"""Runs the conformance replay on the MPI of a workbench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.bench.contract import LibraryBench
+from colltune.core.errors import ColltuneError
+from colltune.core.rules import RuleSet
+from colltune.prove.replay.conformance import (
+    PROGRAM,
+    ConformanceResult,
+    beyond_the_library,
+    rank_counts,
+    replay_arguments,
+    run_conformance,
+)
+from colltune.store.tuning import Tuning, write_files
+
+_SHORT_TIMEOUT_S = 180.0
+# Collectives of which a part of the replay consists, and about how many cases the short form has for a rank count.
+_SLICE, _CASES = ("bcast", "allreduce"), 350
+_LEAST_SHARE = 0.15  # of the time of the slice, for its cases
+_UNKNOWN_LAUNCHES = 4.0  # the assumed length of a replay in launches, where the slice failed
+_FULL_TIMEOUT_S = 3600.0
+
+
+def replay(
+    bench: LibraryBench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], *, short: bool
+) -> ConformanceResult:
+    """Every collective in every form, with ``variables`` set, at rank counts up to the job's.
+
+    Failures that the library has without ``variables`` too are left out.
+    """
+    result = _run(bench, rule_sets, variables, short)
+    return result if result.passed else beyond_the_library(result, _run(bench, rule_sets, {}, short))
+
+
+def _run(
+    bench: LibraryBench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], short: bool
+) -> ConformanceResult:
+    counts, thread_level = rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
+    arguments = replay_arguments(counts, rule_sets.values(), short=short, thread_level=thread_level)
+    program = bench.program(PROGRAM, arguments, variables)
+    return run_conformance(program.argv, program.environment, _SHORT_TIMEOUT_S if short else _FULL_TIMEOUT_S)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySlice:
+    """A part of the replay without a tuning: its wall time, and how many cases it had."""
+
+    wall_s: float
+    cases: int
+    rank_counts: int
+
+    def whole_s(self, launch_s: float) -> float:
+        """What the whole replay takes, where a launch takes ``launch_s``."""
+        if self.cases == 0:
+            return _UNKNOWN_LAUNCHES * launch_s
+        # Also where a launch of the agent takes as long as all of the slice, its cases took some of it.
+        case_s = max(self.wall_s - launch_s, _LEAST_SHARE * self.wall_s) / self.cases
+        return launch_s + self.rank_counts * _CASES * case_s
+
+
+def replay_slice(bench: LibraryBench) -> ReplaySlice:
+    """Runs a few cases on all ranks, which tells what the replay at the end will take. Compiles it, where need be."""
+    counts, thread_level = rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
+    arguments = replay_arguments(counts[-1:], short=True, collectives=_SLICE, thread_level=thread_level)
+    program = bench.program(PROGRAM, arguments)
+    found = run_conformance(program.argv, program.environment, _SHORT_TIMEOUT_S)
+    return ReplaySlice(found.wall_s, found.cases, len(counts))
+
+
+def make_safe(
+    bench: LibraryBench, tuning: Tuning, workplace: Path, emit: Callable[[Mapping[str, RuleSet]], Tuning]
+) -> tuple[Tuning, list[str]]:
+    """``tuning``, with every collective that fails the replay back at the default.
+
+    Where no rule departs from the default nothing will be loaded, so nothing is replayed. ``emit`` makes a tuning of
+    other rules. Also: what was found, a line each. Raises ColltuneError where even the library's own choices fail.
+    """
+    notes: list[str] = []
+    if not departing(tuning.rule_sets):
+        return tuning, notes
+    for _ in range(len(tuning.rule_sets) + 1):
+        write_files(workplace, tuning.files)
+        result = replay(bench, tuning.rule_sets, tuning.variables_at(workplace), short=True)
+        if result.passed:
+            return tuning, notes
+        blamed = blamed_collectives(result) & departing(tuning.rule_sets)
+        if not blamed:
+            blamed = departing(tuning.rule_sets)
+        if not blamed:
+            raise ColltuneError(
+                f"the conformance replay fails with the library's own choices: {result.message}",
+                "Nothing was written but the journal; report this to the makers of the MPI",
+            )
+        notes.append(f"the replay failed, so {', '.join(sorted(blamed))} keep the default: {result.message}")
+        rule_sets = {
+            name: RuleSet.always(name, rules.basis) if name in blamed else rules
+            for name, rules in tuning.rule_sets.items()
+        }
+        tuning = emit(rule_sets)
+    raise AssertionError("unreachable: each round takes one collective back to the default")
+
+
+def departing(rule_sets: Mapping[str, RuleSet]) -> set[str]:
+    """The collectives with a rule other than the default."""
+    return {name for name, rules in rule_sets.items() if rules.departs}
+
+
+def blamed_collectives(result: ConformanceResult) -> set[str]:
+    """The collectives that failing cases name; a case's text begins with its number and its collective."""
+    cases = [*result.failures, *([result.crashed_case] if result.crashed_case else [])]
+    return {word for case in cases for word in case.split()[:4] if word.isidentifier()}

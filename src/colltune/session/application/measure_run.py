@@ -1,0 +1,128 @@
+"""Sets up the experiment of `colltune run --measure`, and keeps what it says in the history of the tuning."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colltune.core.errors import ColltuneError, InputError
+from colltune.deploy.explored import Candidates
+from colltune.deploy.live_selector import FOLDER
+from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
+from colltune.session.application_gain import ApplicationGain, gain_of
+from colltune.store.applications import PARTS, RUN, RunRecord, begin_run, latest_run, read_run
+from colltune.store.earlier import GAIN
+from colltune.store.fields import encode
+from colltune.store.tuning import Tuning
+
+_OUT, _SHARE, _RISK = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE", "COLLTUNE_EXPLORE_RISK"
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """``variables``: what the ranks need. ``place``: the folder of the history where they write."""
+
+    variables: Mapping[str, str]
+    place: Path
+
+    def finish(self) -> list[ApplicationGain]:
+        """What each job of the command measured, in their order. Raises InputError.
+
+        A run in which no rank left anything leaves no folder either.
+        """
+        run = read_run(self.place)
+        if not run.jobs:
+            with contextlib.suppress(OSError):
+                (self.place / RUN).unlink()
+                self.place.rmdir()
+        return [gain_of(found, run.record.choices, run.record.is_candidate) for found in run.jobs]
+
+    def keep(self, gains: Sequence[ApplicationGain]) -> Path:
+        """Writes ``gains`` beside what they were made of; the file of the last one. Raises ColltuneError."""
+        target = self.place / GAIN
+        for number, gain in enumerate(gains, 1):
+            target = self.place / (GAIN if number == len(gains) else f"{number}-{GAIN}")
+            written = encode(gain)
+            assert isinstance(written, dict)
+            try:
+                text = json.dumps({"schema": 1, **written}, indent=2, allow_nan=False)
+                target.write_text(text + "\n", encoding="utf-8")
+            except OSError as error:
+                raise ColltuneError(f"cannot write {target}: {error.strerror}", "Give a writable directory") from error
+        return target
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """``candidates`` that a run may try. ``risk``: of the time in their calls, what that may cost, 1e-6 to 0.1."""
+
+    candidates: Candidates
+    risk: float
+
+
+def begin_measuring(
+    directory: Path,
+    tuning: Tuning,
+    percent: int,
+    command: Sequence[str] = (),
+    exploration: Exploration | None = None,
+) -> MeasuredRun:
+    """The experiment in a program that runs under ``tuning``, of ``directory``, by way of the live selector.
+
+    ``percent``: of the blocks of calls, which run by default at first; 0: proven choices are not compared. Raises
+    ColltuneError for a tuning with which nothing can be compared, and for a directory that cannot be written.
+    """
+    if tuning.summary.reproducible:
+        raise InputError(
+            "this tuning is for equal bits (--reproducible), and calls by default may add in another order",
+            "Run it without --measure",
+        )
+    name = next((name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}")), None)
+    choices = live_choices(tuning.files[name].decode("ascii")) if name and LIVE_VARIABLE in tuning.variables else []
+    tried = exploration.candidates.choices if exploration is not None else ()
+    if not choices and not tried:
+        raise InputError("this tuning has no rule that departs from the default", "Run it without --measure")
+    bases = {name: rules.basis for name, rules in tuning.rule_sets.items()}
+    record = RunRecord(tuning.environment, (*choices, *tried), bases, percent, tuple(command), len(tried))
+    place = begin_run(directory, record, time.time())
+    variables = {_OUT: str(place.resolve() / PARTS), _SHARE: str(percent)}
+    if exploration is not None:
+        variables[_RISK] = str(round(1e6 * exploration.risk))
+    return MeasuredRun(variables, place)
+
+
+def latest_gains(directory: Path) -> tuple[list[ApplicationGain], bool]:
+    """What the jobs of the latest measured run in ``directory`` say by now, and whether the run has ended.
+
+    A run has ended where `colltune run` has written what it was worth, also if the program was killed, or where all
+    its jobs have. Raises InputError where there is none.
+    """
+    run = latest_run(directory)
+    if run is None:
+        raise InputError(
+            f"{directory} holds no run with --measure", f"Start one: colltune run --measure {directory} -- mpiexec ..."
+        )
+    gains = [gain_of(job, run.record.choices, run.record.is_candidate) for job in run.jobs]
+    return gains, (run.place / GAIN).exists() or (bool(gains) and all(gain.complete for gain in gains))
+
+
+def parse_risk(text: str) -> float:
+    """``"0.1%"`` or ``"0.1"`` -> 0.001. Raises InputError for what is no percentage above 0 and up to 10."""
+    match = re.fullmatch(r"(\d{1,2}(?:\.\d+)?)\s*%?", text.strip())
+    percent = float(match.group(1)) if match is not None else 0.0
+    if not 1e-4 <= percent <= 10.0:
+        raise InputError(f"the risk {text!r} is no percentage from 0.0001% to 10%", "Write for example --risk 0.1%")
+    return percent / 100.0
+
+
+def parse_share(text: str) -> int:
+    """``"5%"`` or ``"5"`` -> 5 percent. Raises InputError for what is no whole number from 1 to 50."""
+    match = re.fullmatch(r"(\d{1,2})\s*%?", text.strip())
+    if match is None or not 1 <= int(match.group(1)) <= 50:
+        raise InputError(f"the share {text!r} is no whole percentage from 1% to 50%", "Write for example --share 10%")
+    return int(match.group(1))

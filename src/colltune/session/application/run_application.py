@@ -1,0 +1,258 @@
+"""An application under a tuning: what its launcher gets, and what is found out while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from colltune.core.errors import ColltuneError, InputError
+from colltune.deploy.applied import AppliedTuning, put_in_force
+from colltune.deploy.explored import load_candidates, with_candidates
+from colltune.session.application.measure_run import Exploration, MeasuredRun, begin_measuring
+from colltune.session.own_settings import settings_line
+from colltune.store.earlier import GAIN_PAGE
+from colltune.store.tuning import load_deployable
+
+if TYPE_CHECKING:
+    from colltune.prove.loaded import LoadEvidence
+    from colltune.session.application_gain import ApplicationGain
+    from colltune.site.store import SiteStore
+
+Listener = Callable[[str], None]
+
+
+def unheard(_text: str) -> None:
+    """For who does not listen."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run an application under a tuning.
+
+    ``prove``: find out whether the tuning was in force. ``profile``: note its collective calls. ``measure``: let
+    ``share`` percent of its blocks of calls run by default at first, and compare; the way is then "live".
+    ``explore``: also try what the proof left open, at the cost of the part ``risk`` of the run's time at most.
+    ``provisional``: use decisions that a job which was ended left unproven. ``via``: "file" or "live". ``alltoallv``:
+    a directory of `tune alltoallv`, or its table, for MPI_Alltoallv. ``store``: of the site, to which what is measured
+    is added; None: the one that the environment names.
+    """
+
+    prove: bool = False
+    profile: bool = False
+    measure: bool = False
+    share: int = 5
+    explore: bool = False
+    risk: float = 1e-3
+    provisional: bool = False
+    via: str = "file"
+    alltoallv: Path | None = None
+    store: Path | None = None
+
+    @property
+    def way(self) -> str:
+        """How the tuning gets into the application."""
+        return "live" if self.measures else self.via
+
+    @property
+    def measures(self) -> bool:
+        """Whether blocks of calls are compared in the application."""
+        return self.measure or self.explore
+
+    @property
+    def watches(self) -> bool:
+        """Whether there is something to do at the application's end."""
+        return self.prove or self.profile or self.measures
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of a run: the application's own ``exit_code`` (128 + the signal that ended it), and what was asked for.
+
+    ``proof``: whether the tuning was in force. ``profile``: the file, for `tune --profile`. ``gains``: what the tuning
+    was worth, one for each MPI job of the command; ``page`` has them by collective, size and communicator. None and
+    empty where it was not asked for, or could not be had: a listener heard why.
+    """
+
+    exit_code: int
+    proof: LoadEvidence | None = None
+    profile: Path | None = None
+    gains: tuple[ApplicationGain, ...] = ()
+    page: Path | None = None
+
+
+@dataclass(frozen=True)
+class ReadyRun:
+    """An application that can be started: its command and environment are seen to fit the tuning.
+
+    ``obstacles``: what is known to keep the tuning from deciding, of which the listener heard. ``store``: gets what is
+    measured.
+    """
+
+    options: RunOptions
+    given: Sequence[str]
+    force: AppliedTuning
+    obstacles: Sequence[str]
+    exploration: Exploration | None = None
+    store: SiteStore | None = None
+
+    def started(self) -> tuple[Sequence[str], Mapping[str, str]]:
+        """The command and the environment by which the application starts."""
+        return _started(self.force, self.given, self.options.alltoallv)
+
+    def run(self, listener: Listener = unheard) -> RunOutcome:
+        """Runs it to its end; signals are handed on. ``listener`` hears at the end what was found, a sentence each."""
+        from colltune.session.application.run_child import run_child
+
+        force, record = self.force, None
+        if self.options.profile:
+            record, force = force.profiled(self.given)
+        measured = None
+        if self.options.measures:
+            share = self.options.share if self.options.measure else 0
+            try:
+                measured = begin_measuring(force.directory, force.tuning, share, self.given, self.exploration)
+                force = force.telling(measured.variables)
+            except ColltuneError as error:
+                listener(f"warning: nothing is measured: {error}")
+        proof = None
+        if self.options.prove:
+            code, proof = self._proven(force)
+            known = "the tuning was in force" if proof.proven else "it is not proven that the tuning was in force"
+            listener(f"{'' if proof.proven else 'warning: '}{known}: {proof.text}")
+        else:
+            code = run_child(*_started(force, self.given, self.options.alltoallv))
+        profile = _gathered(record, self.given, force, listener) if record is not None else None
+        gains, page = _measured(measured, listener) if measured is not None else ((), None)
+        if measured is not None and self.store is not None:
+            _added(self.store, force, measured.place, listener)
+        return RunOutcome(code, proof, profile, gains, page)
+
+    def _proven(self, force: AppliedTuning) -> tuple[int, LoadEvidence]:
+        from colltune.prove.in_run.counting import Counting, begin_counting
+        from colltune.session.application.run_child import run_and_prove, weighed
+
+        count = begin_counting(force.tuning, force.environment, self.given) if force.variables else Counting()
+        force = force.telling(count.variables)
+        try:
+            arguments, environment = _started(force, self.given, self.options.alltoallv)
+            code, proof = run_and_prove(arguments, environment, force.variables, force.tuning, count)
+        finally:
+            count.discard()
+        return code, weighed(proof, environment, force.tuning.rule_sets, self.obstacles)
+
+
+def ready_run(
+    directory: Path, command: Sequence[str], options: RunOptions, environment: Mapping[str, str], listener: Listener
+) -> ReadyRun:
+    """``command``, ready to run under the tuning in ``directory``; ``listener`` hears of what is left out or unsure.
+
+    Raises InputError for a directory without a tuning, and where the command would use another MPI than the one tuned.
+    """
+    if not command:
+        raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
+    store = None
+    if options.measures:
+        from colltune.session.site.runs import copied_if_released, store_for_runs
+
+        store = store_for_runs(options.store, environment, listener)
+        directory = copied_if_released(directory, listener)
+    tuning = load_deployable(directory, provisional=options.provisional)
+    if tuning.left_out:
+        listener(left_out_text(tuning.left_out))
+    exploration = None
+    if options.explore:
+        from colltune.session.candidates import require_open
+
+        require_open(directory, tuning)
+        exploration = Exploration(load_candidates(directory), options.risk)
+    force = put_in_force(directory, tuning, environment, options.way, command)
+    if exploration is not None:
+        force = with_candidates(force, exploration.candidates)
+    unsure = force.require_mpi(command)
+    obstacles = [] if options.way == "live" else force.obstacles(command)
+    departing = [name for name, rules in tuning.rule_sets.items() if rules.departs]
+    met = settings_line(environment, departing if tuning.environment.mpi == "mpich" else (), force.variables)
+    for text in [*([unsure] if unsure else []), *obstacles, *([met] if met else [])]:
+        listener(f"warning: {text}")
+    return ReadyRun(options, command, force, obstacles, exploration, store)
+
+
+def left_out_text(count: int) -> str:
+    """That ``count`` provisional decisions are not used, and how to use or prove them."""
+    from colltune.core.units import format_count
+
+    what = f"{format_count(count, 'provisional decision')} {'is' if count == 1 else 'are'}"
+    return (
+        f"{what} left out: faster, and not proven before the job was ended; --provisional uses them, "
+        "`colltune tune ... --resume` proves them"
+    )
+
+
+def alltoallv_alone(
+    command: Sequence[str], table: Path, environment: Mapping[str, str]
+) -> tuple[Sequence[str], Mapping[str, str]]:
+    """The command and the environment to start ``command`` with ``table`` for MPI_Alltoallv, and no tuning else."""
+    from colltune.alltoallv.interposed import with_alltoallv
+
+    return with_alltoallv(command, table, environment)
+
+
+def _started(
+    force: AppliedTuning, command: Sequence[str], table: Path | None
+) -> tuple[Sequence[str], Mapping[str, str]]:
+    arguments, environment = force.command(command), force.environment
+    return (arguments, environment) if table is None else alltoallv_alone(arguments, table, environment)
+
+
+def _gathered(record: Path, command: Sequence[str], force: AppliedTuning, listener: Listener) -> Path | None:
+    """The profile of what the ranks left; None, and its folder taken away again, where that is nothing."""
+    from colltune.session.application.profile_run import gather_profile
+
+    made = force.tuning.environment
+    try:
+        gather_profile(record, command, f"{made.mpi} {made.mpi_version}")
+    except InputError as error:
+        listener(str(error))
+        with contextlib.suppress(OSError):
+            record.parent.rmdir()
+        return None
+    listener(f"the profile of this run is {record}")
+    return record
+
+
+def _measured(run: MeasuredRun, listener: Listener) -> tuple[tuple[ApplicationGain, ...], Path | None]:
+    """What the tuning was worth, which is then kept in its directory, and the page of it."""
+    from colltune.session.gain_text import explored_text, gain_line, gain_page
+
+    gains: tuple[ApplicationGain, ...] = ()
+    try:
+        gains = tuple(run.finish())
+        if not gains:
+            listener("nothing was measured: no rank left anything. The program must call MPI_Init and MPI_Finalize")
+        for gain in gains:
+            for text in filter(None, (gain_line(gain), explored_text(gain))):
+                listener(text)
+        if any(gain.cells for gain in gains):
+            page = run.keep(gains).with_name(GAIN_PAGE)
+            page.write_text("\n".join(line for gain in gains for line in [*gain_page(gain), ""]), encoding="utf-8")
+            listener(f"by collective, size and communicator: {page}")
+            return gains, page
+    except ColltuneError as error:
+        listener(f"what the tuning was worth is not known: {error}")
+    except OSError as error:
+        listener(f"cannot write {error.filename}: {error.strerror}")
+    return gains, None
+
+
+def _added(store: SiteStore, force: AppliedTuning, place: Path, listener: Listener) -> None:
+    """Adds what the run in ``place`` measured to ``store``, as far as it can be: no application fails for that."""
+    from colltune.session.site.runs import add_run
+
+    try:
+        if add_run(store, force.directory, place, listener, force.around):
+            listener(f"what this run measured is in the store {store.directory}")
+    except ColltuneError as error:
+        listener(f"what this run measured is not added to the store: {error.what}")

@@ -1,0 +1,1 @@
+"""What `colltune site` does."""

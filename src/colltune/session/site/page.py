@@ -1,0 +1,135 @@
+"""The page of a site for its administrator: one HTML file, made of the parts of a tuning's report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment as Templates
+
+from colltune.core.errors import InputError
+from colltune.core.units import format_count
+from colltune.core.version import __version__
+from colltune.report.run_text import ratio_text
+from colltune.session.site.canary import CanaryOutlook, outlook
+from colltune.session.site.state import SavedBy, ShapeCoverage, SiteMachine, StoreStatus, status
+from colltune.site.canary import current
+from colltune.site.store import SiteStore
+
+_DAY_S = 86400.0
+
+
+@dataclass(frozen=True)
+class _Table:
+    """``numbers``: the columns, from 1, that hold numbers."""
+
+    name: str
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Sequence[int] = ()
+
+
+def write_site_page(store: SiteStore, out: Path, now_s: float | None = None) -> Path:
+    """Writes the page of ``store`` to ``out``. Raises InputError where either cannot be read or written."""
+    now_s = time.time() if now_s is None else now_s
+    found = status(store, now_s)
+    tried = outlook(store) if current(store) is not None else None
+    text = resources.files("colltune.report").joinpath("page")
+    template = Templates(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+        text.joinpath("site.html.j2").read_text(encoding="utf-8")
+    )
+    page = template.render(
+        title=_headline(found),
+        facts=[
+            str(store.directory),
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(now_s)),
+            f"active: {found.active or 'no release'}",
+        ],
+        steps=list(_steps(found, tried)),
+        warnings=[text for machine in found.machines for text in machine.slow],
+        tables=list(_tables(found, tried, now_s)),
+        version=__version__,
+        css=text.joinpath("report.css").read_text(encoding="utf-8"),
+    )
+    try:
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror}", "Give another file by --out") from error
+    return out
+
+
+def _headline(found: StoreStatus) -> str:
+    shapes = [shape for machine in found.machines for shape in machine.shapes]
+    tuned = [shape for shape in shapes if shape.tuned_s is not None]
+    entries = format_count(sum(machine.entries for machine in found.machines), "entry", "entries")
+    return f"{len(tuned)} of {format_count(len(shapes), 'shape')} of jobs tuned, by {entries}"
+
+
+def _steps(found: StoreStatus, tried: CanaryOutlook | None) -> Iterator[str]:
+    """What the administrator may do next."""
+    if tried is not None and not tried.obstacles:
+        yield f"{tried.canary.release} may go to all jobs: colltune site promote"
+    elif tried is not None:
+        yield f"{tried.canary.release} is not ready: {'; '.join(tried.obstacles)}"
+    elif found.releases and found.releases[-1] != found.active:
+        yield f"{found.releases[-1]} is not active: colltune site canary {found.releases[-1]} --share 10%"
+    if not found.releases and any(shape.tuned_s is not None for one in found.machines for shape in one.shapes):
+        yield "Nothing is published yet: colltune site publish"
+
+
+def _tables(found: StoreStatus, tried: CanaryOutlook | None, now_s: float) -> Iterator[_Table]:
+    head = ("nodes x ppn", "jobs", "measured", "tuned, days ago", "proven", "refused", "open", "the next job would")
+    for number, machine in enumerate(found.machines):
+        rows = [_shape_row(shape, now_s) for shape in machine.shapes]
+        yield _Table(f"machine{number}", _machine_text(machine, now_s), head, rows, (2, 4, 5, 6, 7))
+        if machine.saved:
+            head_saved = ("by", "runs", "too short", "measured", "saved", "at least", "at most")
+            caption = "What applications saved by their own measurements (run --measure), in node-hours"
+            saved = [_saved_row(one) for one in machine.saved]
+            yield _Table(f"saved{number}", caption, head_saved, saved, (2, 3, 4, 5, 6, 7))
+    releases = [(name, "active" if name == found.active else "") for name in reversed(found.releases)]
+    yield _Table("releases", "Releases, the latest first", ("release", ""), releases)
+    if tried is not None:
+        caption = (
+            f"{tried.canary.release} in applications: {tried.canary.share}% of the jobs, {tried.jobs} have reported"
+        )
+        rows = [
+            (
+                one.place,
+                str(one.choice),
+                str(one.pairs),
+                ratio_text(one.faster_in_calls),
+                ratio_text(one.faster),
+                one.finding,
+            )
+            for one in tried.standings
+        ]
+        columns = ("calls of", "choice", "pairs", "in the calls", "with all between", "says")
+        yield _Table("canary", caption, columns, rows, (3,))
+    if found.quarantined:
+        yield _Table("quarantine", "Entries that cannot be used", ("entry", "why"), found.quarantined)
+
+
+def _machine_text(machine: SiteMachine, now_s: float) -> str:
+    days = (now_s - machine.newest_s) / _DAY_S
+    users, entries = format_count(machine.users, "user"), format_count(machine.entries, "entry", "entries")
+    return f"{machine.identity}: {entries} of {users}, the last {days:.1f} days ago"
+
+
+def _shape_row(shape: ShapeCoverage, now_s: float) -> tuple[str, ...]:
+    known = ", ".join(
+        f"{name} {100 * count // pairs}%" if pairs else f"{name} {count}"
+        for name, (count, pairs) in shape.measured.items()
+    )
+    age = "" if shape.tuned_s is None else f"{(now_s - shape.tuned_s) / _DAY_S:.1f}"
+    counts = (str(shape.proven), str(shape.refused), str(shape.open))
+    return f"{shape.nodes} x {shape.ppn}", str(shape.jobs), known, age, *counts, shape.next
+
+
+def _saved_row(saved: SavedBy) -> tuple[str, ...]:
+    hours = (saved.measured_h, saved.saved_h, saved.low_h, saved.high_h)
+    return saved.under, str(saved.runs), str(saved.too_short), *(f"{one:.3g}" for one in hours)

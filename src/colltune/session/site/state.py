@@ -1,0 +1,343 @@
+"""What `colltune site` does: coverage of a store, its releases, and what is added by hand."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+from colltune.catalog import load
+from colltune.core.choice import DEFAULT, format_choice
+from colltune.core.errors import ColltuneError, InputError, LaunchError
+from colltune.core.garbage import without_collections
+from colltune.core.proven import Verdict
+from colltune.core.scenario import Scenario
+from colltune.core.space import message_sizes, shapes
+from colltune.core.units import format_count
+from colltune.core.version import __version__
+from colltune.deploy.faults import faults_in
+from colltune.report.diff_text import compare_decisions
+from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
+from colltune.site.entry import Entry, Provenance, Saved
+from colltune.site.identity import Identity
+from colltune.site.index import Listed, job_of, open_index
+from colltune.site.knowledge import STALE_S, confirmed_s, files_of, job_name, newest_tuning, tuning_of
+from colltune.site.nodes import slow_nodes
+from colltune.site.release import Release, active, publish, read_release, releases
+from colltune.site.store import VARIABLE, Revoked, SiteStore
+from colltune.store.earlier import measurements
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
+
+_LARGEST_BYTES = 1 << 20
+# What is measured anew before it is published: so many calls, in about so many seconds.
+_ANEW, _ANEW_S = 24, 120.0
+
+
+def store_of(given: Path | None) -> SiteStore:
+    """The store that is named, or that of the site. Raises InputError where there is none."""
+    named = given or os.environ.get(VARIABLE)
+    if not named:
+        raise InputError("no store is named", f"Give --store DIRECTORY, or set {VARIABLE}")
+    return SiteStore.opened(Path(named))
+
+
+@dataclass(frozen=True)
+class ShapeCoverage:
+    """Coverage of one shape of job. ``tuned_s``: since the epoch; None where nothing was handed over.
+
+    ``measured`` of ``pairs`` (scenario, choice) are known, by collective. ``proven`` and ``refused`` count decisions;
+    ``open`` what was not tried. ``next``: what a job of this shape would do.
+    """
+
+    nodes: int
+    ppn: int
+    jobs: int
+    measured: dict[str, tuple[int, int]]
+    tuned_s: float | None
+    proven: int
+    refused: int
+    open: int
+    next: str
+
+
+@dataclass(frozen=True)
+class SavedBy:
+    """What applications saved under a release, by measured runs that could tell, in node-hours.
+
+    ``release``: "" for tunings that are in none, which users made for themselves.
+    ``runs``: those that could tell, of ``measured_h`` together. ``saved_h``: between ``low_h`` and ``high_h``, the sums
+    of the bounds of the runs. ``too_short``: runs that had too few blocks for a bound, which count nothing.
+    """
+
+    release: str
+    runs: int
+    too_short: int
+    measured_h: float
+    saved_h: float
+    low_h: float
+    high_h: float
+
+    @property
+    def under(self) -> str:
+        """By which tunings, for a reader."""
+        return self.release or "users' own tunings"
+
+
+@dataclass(frozen=True)
+class SiteMachine:
+    """One identity. ``slow``: a sentence for each node that is slower than the others.
+
+    ``saved``: of each release under which applications were measured, and of users' own tunings.
+    """
+
+    identity: Identity
+    entries: int
+    users: int
+    newest_s: float
+    shapes: Sequence[ShapeCoverage]
+    slow: Sequence[str]
+    saved: Sequence[SavedBy] = ()
+
+
+@dataclass(frozen=True)
+class StoreStatus:
+    """What a store holds. ``quarantined``: (entry, reason). ``active``: the release in use, "" for none."""
+
+    machines: Sequence[SiteMachine]
+    quarantined: Sequence[tuple[str, str]]
+    releases: Sequence[str]
+    active: str
+
+
+@without_collections()
+def status(store: SiteStore, now_s: float | None = None) -> StoreStatus:
+    """Raises InputError where the store cannot be read."""
+    now_s = time.time() if now_s is None else now_s
+    listed = sorted(store.names().items())
+    machines = [found for key, names in listed if (found := _machine(store, key, names, now_s)) is not None]
+    return StoreStatus(machines, list(store.quarantined()), releases(store), active(store))
+
+
+def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteMachine | None:
+    index = open_index(store, key, names=names)
+    entries = index.entries
+    if not entries:
+        return None
+    identity = Identity.of(store.read(key, entries[0].name).environment)
+    of_shape: defaultdict[tuple[int, int], list[Listed]] = defaultdict(list)
+    for one in entries:
+        of_shape[one.nodes, one.ppn].append(one)
+    known: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
+    for name, nodes, ppn, count, _, _ in index.coverage():
+        known[nodes, ppn][name] = count
+    possible = cache(partial(_pairs, identity))
+    made = []
+    for shape, mine in sorted(of_shape.items()):
+        listed = newest_tuning(mine, shape, -1.0)
+        tuning = None if listed is None else tuning_of(store, key, listed.name)
+        when_s = None if listed is None else confirmed_s(listed, mine)
+        made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
+    users = len({one.uid for one in entries})
+    return SiteMachine(
+        identity, len(entries), users, entries[0].began_s, made, slow_nodes(index), saved_by_release(index.saved())
+    )
+
+
+def saved_by_release(found: Sequence[tuple[str, Saved]]) -> list[SavedBy]:
+    """``found``: (release, what a run under it saved)."""
+    of_release: defaultdict[str, list[Saved]] = defaultdict(list)
+    for release, one in found:
+        of_release[release].append(one)
+    return [_saved_by(release, runs) for release, runs in sorted(of_release.items())]
+
+
+def _saved_by(release: str, runs: Sequence[Saved]) -> SavedBy:
+    bounded = [(one.run, one.saved, one.low, one.high) for one in runs if one.low is not None and one.high is not None]
+    hours = [sum(column) / 3600.0 for column in zip(*bounded, strict=True)] or [0.0] * 4
+    return SavedBy(release, len(bounded), len(runs) - len(bounded), *hours)
+
+
+def _measured_in(
+    known: Mapping[tuple[int, int], Mapping[str, int]],
+    shape: tuple[int, int],
+    possible: Callable[[str, tuple[int, int]], int],
+) -> dict[str, tuple[int, int]]:
+    """By collective: the pairs that are measured in the parts of a job of ``shape``, and those that are possible."""
+    parts = shapes(*shape)
+    names = sorted({name for part in parts for name in known.get(part, {})})
+    counts = {name: sum(known.get(part, {}).get(name, 0) for part in parts) for name in names}
+    return {name: (count, sum(possible(name, part) for part in parts)) for name, count in counts.items()}
+
+
+def _shape(
+    shape: tuple[int, int],
+    entries: Sequence[Listed],
+    measured: dict[str, tuple[int, int]],
+    tuning: Tuning | None,
+    when_s: float | None,
+    now_s: float,
+) -> ShapeCoverage:
+    decisions = () if tuning is None else tuning.summary.decisions
+    count = Counter(one.verdict for one in decisions)
+    return ShapeCoverage(
+        *shape,
+        jobs=len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in entries}),
+        measured=measured,
+        tuned_s=when_s,
+        proven=count[Verdict.KEPT],
+        refused=count[Verdict.REFUSED],
+        open=count[Verdict.NOT_TRIED],
+        next=_next(measured, when_s, count[Verdict.NOT_TRIED], now_s),
+    )
+
+
+def _pairs(identity: Identity, collective: str, shape: tuple[int, int]) -> int:
+    """How many (scenario, choice) pairs there are on all of the shape, 1 B to 1 MiB; 0 where that is not known."""
+    try:
+        catalogue = load(identity.mpi, identity.mpi_version)
+    except InputError:
+        return 0
+    if collective not in catalogue.entries:
+        return 0
+    grid = [Scenario(collective, *shape, size) for size in message_sizes(collective, 1, _LARGEST_BYTES)]
+    classes = {catalogue.size_class(one): one for one in grid}
+    counts = {name: catalogue.count_legal(one, identity.thread_level) for name, one in classes.items()}
+    return sum(counts[catalogue.size_class(one)] for one in grid)
+
+
+def _next(measured: dict[str, tuple[int, int]], tuned_s: float | None, untried: int, now_s: float) -> str:
+    if tuned_s is None:
+        return "measure and prove: no job has handed over a tuning"
+    if tuned_s < now_s - STALE_S:
+        return "measure anew: its tuning is stale"
+    left = sum(max(pairs - count, 0) for count, pairs in measured.values())
+    if untried:
+        return f"prove {untried} decisions that no job had time for"
+    return f"measure what is unknown, {left} pairs at most" if left else "look whether it still holds"
+
+
+def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
+    """Adds a tuning directory that was made without the store, and what is pending there; how many entries that were.
+
+    Raises InputError where there is nothing to add.
+    """
+    pending = add_pending(store, directory, note)
+    if pending:
+        return pending
+    tuning = load_tuning(directory)
+    if not tuning.environment.has_mpi or tuning.summary.prediction is not None:
+        raise InputError(f"{directory} was not measured on a machine", "Add a directory that `colltune tune` wrote")
+    environment = read_journal(directory / JOURNAL).environment
+    ended_s = (directory / JOURNAL).stat().st_mtime
+    began_s = tuning.summary.since_s or ended_s - tuning.summary.total_s
+    said = Provenance(command_text(["colltune", "site", "add", str(directory)]), user_name(), "", (), began_s, ended_s)
+    entry = Entry(environment, said, measurements(directory), (), files_of(directory, tuning))
+    return int(add_or_put_by(store, entry, directory, note))
+
+
+def publish_here(store: SiteStore, trusted: Collection[int] = (), note: Callable[[str], None] = print) -> Release:
+    """Makes a release of what can be handed to users; in a job its rules are measured anew. Raises ColltuneError."""
+
+    def faults(tuning: Tuning) -> list[str]:
+        found = list(faults_in(tuning))
+        return found or lost_here(tuning, os.environ, note)
+
+    return publish(store, user_name(), __version__, faults, trusted=trusted)
+
+
+def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], None]) -> list[str]:
+    """Where the files are slower than the default when they are measured anew, in a job of their shape; else nothing.
+
+    ``note`` hears whether they were.
+    """
+    from colltune.bench.workbench import MachineOptions, open_tuned_workbench
+    from colltune.mpi.detect import mpi_at_hand
+    from colltune.prove.compare.default_against_tuned import verify
+    from colltune.prove.compare.verdict import PointVerdict, fewest_launches
+
+    if not job_name(environ):
+        return []
+    here = tuning.environment
+    said = f"{here.nodes} x {here.ppn}"
+    kept = [one.scenario for one in tuning.summary.having(Verdict.KEPT)]
+    scenarios = kept[:: max(1, -(-len(kept) // _ANEW))]
+    with tempfile.TemporaryDirectory(prefix="colltune-", dir=Path.cwd()) as place:
+        try:
+            mpiexec = str(mpi_at_hand((), environ, build=here.mpi_build).mpiexec)
+            bench = open_tuned_workbench(MachineOptions(mpiexec, nodes=here.nodes, ppn=here.ppn), here, environ)
+            save_tuning(Path(place), tuning)
+            launches = fewest_launches(len(scenarios))
+            found = verify(bench, tuning, Path(place), scenarios, launches, 1, deadline_s=bench.now_s() + _ANEW_S)
+        except LaunchError as error:
+            return [f"measured anew, a job under it fails: {error.what}"]
+        except ColltuneError as error:
+            note(f"{said} is not measured anew: {error.what}")
+            return []
+    note(f"{said}: measured anew at {format_count(len(found), 'call')}")
+    slower = [str(one.scenario) for one in found if one.verdict is PointVerdict.SLOWER]
+    return [f"measured anew, it is slower at {', '.join(slower)}"] if slower else []
+
+
+def user_number(user: str) -> int:
+    """Of a user by name or number. Raises InputError where there is no such user."""
+    try:
+        return int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise InputError(f"there is no user {user!r} here", "Give a name, or a number as `ls -n` shows it") from None
+
+
+def user_text(number: int) -> str:
+    """A user for readers, by number, and by name where there is one here."""
+    try:
+        return f"{number} ({pwd.getpwuid(number).pw_name})"
+    except KeyError:
+        return str(number)
+
+
+def revoke(store: SiteStore, what: str) -> str:
+    """Takes a user, or an entry by the beginning of its name, out of belief; says what. Raises ColltuneError."""
+    names = [name for some in store.names().values() for name in some if len(what) >= 8 and name.startswith(what)]
+    if names:
+        store.revoke(Revoked(entries=tuple(names)))
+        return format_count(len(names), "entry", "entries")
+    number = user_number(what)
+    store.revoke(Revoked(users=(number,)))
+    return f"all that user {user_text(number)} said"
+
+
+def described(release: Release) -> list[str]:
+    """What ``release`` hands out and by whom it is said, a line each."""
+    lines = []
+    for one in release.tunings:
+        rules = load_tuning(release.place / one.directory).rule_sets
+        lines.append(
+            f"{one.directory}: {one.proven} decisions proven, said by {', '.join(map(user_text, one.writers))}"
+        )
+        for name in one.collectives:
+            choices = sorted({format_choice(rule.choice) for rule in rules[name].rules if rule.choice != DEFAULT})
+            lines.append(f"  {name}: {', '.join(choices)}")
+        lines += [f"  sets {name}={value}" for name, value in sorted(one.variables.items())]
+    return lines
+
+
+def diff_releases(store: SiteStore, one: str, other: str) -> list[str]:
+    """Where two releases differ, a line each. Raises InputError where either is not whole."""
+    first, second = (read_release(store.outbox / "releases" / name) for name in (one, other))
+    places = [{one.directory: made.place / one.directory for one in made.tunings} for made in (first, second)]
+    found = [f"{name} is in {one} only" for name in sorted(places[0].keys() - places[1].keys())]
+    found += [f"{name} is in {other} only" for name in sorted(places[1].keys() - places[0].keys())]
+    for name in sorted(places[0].keys() & places[1].keys()):
+        rules = [load_tuning(place[name]).rule_sets for place in places]
+        decisions, apart, untuned = compare_decisions(*rules)
+        changed = {*untuned, *apart, *(decision.collective for decision in decisions)}
+        if changed:
+            look = f"colltune report {places[0][name]} --diff {places[1][name]}"
+            found.append(f"{name} decides differently in {', '.join(sorted(changed))}; look at it: {look}")
+    return found

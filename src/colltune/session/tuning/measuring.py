@@ -1,0 +1,157 @@
+"""The measuring of a tuning: one launch of the job, a learner for each collective, and the plan of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from colltune.bench.contract import Bench
+from colltune.core.medians import medians_of
+from colltune.core.model_answers import Model
+from colltune.core.sample import Sample, Status
+from colltune.core.space import Space
+from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.core.summary import TimeShare
+from colltune.core.units import format_count
+from colltune.learn.contract import Learner
+from colltune.learn.decision import DecisionLearner
+from colltune.measure.contract import Launch
+from colltune.prove.replay.on_workbench import replay_slice
+from colltune.prove.time_plan import TimePlan
+from colltune.search.campaign import Campaign, Outcome
+from colltune.search.models import models_of
+from colltune.search.parallel import lanes_of
+from colltune.search.reuse import LOOK_SHARE, Reused, reused
+from colltune.session.tuning.options import Listener, TuneOptions
+from colltune.store.earlier import Earlier
+from colltune.store.journal import Journal
+
+# The time of a launch with its end, over that of a launch until it is ready.
+_LAUNCH_AND_END = 1.3
+
+
+@dataclass(frozen=True)
+class CampaignResult:
+    """The result of a campaign. ``models``: by collective. ``share``: how the time of its launches was spent.
+
+    ``holding``: the collectives of which what was known before was found to hold; ``changed``: not to hold.
+    """
+
+    outcome: Outcome
+    models: Mapping[str, Model]
+    share: TimeShare
+    plan: TimePlan
+    holding: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Measures ``spaces`` within ``options.budget_s`` from ``began_s`` on, by the bench's clock.
+
+    ``of_others``: what other jobs of this machine measured. ``least_gain``: of collectives that it was found to hold
+    of, what a second of measuring has to bring (see Campaign).
+    """
+
+    bench: Bench
+    options: TuneOptions
+    spaces: Mapping[str, Space]
+    journal: Journal
+    listener: Listener
+    stop: StopRequest
+    began_s: float
+    of_others: Earlier | None = None
+    least_gain: Callable[[Collection[str]], Mapping[str, float]] = lambda _holding: {}
+
+    def run(self) -> CampaignResult:
+        """Runs the campaign. Raises LaunchError where the job does not start."""
+        bench, options, listener, now_s = self.bench, self.options, self.listener, self.bench.now_s
+        slice_ = None
+        if bench.library is not None:
+            listener.stage("looking at what the conformance replay takes")
+            slice_ = replay_slice(bench.library)
+        source = bench.launch(options.seed, on_event=lambda kind, facts: self.journal.note(kind, _plain(facts)))
+        learners = {name: self._learner(space) for name, space in self.spaces.items()}
+        campaign = self._campaign(source, learners)
+        topology = bench.topology(options.topology, listener.note)
+        try:
+            listener.stage(bench.start_text)
+            before_s = now_s()
+            source.start()
+            launch_s = now_s() - before_s
+            launch_with_end_s = _LAUNCH_AND_END * launch_s
+            replay_s = 0.0 if slice_ is None else slice_.whole_s(launch_with_end_s)
+            plan = self._plan(launch_with_end_s, replay_s)
+            source.until_s = plan.measured_by_s + plan.grace_s
+            before, resumed = Reused(), self.journal.samples
+            if not resumed or self.of_others is not None:
+                with suppress(*INTERRUPTIONS), self.stop.cuts():
+                    before = reused(
+                        bench,
+                        source,
+                        self.spaces,
+                        self.journal,
+                        options.effort,
+                        listener.note,
+                        self.of_others,
+                        LOOK_SHARE * plan.total_s,
+                    )
+                    campaign.known = (*resumed, *before.samples)
+                    campaign.least_gain = self.least_gain(before.holding)
+            listener.stage("measuring")
+            campaign.lanes = lanes_of(bench, source, topology, next(iter(self.spaces)), listener.note)
+            campaign.budget_s = plan.measured_by_s - now_s()
+            outcome = campaign.run()
+            _tell_refused(outcome.samples, listener)
+            if outcome.interrupted:
+                source.kill()
+        finally:
+            before_s = now_s()
+            source.close()
+        launch_s += now_s() - before_s
+        share = TimeShare(source.launches, outcome.elapsed_s, source.inside_s, launch_s)
+        models = models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
+        return CampaignResult(outcome, models, share, plan, before.holding, before.changed)
+
+    def _campaign(self, source: Launch, learners: Mapping[str, Learner]) -> Campaign:
+        return Campaign(
+            source=source,
+            spaces=self.spaces,
+            learners=learners,
+            record=self.journal.append,
+            budget_s=self.options.budget_s,
+            effort=self.options.effort,
+            known=self.journal.samples,
+            progress=self.listener.progress,
+            clock=self.bench.now_s,
+            stakes=self.options.stakes,
+            stop=self.stop,
+        )
+
+    def _plan(self, launch_s: float, replay_s: float) -> TimePlan:
+        """The plan of the time, once the first launch is ready; tells the listener where it extends the budget."""
+        options, set_up_s = self.options, self.bench.now_s() - self.began_s
+        files = self.bench.library is not None
+        plan = TimePlan(options.budget_s, self.began_s, set_up_s, launch_s, replay_s, options.gate, files)
+        if plan.extension is not None:
+            self.listener.note(plan.extension)
+        return plan
+
+    def _learner(self, space: Space) -> Learner:
+        """A learner of ``space``, with the prior where there is one that knows the space."""
+        options = self.options
+        prior = options.prior.prior(space, self.listener.note) if options.prior is not None else None
+        return DecisionLearner(space, options.seed, prior=prior)
+
+
+def _tell_refused(samples: Sequence[Sample], listener: Listener) -> None:
+    refused = {sample.scenario: sample.detail for sample in samples if sample.status is Status.UNMEASURED}
+    if refused:
+        scenario, why = next(iter(refused.items()))
+        count = format_count(len(refused), "point")
+        listener.note(f"the agent refused {count}, left to the library's default, as {scenario}: {why}")
+
+
+def _plain(facts: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in facts.items()}

@@ -1,0 +1,169 @@
+"""What a tuning directory holds already, and how a campaign is laid over it.
+
+One directory holds the collectives and the shapes of jobs of one MPI at one thread level on one kind of machine. What a
+campaign does not look at stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.core.errors import InputError
+from colltune.core.proven import Decision, Verdict, refused
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import NONBLOCKING, blocking_form
+from colltune.core.space import Space
+from colltune.core.summary import Summary
+from colltune.emit.mpich.nonblocking import NB, runs_nb
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, MANIFEST, Tuning, load_tuning
+
+Stays = Callable[[Decision], bool]
+_WITH_RULE = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
+_BUILD_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Held:
+    """The tuning that is in a directory before a campaign ends; None where there is none to keep."""
+
+    tuning: Tuning | None
+
+    @property
+    def jobs(self) -> tuple[tuple[int, int], ...]:
+        return self.tuning.tuned_in if self.tuning is not None else ()
+
+    @property
+    def reproducible(self) -> tuple[str, ...]:
+        return self.tuning.summary.reproducible if self.tuning is not None else ()
+
+    def rule_sets(self, *, provisional: bool = False) -> Mapping[str, RuleSet]:
+        """What is proven, for every shape; with ``provisional`` also what is not."""
+        if self.tuning is None:
+            return {}
+        held = self.tuning.with_provisional() if provisional else self.tuning
+        return held.by_shape or held.rule_sets
+
+    def live(self, *, provisional: bool = False) -> Mapping[str, RuleSet]:
+        """The same for the live selector; of a release that did not keep its rules, those of the file."""
+        if self.tuning is None:
+            return {}
+        held = self.tuning.with_provisional() if provisional else self.tuning
+        return held.live if held.live is not None else self.rule_sets(provisional=provisional)
+
+    def decisions(self, newer: Sequence[Decision], stays: Stays, unsafe: Mapping[str, str]) -> tuple[Decision, ...]:
+        """All decisions that hold: those of before that stay, and ``newer``.
+
+        ``stays``: whether the rule of a decision of before is still there. ``unsafe``: collectives that were put back
+        to the default, with the reason.
+        """
+        found = {one.scenario: one for one in newer}
+        merged: list[Decision] = []
+        for held in self.tuning.summary.decisions if self.tuning is not None else ():
+            now = found.get(held.scenario)
+            if not stays(held) or (now is not None and held.verdict not in _WITH_RULE):
+                continue
+            if now is not None and (now.verdict is not Verdict.PROVISIONAL or now.choice == held.choice):
+                del found[held.scenario]
+            merged.append(held)
+        return (*refused(merged, unsafe, _WITH_RULE), *found.values())
+
+    def summary(self, newer: Summary, collectives: Collection[str]) -> Summary:
+        """``newer`` with what stays of before. ``collectives``: those of the newer campaign."""
+        if self.tuning is None:
+            return newer
+        kept = {name: why for name, why in self.tuning.summary.reasons.items() if name not in collectives}
+        still = {name for name in self.reproducible if name not in collectives}
+        return replace(
+            newer,
+            reasons={**kept, **newer.reasons},
+            reproducible=tuple(sorted({*newer.reproducible, *still})),
+            added_to=True,
+        )
+
+
+def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gated: bool) -> Held:
+    """What ``directory`` holds for a campaign in the environment ``here``.
+
+    Raises InputError where it is of another MPI, build, thread level or machine, and where proven rules would be mixed
+    with those of a campaign without the gate.
+    """
+    found = _load(directory, note)
+    there = found.environment if found is not None else _measured_in(directory)
+    if there is not None and (differences := _differences(there, here)):
+        raise InputError(
+            f"{directory} is of another environment: {'; '.join(differences)}",
+            "Give another directory by --out",
+        )
+    if found is None:
+        return Held(None)
+    if not found.summary.gated:
+        note("the rules that were here were not proven, so they are not kept")
+        return Held(None)
+    if not gated:
+        raise InputError(
+            f"{directory} holds proven rules, and --gate off proves none", "Give another directory by --out"
+        )
+    return Held(found)
+
+
+def keep_apart(spaces: Mapping[str, Space], held: Held) -> dict[str, Space]:
+    """``spaces`` without the choice of a blocking call to make the non-blocking one where that has rules of its own.
+
+    Raises InputError where the directory holds such a choice, which the rules to come would change behind it.
+    """
+    found, rules = dict(spaces), held.rule_sets(provisional=True)
+    for name in NONBLOCKING:
+        blocking = blocking_form(name)
+        ruled = name in spaces or (name in rules and rules[name].departs)
+        if name in spaces and blocking in rules and runs_nb(rules[blocking]):
+            raise InputError(
+                f"a rule of {blocking} that is here makes the non-blocking call, which rules of {name} would change",
+                "Give another directory by --out",
+            )
+        if ruled and blocking in spaces:
+            found[blocking] = _without_nb(spaces[blocking])
+    return found
+
+
+def _without_nb(space: Space) -> Space:
+    return replace(space, legal=lambda scenario: tuple(one for one in space.legal(scenario) if one != NB))
+
+
+def _load(directory: Path, note: Callable[[str], None]) -> Tuning | None:
+    if not (directory / MANIFEST).exists():
+        return None
+    try:
+        return load_tuning(directory)
+    except InputError as error:
+        note(f"the tuning that was here cannot be kept: {error.what}")
+        return None
+
+
+def _measured_in(directory: Path) -> Environment | None:
+    try:
+        return read_journal(directory / JOURNAL).environment if (directory / JOURNAL).exists() else None
+    except InputError:
+        return None  # whoever opens it says so
+
+
+def _differences(there: Environment, here: Environment) -> list[str]:
+    found = []
+    if (there.mpi, there.mpi_version) != (here.mpi, here.mpi_version):
+        found.append(f"{there.mpi} {there.mpi_version} there, {here.mpi} {here.mpi_version} here")
+    elif there.mpi_build != here.mpi_build:
+        found.append(f"build {there.mpi_build[:_BUILD_DIGITS]} there, {here.mpi_build[:_BUILD_DIGITS]} here")
+    if there.thread_level != here.thread_level:
+        found.append(f"thread level {there.thread_level} there, {here.thread_level} here")
+    if there.machine != here.machine:
+        found.append(f"machine {there.machine} there, {here.machine} here")
+    return found
+
+
+def largest_job(environment: Environment, jobs: Collection[tuple[int, int]]) -> Environment:
+    """``environment`` with the shape of the largest of ``jobs``."""
+    nodes, ppn = max(jobs, key=lambda job: (job[0] * job[1], job[0]))
+    return replace(environment, nodes=nodes, ppn=ppn)

@@ -1,0 +1,224 @@
+"""What a tuning is asked for, whom it tells how it goes, and what comes of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from colltune.core.collective_names import parse_collectives
+from colltune.core.errors import InputError
+from colltune.core.extras import extra
+from colltune.core.proven import THRESHOLD, Decision, Verdict
+from colltune.core.summary import Budget, Summary, TimeShare
+from colltune.core.units import parse_duration, parse_size
+from colltune.measure.contract import Effort
+from colltune.session.arguments import (
+    MachineArguments,
+    PathLike,
+    TuneArguments,
+    complete,
+    machine_options,
+    refuse_with_simulate,
+)
+
+# A slip of the fingers is told at once, and not after the import of what learns.
+if TYPE_CHECKING:
+    from colltune.bench.contract import Bench
+    from colltune.bench.workbench import MachineOptions
+    from colltune.core.scenario import Scenario
+    from colltune.learn.stakes import Stakes
+    from colltune.predict.priors import PriorSources
+    from colltune.profile.application_profile import Profile
+    from colltune.prove.time_plan import TimePlan
+    from colltune.search.campaign import Outcome, Progress
+    from colltune.store.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """What to tune.
+
+    ``gate`` False keeps every decision unproven: for research only. ``reproducible`` restricts reductions to one
+    algorithm per shape, whose order of operations depends on neither message size nor timing. With ``stakes`` only
+    their scenarios are measured, as far as the job can form them, and the bounds of sizes do not matter.
+    ``skew_s``: how far apart the ranks of the application come to a call, in seconds, where that is known.
+    ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
+    Slurm says, or serial. With ``application`` it is tuned for what that calls in the ``runtime_s`` to come, and
+    ``check`` runs it at the end. ``machine`` is where; ``thread_level`` is "" where nobody said one. ``simulate``: a
+    simulated cluster in place of it.
+    """
+
+    collectives: Sequence[str]
+    smallest_bytes: int = 1
+    largest_bytes: int = 1 << 20
+    budget_s: float = 300.0
+    resume: bool = False
+    seed: int = 1
+    gate: bool = True
+    reproducible: bool = False
+    threshold: float = THRESHOLD
+    effort: Effort = field(default_factory=Effort)
+    stakes: Stakes | None = None
+    skew_s: Mapping[Scenario, float] = field(default_factory=dict)
+    topology: str | None = None
+    prior: PriorSources | None = None
+    application: Profile | None = None
+    runtime_s: float = 7200.0
+    check: bool = False
+    machine: MachineOptions | None = None
+    thread_level: str = ""
+    simulate: str = ""
+    store: Path | None = None
+
+    @classmethod
+    def of(cls, collectives: Sequence[str], arguments: TuneArguments) -> TuneOptions:
+        """What a caller said. Raises InputError for what cannot be understood, or does not go together."""
+        said = complete(TuneArguments, arguments)
+        parse_collectives(collectives)
+        _require_together(collectives, said)
+        found = cls(
+            collectives,
+            parse_size(said["min_size"]),
+            parse_size(said["max_size"]),
+            parse_duration(said["budget"]),
+            said["resume"],
+            said["seed"],
+            said["gate"] == "on",
+            said["reproducible"],
+            topology=said["topology"],
+            application=load_said_profile(said["profile"]),
+            runtime_s=parse_duration(said["runtime"]),
+            check=said["check"],
+            machine=machine_of(said),
+            thread_level=said["thread_level"],
+            simulate=said["simulate"],
+            store=_store_of(said),
+        )
+        if found.simulate and found.machine is not None:
+            refuse_with_simulate(found.machine)
+        return replace(found, prior=_load_prior(said["prior"]))
+
+    def require_something(self) -> None:
+        """Raises InputError where the budget or the range of sizes is empty."""
+        if self.budget_s <= 0.0 or self.largest_bytes < self.smallest_bytes:
+            raise InputError("the budget and the range of sizes must not be empty", "Give for example --budget 5m")
+
+
+def machine_of(said: TuneArguments) -> MachineOptions:
+    """Where to run."""
+    where = MachineArguments(mpiexec=said["mpiexec"], hostfile=said["hostfile"], nodes=said["nodes"], ppn=said["ppn"])
+    return machine_options(where, said["thread_level"] or "single")
+
+
+def _store_of(said: TuneArguments) -> Path | None:
+    """The store that was named, by the argument or for the whole site. Raises InputError for no store.
+
+    One that cannot be read costs a warning later, and no tuning.
+    """
+    from colltune.site.store import VARIABLE, SiteStore
+
+    # What a site measures is of its machine: a simulated cluster goes there only when it is told to.
+    named = said["store"] or (os.environ.get(VARIABLE) if not said["simulate"] else None)
+    if said["store"]:
+        try:
+            SiteStore.opened(Path(said["store"]))
+        except InputError as error:
+            if not isinstance(error.__cause__, PermissionError):
+                raise
+    return Path(named) if named else None
+
+
+def _require_together(collectives: Sequence[str], said: TuneArguments) -> None:
+    """Raises InputError for arguments that contradict each other."""
+    gate, profile = said["gate"], said["profile"]
+    if gate not in ("on", "off"):
+        raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
+    if profile is None and not collectives:
+        raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
+    if profile is not None and said["simulate"]:
+        raise InputError("--profile is for a real machine, not for --simulate", "Leave one of them out")
+    if said["check"] and profile is None:
+        raise InputError("--check runs the application of a profile, and none is given", "Give one by --profile")
+
+
+def load_said_profile(path: PathLike | None) -> Profile | None:
+    """The profile in a file, or the latest of a tuning; None for None. Raises InputError."""
+    if path is None:
+        return None
+    from colltune.profile.profile_files import load_profile
+    from colltune.store.earlier import latest_profile
+
+    path = Path(path)
+    return load_profile(latest_profile(path) if path.is_dir() else path)
+
+
+def _load_prior(names: str | Sequence[str] | None) -> PriorSources | None:
+    if not names:
+        return None
+    from colltune.machine.hardware_features import read_features
+    from colltune.machine.record import RunningMachine
+    from colltune.predict.priors import load_prior_sources
+
+    extra("sklearn", "--prior")
+    names = [names] if isinstance(names, str) else names
+    return load_prior_sources(names, lambda: read_features(RunningMachine()))
+
+
+@dataclass
+class Listener:
+    """Hears of what goes on; a command line shows it, a library user may not care.
+
+    ``opened`` hears of the job or the simulated cluster, before anything is measured.
+    """
+
+    progress: Callable[[Progress], None] = lambda _progress: None
+    proof: Callable[[Sequence[Decision]], None] = lambda _results: None
+    stage: Callable[[str], None] = lambda _text: None
+    note: Callable[[str], None] = lambda _text: None
+    opened: Callable[[Bench], None] = lambda _bench: None
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """A tuning, and how it was come by."""
+
+    tuning: Tuning
+    outcome: Outcome
+    gate: Sequence[Decision]
+    nothing_to_tune: Mapping[str, str]
+
+
+def summarize(
+    options: TuneOptions, outcome: Outcome, gate: Sequence[Decision], share: TimeShare, total_s: float
+) -> Summary:
+    """The figures of a campaign, for people and for the report."""
+    return Summary(
+        seed=options.seed,
+        gated=options.gate,
+        samples=len(outcome.samples),
+        reasons=dict(outcome.reasons),
+        interrupted=outcome.interrupted,
+        share=share,
+        decisions=tuple(gate),
+        total_s=total_s,
+    )
+
+
+def budget_of(plan: TimePlan, gate: Sequence[Decision], rest_s: float) -> Budget:
+    """What was given and what the tuning takes at least; and which budget would do, where it was too short for all."""
+    untried = any(result.verdict is Verdict.NOT_TRIED for result in gate)
+    return Budget(plan.budget_s, plan.fixed_cost_s, plan.budget_for(rest_s) if untried else None)
+
+
+def require_writable(directory: Path) -> None:
+    """Raises InputError where nothing could be written there: better before the measuring than after."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / ".colltune-probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"cannot write to {directory}: {error.strerror}", "Give another directory by --out") from error

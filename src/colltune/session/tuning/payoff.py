@@ -1,0 +1,195 @@
+"""Tuning for one application: the time that can be saved, the time saved, and the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from colltune.bench.workbench import MachineOptions
+from colltune.catalog import Catalogue
+from colltune.core.choice import DEFAULT
+from colltune.core.collective_names import parse_collectives
+from colltune.core.errors import InputError
+from colltune.core.proven import Decision, Verdict, refused
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.summary import ApplicationRuns
+from colltune.core.units import format_duration
+from colltune.learn.stakes import Stakes
+from colltune.mpi.job import Job, Scheduler
+from colltune.profile.application_profile import Profile, arrival_skew, stakes
+from colltune.prove.in_run.whole_runs import Checked
+from colltune.session.tuning.options import TuneOptions, TuneResult
+from colltune.store.tuning import Tuning
+
+# Seconds of a launch, a few points and their acceptance test: with less, tuning is not started.
+_LEAST_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Payoff:
+    """Core-seconds: what the proven decisions are expected to save over the run time to come, and what tuning took.
+
+    ``proven`` decisions; ``measured`` of the ``at_stake`` kinds of calls (shape and size) that can be tuned.
+    """
+
+    saving_core_s: float
+    saving_low_core_s: float
+    cost_core_s: float
+    runtime_s: float
+    proven: int
+    measured: int
+    at_stake: int
+
+    def text(self) -> str:
+        low, mean, cost = (_hours(value) for value in (self.saving_low_core_s, self.saving_core_s, self.cost_core_s))
+        seen = f"{self.measured} of its {self.at_stake} kinds of calls (collective, shape and size) were measured"
+        if not self.measured:
+            return (
+                "None of the application's calls was measured, so it is not known whether tuning saves anything; "
+                f"cost {cost} core-hours. Give more time by --budget."
+            )
+        if not self.proven:
+            return f"Nothing was proven faster, so nothing is saved; {seen}; cost {cost} core-hours."
+        return (
+            f"Saves about {mean} core-hours (at least {low}) over {format_duration(self.runtime_s)} of this "
+            f"application; {seen}; cost {cost} core-hours."
+        )
+
+
+def machine_like(profile: Profile, given: MachineOptions, thread_level: str, job: Job) -> MachineOptions:
+    """``given``, completed by the shape and thread level of ``profile``. ``thread_level``: that of the user, or "".
+
+    Raises InputError where the user asks for another thread level than the application's, under which the library
+    chooses other algorithms, or the job has not as many ranks per node.
+    """
+    theirs = "multiple" if profile.threads_multiple else "single"
+    if thread_level and (thread_level == "multiple") != profile.threads_multiple:
+        asked = "with MPI_THREAD_MULTIPLE" if profile.threads_multiple else "without MPI_THREAD_MULTIPLE"
+        raise InputError(
+            f"the profiled application ran {asked}, and --thread-level is {thread_level}",
+            f"Leave --thread-level out, or give --thread-level {theirs}",
+        )
+    nodes, ppn = profile.shape
+    granted = job.scheduler not in (Scheduler.NONE, Scheduler.HOST_FILE)
+    if given.ppn is None and granted and ppn > job.ppn:
+        raise InputError(
+            f"the profiled application ran {ppn} ranks per node, and this {job.scheduler} job grants {job.ppn}",
+            f"Ask for a job with {ppn} ranks per node; --ppn {ppn} puts several on a core",
+        )
+    return replace(
+        given,
+        nodes=given.nodes or min(nodes, len(job.nodes)),
+        ppn=given.ppn or ppn,
+        thread_level=thread_level or theirs,
+    )
+
+
+def stakes_of(
+    profile: Profile,
+    runtime_s: float,
+    catalogue: Catalogue,
+    shape: tuple[int, int],
+    note: Callable[[str], None] = lambda _text: None,
+) -> Stakes:
+    """The scenarios of ``profile`` that can be tuned on a job of ``shape`` (nodes, ppn), with what is at stake at each.
+
+    ``note`` hears of calls that need a larger job. Raises InputError where the job can form none of them, and where
+    measuring could not save what it takes: there is nothing to do then, and that is fine.
+    """
+    tunable = {name for name in COLLECTIVES if catalogue.collective(name).nothing_to_tune is None}
+    called = {scenario: part for scenario, part in stakes(profile).items() if scenario.collective in tunable}
+    share = {one: part for one, part in called.items() if one.nodes <= shape[0] and one.ppn <= shape[1]}
+    if len(share) < len(called):
+        nodes, ppn = max(one.nodes for one in called), max(one.ppn for one in called)
+        lost = 1.0 - sum(share.values()) / max(sum(called.values()), 1e-12)
+        what = (
+            f"this job of {shape[0]} x {shape[1]} ranks cannot form calls of the application that need {nodes} x {ppn}"
+        )
+        if not share:
+            raise InputError(
+                what, f"Tune in a job of {nodes} nodes by --ppn {ppn}" if nodes > 1 else f"Give --ppn {ppn}"
+            )
+        note(f"{what}: {lost:.0%} of its time in collectives that can be tuned is left as it is")
+    found = Stakes(share, runtime_s, _call_s(profile))
+    if found.budget_s() < _LEAST_S:
+        raise InputError(
+            f"tuning cannot pay: of {format_duration(runtime_s)} the collectives that can be tuned take "
+            f"{format_duration(sum(share.values()) * runtime_s)}, of which about "
+            f"{format_duration(found.budget_s())} might be saved",
+            "Give the time of all runs to come by --runtime, if there are more; else leave the MPI as it is",
+        )
+    return found
+
+
+def for_application(
+    options: TuneOptions,
+    profile: Profile,
+    runtime_s: float,
+    catalogue: Catalogue,
+    shape: tuple[int, int],
+    note: Callable[[str], None] = lambda _text: None,
+) -> TuneOptions:
+    """``options`` for what ``profile`` calls: its collectives (of those named, if any), within what can be saved.
+
+    ``shape`` and ``note`` as of ``stakes_of``.
+    """
+    at_stake = stakes_of(profile, runtime_s, catalogue, shape, note)
+    called = {scenario.collective for scenario in at_stake.share}
+    wanted = sorted(called & set(parse_collectives(options.collectives) or called))
+    if not wanted:
+        raise InputError(
+            f"the application does not spend time in {', '.join(options.collectives)}",
+            f"It does in {', '.join(called)}",
+        )
+    at_stake = replace(at_stake, share={one: part for one, part in at_stake.share.items() if one.collective in wanted})
+    budget_s = min(options.budget_s, at_stake.budget_s())
+    skew_s = arrival_skew(profile)
+    return replace(options, collectives=wanted, budget_s=budget_s, stakes=at_stake, skew_s=skew_s)
+
+
+def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: float) -> TuneResult:
+    """``result`` with what the application was better without refused. ``tuning``: what is left of it in force."""
+    before = result.tuning.summary
+    summary = replace(
+        before,
+        decisions=tuple(refused(before.decisions, checked.withdrawn)),
+        total_s=before.total_s + took_s,
+        application=tuple(
+            ApplicationRuns(tuple(sorted(one.side)), one.default_s, one.tuned_s, one.failure) for one in checked.rounds
+        ),
+    )
+    return replace(result, tuning=replace(tuning, summary=summary), gate=refused(result.gate, checked.withdrawn))
+
+
+def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
+    """What ``result`` is worth to the application."""
+    kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
+    cost_s = result.tuning.summary.total_s
+    saved = _saved(kept, at_stake, {one.scenario: one.speedup for one in kept})
+    low = _saved(kept, at_stake, {one.scenario: one.low for one in kept})
+    measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}
+    return Payoff(
+        saved * ranks,
+        low * ranks,
+        cost_s * ranks,
+        at_stake.runtime_s,
+        len(kept),
+        len(measured & at_stake.share.keys()),
+        len(at_stake.share),
+    )
+
+
+def _saved(kept: Sequence[Decision], at_stake: Stakes, speedup: Mapping[Scenario, float]) -> float:
+    return sum(at_stake.saving_s(one.scenario, 1.0 - 1.0 / speedup[one.scenario]) for one in kept)
+
+
+def _call_s(profile: Profile) -> dict[Scenario, float]:
+    found: dict[Scenario, float] = {}
+    for one, scenarios in profile.tunable():
+        for scenario in scenarios:
+            found[scenario] = max(found.get(scenario, 0.0), one.own_time_s / max(one.rank_calls, 1))
+    return found
+
+
+def _hours(core_s: float) -> str:
+    return f"{core_s / 3600.0:.3g}"

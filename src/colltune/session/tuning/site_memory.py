@@ -1,0 +1,221 @@
+"""A tuning and the store of its site: what the job begins with, and what it adds as soon as it has it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from colltune.bench.contract import Bench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.garbage import without_collections
+from colltune.core.proven import Decision, Verdict
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Sample
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.distill.decide import Decided
+from colltune.prove.audit.worth import captured_by, least_gain_per_s
+from colltune.prove.proof import Before, Judged
+from colltune.prove.time_plan import MEASURING_SHARE
+from colltune.search.reuse import defaults_of
+from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
+from colltune.session.tuning.merging import Held
+from colltune.site.entry import Entry, Provenance
+from colltune.site.index import Index
+from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
+from colltune.site.nodes import slow_nodes
+from colltune.site.pairs import PairedRatio
+from colltune.site.store import SiteStore
+from colltune.store.earlier import Earlier
+from colltune.store.tuning import Tuning
+
+_Key = tuple[Scenario, Choice, float, tuple[float, ...]]
+
+
+@dataclass
+class SiteMemory:
+    """The store from within the tuning on ``bench`` into ``out``; without a ``store`` nothing is known, or kept.
+
+    ``known``: what there is to begin with, and ``index`` has the rest; ``began_s``: seconds since the epoch.
+    ``budget_s``: what the user gives the tuning.
+    """
+
+    store: SiteStore | None
+    bench: Bench
+    out: Path
+    note: Callable[[str], None]
+    known: Knowledge = field(default_factory=Knowledge)
+    began_s: float = field(default_factory=time.time)
+    index: Index | None = None
+    budget_s: float = math.inf
+    _narrower: bool = False  # whether this job tunes fewer collectives than the tuning that is there
+    _given: set[_Key] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls,
+        place: Path | None,
+        bench: Bench,
+        spaces: Mapping[str, Space],
+        out: Path,
+        note: Callable[[str], None],
+        budget_s: float = math.inf,
+    ) -> SiteMemory:
+        """The memory of ``spaces`` in the store at ``place``; none, and a note, where that cannot be read."""
+        if place is None:
+            return cls(None, bench, out, note)
+        shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
+        hosts = bench.topology(None, note).hosts[: bench.nodes]
+        try:
+            store = SiteStore.opened(place)
+            add_pending(store, out, note)
+            with without_collections():
+                known, index = recall(store, bench.environment, spaces, shapes, defaults_of(bench, spaces))
+                slow = slow_nodes(index, hosts)
+        except InputError as error:
+            note(f"warning: the store is not used: {error.what}; `colltune site add {out}` adds this tuning later")
+            return cls(None, bench, out, note)
+        for text in slow:
+            note(text)
+        count = index.count
+        note(
+            f"the store of this site has {count} entries of this machine and MPI" if count else "the store is new here"
+        )
+        there = {} if known.tuning is None else known.tuning.rule_sets
+        narrower = any(rules.departs and name not in spaces for name, rules in there.items())
+        given = {_key(one) for one in known.samples}
+        return cls(store, bench, out, note, known, index=index, budget_s=budget_s, _narrower=narrower, _given=given)
+
+    @property
+    def of_others(self) -> Earlier | None:
+        """What other jobs measured, to be looked at again at a few points."""
+        known = self.known
+        proven = {scenario: one.choice for scenario, one in known.settled.items() if _is_kept(one)}
+        return Earlier(known.date, known.samples, known.side_by_side, proven) if known.samples else None
+
+    def keep(self, holding: Collection[str], *, proven: bool = True) -> None:
+        """Forgets what was found not to hold: all but that of the collectives ``holding``.
+
+        ``proven``: whether this job proves its rules; where it does not they are not mixed with those that are.
+        """
+        self.known = self.known.holding(holding)
+        if not proven:
+            self.known = replace(self.known, tuning=None, entry="")
+
+    def held(self, held: Held) -> Held:
+        """What the directory held; where it held no tuning, the one that a job of this shape handed over before."""
+        return Held(self.known.tuning) if held.tuning is None and self.known.tuning is not None else held
+
+    def settled(self, decided: Mapping[str, Decided], spaces: Mapping[str, Space]) -> dict[str, Decided]:
+        """``decided`` with the choices that other jobs proved, where they are still legal."""
+        found = dict(decided)
+        for scenario, proven in self.known.settled.items():
+            one = found.get(scenario.collective)
+            if one is not None and self._stands(proven, one, spaces[scenario.collective]) and _is_kept(proven):
+                choices = {**one.choices, scenario: proven.choice}
+                found[scenario.collective] = replace(one, choices=choices)
+        return found
+
+    def before(
+        self,
+        decided: Mapping[str, Decided],
+        spaces: Mapping[str, Space],
+        emit: Callable[[Mapping[str, RuleSet]], Tuning],
+    ) -> Before:
+        """What need not be proven again."""
+        settled = {
+            scenario: proven
+            for scenario, proven in self.known.settled.items()
+            if (one := decided.get(scenario.collective)) is not None
+            and self._stands(proven, one, spaces[scenario.collective])
+        }
+        held = {one.scenario.collective for one in self.known.samples}
+        claimed = [
+            (scenario, choice)
+            for name, one in decided.items()
+            for scenario, choice in one.choices.items()
+            if name in held and choice != DEFAULT and scenario not in settled
+        ]
+        compared: defaultdict[tuple[Scenario, Choice], list[PairedRatio]] = defaultdict(list)
+        if self.index is not None:
+            for seen in self.index.compared(claimed, self.began_s - STALE_S):
+                compared[seen.scenario, seen.choice].append(seen)
+        return Before(settled, compared, lambda rules: self.is_in_force(emit(rules)), self._least_gain)
+
+    def least_gains(self, holding: Collection[str]) -> Mapping[str, float]:
+        """What a second of measuring has to bring, of those of the collectives ``holding`` that were tuned before.
+
+        What it finds has to be proven, so it takes only a part of the time that a gain takes.
+        """
+        settled = [one for one in self.known.settled.values() if one.scenario.collective in holding]
+        least = self._least_gain(captured_by(settled, self.bench.nodes, self.bench.ppn)) / MEASURING_SHARE
+        return {one.scenario.collective: least for one in settled} if least > 0.0 else {}
+
+    def _least_gain(self, captured: float) -> float:
+        return 0.0 if self.store is None else least_gain_per_s(captured, self.budget_s)
+
+    @staticmethod
+    def _stands(proven: Decision, decided: Decided, space: Space) -> bool:
+        return proven.scenario in decided.choices and proven.choice in space.choices(proven.scenario)
+
+    def is_in_force(self, tuning: Tuning) -> bool:
+        """Whether ``tuning`` decides by the very files that another job of this shape compared and replayed."""
+        there = self.known.tuning
+        if there is None or dict(there.rule_sets) != dict(tuning.rule_sets):
+            return False
+        return all(there.files.get(name) == data for name, data in tuning.files.items())
+
+    def add_measured(self, samples: Sequence[Sample], changed: Collection[str] = ()) -> None:
+        """Adds what this job measured itself, and the collectives that it found ``changed``."""
+        new = [one for one in samples if _key(one) not in self._given]
+        if new:
+            self._add(replace(self._entry(samples=tuple(new)), changed=tuple(sorted(changed))))
+        self._narrower = self._narrower and not changed
+        self._given |= {_key(one) for one in new}
+
+    def add_proven(self, judged: Judged, tuning: Tuning) -> None:
+        """Adds the comparisons and the tuning, or that the one which is there still holds."""
+        entry = self._entry(samples=tuple(judged.looked), compared=tuple(judged.compared))
+        if self._narrower:
+            pass  # a release of it would lose the other collectives
+        elif self._is_known(tuning):
+            entry = replace(entry, confirms=self.known.entry)
+        else:
+            entry = replace(entry, files=files_of(self.out, tuning))
+        if entry.compared or entry.files or entry.confirms:
+            self._add(entry)
+
+    def _is_known(self, tuning: Tuning) -> bool:
+        there = self.known.tuning
+        return there is not None and self.is_in_force(tuning) and _settled(tuning) == _settled(there)
+
+    def _entry(self, samples: tuple[Sample, ...] = (), compared: tuple[Sample, ...] = ()) -> Entry:
+        hosts = tuple(self.bench.topology(None, lambda _text: None).hosts[: self.bench.nodes])
+        said = Provenance(command_text(sys.argv), user_name(), job_name(), hosts, self.began_s, time.time())
+        return Entry(self.bench.environment, said, samples, compared)
+
+    def _add(self, entry: Entry) -> None:
+        if self.store is not None:
+            add_or_put_by(self.store, entry, self.out, self.note)
+
+
+def _settled(tuning: Tuning) -> set[tuple[Scenario, Choice, Verdict]]:
+    return {
+        (one.scenario, one.choice, one.verdict)
+        for one in tuning.summary.decisions
+        if one.verdict in (Verdict.KEPT, Verdict.REFUSED)
+    }
+
+
+def _is_kept(proven: Decision) -> bool:
+    return proven.verdict is Verdict.KEPT and proven.choice != DEFAULT
+
+
+def _key(sample: Sample) -> _Key:
+    return sample.scenario, sample.choice, sample.started_s, sample.times_s

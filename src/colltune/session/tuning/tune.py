@@ -1,0 +1,312 @@
+"""Tunes: measures, decides, proves, writes. What `colltune tune` and the Python API do, on a real job and a simulated.
+
+Where no library loads the files (``bench.library`` is None) they are not compared, and no conformance is replayed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from colltune.bench.contract import Bench, LibraryBench
+from colltune.bench.workbench import check_collectives
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.medians import broken_choices, medians_of
+from colltune.core.proven import Decision, refused
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.space import Space
+from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.core.switchback import RuleFinding, Standing
+from colltune.core.units import format_count
+from colltune.deploy.live_selector import by_selector_alone
+from colltune.distill.decide import Decided, decide
+from colltune.distill.reproducible import distill_reproducible
+from colltune.measure.watch import PATIENT_SHARE
+from colltune.prove.in_run.in_application import said_of, without_slower
+from colltune.prove.proof import Judged, Proof, workplace
+from colltune.prove.proposed import judge_one_launch, provisional
+from colltune.prove.replay.on_workbench import departing, make_safe
+from colltune.prove.time_plan import TimePlan
+from colltune.search.campaign import Outcome
+from colltune.search.reuse import begin_journal
+from colltune.session.tuning.decisions import WRONG_UNDER_FILE, Decisions
+from colltune.session.tuning.measuring import CampaignResult, Measuring
+from colltune.session.tuning.merging import Held, hold, keep_apart
+from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, budget_of, summarize
+from colltune.session.tuning.site_memory import SiteMemory
+from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+
+
+# The cores belong to the ranks that are measured, and our matrices are too small for several threads.
+@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
+def tune(
+    bench: Bench,
+    options: TuneOptions,
+    out: Path,
+    listener: Listener | None = None,
+    stop: StopRequest | None = None,
+    began_s: float | None = None,
+) -> TuneResult:
+    """Measures the collectives, and leaves in ``out`` the files that the library loads, and every measurement.
+
+    ``options.budget_s`` holds for all of it, from ``began_s`` (on the bench's clock; None: from now) on. Raises
+    ColltuneError; what was measured by then is in the journal, and ``options.resume`` goes on from it.
+    """
+    listener, stop = listener or Listener(), stop or StopRequest()
+    options.require_something()
+    if options.reproducible and bench.library is None:
+        raise InputError("--reproducible is about the bits of a real library's results", "Leave it out with --simulate")
+    collectives, nothing = check_collectives(options.collectives, bench.catalogue)
+    for name, reason in nothing.items():
+        listener.note(f"{name}: {reason}")
+    _require_selector(bench, collectives)
+    said = said_of(out, bench.environment, listener.note)
+    held = hold(out, bench.environment, listener.note, gated=options.gate)
+    spaces = keep_apart(_spaces(bench, options, collectives), held)
+    spaces = {name: without_slower(space, said) for name, space in spaces.items()}
+    for text in _said_texts(said, spaces):
+        listener.note(text)
+    began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
+    if bench.watch is not None:
+        bench.watch.patience_s = PATIENT_SHARE * options.budget_s
+    memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
+    with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
+        measuring = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others)
+        measured = replace(measuring, least_gain=memory.least_gains).run()
+        memory.add_measured(journal.samples, measured.changed)
+    memory.keep(measured.holding, proven=options.gate)
+    held = memory.held(held)
+    decided = memory.settled(_decided(bench, options, spaces, measured), spaces)
+    decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
+    gate: Sequence[Decision] = []
+    judged = Judged((), 0.0)
+    if options.gate:
+        proof = _proof(decisions, options, out, measured.plan, listener, stop)
+        proof = replace(proof, before=memory.before(decided, spaces, decisions.tuning), applications=said)
+        judged = _gate(proof, decided, decisions)
+        gate = judged.gate
+    else:
+        listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
+    replayed = None if stop.made else _replayed(decisions, gate, out, memory, listener, stop)
+    unsafe: set[str] = set()
+    if replayed is None:
+        missing = "the tuning was not finished" if bench.library is None else "the files were not replayed"
+        gate = provisional(gate, missing)
+        tuning = decisions.put_off(gate)
+    else:
+        tuning, unsafe = replayed
+        tuning = decisions.handed_over(gate, tuning, unsafe)
+        gate = refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE))
+    outcome = replace(measured.outcome, interrupted=stop.made)
+    fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
+    summary = replace(
+        summarize(options, outcome, gate, measured.share, total_s=bench.now_s() - began_s),
+        reproducible=tuple(fixed),
+        job=(bench.nodes, bench.ppn),
+        budget=budget_of(measured.plan, gate, judged.rest_s),
+        since_s=None if options.resume else since_s,
+        disturbance=None if bench.watch is None else bench.watch.tally.found(names=bench.watch.nodes),
+    )
+    tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
+    save_tuning(out, tuning)
+    memory.add_proven(judged, tuning)
+    return TuneResult(tuning, outcome, gate, nothing)
+
+
+def _decided(
+    bench: Bench, options: TuneOptions, spaces: Mapping[str, Space], measured: CampaignResult
+) -> dict[str, Decided]:
+    samples = measured.outcome.samples
+    return {
+        name: decide(measured.models[name], space, samples, bench.baseline, options.threshold, bench.shared)
+        for name, space in spaces.items()
+    }
+
+
+def _decisions(
+    bench: Bench,
+    options: TuneOptions,
+    spaces: Mapping[str, Space],
+    measured: CampaignResult,
+    decided: Mapping[str, Decided],
+    held: Held,
+    listener: Listener,
+) -> Decisions:
+    choices = {name: one.choices for name, one in decided.items()}
+    fixed = _reproducible(bench, choices, measured.outcome, listener) if options.reproducible else {}
+    to_prove = {name: found for name, found in choices.items() if name not in fixed}
+    return Decisions(bench, spaces, measured.models, measured.outcome.samples, to_prove, fixed, held, options.gate)
+
+
+def _spaces(bench: Bench, options: TuneOptions, collectives: Iterable[str]) -> dict[str, Space]:
+    """Of the collectives of which the job can form any call. Raises InputError where there are none."""
+    spaces = {name: _space(bench, options, name) for name in collectives}
+    spaces = {name: space for name, space in spaces.items() if space.scenarios}
+    if not spaces:
+        raise InputError(
+            f"this job of {bench.nodes} x {bench.ppn} ranks can form none of the calls to tune",
+            "Give --ppn, sizes or a profile that fit it",
+        )
+    return spaces
+
+
+def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Iterator[str]:
+    """What the application says that changes what is proposed here."""
+    for one in said:
+        if one.collective not in collectives:
+            continue
+        if one.finding is RuleFinding.SLOWER:
+            yield (
+                f"{one.place}: {one.choice} is not proposed again, for it was slower in the application"
+                f" ({one.faster.estimate:.2f} times as fast)"
+            )
+        elif one.finding is RuleFinding.FASTER:
+            yield (
+                f"{one.place}: {one.choice} was {one.faster_in_calls.estimate:.2f} times as fast in the application;"
+                f" {format_count(len({date for date, _ in one.launches}), 'run')} of it count as evidence"
+            )
+
+
+def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
+    if options.stakes is None:
+        return bench.space(collective, options.smallest_bytes, options.largest_bytes)
+    fitting = [
+        scenario
+        for scenario in sorted(options.stakes.share)
+        if scenario.collective == collective and scenario.nodes <= bench.nodes and scenario.ppn <= bench.ppn
+    ]
+    return Space(collective, tuple(fitting), bench.legal)
+
+
+def _proof(
+    decisions: Decisions,
+    options: TuneOptions,
+    out: Path,
+    plan: TimePlan,
+    listener: Listener,
+    stop: StopRequest,
+) -> Proof:
+    return Proof(
+        bench=decisions.bench,
+        out=out,
+        seed=options.seed,
+        threshold=options.threshold,
+        deadline_s=plan.proven_by_s,
+        grace_s=plan.grace_s,
+        launch_s=plan.launch_s,
+        samples=decisions.samples,
+        effort=options.effort,
+        grid=[scenario for space in decisions.spaces.values() for scenario in space.scenarios],
+        listener=listener,
+        stop=stop,
+        skew_s=options.skew_s,
+    )
+
+
+def _gate(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) -> Judged:
+    """The verdicts on what was decided; from the one launch there was, where the job is being ended."""
+    if proof.stop.made:
+        baseline = proof.bench.baseline
+        measured = {sample.scenario for sample in proof.samples}
+        seen = [
+            judge_one_launch(scenario, choice, proof.samples, baseline, proof.threshold)
+            for choices in decisions.choices.values()
+            for scenario, choice in choices.items()
+            if choice != DEFAULT and scenario in measured
+        ]
+        return Judged(seen, 0.0)
+    to_prove = {name: one for name, one in decided.items() if name in decisions.choices}
+    return proof.judge(to_prove, decisions.proven, decisions.tuning)
+
+
+def _replayed(
+    decisions: Decisions,
+    gate: Sequence[Decision],
+    out: Path,
+    memory: SiteMemory,
+    listener: Listener,
+    stop: StopRequest,
+) -> tuple[Tuning, set[str]] | None:
+    """The tuning of what is proven, without the collectives that give a wrong result under it, and these.
+
+    None where the replay was cut off: then nobody knows. Where no library loads the files there is nothing to replay.
+    """
+    tuning = decisions.tuning(decisions.proven(gate))
+    if (library := decisions.bench.library) is None:
+        return tuning, set()
+    if memory.is_in_force(tuning):
+        listener.note("the files are those that an earlier job of this shape compared and replayed")
+        return tuning, set()
+    before = departing(tuning.rule_sets)
+    live = {name: rules for name, rules in decisions.live(gate).items() if not _in_file(library, name)}
+    if before:
+        listener.stage("replaying every collective under the new file")
+    try:
+        with stop.cuts(), workplace(out) as place:
+            tuning, found = make_safe(library, tuning, place, decisions.tuning)
+            wrong, more = _wrong_by_selector(library, tuning, live, place, listener)
+    except INTERRUPTIONS:
+        listener.note("the replay was cut off, so nothing of this campaign is proven")
+        return None
+    for text in (*found, *more):
+        listener.note(text)
+    for name in sorted(decisions.fixed.keys() - departing(tuning.rule_sets)):
+        listener.note(f"{name} is at the library's default, so its results are not reproducible")
+    return tuning, (before - departing(tuning.rule_sets)) | wrong
+
+
+def _require_selector(bench: Bench, collectives: Iterable[str]) -> None:
+    """Raises InputError where nothing could put the rules of ``collectives`` in force."""
+    unsaid = [name for name in collectives if bench.library is not None and not _in_file(bench.library, name)]
+    if unsaid and bench.environment.thread_level == "multiple":
+        raise InputError(
+            f"no file of this MPI decides {', '.join(unsaid)}, and the live selector does not work where several"
+            " threads call MPI at once",
+            "Leave it out, or give another --thread-level",
+        )
+
+
+def _in_file(library: LibraryBench, collective: str) -> bool:
+    return library.catalogue.collective(collective).in_file
+
+
+def _wrong_by_selector(
+    library: LibraryBench, tuning: Tuning, live: Mapping[str, RuleSet], place: Path, listener: Listener
+) -> tuple[set[str], list[str]]:
+    """The collectives of ``live``, which no file decides, that fail the replay by the live selector, and why."""
+    if not departing(live):
+        return set(), []
+    names = ", ".join(sorted(departing(live)))
+    listener.stage("replaying every collective by the live selector")
+    listener.note(f"no file of this MPI decides {names}: `colltune run --via live` does")
+    alone = partial(by_selector_alone, library, tuning, environment=os.environ)
+    safe, found = make_safe(library, alone(live), place, alone)
+    return departing(live) - departing(safe.rule_sets), found
+
+
+def _reproducible(
+    bench: Bench,
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    outcome: Outcome,
+    listener: Listener,
+) -> dict[str, RuleSet]:
+    """Rules for the reductions by which bits do not change with size.
+
+    They need no proof of speed: the user pays for equal bits, and is told how much.
+    """
+    rule_sets = {}
+    broken, medians = broken_choices(outcome.samples), medians_of(outcome.samples)
+    for name in sorted(decided.keys() & REDUCTIONS):
+        untrusted = {choice for collective, choice in broken if collective == name}
+        fixed = distill_reproducible(name, medians, decided[name], bench.catalogue, untrusted)
+        listener.note(fixed.cost_text())
+        rule_sets[name] = fixed.rule_set
+    return rule_sets

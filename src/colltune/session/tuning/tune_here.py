@@ -1,0 +1,96 @@
+"""Tunes where the options say: opens this job's MPI or a simulated cluster, and holds the directory meanwhile.
+
+What `colltune tune` and the Python API do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colltune.alltoallv.called import alltoallv_share
+from colltune.bench.simulated_cluster import open_simulation
+from colltune.bench.workbench import MachineOptions, open_workbench
+from colltune.core.stop import StopRequest
+from colltune.machine.hardware_features import read_features
+from colltune.machine.record import RunningMachine
+from colltune.mpi.detect import ask_flux
+from colltune.mpi.job import find_job
+from colltune.profile.nonblocking import by_name_text, tunable_by_name
+from colltune.prove.in_run.trial import require_command
+from colltune.session.own_settings import settings_line
+from colltune.session.tuning.check_application import check_with_application
+from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
+from colltune.session.tuning.payoff import Payoff, for_application, machine_like, payoff_of
+from colltune.session.tuning.tune import tune
+from colltune.site.identity import FABRIC, describe_fabric
+from colltune.store.lock import locked
+
+_WORTH_A_NOTE = 0.01  # of the time of a run
+
+
+@dataclass(frozen=True)
+class Finished:
+    """``payoff``: what the tuning saves the application, where it was for one and was not cut off."""
+
+    result: TuneResult
+    payoff: Payoff | None = None
+
+
+def tune_here(
+    options: TuneOptions,
+    out: Path,
+    listener: Listener | None = None,
+    stop: StopRequest | None = None,
+    began_s: float | None = None,
+) -> Finished:
+    """Tunes, and leaves the tuning in ``out``. Raises ColltuneError, before MPI starts where that can be.
+
+    ``began_s``: when the command began (of time.monotonic), whose budget this is.
+    """
+    began_s = time.monotonic() if began_s is None else began_s
+    listener, stop = listener or Listener(), stop or StopRequest()
+    require_writable(out)
+    with locked(out):
+        if not options.simulate:
+            return _tune_job(options, out, listener, stop, began_s)
+        with closing(open_simulation(options.simulate, os.environ)) as simulation:
+            listener.opened(simulation)
+            return Finished(tune(simulation, options, out, listener, stop))
+
+
+def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopRequest, began_s: float) -> Finished:
+    machine, application = options.machine or MachineOptions(), options.application
+    if application is not None:
+        job = find_job(os.environ, host_file=machine.host_file, flux_resources=ask_flux(os.environ))
+        machine = machine_like(application, machine, options.thread_level, job)
+    bench = open_workbench(machine, os.environ)
+    # Also without a store: `colltune site add` may add it later, and must know what it speaks of.
+    facts = {**bench.environment.facts, FABRIC: describe_fabric(read_features(RunningMachine()), os.environ)}
+    bench = replace(bench, environment=replace(bench.environment, facts=facts))
+    if application is not None:
+        shape = (bench.nodes, bench.ppn)
+        if (share := alltoallv_share(application)) >= _WORTH_A_NOTE:
+            listener.note(
+                f"MPI_Alltoallv takes {share:.1%} of the profiled run and is tuned by itself:"
+                " colltune tune alltoallv --profile"
+            )
+        if called := tunable_by_name(application, bench.catalogue.entries):
+            listener.note(f"{by_name_text(called)}: colltune tune {' '.join(called)}")
+        options = for_application(options, application, options.runtime_s, bench.catalogue, shape, listener.note)
+        if options.check:
+            require_command(application.command, bench.installation.mpiexec.parent, bench.process_environment)
+    listener.opened(bench)
+    left_out = {name: None for name in os.environ if name not in bench.process_environment}
+    of_mpich = options.collectives if bench.environment.mpi == "mpich" else ()
+    if met := settings_line(os.environ, of_mpich, left_out):
+        listener.note(f"warning: {met}")
+    result = tune(bench, options, out, listener, stop, began_s)
+    if options.check and application is not None and not result.outcome.interrupted:
+        result = check_with_application(bench, result, application, options, out, listener, stop)
+    if options.stakes is None or result.outcome.interrupted:
+        return Finished(result)
+    return Finished(result, payoff_of(result, options.stakes, bench.nodes * bench.ppn))
