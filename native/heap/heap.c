@@ -134,8 +134,10 @@ static bool ct__is_mapped(size_t bytes)
     if (block == NULL)
         return true;
     bool mapped = malloc_usable_size(block) - bytes > CT__PAGE / 2; /* it goes on to the end of a page of its own */
-    if (!mapped)
+    if (!mapped) {
         free(block);
+        malloc_trim(0); /* room at the end of the heap would hold the next, of whatever size */
+    }
     return mapped;
 }
 
@@ -171,6 +173,8 @@ void ct_heap_give_back(size_t largest)
     size_t mapped = (largest + CT__HEAD + CT__PAGE - 1) / CT__PAGE * CT__PAGE;
     mapped = mapped > ct__begun ? mapped : ct__begun;
     ct__set((int)mapped, mapped == CT__FRESH ? CT__FRESH : 2 * (int)mapped);
+    if (ct_heap_moves())
+        malloc_trim(0);
 }
 
 void ct_heap_keep(void) { ct__set(CT__KEEPING, CT__KEEPING); }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import platform
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.heap import page_faults_of, setting_text
 from colltune.core.sample import Heaps, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
+from colltune.machine.compile import source_directory
 from colltune.prove.compare.verdict import PointVerdict, compare
 from colltune.report.tables import comparisons_table
 
@@ -50,3 +54,15 @@ def test_verify_says_slower_of_a_rule_that_is_slower_in_either_state() -> None:
     assert "7.00" in row
     assert "0.87" in row
     assert "heap keeps" not in "".join(comparisons_table([gives_back]).lines(160))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other C library has these thresholds")
+def test_what_was_freed_before_does_not_decide_whether_calls_meet_page_faults(tmp_path: Path) -> None:
+    driver, heap = Path(__file__).parents[1] / "native" / "heap_of.c", source_directory("heap")
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{heap}"]
+    target = tmp_path / "heap_of"
+    subprocess.run(["cc", *flags, driver, heap / "heap.c", "-ldl", "-o", target], check=True, timeout=120)
+    done = subprocess.run([target], env={}, check=True, capture_output=True, text=True, timeout=60)
+    large, faults = map(int, done.stdout.split())
+    assert large == 46 * 4096 - 16  # the block that was freed, with its head
+    assert faults < 5  # of ten calls
