@@ -26,7 +26,7 @@ from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.rule_text import MOST_CHOICES, format_rules
 from colltune.machine.compile import COMMON, LIBRARY_PARTS, TIMING_PARTS, source_directory
 from colltune.measure.contract import Effort
-from colltune.measure.request import Request
+from colltune.measure.request import PointRequest
 from colltune.mpi.installation import Installation
 
 NATIVE = Path(__file__).parents[1] / "native"
@@ -100,7 +100,7 @@ def requests(catalogue: Catalogue) -> Iterator[bytes]:
     for number, collective in enumerate(("bcast", "allreduce", "ibarrier")):
         choices = catalogue.choices(collective)[:6] if collective in catalogue.entries else (DEFAULT,)
         point = Point(Scenario(collective, 5, 2, 4096), tuple(choices), skew_s=1e-4 * number)
-        request = Request(number, number, point, Effort(), (0, 1, 2, 3, 7), 20.0)
+        request = PointRequest(number, number, point, Effort(), (0, 1, 2, 3, 7), 20.0)
         yield request.text(lambda name, one: [(v, 1) for v, _ in catalogue.settings(name, one)], 7).encode()
 
 
