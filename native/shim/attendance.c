@@ -1,13 +1,17 @@
 /* Whether every rank of the program has this library.
  *
  * What the library does at its start, and later, is collective: a rank without it would be waited for until the end of
- * time. So it must be known before the first message, and without one. Each process that has the library counts itself
- * in a few bytes of shared memory of its node before it calls the MPI's own MPI_Init. That comes back only when all ranks
- * have entered it: then all that have the library are counted, and the number is compared with the ranks of the node. */
+ * time. So it must be known before the first message, and without one. MPI_Init comes back only when all ranks have entered it.
+ * Each process that has the library says so before it calls the MPI's own MPI_Init; after it, all that have the library have
+ * said so. On one node they count themselves in a few bytes of shared memory, and the number is compared with the ranks of the
+ * node. In a job of several nodes the last of a node that is whole puts that into the launcher's key-value space (keys.h). Where
+ * that cannot be spoken to, each node goes by its own count. */
 #define _GNU_SOURCE
+#include "keys.h"
 #include "shim.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +19,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CT__UNDECIDED, CT__WHOLE, CT__PART };
+enum { CT__UNDECIDED, CT__DECIDING, CT__WHOLE, CT__PART };
+enum { CT__MAX_RANKS = 4096 }; /* of a node */
 
 typedef struct {
-    atomic_int present, decision;
+    atomic_int entered, present, decision;
+    atomic_flag nameless;
+    int ranks[CT__MAX_RANKS];
+    int speaker; /* the rank that says it where a part is missing */
 } ct__roll;
 
-static ct__roll *ct__called;
+static ct__roll *ct__called; /* NULL: no such memory here */
 static char ct__name[128];
+static bool ct__absent; /* could not be counted: so the others find that a part is missing */
 
 /* Name, parent and time of start of a process; false: not to be known. */
 static bool ct__look_at(long process, char name[32], long *parent, unsigned long long *started)
@@ -56,7 +65,7 @@ static bool ct__is_launcher(const char *name)
 }
 
 /* A name that the ranks of this launch on this node share, and no others: by the launcher's process that started them. */
-static bool ct__find_name(void)
+static bool ct__find_name(bool *hydra)
 {
     char name[32];
     long process = getppid(), parent;
@@ -66,89 +75,122 @@ static bool ct__find_name(void)
             uint64_t hash = 0xcbf29ce484222325ULL; /* one daemon may start several jobs */
             for (const char *job = getenv("PMIX_NAMESPACE"); job != NULL && *job != '\0'; job++)
                 hash = (hash ^ (unsigned char)*job) * 0x100000001b3ULL;
+            *hydra = strncmp(name, "hydra_", 6) == 0 || strncmp(name, "pmi_proxy", 9) == 0;
             snprintf(ct__name, sizeof ct__name, "/colltune-%ld-%llu-%llx", process, started, (unsigned long long)hash);
             return true;
         }
     return false;
 }
 
-void ct_attendance_announce(void)
+/* The first of `variables` that is set, or -1. */
+static int ct__number(const char *const variables[])
 {
-    if (!ct__find_name())
-        return;
+    for (; *variables != NULL; variables++)
+        if (getenv(*variables) != NULL)
+            return atoi(getenv(*variables));
+    return -1;
+}
+
+/* What launchers tell a rank. */
+#ifdef OPEN_MPI
+static const char *const CT__RANK[] = {"OMPI_COMM_WORLD_RANK", NULL}, *const CT__SIZE[] = {"OMPI_COMM_WORLD_SIZE", NULL},
+                         *const CT__HERE[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", NULL};
+#else
+static const char *const CT__RANK[] = {"PMI_RANK", NULL}, *const CT__SIZE[] = {"PMI_SIZE", NULL},
+                         *const CT__HERE[] = {"MPI_LOCALNRANKS", "PALS_LOCAL_SIZE", NULL};
+#endif
+static const char *const CT__PROGRAMS[] = {"OMPI_NUM_APP_CTX", NULL}, *const CT__SLURM_NODES[] = {"SLURM_STEP_NUM_NODES", NULL};
+
+static bool ct__map_roll(void)
+{
     int file = shm_open(ct__name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0)
-        return;
+        return false;
     void *place = MAP_FAILED;
     if (posix_fallocate(file, 0, sizeof *ct__called) == 0)
         place = mmap(NULL, sizeof *ct__called, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    if (place == MAP_FAILED)
+    if (place != MAP_FAILED)
+        ct__called = place;
+    return place != MAP_FAILED;
+}
+
+void ct_attendance_announce(void)
+{
+    bool hydra = false;
+    int rank = ct__number(CT__RANK), here = ct__number(CT__HERE);
+    if (!ct__find_name(&hydra))
         return;
-    ct__called = place;
-    atomic_fetch_add(&ct__called->present, 1);
+    ct__absent = !ct__map_roll();
+    if (ct__absent)
+        return;
+    int place = atomic_fetch_add(&ct__called->entered, 1);
+    if (place < CT__MAX_RANKS)
+        ct__called->ranks[place] = rank;
+    int present = atomic_fetch_add(&ct__called->present, 1) + 1;
+    if (rank < 0 || here < 1 || here > CT__MAX_RANKS || here == ct__number(CT__SIZE))
+        return;
+    ct_keys_put(hydra, ct__called->ranks, present == here ? here : 0);
 }
 
 void ct_attendance_forget(void)
 {
     if (ct__called == NULL)
         return;
+    if (!atomic_flag_test_and_set(&ct__called->nameless)) /* all have it mapped */
+        shm_unlink(ct__name);
     munmap(ct__called, sizeof *ct__called);
-    shm_unlink(ct__name);
     ct__called = NULL;
-}
-
-static int ct__number(const char *variable)
-{
-    const char *text = getenv(variable);
-    return text == NULL ? 0 : atoi(text);
 }
 
 /* 0: not to be known. */
 static int ct__ranks_here(int world)
 {
-    static const char *const SAID[] = {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "PALS_LOCAL_SIZE"};
-    for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++)
-        if (ct__number(SAID[i]) > 0)
-            return ct__number(SAID[i]);
-    return ct__number("SLURM_STEP_NUM_NODES") == 1 ? world : 0;
+    int here = ct__number(CT__HERE);
+    return here > 0 ? here : ct__number(CT__SLURM_NODES) == 1 ? world : 0;
 }
 
 /* The first that asks decides for its node. */
-static bool ct__all_present(int here)
+static bool ct__all_present(int here, int world, int rank)
 {
-    int none = CT__UNDECIDED, word = atomic_load(&ct__called->present) == here ? CT__WHOLE : CT__PART;
-    if (atomic_compare_exchange_strong(&ct__called->decision, &none, word)) {
-        shm_unlink(ct__name); /* all have it mapped */
-        if (word == CT__PART)
-            fprintf(stderr, "colltune: a part of this program's ranks runs without libcolltune.so; it does nothing here. "
-                            "Preload it in all ranks\n");
-    } else
-        word = none;
-    munmap(ct__called, sizeof *ct__called);
-    ct__called = NULL;
+    int word = CT__UNDECIDED, speaker = -1;
+    if (atomic_compare_exchange_strong(&ct__called->decision, &word, CT__DECIDING)) {
+        bool whole = ct_keys_are_there() ? ct_keys_hold_all(world, &speaker) : atomic_load(&ct__called->present) == here;
+        ct__called->speaker = speaker < 0 ? rank : speaker;
+        atomic_store(&ct__called->decision, whole ? CT__WHOLE : CT__PART);
+    }
+    while ((word = atomic_load(&ct__called->decision)) == CT__DECIDING)
+        sched_yield();
+    if (word == CT__PART && ct__called->speaker == rank)
+        fprintf(stderr, "colltune: a part of this program's ranks runs without libcolltune.so; it does nothing here. "
+                        "Preload it in all ranks\n");
     return word == CT__WHOLE;
+}
+
+static bool ct__whole(int world, int rank)
+{
+    MPI_Comm parent = MPI_COMM_NULL;
+    int here = ct__ranks_here(world);
+    bool counted = ct__called != NULL && here > 0;
+    /* Spawned: a program by itself, which nobody tuned or asked to profile. */
+    if (PMPI_Comm_get_parent(&parent) != MPI_SUCCESS || parent != MPI_COMM_NULL || ct__absent)
+        return false;
+    if (counted && !ct__all_present(here, world, rank))
+        return false;
+    /* Several programs on several nodes, where another node's ranks may be without it. */
+    if (ct_keys_are_there() || ct__number(CT__PROGRAMS) <= 1 || (counted && here == world))
+        return true;
+    if (rank == 0)
+        fprintf(stderr, "colltune: several programs were launched as one on several nodes; libcolltune.so does nothing here\n");
+    return false;
 }
 
 bool ct_attendance_whole(void)
 {
-    MPI_Comm parent = MPI_COMM_NULL;
     int world = 0, rank = 0;
     PMPI_Comm_size(MPI_COMM_WORLD, &world);
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    int here = ct__ranks_here(world);
-    bool counted = ct__called != NULL && here > 0;
-    if (counted && !ct__all_present(here))
-        return false;
+    bool whole = ct__whole(world, rank);
     ct_attendance_forget();
-    /* Spawned: a program by itself, which nobody tuned or asked to profile. */
-    if (PMPI_Comm_get_parent(&parent) != MPI_SUCCESS || parent != MPI_COMM_NULL)
-        return false;
-    /* Several programs on several nodes, where another node's ranks may be without it. */
-    if (ct__number("OMPI_NUM_APP_CTX") > 1 && !(counted && here == world)) {
-        if (rank == 0)
-            fprintf(stderr, "colltune: several programs were launched as one on several nodes; libcolltune.so does nothing here\n");
-        return false;
-    }
-    return true;
+    return whole;
 }

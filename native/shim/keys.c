@@ -1,0 +1,218 @@
+/* Two ways to the launcher. Hydra's proxies speak PMI-1 on the socket PMI_FD: a line each way, and nothing that a later MPI_Init
+ * would notice. Open MPI has PMIx, and does not bear that somebody else calls PMIx_Init before it does; so its own call of
+ * PMIx_Init comes by here, and the keys are published right after it. PMIx has no header here: what is declared is of its standard
+ * (versions 3 to 5).
+ *
+ * One rank of a node speaks for all of it. Its ranks are put as few progressions: under the first rank of each its number and
+ * stride. Who reads begins at rank 0, and goes on at the first rank that no progression has named: as many keys as nodes, where
+ * ranks are placed by blocks or in turns. */
+#define _GNU_SOURCE
+#include "keys.h"
+#include "shim.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+enum { CT__LINE = 1024 };
+/* Puts `text` under the key of rank `first`; gets it: false where there is none. NULL: there is no way. */
+static void (*ct__put)(int first, const char *text);
+static bool (*ct__get)(int first, char text[CT__LINE]);
+static bool ct__awaited; /* MPI_Init is to come */
+static int *ct__ranks, ct__count;
+
+static int ct__compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+static void ct__put_progressions(void)
+{
+    for (int at = 0, count; at < ct__count && ct__put != NULL; at += count) {
+        int left = ct__count - at, stride = left > 1 ? ct__ranks[at + 1] - ct__ranks[at] : 1;
+        char text[64];
+        for (count = 1; count < left && ct__ranks[at + count] - ct__ranks[at + count - 1] == stride;)
+            count++;
+        snprintf(text, sizeof text, "%d-%d", count, stride);
+        ct__put(ct__ranks[at], text);
+    }
+}
+
+/* --- PMI-1 */
+
+static int ct__socket = -1;
+static char ct__space[256];
+
+/* Sends `line` and leaves the answer in it, without the end of the line; or nothing. */
+static void ct__ask(char line[CT__LINE])
+{
+    size_t sent = 0, length = strlen(line), got = 0;
+    while (sent < length) {
+        ssize_t more = send(ct__socket, line + sent, length - sent, MSG_NOSIGNAL);
+        if (more < 0 && errno != EINTR)
+            break;
+        sent += more < 0 ? 0 : (size_t)more;
+    }
+    while (sent == length && (got == 0 || line[got - 1] != '\n')) {
+        ssize_t more = recv(ct__socket, line + got, CT__LINE - got, 0);
+        if (more == 0 || (more < 0 && errno != EINTR))
+            break;
+        got += more < 0 ? 0 : (size_t)more;
+    }
+    line[got > 0 && line[got - 1] == '\n' ? got - 1 : 0] = '\0';
+}
+
+static bool ct__says(const char *answer, const char *command)
+{
+    const char *code = strstr(answer, " rc=");
+    size_t length = strlen(command);
+    return strncmp(answer, "cmd=", 4) == 0 && strncmp(answer + 4, command, length) == 0 &&
+           (answer[4 + length] == ' ' || answer[4 + length] == '\0') && (code == NULL || atoi(code + 4) == 0);
+}
+
+static void ct__put_by_pmi(int first, const char *text)
+{
+    char line[CT__LINE];
+    snprintf(line, sizeof line, "cmd=put kvsname=%s key=colltune-%d value=%s\n", ct__space, first, text);
+    ct__ask(line);
+}
+
+static bool ct__get_by_pmi(int first, char text[CT__LINE])
+{
+    char line[CT__LINE];
+    snprintf(line, sizeof line, "cmd=get kvsname=%s key=colltune-%d\n", ct__space, first);
+    ct__ask(line);
+    const char *value = strstr(line, " value=");
+    return ct__says(line, "get_result") && value != NULL && sscanf(value, " value=%1023s", text) == 1;
+}
+
+static void ct__speak_pmi(int socket)
+{
+    char line[CT__LINE] = "cmd=get_my_kvsname\n";
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+        return;
+    ct__socket = socket;
+    ct__ask(line);
+    const char *name = strstr(line, " kvsname=");
+    if (ct__says(line, "my_kvsname") && name != NULL && sscanf(name, " kvsname=%255s", ct__space) == 1)
+        ct__put = ct__put_by_pmi, ct__get = ct__get_by_pmi;
+}
+
+/* --- PMIx */
+
+#ifdef OPEN_MPI
+enum { CT__STRING = 3, CT__NOT_SUPPORTED = -47 }; /* PMIX_STRING, PMIX_ERR_NOT_SUPPORTED */
+
+typedef struct {
+    char space[256];
+    uint32_t rank;
+} ct__process;
+
+typedef struct {
+    uint16_t type;
+    void *data[3]; /* a union */
+} ct__value;
+
+typedef struct {
+    char key[512];
+    uint32_t flags;
+    ct__value value;
+} ct__info;
+
+typedef struct {
+    ct__process process;
+    char key[512];
+    ct__value value;
+} ct__found;
+
+static char ct__job[256];
+
+static void ct__find(const char *name, void *function)
+{
+    /* The library that is loaded is in nobody's scope where the MPI was loaded by dlopen. */
+    void *library = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD);
+    void *found = library == NULL ? dlsym(RTLD_NEXT, name) : dlsym(library, name);
+    if (library != NULL)
+        dlclose(library);
+    memcpy(function, &found, sizeof found);
+}
+
+static void ct__put_by_pmix(int first, const char *text)
+{
+    int (*publish)(const ct__info *, size_t);
+    ct__info info = {.value = {.type = CT__STRING, .data = {(void *)text}}};
+    snprintf(info.key, sizeof info.key, "colltune-%s-%d", ct__job, first);
+    ct__find("PMIx_Publish", &publish);
+    if (publish != NULL)
+        publish(&info, 1);
+}
+
+static bool ct__get_by_pmix(int first, char text[CT__LINE])
+{
+    int (*lookup)(ct__found *, size_t, const ct__info *, size_t);
+    ct__found found = {.value = {.type = 0}};
+    snprintf(found.key, sizeof found.key, "colltune-%s-%d", ct__job, first);
+    ct__find("PMIx_Lookup", &lookup);
+    if (lookup == NULL || lookup(&found, 1, NULL, 0) != 0 || found.value.type != CT__STRING || found.value.data[0] == NULL)
+        return false;
+    snprintf(text, CT__LINE, "%s", (char *)found.value.data[0]);
+    free(found.value.data[0]);
+    return true;
+}
+
+CT_EXPORT int PMIx_Init(ct__process *process, void *infos, size_t count);
+
+CT_EXPORT int PMIx_Init(ct__process *process, void *infos, size_t count)
+{
+    int (*begin)(ct__process *, void *, size_t);
+    ct__find("PMIx_Init", &begin);
+    int code = begin == NULL ? CT__NOT_SUPPORTED : begin(process, infos, count);
+    if (ct__awaited && code == 0 && process != NULL) {
+        snprintf(ct__job, sizeof ct__job, "%s", process->space);
+        ct__put = ct__put_by_pmix, ct__get = ct__get_by_pmix;
+        ct__put_progressions();
+    }
+    ct__awaited = false;
+    return code;
+}
+#endif
+
+/* --- either */
+
+void ct_keys_put(bool hydra, int *ranks, int count)
+{
+    const char *socket = getenv("PMI_FD");
+    qsort(ranks, (size_t)count, sizeof *ranks, ct__compare);
+    ct__ranks = ranks, ct__count = count;
+    ct__awaited = true;
+    if (hydra && socket != NULL) {
+        ct__speak_pmi(atoi(socket));
+        ct__put_progressions();
+    }
+}
+
+bool ct_keys_are_there(void) { return ct__get != NULL; }
+
+bool ct_keys_hold_all(int world, int *first)
+{
+    bool *held = calloc((size_t)world, sizeof *held), all = held != NULL;
+    *first = -1;
+    for (int rank = 0; rank < world && held != NULL && (all || *first < 0); rank++) {
+        char text[CT__LINE];
+        int count, stride;
+        if (held[rank])
+            continue;
+        if (!ct__get(rank, text) || sscanf(text, "%d-%d", &count, &stride) != 2 || count < 1 || stride < 1) {
+            all = false;
+            continue;
+        }
+        *first = *first < 0 ? rank : *first;
+        for (int i = 0; i < count && rank + (long)i * stride < world; i++)
+            held[rank + i * stride] = true;
+    }
+    free(held);
+    return all;
+}
