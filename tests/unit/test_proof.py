@@ -373,6 +373,19 @@ def test_a_count_of_nodes_between_two_takes_what_gains_more_at_both(
     assert decided_of(DEFAULT).choices[five] == DEFAULT
 
 
+@pytest.mark.parametrize(
+    ("default_kept_s", "ring_kept_s", "best"), [(4.0, 3.0, RING), (2.5, 3.0, TREE), (4.0, None, RING)]
+)
+def test_a_choice_that_loses_where_the_heap_keeps_memory_gives_way_to_the_next(
+    default_kept_s: float, ring_kept_s: float | None, best: Choice
+) -> None:
+    times = {(MINE, DEFAULT): 8.0, (MINE, RING): 3.0, (MINE, TREE): 5.0}
+    kept_s = {DEFAULT: default_kept_s, RING: ring_kept_s, TREE: 2.0}
+    samples = [Sample(s, one, Status.OK, (time_s,), kept_s=kept_s[one]) for (s, one), time_s in times.items()]
+    space = Space("bcast", (MINE,), lambda _scenario: (DEFAULT, RING, TREE))
+    assert decide(MeasuredModel(times), space, samples, lambda _scenario: DEFAULT, 1.03).choices[MINE] == best
+
+
 def test_a_rule_of_the_test_is_what_is_in_force() -> None:
     rules = rules_of([kept(MINE, FAST)])["bcast"]
     assert rules.evaluate(MINE) == FAST
