@@ -7,12 +7,12 @@ median over all points of |log(ratio of verify / ratio of the loop)|, a ratio be
 a name there are those of each part. ``..._90``: what nine of ten points lie below; ``..._with_faults``: the median of
 those whose default meets page faults. The points are in verify_against_loop.csv beside it.
 
-    python benchmarks/against_loop.py                       2 ranks here, and 4 x 2 on namespaces; MPICH
-    python benchmarks/against_loop.py --openmpi PREFIX       Open MPI
-    python benchmarks/against_loop.py --collectives reduce_scatter --sizes 262144 --parts ranks
+    python benchmarks/against_loop.py                       2 ranks here, and 4 x 2 on namespaces; both libraries
+    python benchmarks/against_loop.py --libraries mpich --collectives reduce_scatter --sizes 262144 --parts ranks
 
-Adds its figures to bench/busy.json. Takes about 6 minutes on 2 ranks and 12 on namespaces, for each library, on a calm
-machine. Namespaces need root and iproute2.
+Adds its figures to bench/busy.json. Open MPI is that of COLLTUNE_TEST_OPENMPI or .venv-openmpi. What was found of each
+part and collective is kept in --place, so that the same command goes on where it was ended. It takes about 6 minutes on
+2 ranks and 12 on namespaces, for each library, on a calm machine. Namespaces need root and iproute2.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -94,7 +95,7 @@ def compared(bench: Workbench, part: str, options: argparse.Namespace, place: Pa
     names = [
         name for name in COLLECTIVES if name in bench.catalogue.entries and bench.catalogue.collective(name).in_file
     ]
-    names = [name for name in names if not options.collectives or name in options.collectives]
+    names = [name for name in names if name in options.collectives]
     of = {name: candidates(bench, name, options.sizes) for name in names}
     for number in range(options.choices):
         rules, scenarios = [], []
@@ -162,60 +163,63 @@ def inside(options: argparse.Namespace) -> list[Agreement]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="*", default=["ranks", "nodes"], choices=["ranks", "nodes"])
-    parser.add_argument("--openmpi", type=Path, help="prefix of an Open MPI, in place of the MPICH found")
-    parser.add_argument("--collectives", nargs="*", default=[])
+    parser.add_argument("--libraries", nargs="*", default=["mpich", "openmpi"], choices=["mpich", "openmpi"])
+    parser.add_argument("--collectives", nargs="*", default=list(COLLECTIVES), choices=COLLECTIVES)
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--choices", type=int, default=3, help="of each collective")
     parser.add_argument("--launches", type=int, default=3, help="of each kind, by verify and by the loop")
     parser.add_argument("--each-s", type=float, default=0.1, help="seconds of one loop")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "busy.json")
-    for hidden in ("--hosts", "--place", "--rows", "--part", "--mpiexec", "--nodes", "--ppn"):
+    parser.add_argument("--place", type=Path, default=ROOT / "build" / "busy")
+    parser.add_argument("--until", type=float, default=24.0, help="hours after which no further step is begun")
+    for hidden in ("--hosts", "--rows", "--part", "--mpiexec", "--nodes", "--ppn"):
         parser.add_argument(hidden, help=argparse.SUPPRESS, type=int if hidden in ("--nodes", "--ppn") else str)
     options = parser.parse_args()
     options.hosts = None if options.hosts is None else Path(options.hosts)
     if options.rows is not None:  # on the first node of a cluster
-        found = inside(options)
-    else:
-        found = []
-        for part in options.parts:
-            began_s = time.monotonic()
-            found += run(part, options)
-            print(f"{part}: {time.monotonic() - began_s:.0f} s", flush=True)
-    rows = options.out.with_name(f"{FIGURE}.csv") if options.rows is None else Path(options.rows)
-    rows.parent.mkdir(parents=True, exist_ok=True)
-    write(rows, found)
-    if options.rows is None and found:
-        held = json.loads(options.out.read_text()) if options.out.is_file() else {}
-        options.out.write_text(json.dumps({**held, **figures(found)}, indent=1) + "\n")
+        write(Path(options.rows), inside(options))
+        return
+    found, until_s = [], time.monotonic() + 3600.0 * options.until
+    options.place.mkdir(parents=True, exist_ok=True)
+    for library, part, collective in product(options.libraries, options.parts, options.collectives):
+        rows = options.place / f"{FIGURE}-{library}_{part}-{collective}.csv"
+        if not rows.exists() and time.monotonic() < until_s:
+            new = rows.with_suffix(".new")
+            if run(library, part, collective, options, new):
+                new.replace(rows)
+        found += read(rows) if rows.exists() else []
+    if found:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        write(options.out.with_name(f"{FIGURE}.csv"), found)
+        before = json.loads(options.out.read_text()) if options.out.is_file() else {}
+        options.out.write_text(json.dumps({**before, **figures(found)}, indent=1) + "\n")
         print(json.dumps(figures(found), indent=1))
         for one in sorted(found, key=lambda one: -one.distance)[:10]:
             print(text(one))
 
 
-def run(part: str, options: argparse.Namespace) -> list[Agreement]:
-    """2 ranks of this machine, or 4 nodes x 2 ranks in namespaces."""
-    library = "openmpi" if options.openmpi else "mpich"
-    mpiexec = None if options.openmpi is None else str(options.openmpi / "bin" / "mpiexec")
-    same = ["--collectives", *options.collectives, "--sizes", *map(str, options.sizes)]
+def run(library: str, part: str, collective: str, options: argparse.Namespace, rows: Path) -> bool:
+    """On 2 ranks of this machine, or 4 nodes x 2 ranks in namespaces; whether that could be."""
+    here = ROOT / (".venv" if library == "mpich" else ".venv-openmpi") / "bin" / "mpiexec"
+    variable = "COLLTUNE_TEST_MPIEXEC" if library == "mpich" else "COLLTUNE_TEST_OPENMPI"
+    same = ["--collectives", collective, "--sizes", *map(str, options.sizes)]
     for name in ("choices", "launches", "each_s", "seed"):
         same += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
-    same += ["--part", f"{library}_{part}"] + ([] if mpiexec is None else ["--mpiexec", mpiexec])
-    command = [sys.executable, str(Path(__file__).resolve()), *same]
+    same += ["--part", f"{library}_{part}", "--mpiexec", os.environ.get(variable, str(here)), "--rows", str(rows)]
     with tempfile.TemporaryDirectory() as place:
-        rows = Path(place) / "rows.csv"
-        command += ["--rows", str(rows), "--place", place]
+        command = [sys.executable, str(Path(__file__).resolve()), *same, "--place", place]
         if part == "ranks":
             subprocess.run([*command, "--nodes", "1", "--ppn", "2"], check=True)
-            return read(rows)
+            return True
         if reason := why_not():
             print(f"no part on namespaces: {reason}", file=sys.stderr)
-            return []
+            return False
         with namespace_cluster(Path(place) / "cluster", 4) as cluster:
             hosts = ["--hosts", str(cluster.host_file(2)), "--nodes", "4", "--ppn", "2"]
             environment = {**os.environ, **cluster.environment}
             subprocess.run(cluster.inside(*command, *hosts), check=True, env=environment)
-        return read(rows)
+        return True
 
 
 def write(path: Path, found: Sequence[Agreement]) -> None:

@@ -1,7 +1,8 @@
 """Whether a tuning beside other programs proves what is false, and whether a calm one still proves what is true.
 
     python benchmarks/bench_busy.py [--tunings 10] [--budget 60s] [--loads calm spin1 ...] [--collectives bcast ...]
-                                    [--mpiexec PATH] [--place build/busy] [--until HOURS] [--stage tune|judge|all]
+                                    [--mpiexec PATH] [--place build/busy] [--until HOURS]
+                                    [--stage tune|judge|loop|all]
 
 On 2 ranks of this machine, `colltune tune` makes so many tunings of each collective up to 1 MiB beside each load:
 nothing, 1, 2 and 4 spinning processes, and bursts of a compiler and a memory copier. Beside nothing it makes as many
@@ -13,11 +14,12 @@ A rule is false where either finds a call of it slower, by more than 3% and beyo
 slower it has to find again, by three times as many launches. ``false_rules``: their number. ``calm_kept``: the calls
 that rules change in the calm tunings that look, over those in the tunings that do not.
 
+At last benchmarks/against_loop.py compares `verify` with plain loops on both libraries (``verify_against_loop``).
+
 Everything is kept in --place after each tuning and each judgement, so that the same command goes on where it was ended.
 A judgement that the machine disturbed is made again. The machine must do nothing else; it ends only what it started.
-A tuning takes up to its budget and the judgement of one with rules a minute or two: the whole is one to three hours.
-A slice: --tunings 1
---budget 40s.
+A tuning takes up to its budget, the judgement of one with rules a minute or two, and the plain loops 40 minutes: the
+whole is two to four hours. A slice: --tunings 1 --budget 40s.
 """
 
 from __future__ import annotations
@@ -195,7 +197,7 @@ def main() -> None:
     parser.add_argument("--mpiexec")
     parser.add_argument("--place", type=Path, default=ROOT / "build" / "busy")
     parser.add_argument("--until", type=float, default=24.0, help="hours after which no further step is begun")
-    parser.add_argument("--stage", choices=("tune", "judge", "all"), default="all")
+    parser.add_argument("--stage", choices=("tune", "judge", "loop", "all"), default="all")
     arguments = parser.parse_args()
     arguments.place.mkdir(parents=True, exist_ok=True)
     record, until_s = arguments.place / "found.json", time.monotonic() + 3600.0 * arguments.until
@@ -209,7 +211,7 @@ def main() -> None:
 
     bench = open_workbench(MachineOptions(mpiexec=arguments.mpiexec, ppn=RANKS), os.environ)
     loop = compiled_loop(bench, arguments.place)
-    for run in runs(arguments) if arguments.stage != "judge" else ():
+    for run in runs(arguments) if arguments.stage in ("tune", "all") else ():
         if run.name not in found and time.monotonic() < until_s:
             out = arguments.place / run.name
             make(run, out, arguments.budget, arguments.mpiexec)
@@ -218,7 +220,7 @@ def main() -> None:
             found[run.name] = {"changed": len(changed(tuning)), "said": text, "took_s": tuning.summary.total_s}
             print(run.name, found[run.name], file=sys.stderr, flush=True)
             keep()
-    for name, one in found.items() if arguments.stage != "tune" else ():
+    for name, one in found.items() if arguments.stage in ("judge", "all") else ():
         while "judged" not in one and time.monotonic() < until_s:
             judged = judge(arguments.place / name, bench, loop, arguments.mpiexec)
             if judged is None:
@@ -228,6 +230,10 @@ def main() -> None:
             one["judged"] = judged
             print(name, judged, file=sys.stderr, flush=True)
             keep()
+    if arguments.stage in ("loop", "all"):
+        left_h = max(until_s - time.monotonic(), 0.0) / 3600.0
+        command = [sys.executable, str(ROOT / "benchmarks" / "against_loop.py"), "--out", str(TARGET)]
+        subprocess.run([*command, "--place", str(arguments.place), "--until", str(left_h)], check=True)
     print(json.dumps(figures(found), indent=1))
 
 
