@@ -7,7 +7,7 @@ there can be none), Debian's HPCC and LAMMPS under Debian's Open MPI on two rank
 profile, and run by turns in all ways. Thresholds only: the best that MPICH 3's cross-over sizes can say of the measured
 calls (`colltune export --to cvars`), put in force as rules, because MPICH 4 and later do not read them any more; Open
 MPI has no such thresholds. Times are those that the programs print of their main loop, of HPCC those of the command.
-The table goes to docs/results.md, between the marks there.
+The table goes to benchmarks/history/applications.md, between the marks there.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def main() -> None:
     table = "\n".join(rows)
     print(table)
     if not options.no_write:
-        write(ROOT / "docs" / "results.md", table)
+        write(ROOT / "benchmarks" / "history" / "applications.md", table)
 
 
 @contextmanager
