@@ -2,8 +2,8 @@
 
     python benchmarks/gain_picture.py [--out docs/figures/gain.png] [--seed 0] [--budget 300]
 
-Tunes the recorded tables of LUMI and Leonardo as a whole, the proof included (colltune.research.delivery), and draws for
-each collective the recorded times on its largest job. Needs no MPI; the same seed draws the same picture.
+Tunes the recorded tables of LUMI and Leonardo as a whole, with the proof (colltune.research.delivery), and draws for each
+collective the recorded times on its largest job. Needs no MPI; the same seed draws the same picture.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from colltune.bench.recorded import RecordedBench
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from colltune.bench.recorded import RecordedBench
 from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
@@ -60,7 +60,9 @@ def draw(axes: Axes, cluster: str, grid: Grid, rules: RuleSet | None) -> None:
     default_us = [float(grid.default_s[grid.scenarios.index(scenario)]) * 1e6 for scenario in job]
     tuned_us = [tuned_time_s(grid, rules, scenario) * 1e6 for scenario in job]
     axes.fill_between(sizes, tuned_us, default_us, color="#2a78d6", alpha=0.15, linewidth=0)
-    axes.plot(sizes, default_us, color="#666666", linestyle="--", marker="o", markersize=3, label="the library's default")
+    axes.plot(
+        sizes, default_us, color="#666666", linestyle="--", marker="o", markersize=3, label="the library's default"
+    )
     axes.plot(sizes, tuned_us, color="#2a78d6", marker="o", markersize=3, label="tuned by colltune")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(LogLocator(base=2, numticks=5))
