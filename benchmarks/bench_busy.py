@@ -6,7 +6,7 @@
 
 On 2 ranks of this machine, `colltune tune` makes so many tunings of each collective up to 1 MiB beside each load:
 nothing, 1, 2 and 4 spinning processes, and bursts of a compiler and a memory copier. Beside nothing it makes as many
-more that do not look at what else runs (COLLTUNE_BUSY=accept). Then every rule is judged on the calm machine: by
+more that do not look at what else runs (COLLTUNE_BUSY=accept), and of one collective more, of which more rules come. Then every rule is judged on the calm machine: by
 `verify`, and by a plain loop of MPI calls (benchmarks/native/plain_loop.c), whose launches with the files and without
 take turns.
 
@@ -17,7 +17,8 @@ that rules change in the calm tunings that look, over those in the tunings that 
 At last benchmarks/against_loop.py compares `verify` with plain loops on both libraries (``verify_against_loop``).
 
 Everything is kept in --place after each tuning and each judgement, so that the same command goes on where it was ended.
-A judgement that the machine disturbed is made again. The machine must do nothing else; it ends only what it started.
+A judgement that the machine disturbed is made again, and so is a tuning beside nothing if something ran before or after
+it. The machine must do nothing else; the benchmark ends only what it started.
 A tuning takes up to its budget, the judgement of one with rules a minute or two, and the plain loops 40 minutes: the
 whole is two to four hours. A slice: --tunings 1 --budget 40s.
 """
@@ -51,6 +52,8 @@ from busy_loads import LOADS, beside  # noqa: E402
 
 TARGET = ROOT / "bench" / "busy.json"
 BLIND = "calm-blind"  # a calm machine, and nobody looks
+CALM_TOO = ("alltoall",)  # tuned beside nothing only
+IDLE_SHARE, IDLE_S = 0.9, 0.5  # of the processors, and how long that is looked at
 RANKS, LAUNCHES, SECONDS = 2, 8, "0.3"
 MOST_SCENARIOS = 6  # of one tuning that the plain loop judges
 PATIENCE_S = 1800.0
@@ -75,8 +78,20 @@ def runs(arguments: argparse.Namespace) -> Iterator[Run]:
     loads = [*arguments.loads, *([BLIND] if "calm" in arguments.loads else [])]
     for number in range(arguments.tunings):
         for load in loads:
-            for collective in arguments.collectives:
+            for collective in (*arguments.collectives, *(CALM_TOO if load in ("calm", BLIND) else ())):
                 yield Run(load, collective, number)
+
+
+def is_idle() -> bool:
+    """Whether this machine does nothing, by all its processors together."""
+
+    def read() -> list[int]:
+        return [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+
+    before = read()
+    time.sleep(IDLE_S)
+    passed = [now - then for now, then in zip(read(), before, strict=True)]
+    return passed[3] + passed[4] >= IDLE_SHARE * sum(passed)
 
 
 def environment_of(run: Run) -> dict[str, str]:
@@ -84,7 +99,11 @@ def environment_of(run: Run) -> dict[str, str]:
     return {**found, VARIABLE: ACCEPT} if run.load == BLIND else found
 
 
-def make(run: Run, out: Path, budget: str, mpiexec: str | None) -> None:
+def make(run: Run, out: Path, budget: str, mpiexec: str | None) -> bool:
+    """False where something else ran that should not."""
+    alone = run.load in ("calm", BLIND)
+    if alone and not is_idle():
+        return False
     words = ["tune", run.collective, "--max-size", "1MiB", "--ppn", str(RANKS), "--seed", str(run.number + 1)]
     words += ["--budget", budget, "--out", str(out), *(["--mpiexec", mpiexec] if mpiexec else [])]
     with beside("calm" if run.load == BLIND else run.load), (out.parent / f"{run.name}.log").open("w") as log:
@@ -93,6 +112,7 @@ def make(run: Run, out: Path, budget: str, mpiexec: str | None) -> None:
         subprocess.run(
             command, env=environment_of(run), stdout=log, stderr=subprocess.STDOUT, check=True, timeout=PATIENCE_S
         )
+    return not alone or is_idle()
 
 
 def changed(tuning: Tuning) -> list[Scenario]:
@@ -212,9 +232,12 @@ def main() -> None:
     bench = open_workbench(MachineOptions(mpiexec=arguments.mpiexec, ppn=RANKS), os.environ)
     loop = compiled_loop(bench, arguments.place)
     for run in runs(arguments) if arguments.stage in ("tune", "all") else ():
-        if run.name not in found and time.monotonic() < until_s:
+        while run.name not in found and time.monotonic() < until_s:
             out = arguments.place / run.name
-            make(run, out, arguments.budget, arguments.mpiexec)
+            if not make(run, out, arguments.budget, arguments.mpiexec):
+                print(f"{run.name}: the machine is not calm; tuned again", file=sys.stderr, flush=True)
+                time.sleep(2.0)
+                continue
             tuning = load_tuning(out)
             text = tuning.summary.disturbed_text
             found[run.name] = {"changed": len(changed(tuning)), "said": text, "took_s": tuning.summary.total_s}
