@@ -6,9 +6,9 @@
 
 On 2 ranks of this machine, `colltune tune` makes so many tunings of each collective up to 1 MiB beside each load:
 nothing, 1, 2 and 4 spinning processes, and bursts of a compiler and a memory copier. Beside nothing it makes as many
-more that do not look at what else runs (COLLTUNE_BUSY=accept), and of one collective more, of which more rules come. Then every rule is judged on the calm machine: by
-`verify`, and by a plain loop of MPI calls (benchmarks/native/plain_loop.c), whose launches with the files and without
-take turns.
+more that do not look at what else runs (COLLTUNE_BUSY=accept), and of one collective more, of which more rules come.
+Then every rule is judged on the calm machine: by `verify`, and by a plain loop of MPI calls
+(benchmarks/native/plain_loop.c), whose launches with the files and without take turns.
 
 A rule is false where either finds a call of it slower, by more than 3% and beyond a 99% interval; what the loop finds
 slower it has to find again, by three times as many launches. ``false_rules``: their number. ``calm_kept``: the calls
