@@ -88,7 +88,9 @@ def talk(mpi: Installation) -> Talk:
                         break
             process.stdin.write(last)
             process.stdin.close()
-            answers += [answer.decode(errors="replace").rstrip("\n") for answer in process.stdout]
+            last_lines = [answer.decode(errors="replace").rstrip("\n") for answer in process.stdout]
+            # What others used of the machine is told at the end of a launch that was long enough.
+            answers += [line for line in last_lines if not line.startswith("load ")]
             code = process.wait()
             watchdog.cancel()
             errors.seek(0)
