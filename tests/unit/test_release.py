@@ -216,3 +216,19 @@ def test_the_citation_names_what_the_project_names() -> None:
     assert cited["license"] == "BSD-3-Clause"
     assert cited["authors"]
     assert cited["title"].startswith("colltune")
+
+
+def test_one_version_is_named_by_the_changelog_the_citation_and_the_build() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest, date = re.findall(r"^## \[(\d[\d.]*)\] - (\d{4}-\d\d-\d\d)$", changelog, re.MULTILINE)[0]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {newest}\ndate-released: {date}\n" in citation
+    assert f'fallback-version = "{newest}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert (ROOT / f"examples/easybuild/colltune-{newest}-gfbf-2025a.eb").is_file()
+
+
+def test_the_changelog_keeps_its_form() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    kinds = re.findall(r"^### (.*)$", changelog, re.MULTILINE)
+    assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert changelog.index("## [Unreleased]") < changelog.index("## [0.2.0]")

@@ -18,7 +18,7 @@ from pip_environment import environment_with
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-EASYCONFIG = EXAMPLES / "easybuild/colltune-0.1.0-gfbf-2025a.eb"
+EASYCONFIG = EXAMPLES / "easybuild/colltune-0.2.0-gfbf-2025a.eb"
 HOOKS = EXAMPLES / "easybuild/colltune_hooks.py"
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 needs_lmod = pytest.mark.skipif(not LMOD.exists(), reason="no Lmod (apt: lmod)")
