@@ -124,6 +124,19 @@ static bool ct__is_quick(const ct_switch *at, ct_switch_evidence *evidence)
     return !evidence->settled;
 }
 
+/* The standard error of the mean; two pairs at least. */
+static double ct__error(const ct_switch_evidence *evidence)
+{
+    double pairs = (double)evidence->pairs;
+    return sqrt(evidence->squares / (pairs - 1.0) / pairs);
+}
+
+/* Whether the rule rather looks slower: then half of its calls run by default, and pairs come ten times as fast as else. */
+static bool ct__is_suspect(const ct_switch_evidence *evidence)
+{
+    return evidence->pairs >= CT__LOOK_PAIRS && evidence->mean < -ct__error(evidence);
+}
+
 /* By how many factors of two rounds are longer than at first: by their number, and by how well the mean is known. */
 static int ct__doublings(uint64_t round, const ct_switch_evidence *evidence)
 {
@@ -131,7 +144,7 @@ static int ct__doublings(uint64_t round, const ct_switch_evidence *evidence)
     for (uint64_t reach = 2 * CT__STEADY; round >= reach && by_round < CT__MOST_DOUBLINGS; reach *= 2)
         by_round++;
     if (evidence->pairs >= CT__KNOWN_PAIRS) {
-        double pairs = (double)evidence->pairs, error = sqrt(evidence->squares / (pairs - 1.0) / pairs);
+        double error = ct__error(evidence);
         for (double reach = CT__KNOWN_ERROR; error < reach && by_error < CT__MOST_DOUBLINGS; reach /= 2.0)
             by_error++;
     }
@@ -147,7 +160,8 @@ ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evide
     if (ct__is_quick(at, evidence))
         return said;
     percent = percent < 1 ? 1 : percent > 50 ? 50 : percent;
-    said.blocks = (uint64_t)((100 + percent / 2) / percent) << evidence->doublings;
+    if (!ct__is_suspect(evidence))
+        said.blocks = (uint64_t)((100 + percent / 2) / percent) << evidence->doublings;
     said.length = ct__length(at->length, cycle_ns, agree_ns);
     return said;
 }
@@ -157,8 +171,7 @@ static double ct__excess(const ct_switch_evidence *evidence)
 {
     if (evidence->pairs < 2)
         return 1.0; /* nothing is known: twice as long */
-    double pairs = (double)evidence->pairs, error = sqrt(evidence->squares / (pairs - 1.0) / pairs);
-    double excess = exp(error - evidence->mean) - 1.0;
+    double excess = exp(ct__error(evidence) - evidence->mean) - 1.0;
     return excess > 0.0 ? excess : 0.0;
 }
 

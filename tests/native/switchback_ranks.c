@@ -1,4 +1,4 @@
-/* switchback_ranks SEED CASES [own | periodic | try PERCENT]: many ranks, each with a clock of its own, follow the sequence of an experiment.
+/* switchback_ranks SEED CASES [own | periodic | try PERCENT | keep PERCENT]: many ranks, each with a clock of its own, follow the sequence of an experiment.
  *
  * A case is a communicator of 1 to 64 ranks, a few cells on it, and a random order of their calls, which all ranks share.
  * Each rank's calls take times of its own, which the first rank hears as sums. Prints, over all cases: calls, calls in
@@ -7,7 +7,8 @@
  * "periodic" a case is one cell of one rank whose tuned and default calls are alike, and in whose program eight calls that take
  * longer follow on eight that do not, over and over. With "try" a case is one candidate on one rank, whose tuned calls take
  * PERCENT of the time of those by default; tuned calls, and what trying cost as millionths of the time in all calls by
- * default, on average over the cases, are printed too. */
+ * default, on average over the cases, are printed too. With "keep" a case is one rule on one rank, whose tuned calls take PERCENT of
+ * the time of those by default. */
 #include "switchback.h"
 
 #include <stdio.h>
@@ -166,6 +167,29 @@ static void try(double ratio)
     cost += share > 0.0 ? (unsigned long long)share : 0;
 }
 
+/* A rule of `KEPT` calls whose tuned ones take `ratio` times as long, beside noise: of single calls, of blocks of four, and now
+ * and then a long one. */
+static void keep(double ratio)
+{
+    enum { KEPT = 100000 };
+    cell_of_rank *here = &cells[0][0];
+    memset(here, 0, sizeof *here);
+    ct_switch_begin(&here->at, false);
+    double base_ns = 2e4 * (double)(1 + draw(50)), weather = 1.0;
+    for (int i = 0; i < KEPT; i++, calls++) {
+        ct_switch_call now = ct_switch_look(&here->at);
+        weather = i % 4 == 0 ? 0.8 + (double)draw(400) / 1000.0 + (draw(20) == 0 ? 2.0 : 0.0) : weather;
+        double noise = weather * (0.8 + (double)draw(400) / 1000.0);
+        if (now.part >= CT_SWITCH_TIMED)
+            here->pair_ns[now.timed_default] += base_ns * noise * (now.by_default ? 1.0 : ratio);
+        tuned += !now.by_default;
+        by_default += now.by_default && !here->at.off;
+        ct_switch_advance(&here->at);
+        if (now.ends_round)
+            decide(0, 1, 5, 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     state = argc > 1 ? strtoull(argv[1], NULL, 10) | 1 : 1;
@@ -176,6 +200,8 @@ int main(int argc, char **argv)
             draw(2), repeat();
         else if (strcmp(kind, "try") == 0)
             try(argc > 4 ? 0.01 * atof(argv[4]) : 1.0);
+        else if (strcmp(kind, "keep") == 0)
+            keep(argc > 4 ? 0.01 * atof(argv[4]) : 1.0);
         else
             run(strcmp(kind, "own") == 0);
     }

@@ -61,6 +61,20 @@ def test_ranks_that_go_by_their_own_times_would_differ(ranks: Path) -> None:
     assert figures(ranks, "11", "100", "own")["differing"] > 50
 
 
+@pytest.mark.parametrize(("percent", "calls"), [("105", 50_000), ("110", 20_000), ("120", 6000), ("150", 600)])
+def test_a_slower_rule_is_off_after_few_calls(ranks: Path, percent: str, calls: int) -> None:
+    """Of 100,000 calls beside noise, on average over the rules: half of the calls run by default while it is in doubt."""
+    found = figures(ranks, "7", "100", "keep", percent)
+    assert found["tuned"] < 100 * calls
+    assert found["off"] > 75
+
+
+def test_a_rule_that_is_no_slower_stays_and_runs_by_default_seldom(ranks: Path) -> None:
+    found = figures(ranks, "7", "100", "keep", "100")
+    assert found["off"] <= 1
+    assert found["by_default"] < 0.09 * found["calls"]
+
+
 @pytest.mark.parametrize("percent", ["50", "100", "102", "150", "400"])
 def test_trying_a_candidate_costs_no_more_than_it_may(ranks: Path, percent: str) -> None:
     """With a risk of 1 in 1,000; what is slower is given up, and what is faster is tried in one of twenty calls."""
