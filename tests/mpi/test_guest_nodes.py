@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 from guests import MODULES, Guest, guest_fixtures
+from live_jobs import live, sanitized
 from namespaces import NamespaceCluster, namespace_cluster, why_not
+from test_live_selector import prefer
 
+from colltune.machine.compile import build
 from colltune.profile.parts import part_files, read_parts
+from colltune.prove.replay.conformance import replay_arguments
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 built, guest = guest_fixtures("guest_worlds.c")
@@ -26,20 +30,24 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield nodes
 
 
-def _ends_well(cluster: NamespaceCluster, guest: Guest, *programs: Sequence[str]) -> str:
-    """Standard error of a launch of ``programs`` as one, on all nodes, in which all ranks found all bytes right."""
-    ranks = _PPN * len(cluster.hosts)
+def _launched(cluster: NamespaceCluster, guest: Guest, *programs: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """``programs`` as one on all nodes."""
     hosts = ["-f", str(cluster.host_file(_PPN))]
     if guest.openmpi:
         slots = guest.profile.with_name("slots")
         slots.write_text("".join(f"{host} slots={_PPN}\n" for host in cluster.hosts))
         hosts = ["--hostfile", str(slots), "--bind-to", "none"]
     joined = [word for program in programs for word in (":", *program)][1:]
-    done = subprocess.run(
+    return subprocess.run(
         cluster.inside(str(guest.bench.installation.mpiexec), *hosts, *joined),
-        env={**os.environ, **cluster.environment}, capture_output=True, text=True, timeout=100, check=False,
+        env={**os.environ, **cluster.environment}, capture_output=True, text=True, timeout=280, check=False,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def _ends_well(cluster: NamespaceCluster, guest: Guest, *programs: Sequence[str]) -> str:
+    """Standard error of a launch in which all ranks found all bytes right."""
+    done, ranks = _launched(cluster, guest, *programs), _PPN * len(cluster.hosts)
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(done.stdout.splitlines()) == [f"rank={rank} wrong=0" for rank in range(ranks)], done.stderr
     return done.stderr
@@ -80,3 +88,22 @@ def test_several_programs_that_all_have_the_library_are_served(cluster: Namespac
     said = _ends_well(cluster, guest, ["-n", half, *each], ["-n", half, *each])
     assert "colltune" not in said
     assert read_parts(part_files(guest.profile)).ranks == _PPN * len(cluster.hosts)
+
+
+@pytest.mark.slow
+def test_the_library_is_clean_under_sanitizers_on_several_nodes(
+    cluster: NamespaceCluster, guest: Guest, tmp_path: Path
+) -> None:
+    """Every legal call with all modules at work: no byte beyond a buffer, and nothing that C leaves undefined."""
+    kit, ranks = live(guest.bench.installation, tmp_path), _PPN * len(cluster.hosts)
+    rule_sets = prefer(kit, 1)
+    Path(guest.variables["COLLTUNE_SELECT"]).write_bytes(kit.emit(*rule_sets))
+    told = {**guest.told(*MODULES), "LD_PRELOAD": str(sanitized(kit).preload), "COLLTUNE_MEASURE_SHARE": "50"}
+    calls = replay_arguments([ranks], rule_sets, short=True, max_bytes=20_000)
+    program = [str(build(guest.bench.installation.mpicc, "conformance")), *calls]
+    variables = [f"{name}={value}" for name, value in {**told, "ASAN_OPTIONS": "detect_leaks=0"}.items()]
+    done = _launched(cluster, guest, ["-n", str(ranks), "env", *variables, *program])
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert "failures=0" in done.stdout
+    assert "selector is off" not in done.stderr
+    assert read_parts(part_files(guest.profile)).ranks == ranks
