@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from application_history import leave_run
 from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
@@ -20,14 +21,16 @@ from colltune.core.proven import Verdict
 from colltune.core.sample import OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.core.switchback import RuleFinding
+from colltune.core.switchback import Interval, RuleFinding
 from colltune.prove.audit.case import Case
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.evidence import Yardstick
 from colltune.prove.in_run.in_application import said_of, standings, without_slower
 from colltune.session.application.measure_run import latest_gains
+from colltune.session.application_gain import gain_of
 from colltune.session.drift import answer_of, runs_since
 from colltune.session.explain import explain_call, load_findings
+from colltune.session.gain_text import gain_line
 from colltune.session.tuning.options import Listener
 from colltune.session.tuning.tune import tune
 from colltune.store.applications import PARTS, RUN, application_runs
@@ -51,6 +54,32 @@ def test_a_standing_says_what_the_pairs_say(tmp_path: Path, ratio: float, findin
     assert one.covers(Scenario("bcast", 2, 4, 5000))
     assert not one.covers(Scenario("bcast", 2, 4, 8192))
     assert not one.covers(Scenario("bcast", 1, 4, 4096))
+
+
+def test_what_differs_between_runs_is_in_the_intervals(tmp_path: Path) -> None:
+    """Each run has a ratio of its own about 1.2, so that the interval of one run alone seldom holds 1.2."""
+    random, cases = np.random.default_rng(4), 30
+    held = {"over 4 runs": 0, "of this run alone": 0, "standing": 0}
+    for case in range(cases):
+        place = tmp_path / str(case)
+        for number in range(4):
+            ratio = 1.2 * math.exp(random.normal(0.0, 0.1))
+            leave_run(place, ENVIRONMENT, RING, ratio, when_s=1e9 + 100 * case + number)
+        runs = application_runs(place)
+        (gain,), (alone,) = latest_gains(place)[0], [gain_of(one, runs[0].record.choices) for one in runs[0].jobs]
+        (standing,) = standings(runs)
+        held["standing"] += _holds(standing.faster, 1.2)
+        for text, one in (("over 4 runs", gain), ("of this run alone", alone)):
+            assert text in gain_line(one)
+            held[text] += _holds(one.cells[0].faster, 1.2)
+    assert held["of this run alone"] < 0.6 * cases
+    assert min(held["over 4 runs"], held["standing"]) >= 0.9 * cases
+
+
+def _holds(interval: Interval, value: float) -> bool:
+    assert interval.low is not None
+    assert interval.high is not None
+    return interval.low < value < interval.high
 
 
 def test_runs_of_another_mpi_say_nothing_here_and_damage_is_told(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_ranks_that_go_by_their_own_times_would_differ(ranks: Path) -> None:
 
 @pytest.mark.parametrize(("percent", "calls"), [("105", 50_000), ("110", 20_000), ("120", 6000), ("150", 600)])
 def test_a_slower_rule_is_off_after_few_calls(ranks: Path, percent: str, calls: int) -> None:
-    """Of 100,000 calls beside noise, on average over the rules: half of the calls run by default while it is in doubt."""
+    """Of 100,000 beside noise, on average over the rules: half of the calls run by default while it is in doubt."""
     found = figures(ranks, "7", "100", "keep", percent)
     assert found["tuned"] < 100 * calls
     assert found["off"] > 75

@@ -15,7 +15,16 @@ from statistics import fmean, geometric_mean
 from colltune.core.choice import Choice
 from colltune.core.switchback import BlockTimes, Cell, Experiment, Interval
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES, pooled_scale
-from colltune.prove.in_run.in_application import Time, alike, in_blocks, in_calls, interval_of, log_ratios
+from colltune.prove.in_run.in_application import (
+    Time,
+    alike,
+    in_blocks,
+    in_calls,
+    interval_of,
+    log_ratios,
+    spread_between,
+)
+from colltune.store.applications import ApplicationRun
 
 # The chance that any interval of a run misses on one side; both sides together are 5%.
 _MISS = 0.025
@@ -70,7 +79,8 @@ class ApplicationGain:
 
     ``experiment_s``: what the experiment cost, by calls that ran by default and by agreeing. ``too_few``: calls that
     met a rule and could not be compared, for they had fewer than three pairs of blocks. ``complete``: it reached
-    MPI_Finalize; else it was killed or is still running.
+    MPI_Finalize; else it was killed or is still running. ``runs``: how many were compared for what differs between
+    runs, which the intervals hold if they are two or more.
     """
 
     elapsed_s: float
@@ -83,6 +93,7 @@ class ApplicationGain:
     too_few: int
     cells: tuple[CellGain, ...]
     complete: bool = True
+    runs: int = 1
 
     @property
     def untuned_s(self) -> Interval:
@@ -97,10 +108,13 @@ class ApplicationGain:
 
 
 def gain_of(
-    experiment: Experiment, choices: Sequence[Choice], is_candidate: Callable[[Cell], bool] = lambda _cell: False
+    experiment: Experiment,
+    choices: Sequence[Choice],
+    is_candidate: Callable[[Cell], bool] = lambda _cell: False,
+    runs: Sequence[ApplicationRun] = (),
 ) -> ApplicationGain:
     """What ``experiment`` says. ``choices``: those of the selector's rules, by their numbers. ``is_candidate``: whether
-    that of a cell is not proven.
+    that of a cell is not proven. ``runs``: this run and earlier ones, whose difference widens the intervals.
 
     All intervals of a run hold together with 95% (each side of each cell's interval misses with 2.5% over the number of
     cells); so the sums of their ends are an interval of the sum.
@@ -110,13 +124,15 @@ def gain_of(
     logs = [(log_ratios(cell.pairs, in_blocks), log_ratios(cell.pairs, in_calls)) for cell in judged]
     alpha = _MISS / max(len(judged), 1)
     scales = [pooled_scale([one[side] for one in logs]) for side in (0, 1)]
+    between = [spread_between(runs, time) for time in (in_blocks, in_calls)]
     gains = []
     for cell, (wall, call) in zip(judged, logs, strict=True):
         share = cell.ranks / max(experiment.ranks, 1)
-        gains.append(
-            _gain(cell, choices[cell.choice], interval_of(wall, scales[0], alpha), interval_of(call, scales[1], alpha),
-                  share, experiment.elapsed_s, is_candidate(cell))
-        )  # fmt: skip
+        whole, inside = (
+            other.widened(interval_of(some, scale, alpha), alpha)
+            for other, some, scale in zip(between, (wall, call), scales, strict=True)
+        )
+        gains.append(_gain(cell, choices[cell.choice], whole, inside, share, experiment.elapsed_s, is_candidate(cell)))
     gains = _within_the_run(gains, experiment.elapsed_s)
     agree_s = sum(cell.agree_s * cell.ranks for cell in experiment.cells) / max(experiment.ranks, 1)
     lost_s = sum(one.saved_s.estimate * one.default_calls / max(one.tuned_calls, 1) for one in gains)
@@ -131,6 +147,7 @@ def gain_of(
         too_few=sum(one.tuned_calls + one.default_calls for one in cells if len(one.pairs) < FEWEST_LAUNCHES),
         cells=tuple(sorted(gains, key=lambda one: -abs(one.saved_s.estimate))),
         complete=experiment.complete,
+        runs=between[0].runs,
     )
 
 

@@ -24,7 +24,8 @@ def gain_line(gain: ApplicationGain) -> str:
     untuned, cost_s = gain.untuned_s, gain.experiment_s
     text = f"this run took {format_duration(gain.elapsed_s)}; without the tuning it would have taken about "
     text += f"{_time(untuned.estimate)}"
-    text += f" (95% interval {_between(untuned, _time)})" if untuned.low is not None else ""
+    of_runs = f"over {gain.runs} runs" if gain.runs > 1 else "of this run alone; runs differ by more"
+    text += f" (95% interval {_between(untuned, _time)}, {of_runs})" if untuned.low is not None else ""
     text += f"; its calls by default {'cost' if cost_s >= 0.0 else 'saved'} {format_duration(abs(cost_s))}"
     if not gain.is_sure:
         text += ". Of the whole run that is no difference that can be told from noise"

@@ -20,12 +20,14 @@ from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Interval, RuleFinding, Standing
 from colltune.prove.audit.evidence import ALPHA, FEWEST_LAUNCHES, high_bound, low_bound, pooled_scale
+from colltune.prove.in_run.between_runs import BetweenRuns, between_runs
 from colltune.store.applications import ApplicationRun, application_runs
 
 # Standard deviation of a launch's logarithm for which ``prove.evidence`` is made. Blocks may spread more.
 _LAUNCH_SPREAD = 0.3
 
 Time = Callable[[BlockTimes], float]
+_OfRun = tuple[ApplicationRun, Choice, Cell]
 
 
 def standings(runs: Sequence[ApplicationRun]) -> list[Standing]:
@@ -33,15 +35,27 @@ def standings(runs: Sequence[ApplicationRun]) -> list[Standing]:
 
     All pairs of all runs are one sequence: a rule is called slower, or faster, that is so wherever it was looked at.
     """
-    found: defaultdict[tuple[object, ...], list[tuple[ApplicationRun, Choice, Cell]]] = defaultdict(list)
+    kinds = _kinds(runs)
+    between = [spread_between(runs, time) for time in (in_blocks, in_calls)]
+    made = [one for cells in kinds if (one := _standing(cells, between)) is not None]
+    return sorted(made, key=lambda one: -one.calls)
+
+
+def spread_between(runs: Sequence[ApplicationRun], time: Time) -> BetweenRuns:
+    """How much what ``runs`` say of the same calls differs from run to run."""
+    return between_runs([log_ratios(alike(cell.pairs), time) for _, _, cell in cells] for cells in _kinds(runs))
+
+
+def _kinds(runs: Sequence[ApplicationRun]) -> list[list[_OfRun]]:
+    """Cells of the same choice, size class and shape, of all ``runs``."""
+    found: defaultdict[tuple[object, ...], list[_OfRun]] = defaultdict(list)
     for run in runs:
         for job in run.jobs:
             for cell in job.cells:
                 choice = run.record.choices[cell.choice]
                 key = (cell.collective, choice, cell.size_most.bit_length(), cell.nodes, cell.ppn)
                 found[key].append((run, choice, cell))
-    made = [one for cells in found.values() if (one := _standing(cells)) is not None]
-    return sorted(made, key=lambda one: -one.calls)
+    return list(found.values())
 
 
 def said_of(directory: Path, environment: Environment, note: Callable[[str], None]) -> list[Standing]:
@@ -64,8 +78,8 @@ def without_slower(space: Space, said: Iterable[Standing]) -> Space:
     return replace(space, legal=legal)
 
 
-def _standing(cells: Sequence[tuple[ApplicationRun, Choice, Cell]]) -> Standing | None:
-    """None where there are too few pairs."""
+def _standing(cells: Sequence[_OfRun], between: Sequence[BetweenRuns]) -> Standing | None:
+    """None where there are too few pairs. ``between`` runs, of whole blocks and of calls."""
     of_each = [alike(cell.pairs) for _, _, cell in cells]
     pairs = [pair for some in of_each for pair in some]
     if len(pairs) < FEWEST_LAUNCHES:
@@ -76,7 +90,11 @@ def _standing(cells: Sequence[tuple[ApplicationRun, Choice, Cell]]) -> Standing 
         for (run, _, _), some in zip(cells, of_each, strict=True)
         if len(logs := log_ratios(some, in_calls)) >= FEWEST_LAUNCHES
     ]
-    whole, calls = (log_ratios(pairs, time) for time in (in_blocks, in_calls))
+    whole, calls = (
+        other.widened(interval_of(logs, pooled_scale([logs]), ALPHA), ALPHA, [len(some) for some in of_each])
+        for other, time in zip(between, (in_blocks, in_calls), strict=True)
+        for logs in [log_ratios(pairs, time)]
+    )
     return Standing(
         cell.collective,
         choice,
@@ -88,8 +106,8 @@ def _standing(cells: Sequence[tuple[ApplicationRun, Choice, Cell]]) -> Standing 
         sum(one.tuned_calls + one.default_calls for _, _, one in cells),
         len(pairs),
         sum(one.off for _, _, one in cells),
-        interval_of(whole, pooled_scale([whole]), ALPHA).scaled(math.exp),
-        interval_of(calls, pooled_scale([calls]), ALPHA).scaled(math.exp),
+        whole.scaled(math.exp),
+        calls.scaled(math.exp),
         tuple(means),
         run.date,
     )

@@ -15,7 +15,16 @@ from colltune.deploy.explored import Candidates
 from colltune.deploy.live_selector import FOLDER
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
 from colltune.session.application_gain import ApplicationGain, gain_of
-from colltune.store.applications import PARTS, RUN, RunRecord, begin_run, latest_run, read_run
+from colltune.store.applications import (
+    PARTS,
+    RUN,
+    ApplicationRun,
+    RunRecord,
+    application_runs,
+    begin_run,
+    latest_run,
+    read_run,
+)
 from colltune.store.earlier import GAIN
 from colltune.store.fields import encode
 from colltune.store.tuning import Tuning
@@ -40,7 +49,7 @@ class MeasuredRun:
             with contextlib.suppress(OSError):
                 (self.place / RUN).unlink()
                 self.place.rmdir()
-        return [gain_of(found, run.record.choices, run.record.is_candidate) for found in run.jobs]
+        return _gains(run, self.place.parents[1])
 
     def keep(self, gains: Sequence[ApplicationGain]) -> Path:
         """Writes ``gains`` beside what they were made of; the file of the last one. Raises ColltuneError."""
@@ -96,6 +105,12 @@ def begin_measuring(
     return MeasuredRun(variables, place)
 
 
+def _gains(run: ApplicationRun, directory: Path) -> list[ApplicationGain]:
+    """Of each job of ``run``, beside the runs of ``directory`` in the same environment."""
+    runs = [one for one in application_runs(directory) if one.record.environment == run.record.environment]
+    return [gain_of(job, run.record.choices, run.record.is_candidate, runs) for job in run.jobs]
+
+
 def latest_gains(directory: Path) -> tuple[list[ApplicationGain], bool]:
     """What the jobs of the latest measured run in ``directory`` say by now, and whether the run has ended.
 
@@ -107,7 +122,7 @@ def latest_gains(directory: Path) -> tuple[list[ApplicationGain], bool]:
         raise InputError(
             f"{directory} holds no run with --measure", f"Start one: colltune run --measure {directory} -- mpiexec ..."
         )
-    gains = [gain_of(job, run.record.choices, run.record.is_candidate) for job in run.jobs]
+    gains = _gains(run, directory)
     return gains, (run.place / GAIN).exists() or (bool(gains) and all(gain.complete for gain in gains))
 
 
