@@ -70,11 +70,11 @@ def judge(arguments: argparse.Namespace) -> list[Comparison]:
 
 def alone(one: Comparison) -> Comparison:
     """With the interval of this point by itself."""
-    return compare(one.scenario, one.choice, one.default_launches_s, one.tuned_launches_s)
+    return compare(one.scenario, one.choice, one.a_launches_s, one.b_launches_s)
 
 
 def figures(found: Sequence[Comparison]) -> dict[str, float | int]:
-    launches = max((len(one.default_launches_s) for one in found), default=0)
+    launches = max((len(one.a_launches_s) for one in found), default=0)
     made: dict[str, float | int] = {"osu_points": len(found), "osu_launches": launches}
     groups = {"": found, "_ruled": [one for one in found if one.choice != DEFAULT]}
     groups |= {f"_{name}": [one for one in found if one.scenario.collective == name] for name in names_of(found)}
@@ -105,7 +105,7 @@ def write(path: Path, found: Sequence[Comparison]) -> None:
         )
         for one in map(alone, found):
             s = one.scenario
-            times = (f"{1e6 * one.default_s:.2f}", f"{1e6 * one.tuned_s:.2f}")
+            times = (f"{1e6 * one.a_s:.2f}", f"{1e6 * one.b_s:.2f}")
             ratios = (f"{value:.3f}" for value in (one.ratio, one.low, one.high))
             writer.writerow((s.collective, s.nodes, s.ppn, s.size_bytes, one.choice, *times, *ratios))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.scenario import Scenario
 from colltune.core.text_table import TextTable
@@ -21,9 +21,9 @@ class VerifiedRow(Protocol):
     @property
     def choice(self) -> Choice: ...
     @property
-    def default_s(self) -> float: ...
+    def a_s(self) -> float: ...
     @property
-    def tuned_s(self) -> float: ...
+    def b_s(self) -> float: ...
     @property
     def ratio(self) -> float: ...
     @property
@@ -76,33 +76,27 @@ def format_region_figures(region: JudgedRegion) -> tuple[str, str, str, str]:
     return str(region.choice), f"{region.speedup:.2f}", f"{region.low:.2f}", str(len(region.decisions))
 
 
-def comparisons_table(comparisons: Iterable[VerifiedRow]) -> TextTable:
-    """One row per scenario: times with and without the file, the ratio with its interval, and the verdict.
+def comparisons_table(comparisons: Iterable[VerifiedRow], names: tuple[str, str] = ("default", "tuned")) -> TextTable:
+    """One row per scenario: the times of two sides, by ``names``, their ratio with its interval, and the verdict.
 
-    The ratio with a heap that keeps what is freed is beside it where any call meets page faults.
+    The ratio with a heap that keeps what is freed is beside it where any call meets page faults, and the choice where a
+    rule decides any.
     """
     rows = list(comparisons)
     by_heap = any(row.kept is not None for row in rows)
-    head = (
-        "collective",
-        "nodes x ppn>",
-        "message size>",
-        "choice",
-        "default>",
-        "tuned>",
-        "ratio of pairs>",
-        "interval>",
-    )
-    table = TextTable((*head, *(["heap keeps>"] if by_heap else []), "verdict"))
+    by_rule = any(row.choice != DEFAULT for row in rows)
+    where = ("collective", "nodes x ppn>", "message size>", *(["choice"] if by_rule else []))
+    figures = (*(f"{name}>" for name in names), "ratio of pairs>", "interval>", *(["heap keeps>"] if by_heap else []))
+    table = TextTable((*where, *figures, "verdict"))
     for row in rows:
         scenario = row.scenario
         table.add_row(
             scenario.collective,
             f"{scenario.nodes} x {scenario.ppn}",
             format_size(scenario.size_bytes) if scenario.collective != "barrier" else "",
-            str(row.choice),
-            format_duration(row.default_s),
-            format_duration(row.tuned_s),
+            *([str(row.choice)] if by_rule else []),
+            format_duration(row.a_s),
+            format_duration(row.b_s),
             f"{row.ratio:.2f}",
             f"{row.low:.2f} to {row.high:.2f}",
             *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),

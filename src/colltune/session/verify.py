@@ -16,8 +16,9 @@ from colltune.deploy.faults import require_sound
 from colltune.deploy.live_selector import in_force_via, require_way
 from colltune.measure.contract import Convention
 from colltune.measure.osu import OsuBenchmarks
-from colltune.prove.compare.default_against_tuned import EFFORT, Medians, scenarios_to_verify
+from colltune.prove.compare.default_against_tuned import scenarios_to_verify
 from colltune.prove.compare.default_against_tuned import verify as compare_launches
+from colltune.prove.compare.two_sides import EFFORT, Medians
 from colltune.prove.compare.verdict import Comparison, PointVerdict
 from colltune.store.earlier import tuned_sizes
 from colltune.store.tuning import load_deployable

@@ -18,8 +18,9 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Effort
-from colltune.prove.compare.default_against_tuned import FEWEST_LAUNCHES, verify
+from colltune.prove.compare.default_against_tuned import verify
 from colltune.prove.compare.search_cost import SearchCost, search_cost
+from colltune.prove.compare.two_sides import FEWEST_LAUNCHES
 from colltune.prove.compare.verdict import Comparison, PointVerdict
 from colltune.store.tuning import Tuning, write_files
 

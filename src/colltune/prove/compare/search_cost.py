@@ -76,8 +76,8 @@ def search_cost(
     proven = {decision.scenario: proven_gain(decision) for decision in kept}
     expected = np.array([0.0 if c.choice == DEFAULT else proven.get(c.scenario, 0.0) for c in found])
     times_s = np.array([time_s(c.scenario) for c in found])
-    times_s = np.where(np.isfinite(times_s), times_s, [c.default_s for c in found]) * np.exp(-expected)
-    sides = [(c.default_launches_s, c.tuned_launches_s) for c in found]
+    times_s = np.where(np.isfinite(times_s), times_s, [c.a_s for c in found]) * np.exp(-expected)
+    sides = [(c.a_launches_s, c.b_launches_s) for c in found]
     noise = np.array(
         [
             max(spread.deviation, _LEAST) * math.sqrt(1.0 / len(default) + 1.0 / len(tuned))

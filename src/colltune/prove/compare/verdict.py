@@ -31,21 +31,22 @@ class PointVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Default against tuned in one scenario; times in seconds, medians over launches. ``ratio`` above 1: faster.
+    """Two sides in one scenario: the default (A) and a tuning (B), or any others. ``ratio`` above 1: B is faster.
 
-    ``default_launches_s``, ``tuned_launches_s``: one median for each launch, in the order of the launches.
+    Times are in seconds: medians over launches, and in ``a_launches_s`` and ``b_launches_s`` one median for each
+    launch, in their order. ``choice``: what a rule of one side decides here.
     ``kept``: the same with a heap that keeps what is freed, where a call meets page faults without.
     """
 
     scenario: Scenario
     choice: Choice
-    default_s: float
-    tuned_s: float
+    a_s: float
+    b_s: float
     ratio: float
     low: float
     high: float
-    default_launches_s: tuple[float, ...] = ()
-    tuned_launches_s: tuple[float, ...] = ()
+    a_launches_s: tuple[float, ...] = ()
+    b_launches_s: tuple[float, ...] = ()
     kept: Comparison | None = None
 
     @property
@@ -56,7 +57,7 @@ class Comparison:
 
 
 def verdict_of(ratio: float, low: float, high: float) -> PointVerdict:
-    """The verdict for a ratio of default over tuned and its interval."""
+    """The verdict for a ratio of A over B and its interval."""
     if low > 1.0 and ratio > 1.0 + PRACTICAL:
         return PointVerdict.FASTER
     if high < 1.0 and ratio < 1.0 - PRACTICAL:
@@ -65,26 +66,26 @@ def verdict_of(ratio: float, low: float, high: float) -> PointVerdict:
 
 
 def compare(
-    scenario: Scenario, choice: Choice, default_s: Sequence[float], tuned_s: Sequence[float], points: int = 1
+    scenario: Scenario, choice: Choice, a_s: Sequence[float], b_s: Sequence[float], points: int = 1
 ) -> Comparison:
-    """From one median per launch, default and tuned, to the ratio and its interval.
+    """From one median per launch of each side to the ratio and its interval.
 
     The ratio is the median of all pairwise ratios (Hodges-Lehmann), the interval by the Mann-Whitney statistic: exact
     for any distribution of launch medians. ``points``: how many are compared together.
     """
-    ratios = sorted(default / tuned for default in default_s for tuned in tuned_s)
-    index = _rank(len(default_s), len(tuned_s), points)
+    ratios = sorted(a / b for a in a_s for b in b_s)
+    index = _rank(len(a_s), len(b_s), points)
     low, high = (ratios[index], ratios[-1 - index]) if index >= 0 else (0.0, float("inf"))
     return Comparison(
         scenario,
         choice,
-        median(default_s),
-        median(tuned_s),
+        median(a_s),
+        median(b_s),
         median(ratios),
         low,
         high,
-        tuple(default_s),
-        tuple(tuned_s),
+        tuple(a_s),
+        tuple(b_s),
     )
 
 
@@ -108,7 +109,7 @@ def mean_speedup(comparisons: Sequence[Comparison]) -> MeanSpeedup | None:
 
     None where no point has times of every launch.
     """
-    sides = [(c.default_launches_s, c.tuned_launches_s) for c in comparisons]
+    sides = [(c.a_launches_s, c.b_launches_s) for c in comparisons]
     fullest = max(((len(default), len(tuned)) for default, tuned in sides), default=(0, 0))
     whole = [both for both in sides if (len(both[0]), len(both[1])) == fullest and all(both)]
     if not whole:
@@ -117,13 +118,13 @@ def mean_speedup(comparisons: Sequence[Comparison]) -> MeanSpeedup | None:
     return MeanSpeedup(*ratio_interval(means[0], means[1]), points=len(whole))
 
 
-def ratio_interval(default_s: Sequence[float], tuned_s: Sequence[float]) -> tuple[float, float, float]:
+def ratio_interval(a_s: Sequence[float], b_s: Sequence[float]) -> tuple[float, float, float]:
     """The ratio of ``compare`` and its interval; with too few times for an exact one, Student's."""
-    ratios = sorted(default / tuned for default in default_s for tuned in tuned_s)
-    index = _rank(len(default_s), len(tuned_s), 1)
+    ratios = sorted(a / b for a in a_s for b in b_s)
+    index = _rank(len(a_s), len(b_s), 1)
     if index >= 0:
         return median(ratios), ratios[index], ratios[-1 - index]
-    reach = _reach(spreads([(default_s, tuned_s)])[0], len(default_s), len(tuned_s), 1)
+    reach = _reach(spreads([(a_s, b_s)])[0], len(a_s), len(b_s), 1)
     return median(ratios), median(ratios) / reach, median(ratios) * reach
 
 
