@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from colltune.emit.mpich.selection_file import MpichEmitter
 
@@ -83,3 +88,67 @@ def test_the_module_file_sets_what_env_prints() -> None:
     assert set(re.findall(r'^\s*setenv\("(\w+)"', module, re.MULTILINE)) == set(variables)
     for value in variables.values():
         assert value.removeprefix("tuned/") in module
+
+
+def test_every_file_that_names_the_version_names_the_same() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["version"]
+    conda = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    codemeta = json.loads((ROOT / "codemeta.json").read_text(encoding="utf-8"))
+    versions = {build["fallback-version"], conda["context"]["version"], citation["version"], codemeta["version"]}
+    assert len(versions) == 1
+    assert f"## [{versions.pop()}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_recipe_for_conda_asks_for_the_same_packages() -> None:
+    conda = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    asked = {line.replace(" ", "") for line in conda["requirements"]["run"]}
+    assert asked == {*METADATA["dependencies"], f"python{METADATA['requires-python']}"}
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    host = {line.replace(" ", "") for line in conda["requirements"]["host"]}
+    assert host == {*build, "pip", f"python{METADATA['requires-python']}"}
+    (command,) = conda["build"]["python"]["entry_points"]
+    assert command == f"colltune = {METADATA['scripts']['colltune']}"
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_two_builds_are_equal_byte_by_byte(kind: str, tmp_path: Path) -> None:
+    sums = set()
+    for number in ("first", "second"):
+        place = tmp_path / number
+        command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(place)]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        (built,) = place.iterdir()
+        sums.add((built.name, hashlib.sha256(built.read_bytes()).hexdigest()))
+    assert len(sums) == 1
+
+
+@pytest.mark.slow
+def test_easybuild_installs_it_on_the_system_s_python(tmp_path: Path) -> None:
+    lmod = Path("/usr/share/lmod/lmod/libexec")
+    if not (lmod / "lmod").exists():
+        pytest.skip("Lmod is not installed")
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "tools")], check=True)
+    python = tmp_path / "tools" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "easybuild", "hatchling", "hatch-vcs"], check=True)
+    dist = tmp_path / "dist"
+    build = [python, "-m", "hatchling", "build", "-t", "wheel", "-d", dist]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = dist.iterdir()
+    write = [python, ROOT / "packaging" / "easyconfig.py", wheel]
+    recipe = subprocess.run(write, check=True, capture_output=True, text=True).stdout
+    version = re.search(r"^version = '(.*)'", recipe, re.MULTILINE).group(1)  # type: ignore[union-attr]
+    (tmp_path / f"colltune-{version}.eb").write_text(recipe)
+    environment = {
+        **os.environ,
+        "PATH": f"{lmod}:{python.parent}:{os.environ['PATH']}",
+        "EB_PYTHON": str(python),
+        "EASYBUILD_ALLOW_USE_AS_ROOT_AND_ACCEPT_CONSEQUENCES": "1",
+    }
+    words = ["--modules-tool=Lmod", f"--sourcepath={dist}:{tmp_path / 'sources'}", f"--prefix={tmp_path / 'prefix'}"]
+    words += ["--detect-loaded-modules=ignore", f"colltune-{version}.eb"]
+    done = subprocess.run(
+        [python.parent / "eb", *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert shutil.which("colltune", path=str(tmp_path / "prefix" / "software" / "colltune" / version / "bin"))
