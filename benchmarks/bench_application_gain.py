@@ -5,7 +5,7 @@
 
 Each program is profiled and tuned by its profile, on a cluster of namespaces (4 nodes x 2 ranks; needs root and
 iproute2) and on this node (2 ranks); HPCC and LAMMPS with Debian's Open MPI on this node (debian). Where no rule is
-proven, it is tuned once more without the acceptance test, so that there is something to measure; the table says so.
+proven, it is tuned once more without the proof, so that there is something to measure; the table says so.
 Then a round has three runs in random order: by default, with the rules (`run --via live`), and with `run
 --measure=50%`. Their loops are timed by the programs themselves; of HPCC, which does not say it, the time is the whole
 command's.

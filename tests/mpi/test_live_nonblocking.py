@@ -196,7 +196,7 @@ def test_an_operation_that_does_not_commute_keeps_the_default(openmpi: Installat
 
 
 def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path: Path) -> None:
-    """Without the acceptance test: whether something is faster is for the machine."""
+    """Without the proof: whether something is faster is for the machine."""
     environment = {**os.environ, **ON_EITHER, "PYTHONPATH": os.pathsep.join(sys.path)}
 
     def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -187,7 +187,7 @@ def test_every_choice_runs_where_the_file_says(
 def test_every_legal_call_is_right_under_every_choice(
     library: Path, prefix: Path, tmp_path: Path, number: int, nodes: int
 ) -> None:
-    """The conformance replay on 1 to 8 ranks; what the library fails without a file is not the file's fault."""
+    """The conformance check on 1 to 8 ranks; what the library fails without a file is not the file's fault."""
     found = replay(prefix, tmp_path, number, nodes)
     assert found.passed, found.message
     assert found.cases > 1500

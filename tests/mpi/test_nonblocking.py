@@ -182,7 +182,7 @@ def test_the_file_decides_which_algorithm_runs(
 
 @pytest.fixture(scope="module")
 def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """By the best of what was measured, without the acceptance test: whether something is faster is for the machine."""
+    """By the best of what was measured, without the proof: whether something is faster is for the machine."""
     directory = tmp_path_factory.mktemp("tune") / "tuned"
     what = ["ibcast", "MPI_Iallreduce", "ialltoall", "--min-size", "1KiB", "--max-size", "4KiB", "--ppn", "2"]
     done = colltune(

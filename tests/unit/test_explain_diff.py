@@ -170,7 +170,7 @@ def test_a_proof_that_was_switched_off_is_said_to_be(tmp_path: Path) -> None:
     write(tmp_path, {"allreduce": RULES}, gated=False, gate=[])
     with Journal.create(tmp_path / JOURNAL, HERE) as journal:
         journal.append([sample(64, DEFAULT, 1.0)])
-    assert "the gate was off" in explain(tmp_path, "allreduce", "--size", "64")
+    assert "tuned without a proof" in explain(tmp_path, "allreduce", "--size", "64")
 
 
 def test_nearest_is_the_size_itself_or_its_two_neighbours() -> None:

@@ -85,7 +85,7 @@ def test_the_next_job_hands_over_the_same_without_measuring_it_again(
     assert any(one.confirms for one in entries)
     assert sum(bool(one.tuned) for one in entries) == 1
     if kind is MemoryLibrary:
-        assert any("an earlier job of this shape compared and replayed" in text for text in said)
+        assert any("an earlier job of this shape compared and checked" in text for text in said)
 
 
 def test_a_smaller_job_begins_with_what_a_larger_one_measured_of_its_shape(store: SiteStore, tmp_path: Path) -> None:

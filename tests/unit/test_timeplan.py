@@ -30,7 +30,7 @@ def test_a_budget_below_the_fixed_cost_is_extended_and_the_line_says_why() -> No
     plan = TimePlan(budget_s=5.0, began_s=0.0, set_up_s=2.0, launch_s=1.1, replay_s=3.0)
     assert plan.fixed_cost_s == pytest.approx(2.0 + 1.1 + 1.0 + 9 * 1.1 + 2.0 + 3.0 + 1.5)
     assert plan.extension == (
-        "a tuning with proof takes at least 20.5 s here: 10 launches of 1.1 s, and 3 s for the conformance replay; the "
+        "a tuning with proof takes at least 20.5 s here: 10 launches of 1.1 s, and 3 s for the conformance check; the "
         "budget of 5 s is extended to that"
     )
     assert TimePlan(60.0, 0.0, 2.0, 1.1, 3.0).extension is None

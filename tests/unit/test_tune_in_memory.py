@@ -113,7 +113,7 @@ def test_a_collective_that_is_wrong_under_its_file_keeps_the_default(tmp_path: P
     assert not load_tuning(tmp_path).rule_sets["bcast"].departs
     assert "bcast keep the default" in " ".join(notes)
     reasons = {one.reason for one in result.gate if one.choice == RING and one.ratios}
-    assert "the replay gave a wrong result under its file" in reasons
+    assert "the conformance check found a wrong result under its file" in reasons
 
 
 def test_nothing_is_written_where_nothing_is_faster(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ class Clock:
 class Simulation:
     """A simulated cluster, ready to be measured: a Bench.
 
-    The simulator gives the same time for the same call always. So that the acceptance test has something to do,
+    The simulator gives the same time for the same call always. So that the proof has something to do,
     repetitions and launches of a tuning carry noise (``STEADY``).
     """
 

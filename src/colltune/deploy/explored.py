@@ -1,7 +1,7 @@
 """Choices that the proof left open, for `colltune run --explore`: a folder ``candidates`` of the tuning directory.
 
 It has their rules, as the live selector reads them, and a record of the tuning that they were left open by. Nothing but
-``--explore`` reads it, and only what passed the conformance replay gets into it.
+``--explore`` reads it, and only what passed the conformance check gets into it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def save_candidates(directory: Path, files: Mapping[str, bytes]) -> Candidates:
 def load_candidates(directory: Path) -> Candidates:
     """The candidates of the tuning in ``directory``. Raises InputError where there are none, or of another tuning."""
     place = directory / FOLDER
-    replay = f"Replay them in a job of this shape: colltune verify --results --candidates {directory}"
+    replay = f"Check their results in a job of this shape: colltune verify --results --candidates {directory}"
     try:
         record, text = parse_json(read_file(place / _RECORD)), read_text(place / LIVE_FILE)
     except FileNotFoundError as error:
@@ -68,7 +68,9 @@ def with_candidates(force: AppliedTuning, candidates: Candidates) -> AppliedTuni
     """
     made = force.tuning.environment
     for fault in live_faults(read_file(candidates.rules), None, load(made.mpi, made.mpi_version)):
-        raise InputError(f"{candidates.rules}: {fault}", "Replay them again: colltune verify --results --candidates")
+        raise InputError(
+            f"{candidates.rules}: {fault}", "Check their results again: colltune verify --results --candidates"
+        )
     place = str(force.directory.resolve())
     variables = {name: value.replace("{directory}", place) for name, value in force.tuning.variables.items()}
     told = {**variables, **preload_variables(variables[PRELOAD], force.around), VARIABLE: str(candidates.rules)}

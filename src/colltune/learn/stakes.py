@@ -18,7 +18,7 @@ from colltune.core.space import Point
 # The gain that is expected before anything is measured, and how many measured scenarios that expectation counts for.
 _PRIOR_GAIN = 0.15
 _PRIOR_WEIGHT = 2.0
-# The acceptance test of a gain, in fresh launches, takes about as long as its measurement.
+# The proof of a gain, in fresh launches, takes about as long as its measurement.
 _PROOF = 2.0
 # The fewest calls by which a choice is measured, warm-up included.
 _FEWEST_CALLS = 15
@@ -59,7 +59,7 @@ class Stakes:
         return [place for place in order if ratios[place] > 1.0], reason
 
     def cost_s(self, point: Point, expected_s: float) -> float:
-        """Seconds of a point and its acceptance test, where measuring is expected to take ``expected_s``."""
+        """Seconds of a point and its proof, where measuring is expected to take ``expected_s``."""
         calls_s = _FEWEST_CALLS * self.call_s.get(point.scenario, 0.0) * len(point.choices)
         return max(expected_s, calls_s, 1e-9) * _PROOF
 

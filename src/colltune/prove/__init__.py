@@ -1,1 +1,1 @@
-"""Proves that a tuning is faster and right: the acceptance test, the files in force, conformance, drift."""
+"""Proves that a tuning is faster and right: the audit of regions, the files in force, conformance, drift."""

@@ -1,4 +1,4 @@
-"""Candidates for the acceptance test, and the rules that follow from its decisions."""
+"""Candidates for the proof, and the rules that follow from its decisions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONE_LAUNCH_THRESHOLD = 1.10
 def judge_one_launch(
     scenario: Scenario, choice: Choice, samples: Sequence[Sample], baseline: Baseline, threshold: float
 ) -> Decision:
-    """The acceptance test on the repetitions of the campaign's own launch, cut into groups. It proves nothing."""
+    """A proof's comparison on the repetitions of the campaign's own launch, cut into groups. It proves nothing."""
     groups = fewest_groups()
     found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
     pair = [found[one].times_s for one in (baseline(scenario), choice) if one in found]

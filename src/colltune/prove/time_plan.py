@@ -14,7 +14,7 @@ FEWEST_FILE_LAUNCHES = 3
 MEASURING_SHARE = 0.33
 # Of the time for the proof, what is kept for the comparison of the files.
 _FILES_SHARE = 0.3
-# Seconds: with less measuring, or a shorter acceptance test beside its launches, nothing can be proven.
+# Seconds: with less measuring, or a shorter proof beside its launches, nothing can be proven.
 _LEAST_MEASURING_S, _LEAST_PROOF_S = 1.0, 2.0
 # Models, files and the page, after all that runs MPI.
 _CLOSING_S = 1.5
@@ -27,7 +27,7 @@ class TimePlan:
     """The budget of one run of `colltune tune`, on a clock that reads ``began_s`` when the command began.
 
     ``set_up_s``: from then until the first launch is ready to measure. ``launch_s``: one launch of the agent, its end
-    included. ``replay_s``: the conformance replay at the end. ``proven`` False: no proof is asked for. ``files`` False:
+    included. ``replay_s``: the conformance check at the end. ``proven`` False: no proof is asked for. ``files`` False:
     no library loads files, so that none are compared.
     """
 
@@ -84,6 +84,6 @@ class TimePlan:
         what = "a tuning with proof" if self.proven else "a tuning"
         return (
             f"{what} takes at least {format_duration(self.fixed_cost_s)} here: {self.launches + 1} launches of "
-            f"{format_duration(self.launch_s)}, and {format_duration(self.replay_s)} for the conformance replay; the "
+            f"{format_duration(self.launch_s)}, and {format_duration(self.replay_s)} for the conformance check; the "
             f"budget of {format_duration(self.budget_s)} is extended to that"
         )

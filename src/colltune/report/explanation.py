@@ -172,9 +172,9 @@ def _interval(times_s: Sequence[float]) -> str:
 
 
 def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
-    """The decision of the acceptance test on ``scenario``, its ratios, and those of its region."""
+    """The decision of the proof on ``scenario``, its ratios, and those of its region."""
     if explanation.decisions is None:
-        yield "none: the gate was off when this was tuned"
+        yield "none: this was tuned without a proof (--gate off)"
         return
     found = [region for region in judged_regions(explanation.decisions) if scenario in region.scenarios]
     if not found:

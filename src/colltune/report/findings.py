@@ -113,7 +113,7 @@ class Findings:
 
     @property
     def decisions(self) -> list[Decision]:
-        """The decisions of the acceptance test, in the order of the scenarios."""
+        """The decisions of the proof, in the order of the scenarios."""
         return sorted(self.summary.decisions, key=lambda decision: decision.scenario)
 
     def regions(self, verdict: Verdict) -> list[JudgedRegion]:

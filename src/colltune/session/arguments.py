@@ -68,8 +68,8 @@ class CampaignArguments(TypedDict, total=False):
     budget: Annotated[
         str | float,
         Said(
-            "Time for the whole command, such as 90s or 5m: launches, measuring, proof, replay. Where a tuning"
-            " takes longer at least, it says so at its start. --check comes on top.",
+            "Time for the whole command, such as 90s or 5m: launches, measuring, proof, conformance check. Where a"
+            " tuning takes longer at least, it says so at its start. --check comes on top.",
             "5m",
         ),
     ]

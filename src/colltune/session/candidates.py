@@ -1,4 +1,4 @@
-"""The conformance replay of what the proof left open. What `colltune verify --results --candidates` does."""
+"""The conformance check of what the proof left open. What `colltune verify --results --candidates` does."""
 
 from __future__ import annotations
 

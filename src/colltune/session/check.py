@@ -1,4 +1,4 @@
-"""The conformance replay of a tuning on the real MPI. What `colltune verify --results` does."""
+"""The conformance check of a tuning on the real MPI. What `colltune verify --results` does."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class LaunchCosts:
     """What a job of ``nodes`` x ``ppn`` ranks was measured to take, in seconds.
 
     ``launch_s``: one launch of the agent, its end included. ``other_s``: until the first launch. ``replay``: a part of
-    the conformance replay; None where ``other_s`` holds all of it, or nothing is replayed. ``files``: whether a library
+    the conformance check; None where ``other_s`` holds all of it, or nothing is replayed. ``files``: whether a library
     loads files, so that they are compared. ``samples``: the measurements.
     """
 

@@ -104,7 +104,7 @@ def recall(directory: Path, environment: Environment) -> Path | None:
 def measurements(directory: Path, name: str = JOURNAL) -> tuple[Sample, ...]:
     """The samples of all campaigns of ``directory`` with one MPI: of each scenario, those of the latest that has it.
 
-    ``name``: JOURNAL, or CONFIRMATION for the samples of the acceptance tests.
+    ``name``: JOURNAL, or CONFIRMATION for the samples of the proofs.
     """
     samples: list[Sample] = []
     seen: set[object] = set()

@@ -30,7 +30,7 @@ SCHEMA = 1
 _AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"
 MANIFEST = "tuning.json"
 JOURNAL = "journal.jsonl"
-CONFIRMATION = "confirmation.jsonl"  # the measurements of the acceptance test
+CONFIRMATION = "confirmation.jsonl"  # the measurements of the proof
 _COLUMNS = "max_ppn max_ranks max_size choice"
 _Row = tuple[int | None, int | None, int | None, Choice]
 _REPORT, _EXPORTS = "report.html", "export"  # made from a tuning, and removed when it changes
@@ -40,7 +40,7 @@ _REPORT, _EXPORTS = "report.html", "export"  # made from a tuning, and removed w
 class Provisional:
     """Rules with the provisional decisions beside the proven ones. The fields are those of ``Tuning``.
 
-    A campaign that ends before its acceptance test leaves them; they are loaded only with ``--provisional``.
+    A campaign that ends before its proof leaves them; they are loaded only with ``--provisional``.
     """
 
     rule_sets: Mapping[str, RuleSet]

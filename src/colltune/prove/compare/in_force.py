@@ -1,6 +1,6 @@
 """The last proof of speed: compares the library with the files, as an application loads them, and without them.
 
-The acceptance test measures algorithms that control variables choose. With a file the library also searches the rules
+The proof measures algorithms that control variables choose. With a file the library also searches the rules
 in every call; with few ranks and bytes the search can take as long as the better algorithm saves.
 """
 

@@ -1,1 +1,1 @@
-"""Whether each choice gives right results: the conformance replay."""
+"""Whether each choice gives right results: the conformance check."""

@@ -1,4 +1,4 @@
-"""The conformance replay: does every legal collective call still give the right result under a tuning?
+"""The conformance check: does every legal collective call still give the right result under a tuning?
 
 The work is done by the C program in native/conformance, which is started once for all rank counts. This module says
 what to try, starts it, and reads what it found. A case that ends the job or hangs is named: the program keeps the

@@ -1,4 +1,4 @@
-"""Runs the conformance replay on the MPI of a workbench."""
+"""Runs the conformance check on the MPI of a workbench."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def make_safe(
             blamed = departing(tuning.rule_sets)
         if not blamed:
             raise ColltuneError(
-                f"the conformance replay fails with the library's own choices: {result.message}",
+                f"the conformance check fails with the library's own choices: {result.message}",
                 "Nothing was written but the journal; report this to the makers of the MPI",
             )
-        notes.append(f"the replay failed, so {', '.join(sorted(blamed))} keep the default: {result.message}")
+        notes.append(f"the conformance check failed, so {', '.join(sorted(blamed))} keep the default: {result.message}")
         rule_sets = {
             name: RuleSet.always(name, rules.basis) if name in blamed else rules
             for name, rules in tuning.rule_sets.items()

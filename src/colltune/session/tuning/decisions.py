@@ -26,15 +26,15 @@ from colltune.store.tuning import Provisional, Tuning
 
 _KEPT = frozenset({Verdict.KEPT})
 _NOT_REFUSED = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
-WRONG_UNDER_FILE = "the replay gave a wrong result under its file"
+WRONG_UNDER_FILE = "the conformance check found a wrong result under its file"
 
 
 @dataclass(frozen=True)
 class Decisions:
     """The best choices by the measurements, and the rules that follow once they are proven.
 
-    ``choices``: the candidates of the acceptance test, by collective. ``fixed``: rules of reproducible reductions,
-    which need no proof of speed. ``held``: the content of the directory. ``gated``: False without an acceptance test.
+    ``choices``: the candidates of the proof, by collective. ``fixed``: rules of reproducible reductions,
+    which need no proof of speed. ``held``: the content of the directory. ``gated``: False without a proof.
     """
 
     bench: Bench
@@ -69,7 +69,7 @@ class Decisions:
         return tuple(sorted({*self.held.jobs, (self.bench.nodes, self.bench.ppn)}))
 
     def handed_over(self, gate: Sequence[Decision], replayed: Tuning, unsafe: Collection[str]) -> Tuning:
-        """The final tuning: ``replayed``, which passed the conformance replay, with live and provisional rules.
+        """The final tuning: ``replayed``, which passed the conformance check, with live and provisional rules.
 
         ``unsafe``: collectives that failed the replay, and keep the default. Earlier provisional decisions that this
         campaign did not measure stay provisional.

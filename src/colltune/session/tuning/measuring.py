@@ -69,7 +69,7 @@ class Measuring:
         bench, options, listener, now_s = self.bench, self.options, self.listener, self.bench.now_s
         slice_ = None
         if bench.library is not None:
-            listener.stage("looking at what the conformance replay takes")
+            listener.stage("looking at how long the conformance check takes")
             slice_ = replay_slice(bench.library)
         source = bench.launch(options.seed, on_event=lambda kind, facts: self.journal.note(kind, _plain(facts)))
         learners = {name: self._learner(space) for name, space in self.spaces.items()}

@@ -21,7 +21,7 @@ from colltune.prove.in_run.whole_runs import Checked
 from colltune.session.tuning.options import TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
 
-# Seconds of a launch, a few points and their acceptance test: with less, tuning is not started.
+# Seconds of a launch, a few points and their proof: with less, tuning is not started.
 _LEAST_S = 10.0
 
 

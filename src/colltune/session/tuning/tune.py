@@ -94,11 +94,15 @@ def tune(
         judged = _gate(proof, decided, decisions)
         gate = judged.gate
     else:
-        listener.note("the gate is off: nothing was measured twice, and rules may be slower than the default")
+        listener.note(
+            "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the default"
+        )
     replayed = None if stop.made else _replayed(decisions, gate, out, memory, listener, stop)
     unsafe: set[str] = set()
     if replayed is None:
-        missing = "the tuning was not finished" if bench.library is None else "the files were not replayed"
+        missing = (
+            "the tuning was not finished" if bench.library is None else "the results under the files were not checked"
+        )
         gate = provisional(gate, missing)
         tuning = decisions.put_off(gate)
     else:
@@ -243,7 +247,7 @@ def _replayed(
     if (library := decisions.bench.library) is None:
         return tuning, set()
     if memory.is_in_force(tuning):
-        listener.note("the files are those that an earlier job of this shape compared and replayed")
+        listener.note("the files are those that an earlier job of this shape compared and checked")
         return tuning, set()
     before = departing(tuning.rule_sets)
     live = {name: rules for name, rules in decisions.live(gate).items() if not _in_file(library, name)}
@@ -254,7 +258,7 @@ def _replayed(
             tuning, found = make_safe(library, tuning, place, decisions.tuning)
             wrong, more = _wrong_by_selector(library, tuning, live, place, listener)
     except INTERRUPTIONS:
-        listener.note("the replay was cut off, so nothing of this campaign is proven")
+        listener.note("the conformance check was cut off, so nothing of this campaign is proven")
         return None
     for text in (*found, *more):
         listener.note(text)
