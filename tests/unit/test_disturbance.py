@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,22 @@ def test_what_is_disturbed_counts_by_its_time() -> None:
     assert tally.found().is_busy
 
 
+def test_a_tuning_that_proved_something_in_calm_time_is_not_said_to_be_judged_nowhere() -> None:
+    found = replace(counted(1, 9).found(), proven=True)
+    assert found.state is Calmness.DISTURBED
+    assert "9 of 10 measurements" in found.sentence
+    assert "nothing is judged" not in found.sentence
+
+
+def test_what_was_too_short_to_be_judged_alone_counts_with_its_launch() -> None:
+    watch = Watch()
+    for load in (Load(), Load(), CALM):
+        watch.is_disturbed(load, 1.0)
+    assert watch.is_disturbed_launch(["load others=0.6@0"])
+    assert watch.tally.found().disturbed_share == pytest.approx(2 / 3, abs=1e-3)
+    assert not watch.is_disturbed_launch(["load others=0@0"])
+
+
 def test_what_came_before_a_mark_does_not_count() -> None:
     tally = counted(0, 10)
     mark = tally.mark
@@ -77,7 +94,7 @@ def test_a_system_that_tells_nothing_is_said_to() -> None:
 )
 def test_a_launch_is_judged_by_what_its_agent_says_last(line: str, state: Calmness, why: str) -> None:
     watch = Watch()
-    assert watch.is_disturbed_launch([line], 0.01) is (state is Calmness.BUSY)
+    assert watch.is_disturbed_launch([line]) is (state is Calmness.BUSY)
     assert watch.tally.found().state is state
     assert why in watch.tally.found().sentence
 

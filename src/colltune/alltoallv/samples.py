@@ -97,7 +97,6 @@ class AlltoallvSource:
         self._asked = 0
         self._unfit = ""  # why the last point was not measured
         self._load = Load()  # what else ran during the last request
-        self._launched_s = self._known_s = 0.0  # of the measurements, the time of those that were told what else ran
         self.disturbed = False
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
@@ -107,8 +106,7 @@ class AlltoallvSource:
     def close(self) -> None:
         if self._process is not None:
             self._process.close()
-            rest_s = time.monotonic() - self._launched_s - self._known_s
-            self.disturbed = self.watch.is_disturbed_launch(self._process.last_lines, rest_s)
+            self.disturbed = self.watch.is_disturbed_launch(self._process.last_lines)
             self._process = None
 
     def set_up_s(self) -> float:
@@ -130,7 +128,6 @@ class AlltoallvSource:
         for tries in count(1):
             samples = self._point(point, effort)
             took_s = sum(sample.cost_s for sample in samples)
-            self._known_s += took_s if self._load.is_known else 0.0
             if not self.watch.is_disturbed(self._load, took_s):
                 break
             if (pause_s := self.watch.pause_s(tries)) is None:
@@ -207,7 +204,6 @@ class AlltoallvSource:
     def _started(self) -> AgentProcess:
         if self._process is None:
             self._process = AgentProcess(self.command, self.process_environment, _START_S)
-            self._launched_s = time.monotonic()
             ranks = int(self._process.ready.get("ranks", "0"))
             expected = self.environment.nodes * self.environment.ppn
             if ranks != expected:

@@ -82,7 +82,8 @@ class Disturbance:
     ``disturbed_share``: these, of the time of all: what is disturbed takes longer.
     ``cause``: the name in ``LIMITS`` of what disturbed most of them, and ``share`` its mean. ``node``: where.
     ``judged``: False where the user accepted it; ``waited_s``: how long nothing was measured, in the hope of calm.
-    ``untold``: launches that ended in good order, of which the system told nothing.
+    ``untold``: launches that ended in good order, of which the system told nothing. ``proven``: the proof was calm
+    enough to prove something, whatever the other measurements were.
     """
 
     judged: bool = True
@@ -94,6 +95,7 @@ class Disturbance:
     waited_s: float = 0.0
     disturbed_share: float = 0.0
     untold: int = 0
+    proven: bool = False
 
     @property
     def state(self) -> Calmness:
@@ -101,7 +103,7 @@ class Disturbance:
             return Calmness.ACCEPTED
         if not self.measured:
             return Calmness.UNKNOWN
-        if self.disturbed_share > _BUSY:
+        if self.disturbed_share > _BUSY and not self.proven:
             return Calmness.BUSY
         return Calmness.DISTURBED if self.disturbed else Calmness.CALM
 

@@ -71,7 +71,6 @@ class LiveSource:
         self._ready: deque[tuple[int, Point, list[Sample]]] = deque()
         self.until_s = math.inf
         self._resume_s = 0.0  # nothing is sent before: others have the processors
-        self._launched_s = self._known_s = 0.0  # of the measurements, the time of those that were told what else ran
         self.disturbed = False
         self.launches = 0
         self.inside_s = 0.0  # first ranks' time inside calls of the collectives: trials, warm-up and timed ones
@@ -86,8 +85,7 @@ class LiveSource:
             self.kill()
         elif self._agent is not None:
             self._agent.close()
-            rest_s = time.monotonic() - self._launched_s - self._known_s
-            self.disturbed = self._plan.watch.is_disturbed_launch(self._agent.last_lines, rest_s)
+            self.disturbed = self._plan.watch.is_disturbed_launch(self._agent.last_lines)
             self._agent = None
 
     def kill(self) -> None:
@@ -102,7 +100,6 @@ class LiveSource:
             plan = self._plan
             self._agent = AgentProcess(plan.command, plan.process_environment, plan.start_timeout_s)
             self.launches += 1
-            self._launched_s, self._known_s = time.monotonic(), 0.0
             plan.on_event("launch", {"number": self.launches, "command": list(plan.command)})
         return self._agent.ready
 
@@ -273,7 +270,6 @@ class LiveSource:
 
     def _done(self, request: PointRequest, samples: list[Sample], load: Load, wall_s: float) -> None:
         """Hands on what was measured; where others had the processors, measures it again, or says so."""
-        self._known_s += wall_s if load.is_known else 0.0
         if not self._plan.watch.is_disturbed(load, wall_s):
             self._answered(request, samples)
         elif (pause_s := self._plan.watch.pause_s(request.disturbed + 1)) is not None:

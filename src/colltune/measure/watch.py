@@ -17,6 +17,8 @@ _FIRST_S, _LONGEST_S = 0.05, 1.0
 # How long all measurements together wait, of the budget of a tuning, and where nobody gave them more.
 PATIENT_SHARE = 0.25
 _PATIENCE_S = 10.0
+# What a launch counts for at least: one in which nothing was measured says what else runs, too.
+_LEAST_S = 1e-6
 
 
 def our_process() -> dict[str, str]:
@@ -39,6 +41,7 @@ class Watch:
         self.tally = Tally(judged=judged)
         self.patience_s = _PATIENCE_S
         self._in_a_row = 0
+        self._untold_s = 0.0  # in the launch at hand, of measurements too short to be judged alone
 
     @classmethod
     def of(cls, environ: Mapping[str, str], nodes: Sequence[str] = ()) -> Watch:
@@ -51,18 +54,17 @@ class Watch:
     def is_disturbed(self, load: Load | None, took_s: float) -> bool:
         """Counts a measurement of so many seconds; whether it was disturbed."""
         disturbed = self.tally.add(load, took_s)
+        self._untold_s += 0.0 if load is not None and load.is_known else took_s
         self._in_a_row = self._in_a_row + 1 if disturbed else 0
         return disturbed
 
-    def is_disturbed_launch(self, last_lines: Iterable[str], rest_s: float) -> bool:
-        """Whether a launch was disturbed as a whole, by what its agent said at its end.
-
-        ``rest_s``: of its time, what no measurement told of: those of short launches are too short to be judged alone.
-        """
+    def is_disturbed_launch(self, last_lines: Iterable[str]) -> bool:
+        """Whether a launch was disturbed as a whole, by what its agent said at its end."""
+        untold_s, self._untold_s = self._untold_s, 0.0
         told = [read_load(parse_fields(line)) for line in last_lines if line.startswith("load ")]
         for load in told[:1]:
             self.tally.untold += not load.is_known
-            return self.tally.add(load, max(rest_s, 0.0))
+            return self.tally.add(load, max(untold_s, _LEAST_S))
         return False
 
     def pause_s(self, tries: int) -> float | None:

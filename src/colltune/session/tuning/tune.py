@@ -17,9 +17,10 @@ from threadpoolctl import threadpool_limits
 from colltune.bench.contract import Bench, LibraryBench
 from colltune.bench.workbench import check_collectives
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.medians import broken_choices, medians_of
-from colltune.core.proven import Decision, refused
+from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
@@ -29,7 +30,7 @@ from colltune.core.units import format_count
 from colltune.deploy.live_selector import by_selector_alone
 from colltune.distill.decide import Decided, decide
 from colltune.distill.reproducible import distill_reproducible
-from colltune.measure.watch import PATIENT_SHARE
+from colltune.measure.watch import PATIENT_SHARE, Watch
 from colltune.prove.in_run.in_application import said_of, without_slower
 from colltune.prove.proof import Judged, Proof, workplace
 from colltune.prove.proposed import judge_one_launch, provisional
@@ -117,7 +118,7 @@ def tune(
         job=(bench.nodes, bench.ppn),
         budget=budget_of(measured.plan, gate, judged.rest_s),
         since_s=None if options.resume else since_s,
-        disturbance=None if bench.watch is None else bench.watch.tally.found(names=bench.watch.nodes),
+        disturbance=None if bench.watch is None else _disturbance(bench.watch, gate),
     )
     tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
     save_tuning(out, tuning)
@@ -188,6 +189,11 @@ def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
         if scenario.collective == collective and scenario.nodes <= bench.nodes and scenario.ppn <= bench.ppn
     ]
     return Space(collective, tuple(fitting), bench.legal)
+
+
+def _disturbance(watch: Watch, gate: Sequence[Decision]) -> Disturbance:
+    proven = any(one.verdict is Verdict.KEPT for one in gate)
+    return replace(watch.tally.found(names=watch.nodes), proven=proven)
 
 
 def _proof(
