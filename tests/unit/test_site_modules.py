@@ -20,9 +20,13 @@ from colltune.site.store import SiteStore
 
 NAME = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 needs_lmod = pytest.mark.skipif(not Path("/usr/share/lmod/lmod/libexec/lmod").exists(), reason="no Lmod (apt: lmod)")
-_TCL = "/usr/lib/x86_64-linux-gnu/modulecmd.tcl"
+# Debian installs one of both; beside Lmod the other may be unpacked under /opt.
+_TCL = next(
+    (str(one) for root in ("/usr", "/opt/environment-modules/usr") for one in Path(root).glob("lib/*/modulecmd.tcl")),
+    shutil.which("modulecmd") or "",
+)
 needs_tcl = pytest.mark.skipif(
-    not Path(_TCL).exists() and shutil.which("modulecmd") is None, reason="no Tcl modules (apt: environment-modules)"
+    not _TCL or shutil.which("tclsh") is None, reason="no Tcl modules (apt: environment-modules, tcl)"
 )
 
 
@@ -109,7 +113,7 @@ def load_module(
     modules = store.outbox / "active/modules" / kind
     command = ["/usr/share/lmod/lmod/libexec/lmod", "bash"]
     if by == "tcl":
-        command = [_TCL if Path(_TCL).exists() else str(shutil.which("modulecmd")), "bash"]
+        command = [_TCL, "bash"]
     around = {"PATH": f"{path}:{os.environ['PATH']}", "HOME": "/nonexistent", "MODULEPATH": str(modules), **job}
     done = subprocess.run(
         [*command, verb, "colltune-tuned/mpich-5.0.2"], capture_output=True, text=True, check=False, env=around
