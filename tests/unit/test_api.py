@@ -181,8 +181,8 @@ def test_a_tuning_is_shown_in_a_line_and_in_a_notebook_with_its_headline_and_cur
     assert len(repr(drawn)) < 300
     assert drawn.environment.mpi in repr(drawn)
     shown = drawn._repr_html_()
-    assert "<b>allreduce 1.38x (at least 1.25)" in shown
-    assert f"Use it: colltune run {drawn.directory} -- mpiexec -n 2 ./app" in shown
+    assert "<b>1 node x 2 ranks: allreduce 1.38x (at least 1.25)" in shown
+    assert f"colltune env {drawn.directory})" in shown
     assert "<Tuned" not in shown
     assert shown.count("<svg") == 1
     assert "allreduce, 1 x 2" in shown

@@ -17,13 +17,13 @@ from lint_trees import complete_file
 import colltune as colltune_api
 import colltune as colltune_package
 import commands
-from colltune.cli.hints import run_command
 from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
 from colltune.core.version import read_version
+from colltune.machine.command_lines import run_command
 from colltune.store.summary_json import read_summary
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
 

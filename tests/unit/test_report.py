@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from colltune.report.ending import ending
 from colltune.report.findings import Findings, knowledge, spreads, timeline
 from colltune.report.headline import facts, headline, next_steps
 from colltune.report.html import build_page
-from colltune.report.story import summary_sentences
+from colltune.report.job import shape_gains
 from colltune.session.explain import load_findings
 from colltune.store.journal import Journal
 from colltune.store.summary_json import read_summary
@@ -117,7 +118,7 @@ def test_cells_hold_what_is_in_force_where_the_campaign_did_not_come_to() -> Non
     assert [len(cell.timings) for cell in cells[:2]] == [0, 2]
     assert [cell.chosen for cell in cells] == [RING, RING, RING, DEFAULT]
     assert "allreduce: 3 of 4 scenarios changed" in build_page(
-        replace(findings(*SAMPLES), summary=summary, proofs=proofs)
+        replace(findings(*SAMPLES), summary=summary, proofs=proofs), Path()
     )
 
 
@@ -157,23 +158,38 @@ def test_drift_is_told_only_where_something_was_measured_again() -> None:
     assert all(0.0 <= s.relative_iqr < 0.3 for s in found)
 
 
-def test_one_is_not_called_many_and_a_mean_has_its_bound() -> None:
-    text = " ".join(summary_sentences(findings(*SAMPLES)))
-    assert (
-        "1 scenario in 1 region, where collectives are 2.00 times as fast on average (geometric mean, at least 1.90)"
-        in text
-    )
-    assert "allreduce 2.00 times (at least 1.90; 1 scenario in 1 region)" in text
-    assert "1 scenario in 1 region looked faster at first, but not in the proof: refused." in text
+def told(found: Findings) -> str:
+    return " ".join(" ".join(ending(found)).split())
+
+
+def test_the_end_says_what_was_gained_on_the_whole_job_what_was_refused_and_what_it_cost() -> None:
+    text = told(findings(*SAMPLES))
+    assert "this job 2 nodes x 2 ranks per node: 1 collective faster" in text
+    assert "allreduce 4 KiB 4 KiB 2.00x 1.90x 4 KiB: 20 us -> 10 us, 2.00x" in text
+    assert "1 of 2 shapes and sizes changed" in text
+    assert "refused 1 shape and size: looked faster, and not proven to be" in text
+    assert "1 core-hours" in text
     assert (format_count(1, "launch", "launches"), format_count(3, "launch", "launches")) == ("1 launch", "3 launches")
 
 
-def test_the_summary_says_what_was_gained_what_was_refused_and_what_it_cost() -> None:
-    text = " ".join(summary_sentences(findings(*SAMPLES)))
-    assert "collectives are 2.00 times as fast on average" in text
-    assert "allreduce 2 x 2, 4 KiB by ring: 2.00 times" in text
-    assert "1 scenario in 1 region looked faster" in text
-    assert "1 core-hours" in text
+def test_the_whole_job_comes_first_and_smaller_shapes_behind_it() -> None:
+    small = {**GATE[0], "scenario": ["allreduce", 1, 2, 4096], "ratios": [3.0, 3.0, 3.0], "low": 2.5}
+    found = replace(findings(*SAMPLES), summary=read_summary({**SUMMARY, "gate": [*GATE, small]}))
+    assert headline(found).startswith("2 nodes x 2 ranks per node: allreduce 2.00x (at least 1.90) at 4 KiB; 1 smaller")
+    assert "1 smaller shape: allreduce 3.00x (at least 2.50)" in told(found)
+    alone = replace(found, summary=read_summary({**SUMMARY, "gate": [small]}))
+    assert "2 nodes x 2 ranks per node: the library decides as before" in told(alone)
+    assert headline(alone).startswith("2 nodes x 2 ranks per node: the library decides as before; 1 smaller shape: ")
+
+
+def test_the_call_that_stands_for_the_others_gains_as_much_as_they_do_on_average() -> None:
+    far = {**GATE[0], "scenario": ["allreduce", 2, 2, 8192], "ratios": [2.0, 1.9, 2.1]}
+    samples = [*SAMPLES[:3], sample(8192, RING, 3.0, 3.0)]
+    found = replace(findings(*samples), summary=read_summary({**SUMMARY, "gate": [GATE[0], far]}))
+    [one] = shape_gains(found)
+    assert one.span == (4096, 8192)
+    assert one.example is not None
+    assert one.example.scenario.size_bytes == 4096
 
 
 @pytest.mark.parametrize(
@@ -189,22 +205,18 @@ def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, re
     summary = read_summary({**SUMMARY, "gate": [*GATE, late], **budget})
     found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES)
     assert [decision.verdict for decision in found.decisions] == ["kept", "refused", "not tried"]
-    text = " ".join(summary_sentences(found))
-    assert "1 scenario in 1 region looked faster at first, but not in the proof" in text
-    assert (
-        "1 scenario in 1 region looked faster and was not tried, because the budget ended first;"
-        " --budget 12m would be enough for all." in text
-    )
+    text = told(found)
+    assert "refused 1 shape and size: looked faster, and not proven to be" in text
+    assert "not tried 1 shape and size: --budget 12m would be enough for all" in text
 
 
 def test_what_is_provisional_is_never_told_as_proven() -> None:
     summary = {**SUMMARY, "gate": [{**GATE[0], "verdict": "provisional"}], "interrupted": True}
     found = Findings(HERE, {"allreduce": RULES}, read_summary(summary), SAMPLES)
-    text = " ".join(summary_sentences(found))
-    assert "1 scenario in 1 region is provisional" in text
-    assert "--resume" in text
-    assert "in fresh comparisons" not in text
-    assert "times as fast on average" not in text
+    text = told(found)
+    assert "unproven 1 shape and size, provisional: --provisional loads them" in text
+    assert "nothing was proven faster" in text
+    assert "2.00x" not in text
     assert found.regions(Verdict.KEPT) == []
 
 
@@ -214,14 +226,14 @@ def test_the_launches_are_those_of_the_decisions_wherever_they_are_told() -> Non
     audited = {**GATE[0], "region": [2.0, 1.9, 2.1], "low": 1.9, "launches": 7}
     summary = read_summary({**SUMMARY, "gate": [audited]})
     found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES, proofs)
-    for told in (summary_sentences(found), facts(found), ending(found), [summary.decisions[0].told]):
-        assert "by 7 fresh launches" in " ".join(" ".join(told).split())
-    assert "fresh launches" not in " ".join(summary_sentences(findings(*SAMPLES)))
+    for text in (facts(found), ending(found), [summary.decisions[0].told]):
+        assert "by 7 fresh launches" in " ".join(" ".join(text).split())
+    assert "fresh launches" not in told(findings(*SAMPLES))
 
 
 def test_without_a_proof_the_summary_says_so() -> None:
     unproven = Findings(HERE, {"allreduce": RULES}, read_summary({**SUMMARY, "gated": False, "gate": []}), SAMPLES)
-    assert "may be slower" in summary_sentences(unproven)[0]
+    assert "tuned without a proof, so calls may be slower" in told(unproven)
 
 
 def test_the_text_report_shows_map_gains_refusals_and_environment(tuned: Path) -> None:
@@ -248,7 +260,7 @@ def test_the_page_stands_alone_and_holds_the_numbers(tuned: Path) -> None:
 
 def test_without_what_draws_the_page_has_its_tables_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("colltune.report.html.can_draw", lambda: False)
-    page = build_page(findings(*SAMPLES))
+    page = build_page(findings(*SAMPLES), Path())
     assert "pip install vl-convert-python" in page
     assert "<figure>" not in page
     assert "Regions in force" in page
@@ -263,14 +275,16 @@ def test_a_page_of_a_large_campaign_fits_a_telephone() -> None:
     samples = [replace(sample(4, choice, 9.0, 0.0), scenario=s) for s in places for choice in (DEFAULT, RING, TREE)]
     rules = {name: RuleSet.always(name, SizeBasis.MESSAGE, RING) for name in names}
     gate = tuple(Decision(s, RING, Verdict.KEPT, (), "why", (1.5, 1.3, 1.7)) for s in places)
-    page = build_page(Findings(HERE, rules, Summary(decisions=gate), samples))
+    page = build_page(Findings(HERE, rules, Summary(decisions=gate), samples), Path())
     assert len(page.encode()) < 600_000
     assert page.count("<td class=") >= len(places)
 
 
 def test_the_headline_says_what_where_and_how_much_of_it() -> None:
     text = headline(findings(*SAMPLES))
-    assert text == "allreduce 2.00x (at least 1.90) at 4 KiB; 1 of 2 scenarios changed"
+    assert text == (
+        "2 nodes x 2 ranks per node: allreduce 2.00x (at least 1.90) at 4 KiB; 1 of 2 shapes and sizes changed"
+    )
     shares = {Scenario("allreduce", 2, 2, 4096): 0.1}
     assert headline(replace(findings(*SAMPLES), shares=shares)).endswith("; expected 5.0% of the application's time")
     nothing = replace(findings(*SAMPLES), summary=read_summary({**SUMMARY, "gate": []}))
@@ -278,18 +292,36 @@ def test_the_headline_says_what_where_and_how_much_of_it() -> None:
 
 
 def test_the_first_screen_says_what_to_do_next() -> None:
-    found = findings(*SAMPLES)
-    assert next_steps(found, Path("a place")) == ["Use it: colltune run 'a place' -- mpiexec -n 4 ./app"]
+    found, place = findings(*SAMPLES), Path("/a place")
+    [(label, line)] = next_steps(found, place)
+    assert label == "use it"
+    assert line.startswith('eval "$(')
+    assert line.endswith("colltune env '/a place')\"")
+    live = replace(found, only_live=["gather"])
+    assert "run --via live '/a place' -- mpiexec" in next_steps(live, place)[0][1]
     late = {**GATE[1], "verdict": "not tried"}
     budget = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
     short = replace(found, summary=read_summary({**SUMMARY, "gate": [GATE[0], late], **budget}))
-    assert next_steps(short)[1] == "1 scenario not tried: tune again with --budget 12m"
-    ended = replace(found, summary=read_summary({**SUMMARY, "gate": [], "interrupted": True}))
-    [step] = next_steps(ended)
-    assert "--resume" in step
-    [step] = next_steps(replace(found, summary=read_summary({**SUMMARY, "gate": [GATE[1]]})))
-    assert step.startswith("Nothing to do")
-    assert build_page(found, Path("here")).index("colltune run here --") < build_page(found).index("<main")
+    assert next_steps(short, place)[1] == (
+        "next",
+        "tune again with --budget 12m: 1 shape and size looked faster and not tried",
+    )
+    nothing = replace(found, rule_sets={"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE)})
+    ended = replace(nothing, summary=read_summary({**SUMMARY, "gate": [], "interrupted": True}))
+    [step] = next_steps(ended, place)
+    assert "--resume" in step[1]
+    [step] = next_steps(replace(nothing, summary=read_summary({**SUMMARY, "gate": [GATE[1]]})), place)
+    assert step[1].startswith("nothing to do")
+    page = build_page(found, place)
+    assert page.index("colltune env &#39;/a place&#39;") < page.index("<main")
+
+
+def test_the_line_to_copy_works_as_printed_from_any_directory(tuned: Path, tmp_path: Path) -> None:
+    [(_, line), *_] = next_steps(load_findings(tuned), tuned)
+    shell = ["bash", "-c", f'cd / && {line}; echo "code $?"']
+    done = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=60)
+    assert "command not found" not in done.stderr, done.stderr
+    assert "no tuning" not in done.stderr
 
 
 def test_the_collective_that_gains_the_most_is_drawn_first() -> None:
@@ -343,11 +375,11 @@ def test_a_default_that_was_timed_as_a_candidate_is_the_default() -> None:
 
 def test_an_application_is_told_its_profile_and_what_each_region_saves_it() -> None:
     shares = {Scenario("allreduce", 2, 2, 4096): 0.1, Scenario("allreduce", 2, 2, 8192): 0.2}
-    page = build_page(replace(findings(*SAMPLES), shares=shares))
+    page = build_page(replace(findings(*SAMPLES), shares=shares), Path())
     rows = " ".join(page.split("The application</h3>")[1].split("</table>")[0].split())
     assert '<td>allreduce</td><td class="n">30.0%</td><td class="n">5.00%</td>' in rows
     assert '<td class="n">5.00%</td></tr>' in page.split("The application</h3>")[0]
-    assert "The application</h3>" not in build_page(findings(*SAMPLES))
+    assert "The application</h3>" not in build_page(findings(*SAMPLES), Path())
 
 
 @pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<svg"), ("png", b"\x89PNG")])
@@ -366,7 +398,7 @@ def test_names_in_a_tuning_cannot_leave_the_page(tuned: Path) -> None:
     odd = load_findings(tuned)
     evil = "</script><script>alert(1)</script>"
     odd = Findings(odd.environment, odd.rule_sets, replace(odd.summary, reasons={"allreduce": evil}), odd.samples)
-    page = build_page(odd)
+    page = build_page(odd, Path())
     assert evil not in page
 
 

@@ -63,7 +63,7 @@ def campaign() -> Findings:
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("page")
     path = place / "report.html"
-    path.write_text(build_page(campaign()), encoding="utf-8")
+    path.write_text(build_page(campaign(), Path("/tuned")), encoding="utf-8")
     return path
 
 

@@ -53,11 +53,11 @@ class Tuned:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the headline, what is known of the tuning, what to do next, and the curves."""
-        from colltune.report.headline import facts, headline, next_steps
+        from colltune.report.headline import facts, headline, steps_text
 
         found = load_findings(self.directory)
         lines = [f"<b>{escape(headline(found))}</b>", escape("; ".join(facts(found)))]
-        lines += [escape(step) for step in next_steps(found, self.directory)]
+        lines += [escape(step) for step in steps_text(found, self.directory)]
         return f"<div>{'<br>'.join(lines)}</div>{self.plot(heading=False).svg if found.samples else ''}"
 
     def plot(

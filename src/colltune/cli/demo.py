@@ -63,8 +63,8 @@ def _recorded(out: Path) -> None:
 
 
 def _here(out: Path, mpiexec: str | None) -> None:
-    from colltune.cli.hints import colltune_command
     from colltune.cli.tune import tune_and_show
+    from colltune.machine.command_lines import colltune_command
     from colltune.session.tuning.options import TuneOptions
 
     began_s = time.monotonic()

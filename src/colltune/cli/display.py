@@ -1,4 +1,4 @@
-"""What `colltune tune` shows: a live line on a terminal, plain lines elsewhere, and ten lines at the end."""
+"""What `colltune tune` shows: a live line on a terminal, plain lines elsewhere, and a dozen lines at the end."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from colltune.bench.contract import Bench
-from colltune.cli.hints import colltune_command, run_command
 from colltune.cli.terminal import make_console
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import Decision, Verdict
 from colltune.core.units import format_count, format_duration, format_size
-from colltune.deploy.live_selector import only_live
+from colltune.machine.command_lines import colltune_command
 from colltune.report.ending import ending, wrapped
+from colltune.report.headline import steps_text
 from colltune.search.campaign import WHOLE
 from colltune.search.campaign import Progress as Step
 from colltune.session.explain import load_findings
@@ -141,32 +141,27 @@ class Display:
         return step.elapsed_s / max(step.pairs_done, 1) * (step.pairs_total - step.pairs_done)
 
     def result(self, result: TuneResult, out: Path, go_on: str = "") -> None:
-        """The end of `tune`: ten lines on what came of it, and the next command.
+        """The end of `tune`: what came of it, and what to do next.
 
         ``go_on``: the command that goes on with a campaign that was cut off.
         """
-        interrupted = result.outcome.interrupted
-        for line in ending(load_findings(out)):
-            self.console.print(line, markup=False, soft_wrap=True)
+        found = load_findings(out)
+        for line in ending(found):
+            self._whole(line)
         for reason, collectives in _by_reason(result.outcome.reasons).items():
-            self.console.print(wrapped(f"{', '.join(collectives)}: {reason}."), markup=False, soft_wrap=True)
+            self._whole(wrapped(f"{', '.join(collectives)}: {reason}."))
         if result.gate:
-            self._command(f"All regions: {colltune_command('report', out, '--text')}")
-        if interrupted:
-            self._command(f"The job was ended before the proof was over; go on with: {go_on}")
-        environment = result.tuning.environment
-        if not environment.has_mpi:
-            self._command(f"No MPI reads these rules: they are of {environment.mpi} times.")
-        elif result.tuning.summary.having(Verdict.KEPT) or not interrupted:
-            mpiexec = environment.facts.get("mpiexec", "")
-            live = bool(only_live(result.tuning))
-            self._command(f"Run your application with: {run_command(out, mpiexec, _ranks(result), live=live)}")
+            self._whole(f"{'all of it':<10} {colltune_command('report', out, '--text', '--all')}")
+        for line in steps_text(found, out):
+            self._whole(line)
+        if result.outcome.interrupted:
+            self._whole(f"{'command':<10} {go_on}")
         disturbance = result.tuning.summary.disturbance
         if disturbance is not None and disturbance.is_busy:
-            self.console.print(wrapped(disturbance.sentence), markup=False, soft_wrap=True)
+            self._whole(wrapped(disturbance.sentence))
 
-    def _command(self, text: str) -> None:
-        """Whole, so that it can be copied."""
+    def _whole(self, text: str) -> None:
+        """In lines as they are: commands can be copied."""
         self.console.print(text, markup=False, soft_wrap=True)
 
 
@@ -177,8 +172,3 @@ def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
         if reason != WHOLE:
             found.setdefault(reason, []).append(collective)
     return found
-
-
-def _ranks(result: TuneResult) -> int:
-    environment = result.tuning.environment
-    return environment.nodes * environment.ppn

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from colltune.cli.console import echo
-from colltune.cli.hints import colltune_command
+from colltune.machine.command_lines import colltune_command
 
 
 def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:

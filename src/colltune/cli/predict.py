@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from colltune.cli.console import echo
-from colltune.cli.hints import run_command
 from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+from colltune.machine.command_lines import run_command
 
 if TYPE_CHECKING:
     from colltune.session.predict import PredictResult

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colltune.alltoallv.called import alltoallv_share
-from colltune.cli.hints import colltune_command
 from colltune.cli.terminal import make_console
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
+from colltune.machine.command_lines import colltune_command
 from colltune.profile.application_profile import Calls, Profile
 from colltune.profile.benefit import benefit_of
 from colltune.profile.nonblocking import by_name_text, left_text, tunable_by_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 
-from colltune.cli.hints import colltune_command
 from colltune.core.stop import StopRequest
+from colltune.machine.command_lines import colltune_command
 
 
 def go_on_command(arguments: Sequence[str]) -> str:

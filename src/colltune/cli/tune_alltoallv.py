@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from colltune.cli.console import echo
-from colltune.cli.hints import run_alltoallv_command
 from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.collective_names import ALLTOALLV
 from colltune.core.units import format_count, format_duration, format_size
+from colltune.machine.command_lines import run_alltoallv_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from colltune.cli.hints import colltune_command
 from colltune.cli.options import NO_VERDICT
+from colltune.machine.command_lines import colltune_command
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -98,7 +98,7 @@ class Findings:
     ``proofs``: samples that the proof took, beside those of the campaign. ``jobs``: (nodes, ranks per node) of the jobs
     that it was tuned in, if they are several. ``twin``: the choice that runs what the default runs, None where none is
     known. ``shares``: of an application's time, what the calls of each scenario take; empty without a profile.
-    ``applications``: what runs of the application said of the rules.
+    ``applications``: what runs of the application said of the rules. ``only_live``: collectives that no file decides.
     """
 
     environment: Environment
@@ -110,6 +110,7 @@ class Findings:
     twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
     shares: Mapping[Scenario, float] = field(default_factory=dict)
     applications: Sequence[Standing] = ()
+    only_live: Sequence[str] = ()
 
     @property
     def decisions(self) -> list[Decision]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Decision, Verdict, launches_text
-from colltune.core.scenario import Scenario
 from colltune.core.units import format_budget, format_count, format_duration, format_size
-from colltune.report.findings import Findings, ranked_gains
+from colltune.machine.command_lines import run_command, use_command
+from colltune.report.findings import Findings
+from colltune.report.job import (
+    ShapeGain,
+    format_calls,
+    gain_text,
+    job_shape,
+    known_scenarios,
+    other_shapes_text,
+    shape_gains,
+    shape_text,
+)
 
 # Collectives that a headline names; what others gain is in the tables.
 _NAMED = 3
@@ -20,51 +29,67 @@ _SIMULATED_S = 365 * 86400.0
 
 
 def headline(findings: Findings, most: int = _NAMED) -> str:
-    """In one line, ``most`` collectives by name.
+    """In one line what the whole job gains, ``most`` collectives by name, then what smaller shapes do.
 
-    For example ``"allreduce 1.53x (at least 1.31) from 512 KiB; 8 of 41 scenarios changed"``.
+    For example ``"8 nodes x 2 ranks per node: allreduce 1.53x (at least 1.31) from 512 KiB; 3 smaller shapes: bcast
+    1.17x (at least 1.10); 8 of 41 shapes and sizes changed"``.
     """
     kept = findings.summary.having(Verdict.KEPT)
+    if not kept or not findings.summary.gated:
+        return nothing_text(findings)
+    gains, whole = shape_gains(findings), job_shape(findings)
+    mine = [one for one in gains if one.shape == whole]
+    shown = len(mine) if len(mine) == most + 1 else most  # a name takes no more room than "1 more collective"
+    parts = [f"{one.collective} {gain_text(one.gain)}{_extent(one, findings)}" for one in mine[:shown]]
+    parts += [format_count(len(mine) - shown, "more collective")] if len(mine) > shown else []
+    told = [f"{shape_text(whole)}: {', '.join(parts) or 'the library decides as before'}"]
+    told += [text for text in [other_shapes_text(gains, whole, most)] if text]
+    told.append(changed_text(findings))
+    if (saved := saved_share(findings, kept)) > 0.0:
+        told.append(f"expected {saved:.1%} of the application's time")
+    return "; ".join(told)
+
+
+def nothing_text(findings: Findings) -> str:
+    """The headline where nothing is proven."""
     names = ", ".join(findings.rule_sets)
     if not findings.summary.gated:
         return f"{names}: tuned without a proof, so calls may be slower"
-    if not kept:
-        return f"The library's own choice stands everywhere for {names}: nothing was proven faster"
-    ranked = ranked_gains(findings)
-    shown = len(ranked) if len(ranked) == most + 1 else most  # a name takes no more room than "1 more collective"
-    parts = [
-        f"{one.collective} {one.gain.mean:.2f}x (at least {one.gain.low:.2f}){_extent(one.decisions, findings)}"
-        for one in ranked[:shown]
-    ]
-    if len(ranked) > shown:
-        parts.append(format_count(len(ranked) - shown, "more collective"))
-    saved = saved_share(findings, kept)
-    application = f"; expected {saved:.1%} of the application's time" if saved > 0.0 else ""
-    return f"{', '.join(parts)}; {len(kept)} of {len(known_scenarios(findings))} scenarios changed{application}"
+    return f"The library's own choice stands everywhere for {names}: nothing was proven faster"
 
 
-def next_steps(findings: Findings, directory: Path | None = None) -> list[str]:
-    """What to do now, each in a line: how to use it, and what would bring more. ``directory``: where the tuning is."""
-    summary, here = findings.summary, findings.environment
-    nodes, ppn = summary.job or (here.nodes, here.ppn)
+def changed_text(findings: Findings) -> str:
+    """``"8 of 41 shapes and sizes changed"``."""
+    known = len(known_scenarios(findings))
+    return f"{len(findings.summary.having(Verdict.KEPT))} of {format_calls(known)} changed"
+
+
+def steps_text(findings: Findings, directory: Path) -> list[str]:
+    """`next_steps` as lines for a terminal. A command is whole, so that it can be copied."""
+    return [f"{label:<10} {text}" for label, text in next_steps(findings, directory)]
+
+
+def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
+    """What to do now: a label, and the sentence, or the command to copy. ``directory``: where the tuning is."""
+    summary = findings.summary
     steps = []
-    if summary.having(Verdict.KEPT) and here.has_mpi:
-        place = shlex.quote(str(directory or "tuned"))
-        steps.append(f"Use it: colltune run {place} -- mpiexec -n {nodes * ppn} ./app")
+    if not findings.environment.has_mpi:
+        steps.append(("no MPI", f"reads these rules: they are of {findings.environment.mpi} times"))
+    elif findings.only_live:  # no file of this library says them
+        mpiexec = findings.environment.facts.get("mpiexec", "")
+        steps.append(("use it", run_command(directory.absolute(), mpiexec, live=True)))
+    elif any(rules.departs for rules in findings.rule_sets.values()):
+        steps.append(("use it", use_command(directory)))
     if summary.interrupted:
-        steps.append("The job was ended first: the same command with --resume goes on and proves the rest")
-    elif untried := sum(len(one.decisions) for one in findings.regions(Verdict.NOT_TRIED) if one.reason != NOT_WORTH):
+        steps.append(("go on", "the job was ended first: the same command with --resume goes on and proves the rest"))
+    elif untried := [one for one in findings.regions(Verdict.NOT_TRIED) if one.reason != NOT_WORTH]:
         enough = summary.budget_for_all_s
         more = "a larger --budget" if enough is None else f"--budget {format_budget(enough)}"
-        steps.append(f"{format_count(untried, 'scenario')} not tried: tune again with {more}")
+        count = sum(len(one.decisions) for one in untried)
+        steps.append(("next", f"tune again with {more}: {format_calls(count)} looked faster and not tried"))
     if not steps and summary.gated:
-        steps.append("Nothing to do: the library's own choices are good here")
+        steps.append(("next", "nothing to do: the library's own choices are good here"))
     return steps
-
-
-def known_scenarios(findings: Findings) -> set[Scenario]:
-    """The scenarios that were measured or decided."""
-    return {*(sample.scenario for sample in findings.samples), *(one.scenario for one in findings.summary.decisions)}
 
 
 def saved_share(findings: Findings, decisions: list[Decision]) -> float:
@@ -99,7 +124,6 @@ def saved_by(findings: Findings, region: JudgedRegion) -> str:
 def facts(findings: Findings) -> list[str]:
     """Date, machine, MPI, job shape, how sure it is, what it took: a few words each."""
     here, summary = findings.environment, findings.summary
-    nodes, ppn = summary.job or (here.nodes, here.ppn)
     began_s = findings.started_s if summary.since_s is None else summary.since_s
     when = datetime.fromtimestamp(began_s, UTC).strftime("%Y-%m-%d") if began_s > _SIMULATED_S else ""
     sure = ""
@@ -111,7 +135,7 @@ def facts(findings: Findings) -> list[str]:
         when,
         here.machine,
         f"{here.mpi} {here.mpi_version}",
-        f"{format_count(nodes, 'node')} x {ppn}",
+        shape_text(job_shape(findings)),
         sure,
         calm,
         took,
@@ -119,12 +143,10 @@ def facts(findings: Findings) -> list[str]:
     return [text for text in said if text]
 
 
-def _extent(mine: Sequence[Decision], findings: Findings) -> str:
-    """Which sizes are changed, of all that are known: ``" from 512 KiB"``; empty where it is the whole range."""
-    name = mine[0].scenario.collective
-    known = [s.size_bytes for s in known_scenarios(findings) if s.collective == name]
-    sizes = [one.scenario.size_bytes for one in mine]
-    low, high = min(sizes), max(sizes)
+def _extent(one: ShapeGain, findings: Findings) -> str:
+    """Which sizes are changed, of all that are known on its shape: ``" from 512 KiB"``; empty for the whole range."""
+    known = [s.size_bytes for s in known_scenarios(findings) if (s.collective, s.nodes, s.ppn) == one.place]
+    low, high = one.span
     from_first, to_last = low == min(known), high == max(known)
     if from_first and to_last:
         return ""

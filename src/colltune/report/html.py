@@ -24,11 +24,13 @@ from colltune.core.version import __version__
 from colltune.report.charts import panel_charts, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
 from colltune.report.draw import can_draw, drawn_for_page
+from colltune.report.ending import told
 from colltune.report.findings import Findings, knowledge
 from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
+from colltune.report.job import HEAD, ShapeGain, job_shape, shape_gains, shape_text
 from colltune.report.maps import SHADES, selection_maps
 from colltune.report.run_text import ratio_text
-from colltune.report.story import environment_rows, summary_sentences, warnings
+from colltune.report.story import environment_rows, warnings
 
 PAGE = "report.html"
 _DESCRIPTIONS = {
@@ -38,12 +40,14 @@ _DESCRIPTIONS = {
 }
 # Panels that are shown at once, and all that a page has room for; rows of the decisions that are shown at once.
 _OPEN_PANELS, _MOST_PANELS, _OPEN_ROWS = 6, 16, 10
+# Gains on other shapes than the job's.
+_MOST_OTHERS = 20
 # Rows of what stays out, by reason: more of the same tell nothing new.
 _MOST_ROWS = 60
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def write_page(findings: Findings, path: Path, directory: Path | None = None) -> Path:
+def write_page(findings: Findings, path: Path, directory: Path) -> Path:
     """Writes the page of `build_page` to ``path``. Raises InputError where it cannot be made or written."""
     page = build_page(findings, directory)
     try:
@@ -53,7 +57,7 @@ def write_page(findings: Findings, path: Path, directory: Path | None = None) ->
     return path
 
 
-def build_page(findings: Findings, directory: Path | None = None) -> str:
+def build_page(findings: Findings, directory: Path) -> str:
     """The HTML. ``directory``: where the tuning is, as commands are to name it."""
     from jinja2 import Environment as Templates
     from markupsafe import Markup
@@ -63,7 +67,10 @@ def build_page(findings: Findings, directory: Path | None = None) -> str:
     shown = min(_OPEN_PANELS, len({panel.collective for panel, _ in drawn}))
     curves = time_charts(findings) if charts else {}
     over_time = {name: Markup(drawn_for_page(chart, _DESCRIPTIONS[name])) for name, chart in curves.items()}
-    maps, told = selection_maps(findings)
+    maps, cells = selection_maps(findings)
+    gains = shape_gains(findings) if findings.summary.gated else []
+    beside = [one for one in gains if one.shape != job_shape(findings)]
+    first = dict(told(findings, gains, len(gains)))
     decisions = _decision_rows(findings)
     text = resources.files("colltune.report").joinpath("page")
     template = Templates(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
@@ -71,11 +78,16 @@ def build_page(findings: Findings, directory: Path | None = None) -> str:
     )
     return template.render(
         title=headline(findings),
+        heading=first.pop("this job"),
+        gains_head=[*HEAD[:3], "sizes changed", *HEAD[3:]],
+        gains=[_gain_row(one) for one in gains if one.shape == job_shape(findings)],
+        other_gains=[(shape_text(one.shape), *_gain_row(one)) for one in beside[:_MOST_OTHERS]],
+        other_left_out=max(len(beside) - _MOST_OTHERS, 0),
+        first=first,
         facts=facts(findings),
         steps=next_steps(findings, directory),
         version=__version__,
         warnings=list(warnings(findings)),
-        sentences=summary_sentences(findings),
         without_charts=not charts,
         panels=drawn[:shown],
         more_panels=drawn[shown:],
@@ -106,8 +118,13 @@ def build_page(findings: Findings, directory: Path | None = None) -> str:
         environment=environment_rows(findings),
         css=Markup(text.joinpath("report.css").read_text(encoding="utf-8")),
         js=Markup(text.joinpath("report.js").read_text(encoding="utf-8")),
-        cells_json=Markup(_embedded(told)),
+        cells_json=Markup(_embedded(cells)),
     )
+
+
+def _gain_row(one: ShapeGain) -> list[str]:
+    collective, low, high, *rest, times = one.row
+    return [collective, low, high, f"{len(one.decisions)} of {one.sizes}", *rest, times.replace("->", "→")]
 
 
 def _embedded(value: object) -> str:
@@ -197,7 +214,7 @@ def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
             "scenarios": sum(len(region.decisions) for region in some),
             "rows": [
                 [region.place, str(region.choice), f"{region.speedup:.2f}x" if region.has_evidence else "", told]
-                for region, told in _told(some[:_MOST_ROWS])
+                for region, told in _with_numbers(some[:_MOST_ROWS])
             ],
             "left_out": max(len(some) - _MOST_ROWS, 0),
         }
@@ -205,7 +222,7 @@ def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
     ]
 
 
-def _told(regions: Sequence[JudgedRegion]) -> list[tuple[JudgedRegion, str]]:
+def _with_numbers(regions: Sequence[JudgedRegion]) -> list[tuple[JudgedRegion, str]]:
     return [(region, region.told if _NUMBER.search(region.told) else "") for region in regions]
 
 

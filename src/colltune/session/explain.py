@@ -11,6 +11,7 @@ from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.units import parse_size
+from colltune.deploy.live_selector import only_live
 from colltune.profile.application_profile import stakes
 from colltune.profile.profile_files import load_profile
 from colltune.prove.in_run.in_application import said_of
@@ -72,6 +73,7 @@ def load_findings(directory: Path, profile: Path | None = None) -> Findings:
         _twin_in(tuning),
         _shares(directory, profile),
         said_of(directory, tuning.environment, lambda _text: None),
+        only_live(tuning),
     )
 
 

@@ -13,6 +13,11 @@ def colltune_command(*words: object) -> str:
     return shlex.join([_program(), *map(str, words)])
 
 
+def use_command(tuned: Path) -> str:
+    """The line that puts ``tuned`` in force for all that the shell starts after it, from whatever directory."""
+    return f'eval "$({colltune_command("env", tuned.absolute())})"'
+
+
 def run_command(tuned: object, mpiexec: str = "", ranks: int = 0, *, live: bool = False) -> str:
     """How to run an application with ``tuned``; ``mpiexec`` is that of the tuning, ``ranks`` 0 leaves them out.
 

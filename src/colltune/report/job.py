@@ -1,0 +1,166 @@
+"""What the job gains: on all its nodes and ranks first, then on fewer of them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from colltune.core.proven import Decision, Verdict
+from colltune.core.scenario import Scenario
+from colltune.core.summary import SpeedUp
+from colltune.core.text_table import TextTable
+from colltune.core.units import format_count, format_duration, format_size, format_times
+from colltune.report.curves import CurvePoint, curve_points
+from colltune.report.findings import Findings
+
+Shape = tuple[int, int]
+HEAD = ("collective", "from", "to", "faster", "at least", "one call, by default -> tuned")
+
+
+@dataclass(frozen=True)
+class ShapeGain:
+    """What ``collective`` gains on ``shape`` (nodes, ranks per node), by ``decisions`` in the order of their sizes.
+
+    ``sizes``: how many message sizes are known there. ``example``: the call whose own speed-up is nearest to the mean,
+    None where none was timed both ways.
+    """
+
+    collective: str
+    shape: Shape
+    decisions: tuple[Decision, ...]
+    gain: SpeedUp
+    sizes: int
+    example: CurvePoint | None
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Collective, nodes and ranks per node."""
+        return self.collective, *self.shape
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The least and the largest message size in bytes that changed."""
+        return self.decisions[0].scenario.size_bytes, self.decisions[-1].scenario.size_bytes
+
+    @property
+    def example_s(self) -> tuple[float, float] | None:
+        """What the example takes by default and tuned, in seconds."""
+        one = self.example
+        return (
+            None if one is None or one.default is None or one.tuned is None else (one.default.time_s, one.tuned.time_s)
+        )
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Its cells under ``HEAD``."""
+        low, high = self.span
+        sizes = ("", "") if self.collective == "barrier" else (format_size(low), format_size(high))
+        told = ""
+        if self.example is not None and self.example_s is not None:
+            at = "" if self.collective == "barrier" else f"{format_size(self.example.scenario.size_bytes)}: "
+            told = at + format_times(*self.example_s)
+        return self.collective, *sizes, f"{self.gain.mean:.2f}x", f"{self.gain.low:.2f}x", told
+
+
+def gain_text(gain: SpeedUp) -> str:
+    """``"1.30x (at least 1.22)"``."""
+    return f"{gain.mean:.2f}x (at least {gain.low:.2f})"
+
+
+def format_calls(count: int) -> str:
+    """How many scenarios, as users call them: ``"8 shapes and sizes"``."""
+    return format_count(count, "shape and size", "shapes and sizes")
+
+
+def job_shape(findings: Findings) -> Shape:
+    """Nodes and ranks per node of the job that was tuned last.
+
+    Where it was not measured as a whole, as with recorded times, the known shape with the most ranks.
+    """
+    whole = _tuned_on(findings)
+    known = {(one.nodes, one.ppn) for one in known_scenarios(findings)}
+    return whole if whole in known else max(known, key=lambda shape: (shape[0] * shape[1], shape), default=whole)
+
+
+def _tuned_on(findings: Findings) -> Shape:
+    here = findings.environment
+    return findings.summary.job or (here.nodes, here.ppn)
+
+
+def shape_text(shape: Shape) -> str:
+    """``"8 nodes x 2 ranks per node"``."""
+    nodes, ppn = shape
+    return (
+        f"{nodes} nodes x {format_count(ppn, 'rank')} per node"
+        if nodes > 1
+        else f"1 node x {format_count(ppn, 'rank')}"
+    )
+
+
+def shape_gains(findings: Findings) -> list[ShapeGain]:
+    """Of each shape and collective with a proven decision: the job's own shape first, then those with most ranks."""
+    kept: defaultdict[tuple[Shape, str], list[Decision]] = defaultdict(list)
+    for one in sorted(findings.summary.having(Verdict.KEPT), key=lambda one: one.scenario):
+        kept[(one.scenario.nodes, one.scenario.ppn), one.scenario.collective].append(one)
+    points, known = curve_points(findings), known_scenarios(findings)
+    found = []
+    for (shape, name), decisions in kept.items():
+        gain = SpeedUp.of(decisions)
+        if gain is None:
+            continue
+        sizes = {s.size_bytes for s in known if s.collective == name and (s.nodes, s.ppn) == shape}
+        timed = [points[one.scenario] for one in decisions if one.scenario in points]
+        found.append(ShapeGain(name, shape, tuple(decisions), gain, len(sizes), _nearest(timed, gain.mean)))
+    whole = job_shape(findings)
+    return sorted(found, key=lambda one: (one.shape != whole, -one.shape[0] * one.shape[1], one.shape, -one.gain.mean))
+
+
+def _nearest(points: Sequence[CurvePoint], mean: float) -> CurvePoint | None:
+    """The call that was timed both ways and whose speed-up is nearest to ``mean``."""
+    ratios = {
+        point: point.default.time_s / point.tuned.time_s
+        for point in points
+        if point.default is not None and point.tuned is not None and min(point.default.time_s, point.tuned.time_s) > 0.0
+    }
+    return min(ratios, key=lambda point: abs(math.log(ratios[point] / mean)), default=None)
+
+
+def known_scenarios(findings: Findings) -> set[Scenario]:
+    """The scenarios that were measured or decided."""
+    return {*(sample.scenario for sample in findings.samples), *(one.scenario for one in findings.summary.decisions)}
+
+
+def gains_table(gains: Sequence[ShapeGain]) -> TextTable:
+    """A row for each of ``gains``, which are of one shape."""
+    table = TextTable([f"{name}>" if place in (1, 2, 3, 4) else name for place, name in enumerate(HEAD)])
+    for one in gains:
+        table.add_row(*one.row)
+    return table
+
+
+def other_shapes_text(gains: Sequence[ShapeGain], whole: Shape, most: int) -> str:
+    """What the shapes beside ``whole`` gain, ``most`` by name: ``"5 smaller shapes: bcast 1.17x (at least 1.10)"``."""
+    others = [one for one in gains if one.shape != whole]
+    if not others:
+        return ""
+    shapes = {one.shape for one in others}
+    size = "smaller" if all(nodes * ppn <= whole[0] * whole[1] for nodes, ppn in shapes) else "other"
+    by_name: defaultdict[str, list[Decision]] = defaultdict(list)
+    for one in others:
+        by_name[one.collective] += one.decisions
+    means = [(name, SpeedUp.of(some)) for name, some in by_name.items()]
+    ranked = sorted(((gain.mean, name, gain) for name, gain in means if gain is not None), reverse=True)
+    parts = [f"{name} {gain_text(gain)}" for _, name, gain in ranked[:most]]
+    parts += [format_count(len(ranked) - most, "more collective")] if len(ranked) > most else []
+    return f"{format_count(len(shapes), f'{size} shape')}: {', '.join(parts)}"
+
+
+def cost_text(findings: Findings) -> str:
+    """``"473 measurements; 4 min 57 s with the proof, 1.32 core-hours"``."""
+    summary, (nodes, ppn) = findings.summary, _tuned_on(findings)
+    hours = summary.total_s * nodes * ppn / 3600.0
+    priced = f"{hours:,.0f}" if hours >= 100.0 else f"{hours:.3g}"
+    took = f"{format_duration(summary.total_s)} with the proof, {priced} core-hours"
+    return f"{format_count(summary.samples, 'measurement')}; {took}"
