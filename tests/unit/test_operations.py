@@ -15,12 +15,12 @@ from memory_bench import MemoryLibrary
 from test_site_memory import job, small
 
 from colltune.cli.stopping import heed_scheduler
-from colltune.core.choice import Choice
-from colltune.core.rules import RuleSet
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.stop import StopRequest
-from colltune.session.own_settings import settings_line
+from colltune.session.own_settings import job_shape, settings_line
 from colltune.session.site.pending import command_text
 from colltune.site.store import INBOX, MARK, SiteStore
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
@@ -72,18 +72,60 @@ def test_settings_of_the_users_own_are_told(environ: dict[str, str], others: dic
     assert bool(found) == bool(line)
 
 
-def test_run_says_in_one_line_what_goes_before_the_tuning(tmp_path: Path) -> None:
+def tuning_of(place: Path, rules: RuleSet) -> dict[str, str]:
+    """Saves a tuning of 1 x 2 ranks; the environment in which a command looks at it."""
     here = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single")
-    rules = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("binomial"))}
     files = {"mpich/mpich-coll.json": complete_file()}
-    save_tuning(tmp_path, Tuning(here, rules, files, {FILE: "{directory}/mpich/mpich-coll.json"}))
-    own = {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial", FILE: "/home/me/own.json"}
-    environment = {"PATH": "", "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path), **own}
-    command = [sys.executable, "-m", "colltune", "run", str(tmp_path), "--", "/bin/true"]
+    save_tuning(place, Tuning(here, {"bcast": rules}, files, {FILE: "{directory}/mpich/mpich-coll.json"}))
+    return {"PATH": "", "HOME": str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def run_under(environment: dict[str, str], *words: object) -> list[str]:
+    """What `colltune WORDS` writes to standard error."""
+    command = [sys.executable, "-m", "colltune", *map(str, words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
-    (line,) = done.stderr.splitlines()
-    assert "MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial goes before" in line
-    assert f"{FILE} gives way" in line
+    return done.stderr.splitlines()
+
+
+def test_run_and_env_say_in_one_line_what_goes_before_the_tuning(tmp_path: Path) -> None:
+    environment = tuning_of(tmp_path, RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("binomial")))
+    own = {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial", FILE: "/home/me/own.json"}
+    for words in (["run", tmp_path, "--", "/bin/true"], ["env", tmp_path]):
+        (line,) = run_under({**environment, **own}, *words)
+        assert "MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial goes before" in line
+        assert f"{FILE} gives way" in line
+        assert run_under({**environment, **own}, words[0], "--quiet", *words[1:]) == []
+
+
+def test_run_and_env_say_that_a_tuning_has_no_rules_or_none_for_this_job(tmp_path: Path) -> None:
+    none = tuning_of(tmp_path / "none", RuleSet.always("bcast", SizeBasis.MESSAGE))
+    for words in (["run", tmp_path / "none", "--", "/bin/true"], ["env", tmp_path / "none"]):
+        (line,) = run_under(none, *words)
+        assert line.endswith(
+            "has no rules: the library decides every call as before.".rstrip("." * (words[0] == "env"))
+        )
+    two = RuleSet(
+        "bcast", SizeBasis.MESSAGE, (Rule(None, 2, None, Choice("binomial")), Rule(None, None, None, DEFAULT))
+    )
+    environment = tuning_of(tmp_path / "two", two)
+    slurm = {"SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": "8(x4)"}
+    (line,) = run_under({**environment, **slurm}, "env", tmp_path / "two")
+    assert "has no rule for 32 ranks on 4 nodes: it was tuned on 1 x 2" in line
+    assert run_under(environment, "env", tmp_path / "two") == []  # nobody knows of which job
+
+
+@pytest.mark.parametrize(
+    ("command", "shape"),
+    [
+        ("mpiexec -n 4 ./app", (1, 4, 4)),
+        ("mpiexec -l -ppn 2 -n 4 ./app", (2, 2, 4)),
+        ("env X=1 mpirun -np 6 app -n 9", (1, 6, 6)),
+        ("mpiexec app -n 9", None),
+        ("./app", None),
+    ],
+)
+def test_the_shape_of_a_job_is_read_from_its_launcher(command: str, shape: tuple[int, int, int] | None) -> None:
+    assert job_shape({}, command.split()) == shape
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -17,6 +17,7 @@ def env(
     provisional: Annotated[
         bool, typer.Option("--provisional", help="Also use decisions that a job which was ended left unproven.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not say where the tuning changes nothing.")] = False,
 ) -> None:
     """Print the exports that make MPI use a tuning: eval "$(colltune env tuned/)".
 
@@ -25,15 +26,16 @@ def env(
     """
     from colltune.deploy.applied import put_in_force
     from colltune.session.application.run_application import left_out_text
+    from colltune.session.own_settings import effect_lines
     from colltune.store.tuning import load_deployable
 
     tuning = load_deployable(tuned, provisional=provisional)
     force = put_in_force(tuned, tuning, os.environ)
     unsure = force.require_mpi_here()
-    if unsure:
-        typer.echo(f"colltune: warning: {unsure}", err=True)
-    if tuning.left_out:
-        typer.echo(f"colltune: {left_out_text(tuning.left_out)}", err=True)
+    told = [f"warning: {unsure}"] if unsure else []
+    told += [left_out_text(tuning.left_out)] if tuning.left_out else []
+    for text in () if quiet else (*told, *effect_lines(force, (), force.obstacles(()))):
+        typer.echo(f"colltune: {text}", err=True)
     for name, value in force.variables.items():
         line = f"export {name}={shlex.quote(value)}"
         # A path is given to the shell byte for byte, whatever the encoding of the terminal.

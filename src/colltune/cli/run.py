@@ -24,7 +24,8 @@ _VIA = "--via"
 _PROVISIONAL = "--provisional"
 _ALLTOALLV = "--alltoallv"
 _STORE = "--store"
-_FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE, _EXPLORE)
+_QUIET = "--quiet"
+_FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE, _EXPLORE, _QUIET)
 _VALUES = (_VIA, _SHARE, _RISK, _STORE)
 _USUAL_SHARE, _USUAL_RISK = "5%", "0.1%"
 # The exit code where the application succeeded and nothing proves that the tuning was in force.
@@ -83,6 +84,9 @@ def run(
     risk: Annotated[
         str, typer.Option(_RISK, help="With --explore: what that may cost of the run's time, as far as is known.")
     ] = _USUAL_RISK,
+    quiet: Annotated[
+        bool, typer.Option(_QUIET, help="Do not say at the start where the tuning changes nothing, or is defeated.")
+    ] = False,
     via: Via = "file",
     alltoallv: Annotated[
         Path | None,
@@ -106,7 +110,7 @@ def run(
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
     from colltune.session.application.measure_run import parse_risk, parse_share
-    from colltune.session.application.run_application import RunOptions, alltoallv_alone, ready_run
+    from colltune.session.application.run_application import RunOptions, alltoallv_alone, ready_run, unheard
 
     if alltoallv is not None and not tuned.is_dir():
         flags_of = {_PROVE: prove, _PROFILE: profile, _MEASURE: measure, _EXPLORE: explore, _PROVISIONAL: provisional}
@@ -131,7 +135,7 @@ def run(
         alltoallv=alltoallv,
         store=Path(values[_STORE]) if _STORE in values else store,
     )
-    ready = ready_run(tuned, command, options, os.environ, _say)
+    ready = ready_run(tuned, command, options, os.environ, unheard if quiet or _QUIET in flags else _say)
     if not options.watches:
         _replace_by(command, ready.started())
     done = ready.run(_say)

@@ -1,9 +1,18 @@
-"""How settings of the user's own meet those of a tuning: said in one line, for nobody sees it from the outside."""
+"""Why a tuning changes nothing, or meets the user's own settings: said in a line, for nobody sees it from outside."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
+from colltune.core.choice import DEFAULT
+from colltune.core.errors import InputError
+from colltune.core.units import format_count
+from colltune.deploy.applied import AppliedTuning
+from colltune.mpi.detect import ask_flux
+from colltune.mpi.job import Scheduler, find_job
+from colltune.mpi.program import launcher_place
 from colltune.prove.loaded import overriding
 
 
@@ -21,3 +30,58 @@ def settings_line(environ: Mapping[str, str], collectives: Collection[str], othe
     if dropped := sorted(name for name, value in changed.items() if value is None):
         told.append(f"your own {', '.join(dropped)} is left out while this measures")
     return "; ".join(told)
+
+
+def silent_rules(force: AppliedTuning, command: Sequence[str] = ()) -> str:
+    """Why no rule of ``force`` decides a call of the whole job of ``command``; "" where some does, or nobody knows."""
+    rule_sets = [rules for rules in force.tuning.rule_sets.values() if rules.departs]
+    if not rule_sets:
+        return f"{force.directory} has no rules: the library decides every call as before"
+    shape = job_shape(force.around, command)
+    if shape is None:
+        return ""
+    nodes, ppn, ranks = shape
+    meets = any(
+        rule.choice != DEFAULT and region.ppn.holds(ppn) and region.ranks.holds(ranks)
+        for rules in rule_sets
+        for region, rule in rules.regions()
+    )
+    tuned_on = ", ".join(f"{n} x {p}" for n, p in force.tuning.tuned_in)
+    where = f"{format_count(ranks, 'rank')} on {format_count(nodes, 'node')}"
+    return (
+        ""
+        if meets
+        else f"{force.directory} has no rule for {where}: it was tuned on {tuned_on} (nodes x ranks per node)"
+    )
+
+
+def job_shape(environ: Mapping[str, str], command: Sequence[str] = ()) -> tuple[int, int, int] | None:
+    """Nodes, ranks per node and ranks of ``command``, as far as its -n and the scheduler tell; else None."""
+    counts = {"-n": 0, "-np": 0, "-ppn": 0}
+    place = launcher_place(command)
+    for word, value in pairwise(command[place or 0 :]):
+        if not word.startswith("-") and not value.startswith("-"):
+            break  # from here on it is the program
+        if word in counts and not counts[word] and value.isdigit():
+            counts[word] = int(value)
+    ranks = counts["-n"] or counts["-np"]
+    try:
+        job = find_job(environ, flux_resources=ask_flux(environ))
+    except InputError:
+        return None
+    if not ranks and job.scheduler is Scheduler.NONE:
+        return None
+    ppn = counts["-ppn"] or (max(ranks, 1) if job.scheduler is Scheduler.NONE else job.ppn)
+    ranks = ranks or len(job.nodes) * ppn
+    return math.ceil(ranks / ppn), min(ppn, ranks), ranks
+
+
+def effect_lines(force: AppliedTuning, command: Sequence[str], obstacles: Sequence[str]) -> list[str]:
+    """What the user should know before the job starts, a line each.
+
+    ``obstacles``: what is known to keep the files from deciding.
+    """
+    departing = [name for name, rules in force.tuning.rule_sets.items() if rules.departs]
+    of_mpich = departing if force.tuning.environment.mpi == "mpich" else ()
+    warnings = [*obstacles, settings_line(force.around, of_mpich, force.variables)]
+    return [*filter(None, [silent_rules(force, command)]), *(f"warning: {text}" for text in warnings if text)]

@@ -12,7 +12,7 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.applied import AppliedTuning, put_in_force
 from colltune.deploy.explored import load_candidates, with_candidates
 from colltune.session.application.measure_run import Exploration, MeasuredRun, begin_measuring
-from colltune.session.own_settings import settings_line
+from colltune.session.own_settings import effect_lines
 from colltune.store.earlier import GAIN_PAGE
 from colltune.store.tuning import load_deployable
 
@@ -173,10 +173,8 @@ def ready_run(
         force = with_candidates(force, exploration.candidates)
     unsure = force.require_mpi(command)
     obstacles = [] if options.way == "live" else force.obstacles(command)
-    departing = [name for name, rules in tuning.rule_sets.items() if rules.departs]
-    met = settings_line(environment, departing if tuning.environment.mpi == "mpich" else (), force.variables)
-    for text in [*([unsure] if unsure else []), *obstacles, *([met] if met else [])]:
-        listener(f"warning: {text}")
+    for text in [*([f"warning: {unsure}"] if unsure else []), *effect_lines(force, command, obstacles)]:
+        listener(text)
     return ReadyRun(options, command, force, obstacles, exploration, store)
 
 
