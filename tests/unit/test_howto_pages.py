@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,11 @@ _BY_NAME = re.compile(
 
 
 def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
+    """The fenced blocks of ``page``, also those inside a list, without their indentation."""
+    found = re.finditer(
+        rf"^( *)```{language}\n(.*?)^ *```$", (PAGES / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    return [textwrap.dedent(match[2]) for match in found]
 
 
 def test_a_strategy_that_is_written_as_the_page_says_keeps_all_laws_and_is_found(tmp_path: Path) -> None:
@@ -72,7 +78,35 @@ def test_a_topology_that_is_written_as_the_page_says_is_read(tmp_path: Path) -> 
     assert sorted(one.name for one in ways.switches if one.name.startswith("row")) == ["row 0", "row 1"]
 
 
-@pytest.mark.parametrize("page", ["add-a-strategy.md", "add-an-mpi.md", "add-a-topology.md"])
+def copied(place: Path) -> Path:
+    """The package, to be changed as a page says."""
+    shutil.copytree(SOURCE, place / "colltune", ignore=shutil.ignore_patterns("__pycache__"))
+    return place / "colltune"
+
+
+def test_a_command_of_three_files_works_is_listed_and_stands_in_the_manual(tmp_path: Path) -> None:
+    module, line = blocks("add-a-command.md", "python")
+    (entry,) = blocks("add-a-command.md", "text")
+    package = copied(tmp_path)
+    (package / "cli" / "shapes.py").write_text(module, encoding="utf-8")
+    app = package / "cli" / "app.py"
+    listed = app.read_text(encoding="utf-8").replace(
+        '        "lint": _Entry(', f'        {line.strip()}\n        "lint": _Entry('
+    )
+    app.write_text(listed, encoding="utf-8")
+
+    def colltune(*words: str) -> str:
+        command = [sys.executable, "-m", "colltune", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert re.search(r"^  shapes +The shapes of job that a tuning holds$", colltune("--help"), re.MULTILINE)
+    assert entry.splitlines()[-1] in " ".join(colltune("shapes", "--help").split())
+    assert colltune("shapes", str(ROOT / "tests" / "recorded" / "tunings" / "measured")) == "1 x 2\n"
+
+
+@pytest.mark.parametrize("page", ["add-a-strategy.md", "add-an-mpi.md", "add-a-topology.md", "add-a-command.md"])
 def test_every_file_that_the_page_names_is_there(page: str) -> None:
     named = re.findall(r"`((?:src|tests)/[\w./]+)`", (PAGES / page).read_text())
     assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
