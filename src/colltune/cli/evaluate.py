@@ -59,7 +59,10 @@ def evaluate(
     """
     from colltune.core.errors import InputError
     from colltune.core.units import parse_duration
+    from colltune.machine.files import require_file
 
+    for path in data:  # before the heavy imports
+        require_file(path, "Give a CSV, CSV.GZ or Parquet file of measurements")
     limit_s = parse_duration(budget) if budget else 60.0 * minutes
     refuse_without_effect(context, campaign)
     places = [_parse_share("--at", text) for text in at.split(",")]

@@ -31,6 +31,9 @@ def init(directory: Annotated[Path, typer.Argument(help="Where the jobs can writ
 
 @site.command()
 def status(
+    directory: Annotated[
+        Path | None, typer.Argument(help="The store, as --store names it.", show_default=False)
+    ] = None,
     store: Store = None,
     prom: Annotated[
         Path | None, typer.Option(help="Write it for node_exporter's textfile collector too: DIRECTORY/colltune.prom.")
@@ -40,7 +43,7 @@ def status(
     from colltune.session.site.state import status as find_status
     from colltune.session.site.state import store_of
 
-    found = find_status(store_of(store))
+    found = find_status(store_of(directory or store))
     if prom is not None:
         _write_metrics(prom, found)
     if not found.machines:

@@ -40,6 +40,15 @@ def format_size(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def require_sizes(smallest_bytes: int, largest_bytes: int) -> None:
+    """Raises InputError where no message has a size from ``smallest_bytes`` to ``largest_bytes``."""
+    if largest_bytes < smallest_bytes:
+        raise InputError(
+            f"--min-size {format_size(smallest_bytes)} is above --max-size {format_size(largest_bytes)}",
+            "Give a --max-size that is at least --min-size",
+        )
+
+
 def parse_duration(text: str | float) -> float:
     """``"5m"`` -> 300.0 seconds; ``"1h30m"``, ``"90"`` and a number (both seconds) work too.
 

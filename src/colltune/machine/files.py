@@ -19,6 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from colltune.core.errors import InputError
+
 _T = TypeVar("_T")
 MIB = 1 << 20
 # What is larger is none of our files: of records and rules; of journals, tables and libraries (libmpi.so).
@@ -29,6 +31,13 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _GZIP = 31  # zlib's name for a gzip header
 _MORE_BYTES = 1 << 16  # than a file is said to have: those of /proc are said to have none
 _DIGITS = 20  # of a 64-bit integer with its sign
+_LARGEST = 1e18
+
+
+def require_file(path: Path, next_step: str) -> None:
+    """Raises InputError where ``path`` is no file."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}", next_step)
 
 
 def read_file(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -> bytes:
@@ -84,10 +93,10 @@ def unpacked(data: bytes, most_bytes: int = MOST_BYTES) -> bytes:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """As ``json.loads``. Raises ValueError also for what is no text, and beyond 64-bit integers and DEEPEST levels."""
+    """As ``json.loads``. Raises ValueError also for no text, and beyond 64-bit integers, 1e18, DEEPEST levels."""
     text = data.decode("utf-8") if isinstance(data, bytes) else data
     try:
-        document = json.loads(text, parse_int=_whole)
+        document = json.loads(text, parse_int=_whole, parse_float=_real)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
     if _SURROGATE.search(text):
@@ -114,6 +123,13 @@ def _whole(digits: str) -> int:
     if len(digits) > _DIGITS:
         raise ValueError(f"it holds the integer {digits[:_DIGITS]}..., which is out of range")
     return int(digits)
+
+
+def _real(digits: str) -> float:
+    """No time, ratio or count of ours is larger: what is printed of it would fill pages."""
+    if abs(value := float(digits)) > _LARGEST:
+        raise ValueError(f"it holds the number {digits[:_DIGITS]}, which is out of range")
+    return value
 
 
 def _parts(one: dict[str, Any] | list[Any]) -> Iterable[Any]:

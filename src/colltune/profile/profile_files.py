@@ -15,6 +15,7 @@ from colltune.profile.parts import part_files, read_parts
 
 SCHEMA = 1
 _KIND = "colltune-profile"
+_MAKE = "Make one: colltune profile --out app.json -- mpiexec -n 4 ./{}"
 
 
 class _Head(msgspec.Struct):
@@ -39,12 +40,14 @@ def load_profile(path: Path) -> Profile:
         return read_parts(parts)
     try:
         data = read_file(path, link=True)
+        if b"\0" in data[:512]:
+            raise InputError(f"{path} is a program or other binary file, and no profile", _MAKE.format(path.name))
         parse_json(data)  # which refuses numbers without end
         head = read_record(data, _Head)
         if head.kind != _KIND or head.schema != SCHEMA:
             raise InputError(f"{path} is no profile of this version of colltune", "Run `colltune profile` again")
         return read_record(data, Profile)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", "Make one: colltune profile -- mpiexec -n 4 ./app") from error
+        raise InputError(f"{path}: {error.strerror}", _MAKE.format("app")) from error
     except ValueError as error:
         raise InputError(f"{path} is no profile: {error}", "Run `colltune profile` again") from error

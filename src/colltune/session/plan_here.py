@@ -11,6 +11,7 @@ from colltune.bench.backends import recall_backend
 from colltune.bench.workbench import MachineOptions, check_collectives, open_workbench
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
+from colltune.core.units import require_sizes
 from colltune.session.plan import BUDGETS_S, Costs, calibrate, calibration_of, costs_of
 from colltune.store.tuning import load_tuning
 
@@ -32,8 +33,9 @@ def plan_here(
     """
     if collectives:
         parse_collectives(collectives)
-    if largest_bytes < smallest_bytes or any(budget_s <= 0.0 for budget_s in budgets_s):
-        raise InputError("the budget and the range of sizes must not be empty", "Give for example --budget 5m")
+    require_sizes(smallest_bytes, largest_bytes)
+    if any(budget_s <= 0.0 for budget_s in budgets_s):
+        raise InputError("the budget must not be empty", "Give for example --budget 5m")
     if tuned is not None:
         calibration, environment = calibration_of(tuned), load_tuning(tuned).environment
         catalogue, thread_level = recall_backend(environment).catalogue, environment.thread_level

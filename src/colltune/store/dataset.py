@@ -22,7 +22,7 @@ from colltune.core.choice import Choice, Value, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.machine.files import LARGEST_BYTES, read_file, unpacked
+from colltune.machine.files import LARGEST_BYTES, read_file, require_file, unpacked
 from colltune.store.grid import Floats, Grid
 from colltune.store.grid_noise import PROBABILITIES, quantiles
 from colltune.store.table_checks import checked
@@ -63,8 +63,7 @@ def load_grids(paths: Iterable[Path], fewest_scenarios: int = FEWEST_SCENARIOS) 
 def read_table(path: Path) -> pandas.DataFrame:
     """The rows of one file that have a time, checked. Raises InputError."""
     pandas = extra("pandas", "reading tables")
-    if not path.is_file():
-        raise InputError(f"there is no file {path}", "Give a CSV, CSV.GZ or Parquet file of measurements")
+    require_file(path, "Give a CSV, CSV.GZ or Parquet file of measurements")
     try:
         data = read_file(path, LARGEST_BYTES, link=True)
         held = io.BytesIO(unpacked(data, LARGEST_BYTES) if path.suffix == ".gz" else data)

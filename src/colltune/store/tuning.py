@@ -184,6 +184,17 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
 def load_tuning(directory: Path) -> Tuning:
     """Reads a tuning. Raises InputError where there is none, it cannot be read, or a file is missing or changed."""
     path = directory / MANIFEST
+    if not path.exists():
+        what = (
+            "holds no tuning"
+            if directory.is_dir()
+            else "does not exist"
+            if not directory.exists()
+            else "is no directory"
+        )
+        raise InputError(
+            f"{directory} {what} ({MANIFEST})", f"Make one: colltune tune bcast allreduce --out {directory}"
+        )
     try:
         manifest = as_object(parse_json(read_file(path)), "the whole")
         if manifest.get("schema") != SCHEMA:

@@ -13,7 +13,7 @@ from colltune.core.errors import InputError
 from colltune.core.extras import extra
 from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.summary import Budget, Summary, TimeShare
-from colltune.core.units import parse_duration, parse_size
+from colltune.core.units import parse_duration, parse_size, require_sizes
 from colltune.measure.contract import Effort
 from colltune.session.arguments import (
     MachineArguments,
@@ -99,12 +99,14 @@ class TuneOptions:
         )
         if found.simulate and found.machine is not None:
             refuse_with_simulate(found.machine)
+        found.require_something()
         return replace(found, prior=_load_prior(said["prior"]))
 
     def require_something(self) -> None:
         """Raises InputError where the budget or the range of sizes is empty."""
-        if self.budget_s <= 0.0 or self.largest_bytes < self.smallest_bytes:
-            raise InputError("the budget and the range of sizes must not be empty", "Give for example --budget 5m")
+        require_sizes(self.smallest_bytes, self.largest_bytes)
+        if self.budget_s <= 0.0:
+            raise InputError("the budget must not be empty", "Give for example --budget 5m")
 
 
 def machine_of(said: TuneArguments) -> MachineOptions:
