@@ -16,6 +16,8 @@ from colltune.learn.contract import Learner
 from colltune.schedule.topology_files import load_topology
 
 ROOT = Path(__file__).parents[2]
+# Comments and docstrings speak of collectives, and decide nothing.
+_COMMENT = re.compile(r'/\*.*?\*/|""".*?"""|(?:#|//)[^\n]*', re.DOTALL)
 PAGES = ROOT / "docs" / "how-to"
 SOURCE = ROOT / "src" / "colltune"
 # Places that know a library by name, outside of what is its own: its emitter, its linter, its backend, its catalogue.
@@ -78,6 +80,23 @@ def test_a_topology_that_is_written_as_the_page_says_is_read(tmp_path: Path) -> 
     assert sorted(one.name for one in ways.switches if one.name.startswith("row")) == ["row 0", "row 1"]
 
 
+@pytest.mark.parametrize("collective", ["allgatherv", "reduce_scatter", "reduce_scatter_block"])
+def test_the_page_on_a_collective_names_every_file_that_knows_one_by_name(collective: str) -> None:
+    text = (PAGES / "add-a-collective.md").read_text(encoding="utf-8")
+    files = [
+        path
+        for path in (*sorted(SOURCE.rglob("*")), *sorted((ROOT / "native").rglob("*")))
+        if path.suffix in (".py", ".c", ".h", ".toml")
+    ]
+    named = re.compile(rf"[\"' ]{collective}[\"' \]:]|\b(MPI_|X\(){collective.capitalize()}\b")
+    knowing = [p.relative_to(ROOT).as_posix() for p in files if named.search(_COMMENT.sub("", p.read_text("utf-8")))]
+    assert {"src/colltune/core/scenario.py", "native/agent/collective.c"} <= set(knowing)
+    listed = re.findall(r"`((?:src|native)/[\w./]+)`", text)
+    catalogues = ("src/colltune/catalog/", "native/simulated/", "native/conformance/")
+    unknown = [name for name in knowing if not name.startswith((*listed, *catalogues))]
+    assert unknown == []
+
+
 def copied(place: Path) -> Path:
     """The package, to be changed as a page says."""
     shutil.copytree(SOURCE, place / "colltune", ignore=shutil.ignore_patterns("__pycache__"))
@@ -106,7 +125,9 @@ def test_a_command_of_three_files_works_is_listed_and_stands_in_the_manual(tmp_p
     assert colltune("shapes", str(ROOT / "tests" / "recorded" / "tunings" / "measured")) == "1 x 2\n"
 
 
-@pytest.mark.parametrize("page", ["add-a-strategy.md", "add-an-mpi.md", "add-a-topology.md", "add-a-command.md"])
+@pytest.mark.parametrize(
+    "page", ["add-a-strategy.md", "add-an-mpi.md", "add-a-topology.md", "add-a-command.md", "add-a-collective.md"]
+)
 def test_every_file_that_the_page_names_is_there(page: str) -> None:
     named = re.findall(r"`((?:src|tests)/[\w./]+)`", (PAGES / page).read_text())
     assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
