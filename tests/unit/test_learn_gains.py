@@ -40,7 +40,9 @@ def test_all_scenarios_are_summed_where_that_is_cheap() -> None:
     duels = Duels.of(one.mean, one.variance, np.ones(one.mean.shape, dtype=bool))
     places, numbers = every_pair()
     noise = np.full(len(places), NOISE)
-    expected = duels.gains(one.shifts(places, numbers, noise), numbers)
+    covariance = np.stack([one.covariance(n, np.array([row]))[0] for row, n in zip(places, numbers, strict=True)])
+    own = covariance[np.arange(len(places)), places]
+    expected = duels.gains(np.abs(covariance) / np.sqrt(own + noise)[:, None], numbers)
     np.testing.assert_allclose(expected_gains(one, duels, places, numbers, noise), expected, rtol=1e-9)
 
 
@@ -49,7 +51,7 @@ def test_the_gain_is_what_results_of_the_measurement_would_save_on_average() -> 
     one, random = belief(), np.random.default_rng(1)
     duels = Duels.of(one.mean, one.variance, np.ones(one.mean.shape, dtype=bool))
     row, number = 30, 1
-    deviation = np.sqrt(one._covariance[number][row, row] + NOISE)
+    deviation = np.sqrt(one.variance[row, number] + NOISE)
     before = one.mean.min(axis=1).sum()
 
     def saved(width: float) -> float:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -12,10 +15,11 @@ from colltune.catalog import Algorithm, Catalogue, CollectiveEntry, Kind
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment
+from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.core.space import Space
+from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
+from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, Pair, ReplaySource, TimeDrift
 from colltune.schedule.topology_files import load_topology
 from colltune.store.grid import Floats, Grid
@@ -32,7 +36,8 @@ class RecordedBench:
     lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm, and all times follow
     ``drift``. ``cost``: of a measurement, where the table does not say it. A candidate is compared with the library's
     default as it was recorded, or with what ``default`` says; scenarios of which that was not recorded cannot be tuned.
-    ``machine``: its name; else the names of its tables. Raises InputError where nothing can be tuned.
+    ``machine``: its name; else the names of its tables. ``thinking``: charges the clock with our own computing. Raises
+    InputError where nothing can be tuned.
     """
 
     grids: Sequence[Grid]
@@ -42,6 +47,7 @@ class RecordedBench:
     cost: MeasuringCost = field(default_factory=MeasuringCost)
     default: Callable[[Scenario], Choice] | None = None
     machine: str = ""
+    thinking: Thinking | None = None
     _launches: list[ReplaySource] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -126,16 +132,18 @@ class RecordedBench:
         return Topology.serial(hosts) if named is None else load_topology(named, hosts)
 
     def now_s(self) -> float:
-        """Seconds since the first launch was asked for: launches and measurements."""
-        return sum(launch.now_s for launch in self._launches)
+        """Seconds since the first launch was asked for: launches and measurements, and thinking that is charged."""
+        thought_s = self.thinking.charged_s if self.thinking is not None else 0.0
+        return thought_s + sum(launch.now_s for launch in self._launches)
 
     def launch(self, seed: int, *, on_event: Event = unheard) -> ReplaySource:
         """The next launch, numbered from 0."""
         number = len(self._launches)
         tables = _Tables(self._tables)
-        launch = ReplaySource(
+        launch = _Launch(
             tables, self.environment, seed, self.cost, number, self.launch_sd, self.launch_s, self.now_s, self.drift
         )
+        launch.ahead, launch.thinking = True, self.thinking
         on_event("launch", {"number": number})
         self._launches.append(launch)
         return launch
@@ -148,6 +156,48 @@ class RecordedBench:
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """``rule_sets`` alone: no file, for nothing would load it."""
         return Tuning(self.environment, rule_sets, {}, {})
+
+
+class Thinking:
+    """Our own computing since it was made, in seconds of the processor.
+
+    ``spent_s``: all of it; ``charged_s``: without what lay beside a measurement. What the replay itself computes is in
+    neither.
+    """
+
+    def __init__(self) -> None:
+        self._began_s = self._since_s = time.process_time()
+        self._replayed_s = self._charged_s = self._hidden_s = 0.0
+
+    @property
+    def spent_s(self) -> float:
+        return time.process_time() - self._began_s - self._replayed_s
+
+    @property
+    def charged_s(self) -> float:
+        return self._charged_s + max(time.process_time() - self._since_s - self._hidden_s, 0.0)
+
+    @contextmanager
+    def measuring(self) -> Iterator[list[Sample]]:
+        """While the samples that it is given are replayed; what is computed next lies beside their measurement."""
+        self._charged_s, began_s, samples = self.charged_s, time.process_time(), list[Sample]()
+        self._since_s = math.inf  # the clock stands still
+        yield samples
+        self._since_s, self._hidden_s = time.process_time(), sum(sample.cost_s for sample in samples)
+        self._replayed_s += self._since_s - began_s
+
+
+class _Launch(ReplaySource):
+    """``thinking``: that of its bench."""
+
+    thinking: Thinking | None = None
+
+    def _measured(self, point: Point, effort: Effort) -> list[Sample]:
+        if self.thinking is None:
+            return super()._measured(point, effort)
+        with self.thinking.measuring() as samples:
+            samples += super()._measured(point, effort)
+        return samples
 
 
 class _Tables:

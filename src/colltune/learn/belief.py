@@ -5,6 +5,7 @@ Notations: N scenarios, M choices; z (N, 3) as in ``colltune.learn.gaussian``; `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ from colltune.learn.noise import MEASURED_SD
 _FIT_ROWS = 16
 # Log seconds assumed for every pair before the first measurement: 50 us.
 _UNKNOWN = -10.0
+# The least variance: that of a difference of rounded numbers may be none.
+_LEAST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -75,20 +78,27 @@ class Belief:
         self._processes = [
             ChoiceProcess(self.theta, seen.z[rows], residual[rows], seen.noise[rows], freedom) for rows in of_choice
         ]
-        prior = kernel(self.theta, z, z)
-        prior[np.diag_indices(len(z))] += rough_variance(self.theta)
+        self._prior = kernel(self.theta, z, z)
+        self._prior[np.diag_indices(len(z))] += rough_variance(self.theta)
         self.mean = np.empty((len(z), choices))
-        self._covariance: list[Floats] = []
-        for number in range(choices):
+        self.variance = np.empty((len(z), choices))
+        # Of each choice the covariance is scale * prior - root.T @ root: a row more for each measurement, and no (N, N)
+        # of its own.
+        self._roots: list[Floats] = []
+        for number, process in enumerate(self._processes):
             mean, root, scale = self._posterior(number, z, np.arange(len(z)))
             self.mean[:, number] = mean
-            self._covariance.append(scale * (prior - root.T @ root))
-        self.variance = np.empty((len(z), choices))  # (N, M)
-        for number in range(choices):
-            self._note_variance(number)
+            self._roots.append(math.sqrt(scale) * root)
+            known = np.square(self._roots[number]).sum(axis=0)
+            self.variance[:, number] = np.maximum(process.scale * np.diag(self._prior) - known, _LEAST)
 
-    def _note_variance(self, number: int) -> None:
-        self.variance[:, number] = np.maximum(np.diag(self._covariance[number]), 1e-12)
+    def covariance(self, number: int, rows: Rows, at: Rows | None = None) -> Floats:
+        """(r, a): of one choice between the scenarios ``rows`` and ``at``; None: all."""
+        root = self._roots[number]
+        prior = self._prior[rows] if at is None else self._prior[np.ix_(rows, at)]
+        return np.asarray(
+            self._processes[number].scale * prior - root[:, rows].T @ (root if at is None else root[:, at])
+        )
 
     def _posterior(self, number: int, z: Floats, grid_row: Rows) -> tuple[Floats, Floats, float]:
         """Mean, root and scale of one choice at ``z``; ``grid_row``: the row of the grid of each, -1 for none."""
@@ -105,38 +115,30 @@ class Belief:
         prior = kernel_diagonal(self.theta, z) + rough_variance(self.theta)
         return mean, np.asarray(np.maximum(scale * (prior - (root * root).sum(axis=0)), 0.0))
 
-    def shifts(self, rows: Rows, numbers: Rows, noise: Floats) -> Floats:
-        """(c, N): how far a measurement of each of c pairs would move the mean of its choice at every scenario.
-
-        As the standard deviation of the change, before the result is known; ``noise`` (c,): the variance of each
-        result.
-        """
-        moved = np.stack([self._covariance[number][row] for row, number in zip(rows, numbers, strict=True)])
-        own = moved[np.arange(len(rows)), rows]
-        return np.asarray(np.abs(moved) / np.sqrt(np.maximum(own, 1e-12) + noise)[:, None])
-
     def shifts_of(self, number: int, rows: Rows, at: Rows, noise: Floats) -> tuple[Floats, Floats]:
-        """The same of one choice: (r, a) at the scenarios ``at``, and (r,) at the measured one, of each of r rows."""
-        covariance = self._covariance[number]
-        own = np.maximum(covariance[rows, rows], 1e-12)
-        deviation = np.sqrt(own + noise)
-        return np.abs(covariance[np.ix_(rows, at)]) / deviation[:, None], own / deviation
+        """How far a measurement of one choice at each of r rows would move its mean at a scenarios, and at its own.
 
-    def update(self, row: int, number: int, log_time: float | None, noise: float) -> None:
-        """Adds one measurement without a new fit. None: it is pending, and taken to equal the posterior mean."""
-        covariance = self._covariance[number]
-        gain = covariance[row] / (covariance[row, row] + noise)
-        if log_time is not None:
-            self.mean[:, number] += gain * (log_time - self.mean[row, number])
-        self._covariance[number] = covariance - np.outer(gain, covariance[row])
-        self._note_variance(number)
+        (r, a) and (r,): as the standard deviation of the change, before the result is known; ``noise`` (r,): the
+        variance of each result.
+        """
+        own = self.variance[rows, number]
+        deviation = np.sqrt(own + noise)
+        return np.abs(self.covariance(number, rows, at)) / deviation[:, None], own / deviation
+
+    def update(self, row: int, number: int, log_time: float, noise: float) -> None:
+        """Adds one measurement without a new fit."""
+        [covariance] = self.covariance(number, np.array([row]))
+        deviation = math.sqrt(max(float(covariance[row]), _LEAST) + noise)
+        self.mean[:, number] += covariance / deviation**2 * (log_time - self.mean[row, number])
+        root = covariance / deviation
+        self._roots[number] = np.vstack([self._roots[number], root])
+        self.variance[:, number] = np.maximum(self.variance[:, number] - root * root, _LEAST)
 
     def copy(self) -> Belief:
         """A copy whose updates do not change this one."""
         other = object.__new__(Belief)
         other.__dict__.update(self.__dict__)
-        other.mean, other.variance = self.mean.copy(), self.variance.copy()
-        other._covariance = list(self._covariance)
+        other.mean, other.variance, other._roots = self.mean.copy(), self.variance.copy(), list(self._roots)
         return other
 
 

@@ -9,6 +9,7 @@ is not measured again; of equal gains the cheapest goes first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.belief import Belief, Observations, observations
 from colltune.learn.decision_model import DecisionModel
-from colltune.learn.gains import expected_gains
+from colltune.learn.gains import Shortlist, expected_gains
 from colltune.learn.gaussian import Floats, Rows
 from colltune.learn.informed import Trust
 from colltune.learn.noise import MEASURED_SD, log_variances
@@ -38,6 +39,8 @@ _INSURED = 0.4
 # The posterior is brought up to date once what is new is this part of all that is known: the more is known the less one
 # answer more changes, and what is asked for next is chosen as if all before it were answered.
 _NEWS = 1.0 / 128.0
+# Samples of scenarios that are not considered wait for the next fit, until they are this part of all that is known.
+_OUTSIDE = 1.0 / 16.0
 # A selection that is slower than the best by more than this is a significant mistake (FACT, table II).
 _SIGNIFICANT = 0.10
 
@@ -108,7 +111,8 @@ class DecisionLearner:
         self._news: list[Sample] = []  # told, and not yet in the posterior
         self._plan: list[tuple[int, int, int]] = []  # scenario, choice, repetitions; none that was told since
         self._spent_s = self._probed_s = 0.0
-        self._fitted = 0
+        self._fitted = self._outside = 0
+        self._good = False  # whether the selection was, when the posterior last changed, good enough to stop
         self._calm = 0  # decisions in a row that were good enough to stop
         self._judged = 0
         self._find_candidates()
@@ -153,15 +157,21 @@ class DecisionLearner:
 
     def _planned(self, belief: Belief, duels: Duels, free: Mask, count: int) -> list[tuple[int, int, int]]:
         """The next ``count`` pairs, each chosen as if those before it had come out as expected."""
+        time_s = self._expected_s(belief)
+        look = self._look(time_s)
+        cost = self._cost(time_s, look)
         plan: list[tuple[int, int, int]] = []
+        while len(plan) < count and (
+            first := self._try_prior(free) or self._begin(cost, free) or self._probe(cost, free)
+        ):
+            free[first] = False
+            plan.append((*first, int(look[first])))
         while len(plan) < count and free.any():
-            place, number, repetitions = self._next(belief, duels, free)
-            free[place, number] = False
-            plan.append((place, number, repetitions))
-            if len(plan) < count:
-                belief = belief.copy()
-                belief.update(place, number, None, MEASURED_SD**2)
-                duels = Duels.of(belief.mean, belief.variance, self._candidate[self._rows])
+            shortlist, rows, numbers = self._shortlist(belief, duels, free, cost, look)
+            while len(plan) < count and (taken := shortlist.take()) is not None:
+                place, number = int(rows[taken]), int(numbers[taken])
+                free[place, number] = False
+                plan.append((place, number, int(look[place, number])))
         return plan
 
     def expected_gain(self, points: Sequence[Point]) -> Floats:
@@ -195,11 +205,12 @@ class DecisionLearner:
             return "every candidate of the space was measured"
         if self._history.has_times and self._history.told != self._judged:
             news, self._judged = self._history.told - self._judged, self._history.told
-            duels = self._believe()[1]
-            unseen = (self._free & (self._looks == 0))[self._rows]
-            loss, mistakes = duels.expected_loss(unseen, _SIGNIFICANT)
-            good = loss <= self._settings.stop_loss and mistakes <= self._settings.stop_mistakes
-            self._calm = self._calm + news if good else 0
+            before, duels = self._duels, self._believe()[1]
+            if duels is not before:
+                unseen = (self._free & (self._looks == 0))[self._rows]
+                loss, mistakes = duels.expected_loss(unseen, _SIGNIFICANT)
+                self._good = loss <= self._settings.stop_loss and mistakes <= self._settings.stop_mistakes
+            self._calm = self._calm + news if self._good else 0
         if self._calm >= self._steps:
             return (
                 f"over {self._calm} measurements the selection was expected to lose less than "
@@ -277,7 +288,7 @@ class DecisionLearner:
         if total > most:
             drawn = np.random.default_rng([self._seed, known]).choice(total, most, replace=False)
             rows = np.sort(np.unique(np.concatenate([drawn, self._probes, self._design]))).astype(np.intp)
-        self._rows = rows
+        self._rows, self._outside = rows, 0
         self._place = {int(row): place for place, row in enumerate(rows)}
         iterations = self._settings.fit_iterations if hyperparameters and known >= 8 else 0
         if iterations:
@@ -298,14 +309,15 @@ class DecisionLearner:
         self._duels = None
 
     def _update(self) -> bool:
-        """Adds the new samples one by one; False where one lies outside of the scenarios that are considered."""
-        places = [self._place.get(self._row.get(sample.scenario, -1)) for sample in self._news]
-        if self._belief is None or any(place is None for place in places):
+        """Adds the new samples one by one; False where too many lie outside of the scenarios that are considered."""
+        places = [self._place.get(self._row.get(sample.scenario, -1), -1) for sample in self._news]
+        self._outside += places.count(-1)
+        if self._belief is None or self._outside > _OUTSIDE * self._history.known:
             return False
-        noise = log_variances([[sample] for sample in self._news])
+        noise = log_variances([[sample] for sample in self._news]).tolist()
         for sample, place, variance in zip(self._news, places, noise, strict=True):
-            number = self._number[sample.choice]
-            self._belief.update(int(place or 0), number, float(np.log(sample.time_s)), float(variance))
+            if place >= 0:
+                self._belief.update(place, self._number[sample.choice], math.log(sample.time_s), variance)
         return True
 
     def _elsewhere(self, count: int) -> list[Point]:
@@ -327,34 +339,29 @@ class DecisionLearner:
         first = np.where(2 * first >= full, full, first)
         return np.where(done > 0, np.maximum(full - done, 1), first)
 
-    def _next(self, belief: Belief, duels: Duels, free: Mask) -> tuple[int, int, int]:
+    def _expected_s(self, belief: Belief) -> Floats:
+        """(N, M): the time of a call of each pair."""
         if self._history.has_times:
-            spread = 0.5 * np.minimum(belief.variance, 1.0)
-            time_s = np.exp(np.clip(belief.mean + spread, -20.0, 5.0))
-        else:
-            # No cost is known yet, but small messages on few ranks are cheap everywhere.
-            growth = 0.4 * self._all_columns[self._rows, 2] + 0.2 * self._all_columns[self._rows, :2].sum(axis=1)
-            time_s = np.broadcast_to(1e-5 * 2.0 ** growth[:, None], free.shape)
-        look = self._look(time_s)
-        cost = self._cost(time_s, look)
-        first = self._try_prior(free) or self._begin(cost, free) or self._probe(cost, free)
-        place, number = first or self._best(belief, duels, free, cost, look)
-        return place, number, int(look[place, number])
+            return np.asarray(np.exp(np.clip(belief.mean + 0.5 * np.minimum(belief.variance, 1.0), -20.0, 5.0)))
+        # No cost is known yet, but small messages on few ranks are cheap everywhere.
+        growth = 0.4 * self._all_columns[self._rows, 2] + 0.2 * self._all_columns[self._rows, :2].sum(axis=1)
+        return np.broadcast_to(1e-5 * 2.0 ** growth[:, None], belief.mean.shape)
 
-    def _best(self, belief: Belief, duels: Duels, free: Mask, cost: Floats, look: NDArray[np.intp]) -> tuple[int, int]:
-        """The pair with the greatest gain per cost."""
+    def _shortlist(
+        self, belief: Belief, duels: Duels, free: Mask, cost: Floats, look: NDArray[np.intp]
+    ) -> tuple[Shortlist, Rows, Rows]:
+        """The pairs that may have the greatest gain per cost, and their places and choices."""
         rows, numbers = np.nonzero(free)
         local = duels.losses()[rows, numbers] / cost[rows, numbers]
-        random = np.random.default_rng([self._seed, self._history.told, int(free.sum())])
+        random = np.random.default_rng([self._seed, self._history.told, len(rows)])
         if len(rows) > self._settings.candidates:
             part = self._settings.candidates // 4
             dear = local * np.sqrt(cost[rows, numbers])
-            kept = [np.argsort(-local)[: 2 * part], np.argsort(-dear)[:part], random.choice(len(rows), part, False)]
+            kept = [_greatest(local, 2 * part), _greatest(dear, part), random.choice(len(rows), part, False)]
             rows, numbers = (axis[np.unique(np.concatenate(kept))] for axis in (rows, numbers))
-        gain = duels.gains(belief.shifts(rows, numbers, _result_variance(look[rows, numbers])), numbers)
-        score = gain / cost[rows, numbers] ** self._settings.thrift * random.uniform(0.999, 1.0, len(rows))
-        best = int(np.argmax(score))
-        return int(rows[best]), int(numbers[best])
+        worth = random.uniform(0.999, 1.0, len(rows)) / cost[rows, numbers] ** self._settings.thrift
+        noise = _result_variance(look[rows, numbers])
+        return Shortlist(belief, duels, rows, numbers, noise, worth), rows, numbers
 
     def _try_prior(self, free: Mask) -> tuple[int, int] | None:
         """A cheap pair that tests the prior; None where there is none to test."""
@@ -390,6 +397,11 @@ class DecisionLearner:
     @property
     def _insurance(self) -> float:
         return self._settings.insurance * (_INSURED if self._trust.believed else 1.0)
+
+
+def _greatest(values: Floats, count: int) -> Rows:
+    """The places of the ``count`` greatest of more values."""
+    return np.argpartition(-values, count)[:count]
 
 
 def _result_variance(repetitions: Rows) -> Floats:

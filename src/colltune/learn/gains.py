@@ -1,4 +1,4 @@
-"""What measuring any of many pairs is expected to gain, by a belief: to compare what several learners ask for.
+"""What measuring any of many pairs is expected to gain, by a belief: what to measure next, and of which collective.
 
 Notations: c pairs, N scenarios. Where c times N is large, only a sample of the scenarios is looked at, beside the own
 one of each pair: which point is worth more does not hang on every neighbour.
@@ -10,6 +10,7 @@ import numpy as np
 
 from colltune.learn.belief import Belief
 from colltune.learn.gaussian import Floats, Rows
+from colltune.learn.noise import MEASURED_SD
 from colltune.learn.selection_uncertainty import Duels, tailed_loss
 
 # Pairs times scenarios that are looked at: a few milliseconds.
@@ -36,3 +37,38 @@ def expected_gains(belief: Belief, duels: Duels, places: Rows, numbers: Rows, no
         own = np.where(duels.rival[rows, number], tailed_loss(duels.distance[rows, number], own_shift + 1e-9), 0.0)
         found[mine] = own + crossing * (total - 1) / np.maximum(others.sum(axis=1), 1)
     return found
+
+
+class Shortlist:
+    """Candidates that are taken one by one, each as if those before it had come out as expected.
+
+    Such a result moves no mean. It makes the mean of its own choice surer, and so less movable by what follows.
+    ``rows``, ``numbers``, ``noise`` (c,) as above; ``worth`` (c,): what the gain of each is multiplied by.
+    """
+
+    def __init__(self, belief: Belief, duels: Duels, rows: Rows, numbers: Rows, noise: Floats, worth: Floats) -> None:
+        self._duels, self._rows, self._numbers, self._noise, self._worth = duels, rows, numbers, noise, worth
+        self._covariance = np.empty((len(rows), len(belief.mean)))
+        for number in np.unique(numbers):
+            mine = numbers == number
+            self._covariance[mine] = belief.covariance(int(number), rows[mine])
+        self._score = self._scores(np.arange(len(rows)))
+
+    def _scores(self, some: Rows) -> Floats:
+        covariance = self._covariance[some]
+        own = np.maximum(covariance[np.arange(len(some)), self._rows[some]], 0.0)
+        shifts = np.abs(covariance) / np.sqrt(own + self._noise[some])[:, None]
+        return np.asarray(self._duels.gains(shifts, self._numbers[some]) * self._worth[some])
+
+    def take(self) -> int | None:
+        """The index of the best candidate that is left; None where none is."""
+        if not len(self._score) or self._score.max() < 0.0:
+            return None
+        best = int(self._score.argmax())
+        alike = np.flatnonzero((self._numbers == self._numbers[best]) & (self._score >= 0.0))
+        known = self._covariance[best].copy()
+        shares = self._covariance[alike, self._rows[best]] / (max(known[self._rows[best]], 0.0) + MEASURED_SD**2)
+        self._covariance[alike] -= shares[:, None] * known
+        self._score[alike] = self._scores(alike)
+        self._score[best] = -1.0
+        return best

@@ -30,7 +30,8 @@ class AnsweringSource(abc.ABC):
     """A Launch that knows what each choice takes; a point at a time, wherever it is.
 
     ``launch`` numbers the launches of a job. ``now_s``: the source's own clock, which ``start`` moves on by ``start_s``
-    and each measurement by its cost. ``until_s`` is of ``clock``, the source's own by default.
+    and each measurement by its cost. ``until_s`` is of ``clock``, the source's own by default. ``ahead``: the next
+    point is asked for while one is measured, as a LiveSource does it.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class AnsweringSource(abc.ABC):
         self._clock = clock or (lambda: self.now_s)
         self.until_s = math.inf
         self.launches = 0
+        self.ahead = False
         self.closed = self.disturbed = False
 
     @property
@@ -67,12 +69,14 @@ class AnsweringSource(abc.ABC):
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         """Raises MeasurementError after ``close``."""
-        for point in points:
-            if not point.choices:
-                continue
-            if self._clock() >= self.until_s:
-                return
-            yield point, self._measured(point, effort)
+        following = iter(points)
+        point = next(following, None)
+        while point is not None and self._clock() < self.until_s:
+            samples = self._measured(point, effort) if point.choices else []
+            upcoming = next(following, None) if self.ahead else None
+            if point.choices:
+                yield point, samples
+            point = upcoming if self.ahead else next(following, None)
 
     def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:  # noqa: ARG002
         """One point after another, wherever they are: this machine does nothing at once."""

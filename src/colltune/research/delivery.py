@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.bench.recorded_cluster import RecordedBench
+from colltune.bench.recorded_cluster import RecordedBench, Thinking
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
@@ -35,7 +35,8 @@ DRIFT_SD = 0.05
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """One campaign. ``harmed``: the share of the weighted scenarios that are slower by more than 3%; ``worst``: the
-    greatest time over the default's. ``total_s``: on the replay's clock; ``thinking_s``: what we computed meanwhile.
+    greatest time over the default's. ``total_s``: on the replay's clock; ``thinking_s``: what we computed, in seconds
+    of the processor; ``thinking_share``: of ``total_s``, the part of it that lay beside no measurement and was charged.
     """
 
     table: str
@@ -49,6 +50,7 @@ class Delivery:
     thinking_s: float
     kept: int
     rules: int
+    thinking_share: float = 0.0
 
     @property
     def overrun(self) -> float:
@@ -73,12 +75,15 @@ def deliver(
     *,
     gate: bool = True,
     store: Path | None = None,
+    charged: bool = False,
 ) -> Delivery:
     """Tunes all sizes of ``grids``, one cluster's, with ``budget_s``. Raises InputError where there is no default.
 
-    ``store``: that of its site, if it has one.
+    ``store``: that of its site, if it has one. ``charged``: our own computing takes time, where it is not hidden behind
+    a measurement; equal seeds then differ a little.
     """
-    bench = RecordedBench(grids, launch_s, launch_sd, TimeDrift(DRIFT_SD, seed), machine=table)
+    thinking = Thinking() if charged else None
+    bench = RecordedBench(grids, launch_s, launch_sd, TimeDrift(DRIFT_SD, seed), machine=table, thinking=thinking)
     with tempfile.TemporaryDirectory() as place:
         return deliver_into(Path(place), bench, budget_s, seed, gate=gate, store=store)[0]
 
@@ -105,9 +110,10 @@ def deliver_into(
         gate=gate,
         store=store,
     )
-    began_s = time.monotonic()
+    began_s = time.process_time()
     result = tune(bench, options, out, listener)
-    thinking_s = time.monotonic() - began_s
+    thinking, total_s = bench.thinking, bench.now_s()
+    thinking_s = time.process_time() - began_s if thinking is None else thinking.spent_s
     scores = list(_scores(bench, grids, result.tuning.rule_sets))
     weight = sum(score.weight for score in scores)
     headroom = sum(score.weight * score.best for score in scores)
@@ -119,9 +125,10 @@ def deliver_into(
         captured=sum(score.weight * score.tuned for score in scores) / headroom if headroom > 0.0 else 1.0,
         harmed=sum(score.weight for score in scores if score.tuned < -math.log(SLOWER)) / weight,
         worst=math.exp(-min(score.tuned for score in scores)),
-        total_s=bench.now_s(),
+        total_s=total_s,
         fixed_cost_s=summary.budget.fixed_cost_s if summary.budget else 0.0,
         thinking_s=thinking_s,
+        thinking_share=thinking.charged_s / total_s if thinking is not None else 0.0,
         kept=sum(decision.verdict is Verdict.KEPT for decision in result.gate),
         rules=sum(len(rules.rules) for rules in result.tuning.rule_sets.values()),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from statistics import median
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,21 @@ _OF_BYTES = (_BYTES, _RELAYED)
 _CLEAR = 10.0
 
 
+@dataclass(frozen=True)
+class Calls:
+    """Scenarios of one collective as ``rows`` (n, 5) of what time depends on; ``several`` (n,): on several nodes."""
+
+    collective: str
+    rows: Floats
+    several: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, scenarios: Sequence[Scenario]) -> Calls:
+        rows = np.array([_row(scenario) for scenario in scenarios]).reshape(-1, 5)
+        name = scenarios[0].collective if scenarios else ""
+        return cls(name, rows, np.array([scenario.nodes > 1 for scenario in scenarios], dtype=bool))
+
+
 class Durations:
     """Expected seconds per choice: a constant, parts per round and per message, and parts per byte that moves.
 
@@ -47,9 +62,6 @@ class Durations:
         self._widest: dict[bool, tuple[float, float]] = {}
         self._most_ranks: dict[bool, int] = {}
         self.version = 0  # changes when expectations do
-        # What was said of a scenario, as long as nothing changes that it follows from.
-        self._expected: dict[Scenario, float] = {}
-        self._feared: dict[Scenario, float] = {}
 
     def tell(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
@@ -60,58 +72,58 @@ class Durations:
                 before = self._widest.get(several), self._most_ranks.get(several)
                 self._widest[several] = max(moved, self._widest.get(several, moved))
                 self._most_ranks[several] = max(sample.scenario.ranks, self._most_ranks.get(several, 0))
-                if before != (self._widest[several], self._most_ranks[several]):
-                    self._feared = {}
+                self.version += before != (self._widest[several], self._most_ranks[several])
         for kind, seen in self._seen.items():
             if len(seen) >= max(_FEWEST, self._fitted.get(kind, 0) * _GROWTH):
                 self._lines[kind] = _line(seen)
                 self._fitted[kind] = len(seen)
                 self.version += 1
-                self._expected, self._feared = {}, {}
 
     def expect_s(self, scenario: Scenario) -> float:
-        """Expected seconds of one choice in ``scenario``. Uses other collectives where its own was not measured."""
-        if scenario not in self._expected:
-            self._expected[scenario] = self._expect_s(scenario)
-        return self._expected[scenario]
+        """Expected seconds of one choice in ``scenario``."""
+        return float(self.expected_s(Calls.of([scenario]))[0])
 
-    def _expect_s(self, scenario: Scenario) -> float:
-        row, line = _row(scenario), self._lines.get(_kind(scenario))
-        several = scenario.nodes > 1
-        if line is not None:
-            # Where only small messages were measured, what bytes cost is known from the other collectives.
-            borrowed_s = 0.0 if _tells_of_bytes(line) else self._for_bytes_s(row, several)
-            return max(float(row @ line) + borrowed_s, _LEAST_S)
-        akin = [other for kind, other in self._lines.items() if kind[1] == several] or list(self._lines.values())
-        return max([float(row @ other) for other in akin] + [_LEAST_S]) if akin else self._first_s
+    def expected_s(self, calls: Calls) -> Floats:
+        """(n,): expected seconds of one choice in each of ``calls``. Uses other collectives where its own was not
+        measured.
+        """
+        found = np.full(len(calls.rows), self._first_s)
+        for several in (False, True):
+            rows = calls.rows[mine := calls.several == several]
+            line = self._lines.get((calls.collective, several))
+            if line is not None:
+                # Where only small messages were measured, what bytes cost is known from the other collectives.
+                borrowed_s = 0.0 if _tells_of_bytes(line) else self._for_bytes_s(rows, several)
+                found[mine] = np.maximum(rows @ line + borrowed_s, _LEAST_S)
+            elif self._lines:
+                akin = [other for kind, other in self._lines.items() if kind[1] == several] or [*self._lines.values()]
+                found[mine] = np.maximum((rows @ np.stack(akin, axis=1)).max(axis=1), _LEAST_S)
+        return found
 
     def fear_s(self, scenario: Scenario) -> float:
-        """As ``expect_s``, but where nothing tells what bytes cost, all that was seen is put down to them.
+        """What one choice in ``scenario`` may take, see feared_s."""
+        return float(self.feared_s(Calls.of([scenario]))[0])
+
+    def feared_s(self, calls: Calls) -> Floats:
+        """As ``expected_s``, but where nothing tells what bytes cost, all that was seen is put down to them.
 
         On more ranks than were measured, all of it is taken to grow with these.
         """
-        if scenario not in self._feared:
-            self._feared[scenario] = self._fear_s(scenario)
-        return self._feared[scenario]
+        found = self.expected_s(calls)
+        for several, (most_bytes, took_s) in self._widest.items():
+            rows = calls.rows[mine := calls.several == several]
+            bytes_ = rows[:, _BYTES]
+            expected_s = found[mine] * np.maximum(1.0, rows[:, _MESSAGES] / self._most_ranks[several])
+            unknown = (self._for_bytes_s(rows, several) <= 0.0) & (bytes_ > 0.0)
+            found[mine] = np.maximum(expected_s, np.where(unknown, took_s * bytes_ / max(most_bytes, 1.0), 0.0))
+        return found
 
-    def _fear_s(self, scenario: Scenario) -> float:
-        several, row = scenario.nodes > 1, _row(scenario)
-        expected_s, widest = self.expect_s(scenario), self._widest.get(several)
-        if widest is None:
-            return expected_s
-        expected_s *= max(1.0, scenario.ranks / self._most_ranks[several])
-        if self._for_bytes_s(row, several) > 0.0 or row[_BYTES] == 0.0:
-            return expected_s
-        return max(expected_s, widest[1] * float(row[_BYTES]) / max(widest[0], 1.0))
-
-    def _for_bytes_s(self, row: Floats, several: bool) -> float:
-        """What the bytes cost on one node, or on ``several``, by the collectives that tell; 0 where none does."""
-        parts = [
-            float(line[_BYTES:] @ row[_BYTES:])
-            for kind, line in self._lines.items()
-            if kind[1] == several and _tells_of_bytes(line)
-        ]
-        return float(median(parts)) if parts else 0.0
+    def _for_bytes_s(self, rows: Floats, several: bool) -> Floats:
+        """(n,): what the bytes cost on one node, or on ``several``, by the collectives that tell; 0 where none does."""
+        lines = [line for kind, line in self._lines.items() if kind[1] == several and _tells_of_bytes(line)]
+        if not lines:
+            return np.zeros(len(rows))
+        return np.asarray(np.median(rows[:, _BYTES:] @ np.stack(lines, axis=1)[_BYTES:], axis=1))
 
     @property
     def known(self) -> bool:

@@ -35,6 +35,8 @@ _DEAREST_SHARE = 0.15
 _FAIR_PART = 0.35
 # Points that a learner is asked for beyond those needed: the most useful one may be dear.
 _LOOK_AHEAD = 3
+# Where all of these are, so many times more.
+_FARTHER = 16
 WHOLE = "the whole grid was measured"
 NOT_WORTH = "more measuring is not expected to gain enough for its time, beside what the site has proven"
 
@@ -228,12 +230,15 @@ class Campaign:
             active = self._starved(active) or active
         for agenda in active:
             asked = agenda.from_learner(count if math.isinf(most_s) else count + _LOOK_AHEAD)
-            if points := self._affordable(agenda, asked, most_s):
+            points = self._affordable(agenda, asked, most_s)
+            if asked and not points:
+                points = self._affordable(agenda, agenda.from_learner(_FARTHER * (count + _LOOK_AHEAD)), most_s)
+            if points:
                 worth = agenda.worth(points).tolist() if len(active) > 1 else [0.0] * len(points)
                 # Nothing is worth more than what its learner asks for before it.
                 found += [(value, agenda, point) for value, point in zip(accumulate(worth, min), points, strict=True)]
             elif math.isfinite(most_s) and agenda.reason is None:
-                points = self._affordable(agenda, agenda.everything(), most_s)
+                points = agenda.some_within(most_s)
                 found += [(value, agenda, point) for value, point in zip(agenda.worth(points), points, strict=True)]
         found.sort(key=lambda item: -item[0])
         return [(agenda, point) for _, agenda, point in found[:count]]

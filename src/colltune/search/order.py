@@ -13,7 +13,10 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space, weight_of
 from colltune.learn.contract import Learner
 from colltune.learn.scenario_columns import Floats
-from colltune.schedule.durations import Durations
+from colltune.schedule.durations import Calls, Durations
+
+# Points that are looked at where all that a learner asks for is too expensive.
+_SOME = 64
 
 
 class Agenda:
@@ -28,11 +31,15 @@ class Agenda:
         self._durations = durations
         ordered = sorted(space.scenarios, key=lambda s: (-s.ranks, -s.nodes, s.size_bytes))
         self._open = {scenario: space.choices(scenario) for scenario in ordered}
+        self._place = {scenario: place for place, scenario in enumerate(ordered)}
+        self._left = np.array([len(choices) for choices in self._open.values()], dtype=float)
+        self._calls = Calls.of(ordered)
+        self._expected_s = self._feared_s = np.zeros(0)  # of one choice, by the ``_version`` of the durations
+        self._version = -1
         self._broken: set[Choice] = set()
         self._asked: list[Point] | None = None
+        self._asked_for = 0
         self._gains: tuple[list[Point], Floats] | None = None  # of points, as long as nothing new is told
-        self._rest_s = 0.0
-        self._version = -1  # of the durations that ``_rest_s`` follows from
         self._nodes = max((scenario.nodes for scenario in ordered), default=1)
         self._ppn = max((scenario.ppn for scenario in ordered), default=1)
         self.reason: str | None = None  # why nothing more is measured
@@ -67,22 +74,25 @@ class Agenda:
             self._asked = [other for other in self._asked if other != point]
 
     def _close(self, scenario: Scenario, choices: set[Choice]) -> None:
-        before = self._open.get(scenario, ())
-        left = tuple(choice for choice in before if choice not in choices)
-        self._rest_s -= self._durations.expect_s(scenario) * (len(before) - len(left))
+        if scenario not in self._open:
+            return
+        left = tuple(choice for choice in self._open[scenario] if choice not in choices)
+        self._left[self._place[scenario]] = len(left)
         if left:
             self._open[scenario] = left
         else:
-            self._open.pop(scenario, None)
+            del self._open[scenario]
 
     def rest_s(self, *, feared: bool = False) -> float:
         """What the open points are expected to take, all together; ``feared``: what they may take."""
-        if feared:
-            return sum(self._durations.fear_s(one) * len(choices) for one, choices in self._open.items())
+        self._look_up()
+        return float((self._feared_s if feared else self._expected_s) @ self._left)
+
+    def _look_up(self) -> None:
         if self._version != self._durations.version:
             self._version = self._durations.version
-            self._rest_s = sum(self._durations.expect_s(one) * len(choices) for one, choices in self._open.items())
-        return self._rest_s if self._open else 0.0
+            self._expected_s = self._durations.expected_s(self._calls)
+            self._feared_s = self._durations.feared_s(self._calls)
 
     def in_order(self, count: int) -> list[Point]:
         """The next ``count`` open points in the order of the grid."""
@@ -94,12 +104,22 @@ class Agenda:
         """All open points."""
         return [Point(scenario, choices) for scenario, choices in self._open.items()]
 
+    def some_within(self, most_s: float) -> list[Point]:
+        """Of the open points that should take ``most_s`` at most, about _SOME, from all over the space."""
+        self._look_up()
+        fitting = (self._left > 0.0) & (self._feared_s * self._left <= most_s)
+        scenarios = [scenario for scenario in self._open if fitting[self._place[scenario]]]
+        return [Point(scenario, self._open[scenario]) for scenario in scenarios[:: -(-len(scenarios) // _SOME) or 1]]
+
     def from_learner(self, count: int) -> list[Point]:
         """What the learner would have measured next; sets ``reason`` once that is nothing."""
-        if self._asked is None or not self._asked:
+        if not self._asked:
             self.reason = self._learner.should_stop()
             if self.reason is not None:
                 return []
+            self._asked_for = 0
+        if self._asked is None or count > self._asked_for:
+            self._asked_for = count
             self._asked = [point for point in map(self._trusted, self._learner.ask(count)) if point.choices]
         return self._asked[:count]
 
@@ -112,11 +132,13 @@ class Agenda:
         return np.asarray(gains * part / [self.expect_s(point) for point in points])
 
     def expect_s(self, point: Point) -> float:
-        return self._durations.expect_s(point.scenario) * len(point.choices)
+        self._look_up()
+        return float(self._expected_s[self._place[point.scenario]]) * len(point.choices)
 
     def fear_s(self, point: Point) -> float:
         """What ``point`` may take, as long as it is not known what large messages cost."""
-        return self._durations.fear_s(point.scenario) * len(point.choices)
+        self._look_up()
+        return float(self._feared_s[self._place[point.scenario]]) * len(point.choices)
 
     def _trusted(self, point: Point) -> Point:
         choices = tuple(choice for choice in point.choices if choice not in self._broken)
