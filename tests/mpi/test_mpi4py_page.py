@@ -1,0 +1,67 @@
+"""What the page on mpi4py says, by its own programs: algorithms chosen from Python decide, on both MPIs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import OPENMPI, QUIET
+
+from colltune.bench.workbench import MachineOptions, open_workbench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.scenario import SizeBasis
+from colltune.mpi.installation import Installation, Library
+from colltune.store.tuning import save_tuning
+
+pytest.importorskip("mpi4py", reason="mpi4py is not installed in this environment")
+pytestmark = pytest.mark.mpi
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "mpi4py.md"
+IN_FORCE, CHOOSE = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+RING = {
+    Library.MPICH: ["MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=ring"],
+    Library.OPENMPI: ["OMPI_MCA_coll_tuned_use_dynamic_rules=1", "OMPI_MCA_coll_tuned_allreduce_algorithm=4"],
+}
+
+
+@pytest.fixture(params=["mpi", "openmpi"])
+def library(request: pytest.FixtureRequest) -> Installation:
+    found: Installation = request.getfixturevalue(request.param)
+    return found
+
+
+def printed(mpi: Installation, program: str, place: Path, *words: str) -> list[float]:
+    (place / "choose.py").write_text(program, encoding="utf-8")
+    of_openmpi = mpi.library is Library.OPENMPI
+    more = ["--allow-run-as-root", "--oversubscribe"] if of_openmpi else []
+    environment = {
+        **os.environ, **OPENMPI, **QUIET,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "MPI4PY_MPIABI": "openmpi" if of_openmpi else "mpich",
+        "LD_LIBRARY_PATH": str(mpi.libmpi.parent),
+    }  # fmt: skip
+    command = [str(mpi.mpiexec), *more, "-n", "4", sys.executable, "choose.py", *words]
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr
+    return [float(word) for word in done.stdout.strip().strip("[]").split(",")]
+
+
+def test_a_variable_that_is_set_before_mpi_begins_chooses_the_algorithm(library: Installation, tmp_path: Path) -> None:
+    assert printed(library, CHOOSE, tmp_path) == [0.0] * 8
+    assert 1.0 in printed(library, CHOOSE, tmp_path, *RING[library.library])
+
+
+def test_a_tuning_that_is_put_in_force_inside_the_program_decides(library: Installation, tmp_path: Path) -> None:
+    machine = MachineOptions(mpiexec=str(library.mpiexec), nodes=1, ppn=4, thread_level="multiple")
+    bench = open_workbench(machine, os.environ)
+    rest = (Rule(4, 4, None, DEFAULT), Rule(4, None, None, DEFAULT), Rule(None, None, None, DEFAULT))
+    # Of Open MPI the ring is no candidate: a rule cannot ask whether the operation commutes.
+    choice = Choice("nonoverlapping" if library.library is Library.OPENMPI else "ring")
+    rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (Rule(4, 4, 4096, choice), *rest))
+    save_tuning(tmp_path / "tuned-python", bench.tuning({"allreduce": bench.expressible(rule_set)}))
+    assert printed(library, IN_FORCE + CHOOSE, tmp_path) != [0.0] * 8
