@@ -1,0 +1,49 @@
+"""A collective that is added as docs/how-to/add-a-collective.md says is measured, with results that are right."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colltune.core.sample import Status
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+
+ROOT = Path(__file__).parents[2]
+PATCH = ROOT / "docs" / "how-to" / "scan.patch"
+
+
+def patched(place: Path) -> None:
+    """Copies the package and its C sources to ``place``, and applies the patch there."""
+    for name in ("src", "native"):
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(["git", "apply", str(PATCH)], cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{PATCH} no longer fits the code; make it anew\n{done.stderr}"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git to apply a patch")
+def test_the_patch_of_the_page_fits_the_code(tmp_path: Path) -> None:
+    patched(tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git to apply a patch")
+def test_three_files_measure_a_new_collective(mpi: Installation, tmp_path: Path) -> None:
+    patched(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src"), "COLLTUNE_BUSY": "accept"}
+    environment |= {"COLLTUNE_CACHE": str(tmp_path / "cache"), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    what = ["study", "collect", "scan", "--ppn", "3", "--ppn-counts", "3", "--max-size", "64", "--between", "0"]
+    command = [sys.executable, "-m", "colltune", *what, "--budget", "30s", "--out", "scan.csv"]
+    done = subprocess.run(
+        [*command, "--mpiexec", str(mpi.mpiexec)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    samples = read_journal(tmp_path / "scan.csv.journal.jsonl").samples
+    assert {str(sample.choice) for sample in samples} >= {"default", "nb", "recursive_doubling"}
+    assert {sample.status for sample in samples} == {Status.OK}
