@@ -4,8 +4,10 @@ The latter is the choice of the non-uniform all-to-all where counts repeat; ``al
 table, and ``alltoallv_statistic_ns`` the sums over 64 ranks' counts, in calls of algorithms that carry them anyway.
 The profile: the least time of an MPI_Allreduce of one double on one rank, with the library and without it, in launches
 by turns; the median difference. ``select_ns`` is the same for the live selector with a rule that sets nothing, and
-``measure_ns`` what the experiment of `run --measure` adds to that, timed blocks included. Adds to bench/native.json and
-prints it. Worth something on an idle machine.
+``measure_ns`` what the experiment of `run --measure` adds to that, timed blocks included. ``handler_look_ns``: of that,
+looking at the communicator's error handler. ``own_handler_ns``: what a handler of the program's own adds to a call
+under the selector, in whose place another stands meanwhile. Adds to bench/native.json and prints it. Worth something on
+an idle machine.
 """
 
 from __future__ import annotations
@@ -36,14 +38,25 @@ def main() -> None:
         profiled = preload_environment(build_library(mpi.mpicc, place), place / "app.json", os.environ)
         selecting = live_environment(build_library(mpi.mpicc, place), place)
         measuring = {**selecting, "COLLTUNE_MEASURE": str(place / "measure")}
-        ways = {"plain": dict(os.environ), "profile": profiled, "select": selecting, "measure": measuring}
-        times = [{name: call_ns(program, way) for name, way in ways.items()} for _ in range(LAUNCHES)]
+        plain = dict(os.environ)
+        ways = {
+            "plain": (plain, ""),
+            "profile": (profiled, ""),
+            "select": (selecting, ""),
+            "measure": (measuring, ""),
+            "look": (plain, "look"),
+            "plain handler": (plain, "handler"),
+            "select handler": (selecting, "handler"),
+        }
+        times = [{name: call_ns(program, *way) for name, way in ways.items()} for _ in range(LAUNCHES)]
         selection = selection_ns(str(mpi.mpicc), place)
     usual = {name: median(one[name] for one in times) for name in times[0]}
     figures = {
         "profile_ns": usual["profile"] - usual["plain"],
         "select_ns": usual["select"] - usual["plain"],
         "measure_ns": usual["measure"] - usual["select"],
+        "handler_look_ns": usual["look"],
+        "own_handler_ns": usual["select handler"] - usual["plain handler"] - (usual["select"] - usual["plain"]),
         "plain_call_ns": usual["plain"],
     }
     figures = {name: round(value, 1) for name, value in figures.items()} | selection
@@ -75,8 +88,8 @@ def selection_ns(mpicc: str, place: Path) -> dict[str, float]:
     return {name: round(median(values), 1) for name, values in zip(names, columns, strict=True)}
 
 
-def call_ns(program: Path, environment: dict[str, str]) -> float:
-    done = subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=True)
+def call_ns(program: Path, environment: dict[str, str], mode: str) -> float:
+    done = subprocess.run([str(program), mode], env=environment, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 

@@ -121,6 +121,10 @@ def test_a_rule_that_is_slower_here_is_switched_off_on_all_ranks(
     assert cell["default_calls"] == calls - cell["tuned_calls"]
     assert cell["saved_s"]["estimate"] < 0.0
     assert "this run took" in said
+    assert "is left out" not in said
+    said = run(loop, monkeypatch, calls, slow="tuned", slow_us=4000)
+    assert "is left out at bcast" in said
+    assert "no call met a rule" in said
 
 
 def test_a_run_is_measured_profiled_and_proven_at_once(

@@ -7,7 +7,7 @@ selector checks them in each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from colltune.catalog import Algorithm, Catalogue
@@ -44,14 +44,12 @@ class LiveEmitter:
         for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
             if not rule_set.departs:
                 continue
-            rules.append(f"rules {rule_set.collective} {rule_set.basis.value}")
             for rule in rule_set.rules:
                 key = (rule_set.collective, rule.choice)
                 if rule.choice != DEFAULT and key not in numbers:
                     numbers[key] = len(numbers)
                     choices.append(self._choice(numbers[key], *key))
-                bounds = (rule.max_ppn, rule.max_ranks, rule.max_size, numbers.get(key))
-                rules.append("rule " + " ".join(map(format_bound, bounds)))
+            rules += _rule_lines(rule_set, numbers)
         if len(choices) > MOST_CHOICES:
             raise InputError(f"{len(choices)} choices are more than the live selector takes", "Tune fewer collectives")
         return {LIVE_FILE: format_rules([*choices, *rules])}
@@ -73,6 +71,24 @@ class LiveEmitter:
 
     def environment(self, directory: Path) -> dict[str, str]:
         return {LIVE_VARIABLE: str(directory / LIVE_FILE)}
+
+
+def _rule_lines(rule_set: RuleSet, numbers: Mapping[tuple[str, Choice], int]) -> list[str]:
+    lines = [f"rules {rule_set.collective} {rule_set.basis.value}"]
+    for rule in rule_set.rules:
+        number = numbers.get((rule_set.collective, rule.choice))
+        lines.append("rule " + " ".join(map(format_bound, (rule.max_ppn, rule.max_ranks, rule.max_size, number))))
+    return lines
+
+
+def with_fewer_rules(text: str, rule_sets: Iterable[RuleSet]) -> bytes:
+    """``text`` of LiveEmitter with its choices and their numbers, and of the rules ``rule_sets`` alone, which name no
+    other choice. Raises InputError for text that LiveEmitter did not write."""
+    choices = [line for line in text.splitlines() if line.startswith("choice ")]
+    collectives = [line.partition("# ")[2].partition(" ")[0] for line in choices]
+    numbers = {key: number for number, key in enumerate(zip(collectives, live_choices(text), strict=True))}
+    kept = [one for one in rule_sets if one.departs]
+    return format_rules([*choices, *(line for rule_set in kept for line in _rule_lines(rule_set, numbers))])
 
 
 def _needs(algorithm: Algorithm) -> list[str]:

@@ -171,6 +171,10 @@ def ready_run(
     force = put_in_force(directory, tuning, environment, options.way, command)
     if exploration is not None:
         force = with_candidates(force, exploration.candidates)
+    if options.way == "live":
+        from colltune.session.application.withdrawn import without_slower_rules
+
+        force = without_slower_rules(force, command, listener)
     unsure = force.require_mpi(command)
     obstacles = [] if options.way == "live" else force.obstacles(command)
     for text in [*([f"warning: {unsure}"] if unsure else []), *effect_lines(force, command, obstacles)]:

@@ -1,0 +1,72 @@
+"""Leaves out of a run the rules that earlier runs of the same command found slower in it.
+
+A rule is proven by its calls alone, and may slow what follows them. `run --measure` times both, and remembers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import DecisionTable
+from colltune.core.errors import ColltuneError
+from colltune.core.rules import Region, RuleSet
+from colltune.core.steps import Span
+from colltune.core.switchback import RuleFinding, Standing
+from colltune.deploy.applied import AppliedTuning
+from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, with_fewer_rules
+from colltune.machine.compile import cache_directory
+from colltune.machine.files import write_atomically
+from colltune.prove.in_run.in_application import standings
+from colltune.store.applications import application_runs
+
+
+def without_slower_rules(
+    force: AppliedTuning, command: Sequence[str], listener: Callable[[str], None]
+) -> AppliedTuning:
+    """``force``, which is by way of the live selector, for ``command``; ``listener`` hears what is left out.
+
+    Raises ColltuneError where the rules that are left cannot be written.
+    """
+    runs = [
+        run.proven_alone
+        for run in application_runs(force.directory)
+        if run.record.command == tuple(command) and run.record.environment == force.tuning.environment
+    ]
+    rule_sets = dict(force.tuning.rule_sets)
+    for slower in standings(runs):
+        rules = rule_sets.get(slower.collective)
+        if slower.finding is not RuleFinding.SLOWER or rules is None or rules.basis is not slower.basis:
+            continue
+        left = _without(rules, slower)
+        if left != rules:
+            rule_sets[slower.collective] = left
+            listener(f"{slower.choice} is left out at {slower.place}: earlier runs of this command were slower with it")
+    if rule_sets == force.tuning.rule_sets or LIVE_VARIABLE not in force.variables:
+        return force
+    name = next(name for name in force.tuning.files if name.endswith(LIVE_FILE))
+    data = with_fewer_rules(force.tuning.files[name].decode("ascii"), rule_sets.values())
+    path = cache_directory(force.environment) / f"live-{hashlib.sha256(data).hexdigest()[:20]}.rules"
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        raise ColltuneError(
+            f"cannot write {path}: {error.strerror}", "Set COLLTUNE_CACHE to a place of yours"
+        ) from error
+    told = {LIVE_VARIABLE: str(path.resolve())}
+    return replace(force, variables={**force.variables, **told}, told={**force.told, **told})
+
+
+def _without(rules: RuleSet, slower: Standing) -> RuleSet:
+    """``rules`` with the default in the calls of ``slower``, of which sizes of one power of two are one."""
+    bits = slower.size_most.bit_length()
+    ranks, size = slower.nodes * slower.ppn, Span(1 << bits >> 1, max((1 << bits) - 1, 0))
+    region = Region(Span(slower.ppn, slower.ppn), Span(ranks, ranks), size)
+    table = DecisionTable.of(rules)
+
+    def left(here: Choice, inside: Choice) -> Choice:
+        return DEFAULT if inside == slower.choice else here
+
+    return table.combine(table.restrict(region), left).rule_set()
