@@ -36,8 +36,9 @@ class RecordedBench:
     lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm, and all times follow
     ``drift``. ``cost``: of a measurement, where the table does not say it. A candidate is compared with the library's
     default as it was recorded, or with what ``default`` says; scenarios of which that was not recorded cannot be tuned.
-    ``machine``: its name; else the names of its tables. ``thinking``: charges the clock with our own computing. Raises
-    InputError where nothing can be tuned.
+    ``machine``: its name; else the names of its tables. ``thinking``: charges the clock with our own computing;
+    then the next point is asked for while one is measured, as with a real job. Raises InputError where nothing can be
+    tuned.
     """
 
     grids: Sequence[Grid]
@@ -143,7 +144,7 @@ class RecordedBench:
         launch = _Launch(
             tables, self.environment, seed, self.cost, number, self.launch_sd, self.launch_s, self.now_s, self.drift
         )
-        launch.ahead, launch.thinking = True, self.thinking
+        launch.ahead, launch.thinking = self.thinking is not None, self.thinking
         on_event("launch", {"number": number})
         self._launches.append(launch)
         return launch
