@@ -25,6 +25,8 @@ TABLE = ROOT / "tests" / "recorded" / "pico_lumi_allreduce.csv.gz"
 # Commands that look at files alone. WIDE stands for a tuning of the largest jobs, sizes and times.
 OF_FILES: dict[str, list[str]] = {
     "report": ["report", MEASURED, "--text"],
+    "report of all": ["report", MEASURED, "--text", "--all"],
+    "report of all wide numbers": ["report", "WIDE", "--text", "--all"],
     "report of a job that was ended": ["report", ENDED, "--text"],
     "report of a prediction": ["report", PREDICTED, "--text"],
     "report of wide numbers": ["report", "WIDE", "--text"],

@@ -237,7 +237,7 @@ def test_without_a_proof_the_summary_says_so() -> None:
 
 
 def test_the_text_report_shows_map_gains_refusals_and_environment(tuned: Path) -> None:
-    shown = RUNNER.invoke(app, ["report", str(tuned), "--text"])
+    shown = RUNNER.invoke(app, ["report", str(tuned), "--text", "--all"])
     assert shown.exit_code == 0
     for part in ("A ring", "4 KiB A", "8 KiB .", "tree(k=4): not 1.03 times", "MPI: mpich 5.0.2"):
         assert part in " ".join(shown.output.split())

@@ -117,7 +117,7 @@ def test_the_summary_of_verify_says_what_its_ratio_is_and_whether_the_mean_is_si
     noise = [0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.2, 0.85]
     sides = {(Scenario("bcast", 1, 4, 8), RING): (noise, noise[::-1])}
     text = list(_summary(compare_all(sides), 8))
-    assert text[0].startswith("ratio of pairs: the median of default over tuned of all pairs of launches.")
+    assert text[0].startswith("ratio: the median of default over tuned of all pairs of launches.")
     assert "geometric mean over 1 point: 1.000 (99% interval" in text[1]
     assert "so it is not significant" in text[1]
     faster = {key: ([2.0 * one for one in both[0]], both[1]) for key, both in sides.items()}

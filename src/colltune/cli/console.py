@@ -18,29 +18,31 @@ _CONTROLS = re.compile(
 )
 
 
-def echo(text: str, *, err: bool = False) -> None:
+def echo(text: str, *, err: bool = False, indent: int | None = None) -> None:
     """Prints ``text``, to standard error with ``err``: on a terminal in lines that fit it, broken between words.
+
+    ``indent``: of what follows the first line; None: two columns more than the first.
 
     A command for the reader to copy is printed by ``typer.echo``, in one line.
     """
     stream = sys.stderr if err else sys.stdout
     if stream.isatty():
         width = shutil.get_terminal_size().columns
-        text = folded(text, width)
+        text = folded(text, width, indent)
     print(text, file=stream)
 
 
-def folded(text: str, width: int) -> str:
-    """``text`` in lines of at most ``width`` characters, broken between words."""
-    return "\n".join(_folded(line, width) for line in text.split("\n"))
+def folded(text: str, width: int, indent: int | None = None) -> str:
+    """``text`` in lines of at most ``width`` characters, broken between words; ``indent`` as of `echo`."""
+    return "\n".join(_folded(line, width, indent) for line in text.split("\n"))
 
 
-def _folded(line: str, width: int) -> str:
+def _folded(line: str, width: int, indent: int | None) -> str:
     if len(line) <= width:
         return line
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    before = " " * (len(line) - len(line.lstrip()) + 2 if indent is None else indent)
     return textwrap.fill(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+        line, width, subsequent_indent=before, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     )
 
 

@@ -48,11 +48,12 @@ class Display:
     """Use as a context manager around the tuning.
 
     ``ends_s``: when the budget is spent, on ``time.monotonic``; None where that is not our clock. On a terminal that
-    cannot move its cursor, as a screen reader's may be (TERM=dumb), lines are printed one after another.
+    cannot move its cursor, as a screen reader's may be (TERM=dumb), lines are printed one after another. ``err``: to
+    standard error.
     """
 
-    def __init__(self, ends_s: float | None = None) -> None:
-        self.console = make_console()
+    def __init__(self, ends_s: float | None = None, *, err: bool = False) -> None:
+        self.console = make_console(err=err)
         self._ends_s = ends_s
         self._bar: Progress | None = None
         self._task: TaskID | None = None

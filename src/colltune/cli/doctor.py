@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from colltune.cli.as_json import plain, print_json
 from colltune.cli.console import echo
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+from colltune.cli.options import AsJson, HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+from colltune.machine.command_lines import colltune_command
 
 
 def doctor(
@@ -26,7 +28,10 @@ def doctor(
         typer.Option(help="Write that to an archive (.tar.gz) or a directory, for a report. It holds no names."),
     ] = None,
     machine: Annotated[Path | None, typer.Option(help="With --features: of this record, not of this node.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="With --features: as JSON; null is missing.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that is known: each algorithm, conditions, non-blocking calls.")
+    ] = False,
+    as_json: AsJson = False,
     triad: Annotated[
         bool,
         typer.Option("--triad/--no-triad", help="With --features: measure the memory bandwidth, in under a second."),
@@ -44,4 +49,20 @@ def doctor(
     from colltune.bench.workbench import MachineOptions
     from colltune.session.doctor import diagnose
 
-    diagnose(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), os.environ, echo)
+    def say(label: str, text: str, first: bool) -> None:
+        if (first or everything) and not as_json:
+            echo(f"{label:<14} {text}", indent=15)
+
+    found = diagnose(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), os.environ, say)
+    if as_json:
+        print_json("doctor", {**plain(found), "missing": found.missing})
+        return
+    if found.missing:
+        echo(f"{'not ready':<14} {found.missing}", indent=15)
+        return
+    given = {"--mpiexec": mpiexec, "--hostfile": hostfile, "--nodes": nodes, "--ppn": ppn}
+    options = [word for name, value in given.items() if value is not None for word in (name, value)]
+    options += [] if thread_level == "single" else ["--thread-level", thread_level]
+    names = [name for name in ("bcast", "allreduce") if name in found.choices]
+    line = colltune_command("tune", *(names or found.choices), *options, "--budget", "5m", "--out", "tuned")
+    typer.echo(f"{'ready':<14} {line}")

@@ -25,6 +25,9 @@ Via = Annotated[
     str,
     typer.Option(help="file: what the library itself loads. live: a preloaded selector, which can tell more apart."),
 ]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="For other programs: one JSON document, by the schema in docs/reference/json.md.")
+]
 ThreadLevel = Annotated[
     str,
     typer.Option(help="What the application asks MPI_Init_thread for: single, funneled, serialized or multiple."),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.cli.as_json import print_json
 from colltune.cli.console import echo
-from colltune.cli.options import HostFile, Mpiexec, ThreadLevel
+from colltune.cli.options import AsJson, HostFile, Mpiexec, ThreadLevel
 
 if TYPE_CHECKING:
     from colltune.session.plan import Costs
@@ -35,6 +36,7 @@ def plan(
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
     thread_level: ThreadLevel = "single",
+    as_json: AsJson = False,
 ) -> None:
     """Say how long tuning a shape of job takes, how many core-hours that is, and what a budget buys.
 
@@ -55,6 +57,9 @@ def plan(
         budgets_s=[parse_duration(one) for one in budget] if budget else BUDGETS_S,
         launch_s=None if launch is None else parse_duration(launch),
     )
+    if as_json:
+        print_json("plan", costs)
+        return
     for line in format_costs(costs):
         echo(line)
 

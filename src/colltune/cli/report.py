@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from colltune.cli.options import Tuned
+from colltune.cli.options import AsJson, Tuned
 
 if TYPE_CHECKING:
     from colltune.report.findings import Findings
@@ -21,6 +21,11 @@ def report(
     text: Annotated[bool, typer.Option("--text", help="As text: on the terminal, or in the file --out.")] = False,
     picture: Annotated[Path | None, typer.Option(help="A summary in one picture: FILE.svg or FILE.png.")] = None,
     profile: Annotated[Path | None, typer.Option(help="Application whose gain to tell: its profile.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --text: also maps of all shapes, every region, and the environment.")
+    ] = False,
+    as_json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, for a ticket.")] = False,
     diff: Annotated[
         Path | None,
         typer.Option(help="Another tuning: say where the decisions differ. Exit code 0: nowhere, 1: somewhere."),
@@ -46,6 +51,9 @@ def report(
 
         typer.echo(f"wrote {make_picture(tuned, picture, profile)}")
         return
+    if as_json or markdown:
+        _print_record(tuned, profile, as_json=as_json)
+        return
     if not text:
         from colltune.session.make_page import make_page
 
@@ -57,13 +65,25 @@ def report(
 
     found = load_findings(tuned, profile)
     if out is None:
-        print_findings(found, make_console())
+        print_findings(found, make_console(), tuned, everything=everything)
     else:
-        _write_text(found, out)
+        _write_text(found, out, tuned)
         typer.echo(f"wrote {out}")
 
 
-def _write_text(found: Findings, out: Path) -> None:
+def _print_record(tuned: Path, profile: Path | None, *, as_json: bool) -> None:
+    from colltune.cli.as_json import print_json
+    from colltune.report.record import report_markdown, report_record
+    from colltune.session.explain import load_findings
+
+    found = load_findings(tuned, profile)
+    if as_json:
+        print_json("report", report_record(found, tuned))
+    else:
+        print(report_markdown(found, tuned))
+
+
+def _write_text(found: Findings, out: Path, tuned: Path) -> None:
     """Raises InputError where it cannot be written."""
     from rich.console import Console
 
@@ -72,6 +92,6 @@ def _write_text(found: Findings, out: Path) -> None:
 
     try:
         with out.open("w", encoding="utf-8") as file:
-            print_findings(found, Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True))
+            print_findings(found, Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True), tuned)
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror}", "Give another file by --out") from error

@@ -30,10 +30,13 @@ class Terminal(Console):
         super().print(*objects, **options)
 
 
-def make_console() -> Console:
+def make_console(*, err: bool = False) -> Console:
     """The terminal; a wide page where the output goes to a file, which nobody wants cut to 80 columns.
+
+    ``err``: on standard error.
 
     Colours and the like are left out for NO_COLOR and in a file. ``soft_wrap=True`` prints a line as it is: a command.
     """
-    file = sys.stdout.beneath if isinstance(sys.stdout, Visible) else None
-    return Terminal(file=file, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    stream = sys.stderr if err else sys.stdout
+    file = stream.beneath if isinstance(stream, Visible) else stream if err else None
+    return Terminal(file=file, highlight=False, soft_wrap=True, width=None if stream.isatty() else _FILE_WIDTH)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from colltune.cli.options import offers
+from colltune.cli.options import AsJson, offers
 from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.errors import InputError
 from colltune.session.arguments import TuneArguments
@@ -33,6 +33,7 @@ def tune(
             show_default=False,
         ),
     ] = None,
+    as_json: AsJson = False,
     **arguments: Unpack[TuneArguments],
 ) -> None:
     """Measure collectives on the nodes of this job, and write the file that makes MPI choose best."""
@@ -49,21 +50,32 @@ def tune(
         raise InputError("--counts is for alltoallv, whose blocks differ in size", "Use `colltune tune alltoallv`")
     from colltune.session.tuning.options import TuneOptions
 
-    tune_and_show(TuneOptions.of(collectives or [], arguments), out, began_s, go_on_command(sys.argv[1:]))
+    tune_and_show(
+        TuneOptions.of(collectives or [], arguments), out, began_s, go_on_command(sys.argv[1:]), as_json=as_json
+    )
 
 
-def tune_and_show(options: TuneOptions, out: Path, began_s: float, go_on: str) -> None:
-    """Tunes, and shows how it goes and what came of it. ``go_on``: the command that goes on where it is cut off."""
+def tune_and_show(options: TuneOptions, out: Path, began_s: float, go_on: str, *, as_json: bool = False) -> None:
+    """Tunes, and shows how it goes and what came of it. ``go_on``: the command that goes on where it is cut off.
+
+    ``as_json``: what came of it as `colltune report --json` has it, and how it goes on standard error.
+    """
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
+    from colltune.cli.as_json import print_json
     from colltune.cli.display import Display
     from colltune.core.stop import StopRequest
     from colltune.report.ending import wrapped
+    from colltune.report.record import report_record
+    from colltune.session.explain import load_findings
     from colltune.session.tuning.tune_here import tune_here
 
     stop = StopRequest()
-    with Display(None if options.simulate else began_s + options.budget_s) as display:
+    with Display(None if options.simulate else began_s + options.budget_s, err=as_json) as display:
         listener = display.listener(lambda: heed_scheduler(stop))
         done = tune_here(options, out, listener, stop, began_s)
+    if as_json:
+        print_json("tune", report_record(load_findings(out), out))
+        return
     display.result(done.result, out, go_on)
     if done.payoff is not None:
         typer.echo(wrapped(done.payoff.text()))

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from colltune.cli.options import NO_VERDICT, HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
+from colltune.cli.options import NO_VERDICT, AsJson, HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
 from colltune.core.units import format_count
 
 if TYPE_CHECKING:
     from colltune.bench.workbench import MachineOptions
     from colltune.prove.compare.verdict import Comparison, MeanSpeedup
+    from colltune.session.verify import Verification
 
 RATIO_TEXT = (
-    "ratio of pairs: the median of default over tuned of all pairs of launches. It may differ from that of the two"
+    "ratio: the median of default over tuned of all pairs of launches. It may differ from that of the two"
     " columns, which are medians each."
 )
 
@@ -44,6 +45,7 @@ def verify(
     ] = False,
     budget: Annotated[str, typer.Option(help="With --quick: time to spend at most.")] = "100s",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
+    as_json: AsJson = False,
     via: Via = "file",
     mpiexec: Mpiexec = None,
     hostfile: HostFile = None,
@@ -56,6 +58,7 @@ def verify(
     not tuned. --results does the first alone; --quick only asks whether the rules still pay.
     While other programs use the processors nothing is said of speed, and the exit code is 4.
     """
+    from colltune.cli.as_json import print_json
     from colltune.cli.verify_quick import check_quickly
     from colltune.cli.verify_results import check_candidates, check_results
     from colltune.core.errors import InputError
@@ -63,6 +66,8 @@ def verify(
     from colltune.session.arguments import machine_options
 
     machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
+    if as_json and (quick or results or candidates):
+        raise InputError("--json tells of the whole question", "Leave out --quick, --results and --candidates")
     if quick and results:
         raise InputError("--quick and --results ask two questions", "Give one of them; neither asks all")
     if candidates:
@@ -73,21 +78,32 @@ def verify(
         raise typer.Exit(0 if check_quickly(tuned, machine, parse_duration(budget), seed) else 1)
     else:
         # The outside judge and its convention measure; they say nothing of results.
-        right = osu is not None or check_results(tuned, machine, short=True, via=via)
-        faster = _compared(tuned, machine, launches, osu, convention, seed, via)
+        right = osu is not None or check_results(tuned, machine, short=True, via=via, err=as_json)
+        found = _compared(tuned, machine, launches, osu, convention, seed, via, err=as_json)
+        faster = None if found.disturbance.is_busy else not found.slower
+        if as_json:
+            print_json("verify", _record(found, right))
+        else:
+            _show(found)
         raise typer.Exit(NO_VERDICT if right and faster is None else 0 if right and faster else 1)
 
 
 def _compared(
-    tuned: Path, machine: MachineOptions, launches: int, osu: Path | None, convention: str, seed: int, via: str
-) -> bool | None:
-    """Compares default and tuned in new launches, and says whether it is slower nowhere; None on a busy machine."""
+    tuned: Path,
+    machine: MachineOptions,
+    launches: int,
+    osu: Path | None,
+    convention: str,
+    seed: int,
+    via: str,
+    *,
+    err: bool,
+) -> Verification:
+    """Compares default and tuned in new launches; notes go to standard error with ``err``."""
     from colltune.cli.terminal import make_console
-    from colltune.report.tables import comparisons_table
     from colltune.session.verify import verify as run_verify
 
-    console = make_console()
-    found = run_verify(
+    return run_verify(
         tuned,
         machine,
         launches=launches,
@@ -95,17 +111,42 @@ def _compared(
         convention=convention,
         seed=seed,
         via=via,
-        note=lambda note: console.print(note),
+        note=lambda note: make_console(err=err).print(note),
     )
+
+
+def _record(found: Verification, right: bool) -> Mapping[str, object]:
+    """What docs/reference/json.md describes under `verify`."""
+    rows = [
+        {
+            "scenario": one.scenario,
+            "choice": one.choice,
+            "default_s": one.a_s,
+            "tuned_s": one.b_s,
+            "ratio": one.ratio,
+            "low": one.low,
+            "high": one.high,
+            "verdict": one.verdict,
+        }
+        for one in found.comparisons
+    ]
+    said = {"results_right": right, "launches": found.launches, "disturbance": found.disturbance}
+    return {**said, "comparisons": rows}
+
+
+def _show(found: Verification) -> None:
+    from colltune.cli.terminal import make_console
+    from colltune.report.tables import comparisons_table
+
+    console = make_console()
     if found.disturbance.sentence:
         console.print(found.disturbance.sentence, markup=False)
     if found.disturbance.is_busy:
-        return None
+        return
     console.print(comparisons_table(found.comparisons))
-    for line in _summary(found.comparisons, launches):
+    for line in _summary(found.comparisons, found.launches):
         console.print(line)
     console.print(", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + ".")
-    return not found.slower
 
 
 def _summary(comparisons: Sequence[Comparison], launches: int) -> Iterator[str]:

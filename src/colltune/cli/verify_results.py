@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from colltune.bench.workbench import MachineOptions
 
 
-def check_results(tuned: Path, machine: MachineOptions, *, short: bool, via: str) -> bool:
+def check_results(tuned: Path, machine: MachineOptions, *, short: bool, via: str, err: bool = False) -> bool:
     """Says what the check found, and whether all results were right.
 
     More ranks than cores are fine here: --ppn 8 checks up to 8 ranks.
@@ -20,9 +20,9 @@ def check_results(tuned: Path, machine: MachineOptions, *, short: bool, via: str
     from colltune.session.check import check
 
     result = check(tuned, machine, short=short, via=via)
-    echo(result.message)
+    echo(result.message, err=err)
     for failure in result.failures:
-        echo(f"  {failure}")
+        echo(f"  {failure}", err=err)
     return result.passed
 
 

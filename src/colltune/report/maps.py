@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from colltune.core.choice import DEFAULT, Choice
@@ -17,6 +17,7 @@ from colltune.report.findings import ChoiceTiming, Findings, ScenarioTimes
 # From these speed-ups on a cell has the next darker shade.
 SHADES = (1.1, 1.25, 1.5, 2.0, 4.0)
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+OWN = "."  # where the library decides
 _MOST_TIMINGS = 5
 # Characters of all that cells tell when they are pointed at: a page for a telephone holds no more.
 _MOST_TOLD = 110_000
@@ -48,8 +49,7 @@ def _map(
     proofs: Mapping[Scenario, Decision],
 ) -> dict[str, Any]:
     sizes = sorted({cell.scenario.size_bytes for cell in cells})
-    counts = Counter(cell.chosen for cell in cells if _departs(cell))
-    marks = {choice: _LETTERS[n] if n < len(_LETTERS) else str(n) for n, (choice, _) in enumerate(counts.most_common())}
+    marks = letters_of(cells)
     by_place = {(c.scenario.nodes, c.scenario.ppn, c.scenario.size_bytes): c for c in cells}
     rows = []
     for nodes, ppn in sorted({(n, p) for n, p, _ in by_place}):
@@ -59,13 +59,13 @@ def _map(
             if cell is None:
                 line.append(None)
                 continue
-            mark = marks[cell.chosen] if _departs(cell) else "·"
+            mark = marks[cell.chosen] if _departs(cell) else OWN
             shade = _shade(cell, proofs.get(cell.scenario))
             line.append({"number": numbers.get(cell.scenario), "mark": mark, "shade": shade})
         rows.append({"shape": f"{nodes} x {ppn}", "cells": line})
     shown = ["any"] if sizes == [0] else [format_size(size) for size in sizes]
     legend = [{"mark": mark, "name": str(choice)} for choice, mark in marks.items()]
-    changed = sum(counts.values())
+    changed = sum(map(_departs, cells))
     return {
         "collective": collective,
         "sizes": shown,
@@ -74,6 +74,12 @@ def _map(
         "changed": changed,
         "count": len(cells),
     }
+
+
+def letters_of(cells: Sequence[ScenarioTimes]) -> dict[Choice, str]:
+    """The letter of each choice that departs from the default, the most frequent first: in the page and in text."""
+    counts = Counter(cell.chosen for cell in cells if _departs(cell))
+    return {choice: _LETTERS[n] if n < len(_LETTERS) else str(n) for n, (choice, _) in enumerate(counts.most_common())}
 
 
 def _departs(cell: ScenarioTimes) -> bool:

@@ -85,15 +85,12 @@ def comparisons_table(comparisons: Iterable[VerifiedRow], names: tuple[str, str]
     rows = list(comparisons)
     by_heap = any(row.kept is not None for row in rows)
     by_rule = any(row.choice != DEFAULT for row in rows)
-    where = ("collective", "nodes x ppn>", "message size>", *(["choice"] if by_rule else []))
-    figures = (*(f"{name}>" for name in names), "ratio of pairs>", "interval>", *(["heap keeps>"] if by_heap else []))
+    where = ("call", *(["choice"] if by_rule else []))
+    figures = (*(f"{name}>" for name in names), "ratio>", "interval>", *(["heap keeps>"] if by_heap else []))
     table = TextTable((*where, *figures, "verdict"))
     for row in rows:
-        scenario = row.scenario
         table.add_row(
-            scenario.collective,
-            f"{scenario.nodes} x {scenario.ppn}",
-            format_size(scenario.size_bytes) if scenario.collective != "barrier" else "",
+            _call(row.scenario),
             *([str(row.choice)] if by_rule else []),
             format_duration(row.a_s),
             format_duration(row.b_s),
@@ -105,17 +102,17 @@ def comparisons_table(comparisons: Iterable[VerifiedRow], names: tuple[str, str]
     return table
 
 
+def _call(scenario: Scenario) -> str:
+    size = f", {format_size(scenario.size_bytes)}" if scenario.collective != "barrier" else ""
+    return f"{scenario.collective} {scenario.nodes} x {scenario.ppn}{size}"
+
+
 def drift_table(rows: Iterable[Rechecked]) -> TextTable:
     """One row per point: the speed-up of its choice over the default then and now, and the verdict."""
-    table = TextTable(
-        ("collective", "nodes x ppn>", "message size>", "choice", "then>", "now>", "launches>", "default>", "")
-    )
+    table = TextTable(("call", "choice", "then>", "now>", "launches>", "default>", ""))
     for row in rows:
-        scenario = row.scenario
         table.add_row(
-            scenario.collective,
-            f"{scenario.nodes} x {scenario.ppn}",
-            format_size(scenario.size_bytes) if scenario.collective != "barrier" else "",
+            _call(row.scenario),
             str(row.choice),
             "" if row.then is None else f"{row.then:.2f}",
             "" if row.now is None else f"{row.now:.2f}",

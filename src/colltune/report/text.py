@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
 
 from rich.console import Console
 
-from colltune.core.choice import DEFAULT
+from colltune.core.choice import Choice
 from colltune.core.proven import Verdict
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
+from colltune.machine.command_lines import colltune_command
 from colltune.report.ending import WIDTH, ending
 from colltune.report.findings import Findings
-from colltune.report.headline import by_gain
+from colltune.report.headline import by_gain, steps_text
+from colltune.report.maps import OWN, letters_of
 from colltune.report.run_text import applications_table
 from colltune.report.story import environment_rows, warnings
 from colltune.report.tables import regions_table
 
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SIZE_WIDTH = 9  # of "1023 KiB" and the like
 
 
-def print_findings(findings: Findings, console: Console) -> None:
-    """Prints the same ten lines as the end of a tuning, then selection maps, gains, refusals and environment."""
+# Of a first look: shapes in a map, and regions in a list.
+_SHAPES, _ROWS = 6, 5
+
+
+def print_findings(findings: Findings, console: Console, directory: Path, *, everything: bool = True) -> None:
+    """Prints what ends a tuning, then maps, regions, refusals and environment.
+
+    Of two collectives that is 60 lines at most. ``everything``: all shapes and regions, however many.
+    """
     for line in ending(findings, min(WIDTH, console.width)):
         console.print(line, markup=False, soft_wrap=True)
     for sentence in warnings(findings):
         console.print(sentence, markup=False)
+    for line in steps_text(findings, directory):
+        console.print(line, markup=False, soft_wrap=True)
     for name in findings.rule_sets:
-        _print_map(findings, name, console)
-    if kept := findings.regions(Verdict.KEPT):
+        (_print_map if everything else _print_runs)(findings, name, console)
+    ranked = by_gain(findings, findings.regions(Verdict.KEPT))
+    if shown := ranked if everything else ranked[:_ROWS]:
         console.print()
-        ranked = by_gain(findings, kept)
-        console.print(regions_table(ranked))
-        for region in ranked:
-            if region.by_heap:
-                console.print(f"  {region.place}, {region.choice}: {region.by_heap}", markup=False)
+        console.print(regions_table(shown))
+    if not everything:
+        command = colltune_command("report", directory, "--text", "--all")
+        console.print(f"\nall of it: {command}", markup=False, soft_wrap=True)
+        return
+    for region in ranked:
+        if region.by_heap:
+            console.print(f"  {region.place}, {region.choice}: {region.by_heap}", markup=False)
     if findings.applications:
         console.print()
         console.print(applications_table(findings.applications))
@@ -50,6 +66,27 @@ def print_findings(findings: Findings, console: Console) -> None:
         console.print(f"  {label}: {value}", markup=False)
 
 
+def _print_runs(findings: Findings, collective: str, console: Console) -> None:
+    """What runs where on the shapes with the most ranks: a line each, with the sizes that one algorithm serves."""
+    cells = findings.cells(collective)
+    letters = letters_of(cells)
+    if not letters:
+        return
+    shapes = sorted({(c.scenario.nodes, c.scenario.ppn) for c in cells}, key=lambda shape: -shape[0] * shape[1])
+    console.print(f"\n{collective}: {_legend(letters)}", markup=False)
+    for nodes, ppn in shapes[:_SHAPES]:
+        mine = [c for c in cells if (c.scenario.nodes, c.scenario.ppn) == (nodes, ppn)]
+        runs = []
+        for letter, some in groupby(mine, key=lambda cell: letters.get(cell.chosen, OWN)):
+            sizes = [format_size(cell.scenario.size_bytes) for cell in some]
+            runs.append(f"{letter} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
+        console.print(f"  {nodes} x {ppn}: {'; '.join(runs)}", markup=False)
+
+
+def _legend(letters: Mapping[Choice, str]) -> str:
+    return ", ".join([f"{OWN} the library's own choice", *(f"{letter} {choice}" for choice, letter in letters.items())])
+
+
 def _fitting(shapes: Sequence[tuple[int, int]], width: int) -> Iterator[Sequence[tuple[int, int]]]:
     """``shapes`` in as many tables as they need, each beside a column of sizes."""
     column = 2 + max(len(f"{nodes}x{ppn}") for nodes, ppn in shapes)
@@ -60,11 +97,11 @@ def _fitting(shapes: Sequence[tuple[int, int]], width: int) -> Iterator[Sequence
 
 def _print_map(findings: Findings, collective: str, console: Console) -> None:
     """Sizes down, shapes across: terminals are taller than wide, and jobs have fewer shapes than sizes."""
-    cells = {(c.scenario.size_bytes, c.scenario.nodes, c.scenario.ppn): c.chosen for c in findings.cells(collective)}
-    names = sorted({choice for choice in cells.values() if choice != DEFAULT})
-    if not names:
+    found = findings.cells(collective)
+    letters = letters_of(found)
+    if not letters:
         return
-    letter = {DEFAULT: "."} | dict(zip(names, _LETTERS, strict=False))
+    cells = {(c.scenario.size_bytes, c.scenario.nodes, c.scenario.ppn): letters.get(c.chosen, OWN) for c in found}
     shapes = sorted({(n, p) for _, n, p in cells})
     sizes = sorted({s for s, _, _ in cells})
     console.print()
@@ -72,8 +109,7 @@ def _print_map(findings: Findings, collective: str, console: Console) -> None:
         title = f"{collective}: nodes x ppn across" if first == 0 else f"{collective}, continued"
         table = TextTable(("size>", *(f"{nodes}x{ppn}>" for nodes, ppn in shown)), title)
         for size in sizes:
-            marks = [letter.get(cells[size, n, p], "*") if (size, n, p) in cells else "" for n, p in shown]
+            marks = [cells.get((size, n, p), "") for n, p in shown]
             table.add_row(format_size(size), *marks)
         console.print(table)
-    legend = ", ".join(f"{letter.get(choice, '*')} {choice}" for choice in names)
-    console.print(f". the library's own choice, {legend}", markup=False)
+    console.print(_legend(letters), markup=False)

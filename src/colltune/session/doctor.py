@@ -14,6 +14,7 @@ from colltune.core.heap import page_faults_of
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, TUNABLE, Scenario
 from colltune.core.space import Point
+from colltune.core.units import format_count
 from colltune.machine.conditions import CONDITIONS, advice
 from colltune.measure.contract import Effort, Source
 from colltune.measure.resolve import resolve_settings
@@ -21,6 +22,8 @@ from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
 
 _SIZE = 1 << 16  # bytes of the message for which the legal algorithms are listed
+# What a first screen tells of what was found.
+_FIRST = frozenset({"MPI", "launcher", "job", "machine"})
 # Calls that are made to see whether they pay for page faults.
 _LARGE, _EFFORT = (1 << 16, 1 << 18, 1 << 20), Effort(box_s=0.002, fewest=5, most=20)
 
@@ -35,6 +38,7 @@ class Diagnosis:
     measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why. ``nonblocking``,
     ``neighbourhood``: of those collectives which colltune leaves to the library, whether the library has a setting that
     chooses the algorithm. ``persistent``: what becomes of persistent ones. ``disturbance``: by other programs, now.
+    ``obstacles``: those of the warnings that keep the files from deciding.
     """
 
     installation: Installation
@@ -50,28 +54,38 @@ class Diagnosis:
     neighbourhood: Mapping[str, bool] = field(default_factory=dict)
     persistent: str = ""
     disturbance: Disturbance = field(default_factory=Disturbance)
+    obstacles: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> str:
+        """What keeps a tuning from being made or from deciding; "" where it can begin."""
+        if self.obstacles:
+            return self.obstacles[0]
+        if not self.choices:
+            return "there is no collective that can be tuned"
+        return "other programs use the processors of the ranks" if self.disturbance.is_busy else ""
 
 
 def diagnose(
-    machine: MachineOptions, environ: Mapping[str, str], say: Callable[[str], None] = lambda _line: None
+    machine: MachineOptions, environ: Mapping[str, str], say: Callable[[str, str, bool], None] = lambda *_: None
 ) -> Diagnosis:
     """Looks for an MPI and a job, starts the agent on all of it once, and lists what can be tuned.
 
-    ``say`` hears each line as soon as it is known, so that a launch which fails hides nothing. Raises InputError where
-    something is missing, and LaunchError where the job cannot be started.
+    ``say`` hears each label and text as soon as it is known, so that a launch which fails hides nothing, and whether it
+    belongs on a first screen. Raises InputError where something is missing, and LaunchError where the job cannot start.
     """
     bench = open_workbench(machine, environ)
     for name, text in _found(bench):
-        say(f"{name:<14} {text}")
+        say(name, text, name in _FIRST)
     warnings = [*bench.warnings, *advice(bench.environment.facts)]
     for text in warnings:
-        say(f"{'warning':<14} {text}")
+        say("warning", text, True)
     takers, outranking = bench.backend.takers(bench.said_under)
     for text in takers:
-        say(f"{'in force':<14} {text}")
+        say("in force", text, False)
     obstacles = tuple(dict.fromkeys([*bench.backend.obstacles(environ), *outranking]))
     for text in obstacles:
-        say(f"{'warning':<14} {text}")
+        say("warning", text, True)
     ready = bench.launch(seed=1)
     try:
         started = ready.start()
@@ -80,10 +94,10 @@ def diagnose(
         disturbance = bench.watch.tally.found(names=bench.watch.nodes)
     finally:
         ready.close()
-    say(f"{'test launch':<14} {started['ranks']} ranks on {started['nodes']}")
-    say(f"{'others':<14} {disturbance.sentence or 'no other program disturbed it'}")
+    say("test launch", f"{format_count(int(started['ranks']), 'rank')} on {started['nodes']}", True)
+    say("others", disturbance.sentence or "no other program disturbed it", True)
     if faults:
-        say(f"{'page faults':<14} {faults}")
+        say("page faults", faults, False)
     choices: dict[str, tuple[Choice, ...]] = {}
     nothing: dict[str, str] = {}
     for collective in (name for name in TUNABLE if name in bench.catalogue.entries):
@@ -93,15 +107,16 @@ def diagnose(
             size = 0 if collective == "barrier" else _SIZE
             choices[collective] = bench.legal(Scenario(collective, bench.nodes, bench.ppn, size))
         way = "" if bench.catalogue.collective(collective).in_file else " (by colltune run --via live)"
-        say(f"{collective:<22} {nothing.get(collective) or format_choices(choices[collective])}{way}")
-    say(f"{ALLTOALLV:<22} algorithms of colltune's own, by: colltune tune {ALLTOALLV}")
+        say(collective, f"{nothing.get(collective) or format_choices(choices[collective])}{way}", False)
+    say(ALLTOALLV, f"algorithms of colltune's own, by: colltune tune {ALLTOALLV}", False)
+    say("can be tuned", ", ".join([*choices, ALLTOALLV]), True)
     nonblocking = _steered(bench, [name for name in NONBLOCKING if name not in bench.catalogue.entries])
     title = "other non-blocking" if len(nonblocking) < len(NONBLOCKING) else "non-blocking"
-    say(f"{title:<22} {_left_to_library(nonblocking)}")
+    say(title, _left_to_library(nonblocking), False)
     neighbourhood = _steered(bench, NEIGHBOURHOOD)
-    say(f"{'neighbourhood':<22} {_left_to_library(neighbourhood)}")
+    say("neighbourhood", _left_to_library(neighbourhood), False)
     persistent = PERSISTENT.get(bench.installation.library, "left to the library")
-    say(f"{'persistent':<22} {persistent}")
+    say("persistent", persistent, False)
     return Diagnosis(
         bench.installation,
         bench.job,
@@ -116,6 +131,7 @@ def diagnose(
         neighbourhood,
         persistent,
         disturbance,
+        obstacles,
     )
 
 

@@ -1,0 +1,101 @@
+"""A tuning for other programs, and for a ticket: the first screen of the report as a record and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from colltune.core.proven import Decision
+from colltune.core.scenario import Scenario
+from colltune.report.ending import told
+from colltune.report.findings import Findings
+from colltune.report.headline import facts, next_steps
+from colltune.report.job import HEAD, ShapeGain, job_shape, known_scenarios, shape_gains
+from colltune.report.story import warnings
+
+
+def report_record(findings: Findings, directory: Path) -> Mapping[str, Any]:
+    """What docs/reference/json.md describes under `report`. Times in seconds, sizes in bytes."""
+    here, (nodes, ppn) = findings.environment, job_shape(findings)
+    return {
+        "directory": directory.absolute(),
+        "mpi": here.mpi,
+        "mpi_version": here.mpi_version,
+        "machine": here.machine,
+        "nodes": nodes,
+        "ppn": ppn,
+        "proven": findings.summary.gated,
+        "interrupted": findings.summary.interrupted,
+        "known": len(known_scenarios(findings)),
+        "gains": [_gain(one) for one in shape_gains(findings)],
+        "decisions": [_decision(one) for one in findings.decisions],
+        "warnings": list(warnings(findings)),
+        "next": [{"label": label, "text": text} for label, text in next_steps(findings, directory)],
+    }
+
+
+def _gain(one: ShapeGain) -> Mapping[str, Any]:
+    low, high = one.span
+    times = one.example_s
+    return {
+        "collective": one.collective,
+        "nodes": one.shape[0],
+        "ppn": one.shape[1],
+        "from_bytes": low,
+        "to_bytes": high,
+        "sizes_changed": len(one.decisions),
+        "sizes_known": one.sizes,
+        "speedup": one.gain.mean,
+        "speedup_low": one.gain.low,
+        "example": None
+        if one.example is None or times is None
+        else {"size_bytes": one.example.scenario.size_bytes, "default_s": times[0], "tuned_s": times[1]},
+    }
+
+
+def _decision(one: Decision) -> Mapping[str, Any]:
+    return {
+        **_place(one.scenario),
+        "choice": one.choice,
+        "verdict": one.verdict,
+        "speedup": one.speedup if one.has_evidence else None,
+        "speedup_low": one.low if one.has_evidence else None,
+        "launches": one.launches,
+        "reason": one.told,
+    }
+
+
+def _place(scenario: Scenario) -> Mapping[str, Any]:
+    return {
+        "collective": scenario.collective,
+        "nodes": scenario.nodes,
+        "ppn": scenario.ppn,
+        "size_bytes": scenario.size_bytes,
+    }
+
+
+def report_markdown(findings: Findings, directory: Path) -> str:
+    """The first screen as Markdown: this job's gains, how sure they are, and the line that uses them."""
+    gains = shape_gains(findings) if findings.summary.gated else []
+    mine = [one for one in gains if one.shape == job_shape(findings)]
+    said = dict(told(findings, gains, len(gains)))
+    lines = [f"**{_escaped(said.pop('this job'))}**", ""]
+    if mine:
+        lines += [_row(HEAD), _row("---" for _ in HEAD), *(_row(one.row) for one in mine), ""]
+    for label, text in next_steps(findings, directory):
+        lines += ["```sh", text, "```", ""] if label == "use it" else [f"- {label}: {_escaped(text)}"]
+    lines += [f"- {label}: {_escaped(text)}" for label, text in said.items()]
+    lines += [f"- warning: {_escaped(text)}" for text in warnings(findings)]
+    return "\n".join([*lines, "", _escaped("; ".join(facts(findings)))])
+
+
+def _row(cells: Any) -> str:
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """No name in a tuning leaves its cell."""
+    for mark in ("\\", "|", "<", "*", "_", "`", "["):
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("\n", " ")
