@@ -3,7 +3,7 @@
     python benchmarks/gain_picture.py [--out docs/figures/gain.png] [--seed 0] [--budget 300]
 
 Tunes the recorded tables of LUMI and Leonardo as a whole, with the proof (colltune.research.delivery). Draws for each
-collective the recorded times on its largest job. Needs no MPI; the same seed draws the same picture.
+collective the recorded times on its largest job. Needs no MPI.
 """
 
 from __future__ import annotations
