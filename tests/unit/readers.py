@@ -165,7 +165,9 @@ TUNINGS = [RECORDED / "tunings" / name for name in ("ended", "measured", "predic
 
 
 @reader(
-    "store.tuning session.site_runs store.summary store.fields", of_json, files(*(one / MANIFEST for one in TUNINGS))
+    "store.tuning session.site.runs store.summary_json store.fields",
+    of_json,
+    files(*(one / MANIFEST for one in TUNINGS)),
 )
 def tuning(data: bytes) -> None:
     with folder() as place:
@@ -231,7 +233,7 @@ def _profile() -> list[bytes]:
         return [(place / "p").read_bytes()]
 
 
-@reader("profile.files", of_json, _profile)
+@reader("profile.profile_files", of_json, _profile)
 def profile(data: bytes) -> None:
     with folder(p=data) as place:
         read = load_profile(place / "p")
@@ -246,7 +248,7 @@ end
 """
 
 
-@reader("prove.effect", of_lines, texts(EFFECT))
+@reader("prove.in_run.matched_calls", of_lines, texts(EFFECT))
 def effect(data: bytes) -> None:
     with folder(e=data) as place:
         read_effect([place / "e"])
@@ -274,7 +276,7 @@ def site_entry(data: bytes) -> None:
     unpack(data, name_of(data))
 
 
-@reader("site.index session.site_pending", compressed(of_journal), lambda: [pack(entry(2))])
+@reader("site.index site.index_rows session.site.pending", compressed(of_journal), lambda: [pack(entry(2))])
 def site_inbox(data: bytes) -> None:
     with folder() as place:
         store = SiteStore.made(place / "s")
@@ -365,7 +367,7 @@ RULES = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, 4, 64, DEFAULT), Rule(No
 TREES = [GOLDEN / "mpich" / version / name for version in ("4.0", "5.0") for name in (GENERAL_FILE, CH4_FILE)]
 
 
-@reader("emit.mpich emit.mpich_tree emit.mpich_outcome", of_json, files(*TREES))
+@reader("emit.mpich.selection_file emit.mpich.tree emit.mpich.outcome", of_json, files(*TREES))
 def mpich_tree(data: bytes) -> None:
     for collective in ("bcast", "allreduce"):
         with suppress(ColltuneError):
@@ -374,7 +376,7 @@ def mpich_tree(data: bytes) -> None:
         describe_outcome(trees, Call.of(Scenario(collective, 2, 2, 1024)), load("mpich", "5.0.2"))
 
 
-@reader("emit.lint emit.lint_json session.lint", of_json, files(*TREES))
+@reader("emit.lint.selection_file emit.lint.json_text session.lint", of_json, files(*TREES))
 def mpich_lint(data: bytes) -> None:
     for check in lint_files({"f": data}, "5.0.2", load("mpich", "5.0.2")):
         format_check(check)
@@ -385,7 +387,7 @@ def _trees() -> list[bytes]:
     return [format_tree(tree) for tree in (trees.general, trees.ch4)]
 
 
-@reader("emit.lint_fix", of_json, _trees)
+@reader("emit.lint.fix", of_json, _trees)
 def mpich_fix(data: bytes) -> None:
     fix_file(data, "5.0.2", load("mpich", "5.0.2"), default_trees())
 
@@ -393,7 +395,7 @@ def mpich_fix(data: bytes) -> None:
 NAMED = GOLDEN / "mpich/5.1" / NAMED_FILE
 
 
-@reader("emit.mpich_named emit.lint_named", of_json, files(NAMED))
+@reader("emit.next.mpich_named emit.next.lint_named", of_json, files(NAMED))
 def mpich_named(data: bytes) -> None:
     is_named_file(data)
     for check in lint_named_files({"f": data}, "5.1"):
@@ -401,14 +403,16 @@ def mpich_named(data: bytes) -> None:
     MpichNamedEmitter(load("mpich", "5.0.2"), {}).parse({NAMED_FILE: data}, "bcast")
 
 
-@reader("emit.mpich_defaults bench.backends.mpich bench.simulated mpi.detect mpi.reads mpi.same", of_json, _trees)
+@reader(
+    "emit.mpich.defaults bench.backends.mpich bench.simulated_cluster mpi.detect mpi.reads mpi.same", of_json, _trees
+)
 def mpich_library(data: bytes) -> None:
     others = b"\0".join(_trees())
     with folder(**{"libmpi.so": b"\x7fELF\0" + data + b"\0" + others + b"\0"}) as place:
         cut_default_trees(place / "libmpi.so")
 
 
-@reader("emit.mpich_named", of_json, files(NAMED))
+@reader("emit.next.mpich_named", of_json, files(NAMED))
 def mpich_named_library(data: bytes) -> None:
     main = b'{"name=main": "call=x"'
     data = data.strip().removeprefix(b"{")
@@ -417,7 +421,7 @@ def mpich_named_library(data: bytes) -> None:
         cut_named_trees(place / "libmpi.so")
 
 
-@reader("emit.openmpi emit.openmpi_reader emit.lint_openmpi", of_lines,
+@reader("emit.openmpi.rules_file emit.openmpi.reader emit.openmpi.lint_rules", of_lines,
         lambda: [_openmpi().emit([RULES])[RULES_FILE]], (ReadError,))  # fmt: skip
 def openmpi_rules(data: bytes) -> None:
     is_rules_file(data)
@@ -428,7 +432,7 @@ def openmpi_rules(data: bytes) -> None:
     _openmpi().parse({RULES_FILE: data}, "bcast")
 
 
-@reader("emit.openmpi_json emit.lint_openmpi_json", of_json, files(GOLDEN / "openmpi/6.0" / JSON_FILE))
+@reader("emit.next.openmpi_json emit.next.lint_openmpi_json", of_json, files(GOLDEN / "openmpi/6.0" / JSON_FILE))
 def openmpi_json(data: bytes) -> None:
     is_rules_json(data)
     for check in lint_rules_json({"f": data}, "6.0.0", load("openmpi", "6.0.0")):
@@ -449,7 +453,7 @@ def exports(data: bytes) -> None:
             one.parse({one.file: data}, "bcast")
 
 
-@reader("emit.openmpi_han", of_lines, texts("1\nallreduce\n1\n2\n2\n1\n1\n0 han\n8\n2\n0 han\n1024 tuned\n"))
+@reader("emit.openmpi.han", of_lines, texts("1\nallreduce\n1\n2\n2\n1\n1\n0 han\n8\n2\n0 han\n1024 tuned\n"))
 def openmpi_han(data: bytes) -> None:
     decided_by_tuned(parse_han(data), "allreduce", 8, 4096)
 
@@ -461,7 +465,7 @@ UCC_TL_UCP_ALLREDUCE_KN_RADIX=0-4k:4,4k-inf:8
 """
 
 
-@reader("emit.lint_ucc", of_lines, texts(UCC))
+@reader("emit.next.lint_ucc", of_lines, texts(UCC))
 def ucc_conf(data: bytes) -> None:
     is_ucc_conf(data)
     for check in lint_ucc_files({"f": data}):
@@ -474,7 +478,7 @@ def thresholds(data: bytes) -> None:
     parse_thresholds(data)
 
 
-@reader("emit.simulated", of_json, lambda: [SimulatedEmitter().emit([RULES])[SIMULATED_FILE]])
+@reader("emit.simulated_rules", of_json, lambda: [SimulatedEmitter().emit([RULES])[SIMULATED_FILE]])
 def simulated_rules(data: bytes) -> None:
     SimulatedEmitter().parse({SIMULATED_FILE: data}, "bcast")
 
@@ -483,14 +487,14 @@ PLACE = Path("candidates/candidates")
 LIVE = [one / "live/colltune-live.rules" for one in TUNINGS[:2]]
 
 
-@reader("emit.live emit.rule_text", of_lines, files(*LIVE))
+@reader("emit.live_rules emit.rule_text", of_lines, files(*LIVE))
 def live_rules(data: bytes) -> None:
     with suppress(ColltuneError):
         live_choices(text_of(data))
     parse_live(text_of(data))
 
 
-@reader("deploy.candidates", of_lines, files(*LIVE))
+@reader("deploy.explored", of_lines, files(*LIVE))
 def candidates(data: bytes) -> None:
     digest = hashlib.sha256(b"x").hexdigest()
     record = json.dumps({"schema": 1, "tuning": digest}).encode()
@@ -501,7 +505,7 @@ def candidates(data: bytes) -> None:
 
 
 @reader(
-    "deploy.candidates",
+    "deploy.explored",
     of_json,
     lambda: [json.dumps({"schema": 1, "tuning": hashlib.sha256(b"x").hexdigest()}).encode()],
 )
@@ -521,7 +525,7 @@ rule 2..2 4..4 - -
 """
 
 
-@reader("alltoallv.table emit.rule_text", of_lines, texts(TABLE))
+@reader("alltoallv.lookup_table emit.rule_text", of_lines, texts(TABLE))
 def alltoallv_table(data: bytes) -> None:
     with folder(t=data) as place:
         load_table(place / "t")
@@ -533,13 +537,13 @@ def _npy() -> list[bytes]:
     return [buffer.getvalue()]
 
 
-@reader("alltoallv.recorded", of_array, _npy)
+@reader("alltoallv.matrices", of_array, _npy)
 def matrix_npy(data: bytes) -> None:
     with folder(**{"m.npy": data}) as place:
         _ = load_matrix(place / "m.npy").ranks
 
 
-@reader("alltoallv.recorded", of_lines, texts("0 1 2\n3 4 5\n6 7 8\n"))
+@reader("alltoallv.matrices", of_lines, texts("0 1 2\n3 4 5\n6 7 8\n"))
 def matrix_text(data: bytes) -> None:
     with folder(**{"m.txt": data}) as place:
         _ = load_matrix(place / "m.txt").ranks
@@ -598,7 +602,7 @@ def job_flux(data: bytes) -> None:
     find_job({}, flux_resources=text_of(data))
 
 
-@reader("machine.record machine.parse machine.features mpi.detect", of_bytes,
+@reader("machine.record machine.parse machine.hardware_features mpi.detect", of_bytes,
         files(RECORDED / "machines/virtual-2-cores.tar.gz"))  # fmt: skip
 def machine_archive(data: bytes) -> None:
     with folder(**{"m.tar.gz": data}) as place:
@@ -682,7 +686,7 @@ def steps_table(data: bytes) -> None:
         read_steps(place / "t.csv")
 
 
-@reader("measure.smpi bench.simulated", of_lines, texts('{"time x 2 2": [1e-5, true]}\n{"why": "it failed"}\n'))
+@reader("measure.smpi bench.simulated_cluster", of_lines, texts('{"time x 2 2": [1e-5, true]}\n{"why": "it failed"}\n'))
 def simulated_memory(data: bytes) -> None:
     with folder(**{"m.jsonl": data}) as place:
         read_memory(place / "m.jsonl")

@@ -101,16 +101,16 @@ OURS = {
     "machine.leftovers": "/proc",
     "measure.watch": "/proc",
     "catalog.read": "a file of the package",
-    "catalog.simulated": "a file of the package",
+    "catalog.simulated_catalogue": "a file of the package",
     "core.version": "a file of the package",
     "site.signing": "it compares bytes and hands them to ssh-keygen",
-    "prove.trial": "the log of a process of ours, in our own folder",
+    "prove.in_run.trial": "the log of a process of ours, in our own folder",
     "store.packed_grids": "a file of the package",
     "report.html": "files of the package",
-    "session.site_page": "files of the package",
-    "testing.journal": "tests",
+    "session.site.page": "files of the package",
+    "testing.journal_laws": "tests",
     "site.nodes": "what the index holds, which was checked when it was written",
-    "prove.conformance": "how far our own program came, in our own folder",
+    "prove.replay.conformance": "how far our own program came, in our own folder",
 }
 OPENS = re.compile(
     r"\b(?:read_file|read_text|read_bytes|parse_json|json\.loads?|tomllib\.loads?|np\.load|csv\.(?:Dict)?[rR]eader)\("

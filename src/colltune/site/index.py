@@ -11,55 +11,29 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import astuple
 from functools import cache, cached_property
 from itertools import groupby, product, repeat
-from math import log
 from operator import itemgetter
 from typing import NamedTuple
 
-from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
+from colltune.core.choice import Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
-from colltune.core.sample import OtherViews, Sample, Status
+from colltune.core.sample import OtherViews, Sample
 from colltune.core.scenario import Scenario
-from colltune.machine.files import LARGEST_BYTES, parse_json, read_file, write_atomically
-from colltune.site.entry import BadEntryError, Entry, LaterEntryError, RevokedError, Saved
-from colltune.site.packed import pack_numbers, unpack_sample
-from colltune.site.pairs import PairedRatio, comparisons_of
+from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
+from colltune.site.entry import BadEntryError, LaterEntryError, RevokedError, Saved
+from colltune.site.index_rows import LISTED, TABLES, VERSION, Place, forget, insert, place_of
+from colltune.site.packed import unpack_sample
+from colltune.site.pairs import PairedRatio
 from colltune.site.store import SiteStore
 
-_VERSION = 7
-# Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
-_LOOKS, _PACES = 40, 12
 _CHECKSUM_BYTES = 4
 # So many new entries make it worth to replace the cache; fewer are read again.
 _WORTH_WRITING = 8
 # Gaps are taken out of the cache each time that so many more entries are in it.
 _TIDIED_EACH = 512
-_TABLES = """
-CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, uid INTEGER, job TEXT, hosts TEXT,
-    nodes INTEGER, ppn INTEGER, samples INTEGER, compared INTEGER, colltune TEXT, command TEXT, tuned TEXT,
-    confirms TEXT);
-CREATE TABLE unused (name TEXT PRIMARY KEY, reason TEXT) WITHOUT ROWID;
-CREATE TABLE measured (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, date_s REAL,
-    entry INTEGER, status TEXT, numbers BLOB, detail TEXT,
-    PRIMARY KEY (collective, nodes, ppn, size, choice)) WITHOUT ROWID;
-CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, entry INTEGER,
-    launch INTEGER, date_s REAL, value REAL, back_to_back REAL, mean_over_ranks REAL, late_arrivals REAL,
-    untouched REAL,
-    baseline TEXT);
-CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
-CREATE TABLE changed (collective TEXT, nodes INTEGER, ppn INTEGER, entry INTEGER, date_s REAL);
-CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, entry INTEGER, date_s REAL, log_s REAL);
-CREATE TABLE saved (entry INTEGER, release TEXT, run REAL, saved REAL, low REAL, high REAL);
-CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
-"""
 _TUNED = 11
-_LISTED = "name, began_s, uid, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
-# A clock that says less counts from the start of its node: from no date.
-_SINCE_THE_EPOCH_S = 1e9
-Place = tuple[str, int, int, int]  # of a scenario: collective, nodes, ranks per node, bytes
 # The pairs that are asked for, by their numbers: one question for all takes a third of the time of one for each.
 _ASKED = """CREATE TEMP TABLE IF NOT EXISTS asked (number INTEGER PRIMARY KEY, collective TEXT, nodes INTEGER,
     ppn INTEGER, size INTEGER, choice TEXT, since_s REAL)"""
@@ -67,7 +41,6 @@ _COMPARED = """SELECT number, baseline, entry, launch, date_s, value, back_to_ba
     late_arrivals, untouched
     FROM asked CROSS JOIN compared USING (collective, nodes, ppn, size, choice)
     WHERE date_s >= since_s ORDER BY number, date_s, compared.rowid"""
-_AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
 
 
 class Listed(NamedTuple):
@@ -146,7 +119,7 @@ class Index:
         self._data = _loaded(store, key)
         names = set(store.names_of(key) if names is None else names)
         held = {name for (name,) in self._data.execute("SELECT name FROM entry UNION ALL SELECT name FROM unused")}
-        self._forget(held - names)
+        forget(self._data, held - names)
         new = names - held
         told = _Few(note)
         for name in sorted(new):
@@ -171,7 +144,7 @@ class Index:
         return self._selected("WHERE nodes = ? AND ppn = ?", nodes, ppn)
 
     def _selected(self, where: str, *values: int) -> list[Listed]:
-        rows = self._data.execute(f"SELECT {_LISTED} FROM entry {where} ORDER BY began_s DESC, name", values).fetchall()
+        rows = self._data.execute(f"SELECT {LISTED} FROM entry {where} ORDER BY began_s DESC, name", values).fetchall()
         tuned = {text: tuple(json.loads(text)) for text in {row[_TUNED] for row in rows}}
         return [Listed._make((*row[:_TUNED], tuned[row[_TUNED]], *row[_TUNED + 1 :])) for row in rows]
 
@@ -219,7 +192,7 @@ class Index:
 
         self._data.execute(_ASKED)
         self._data.execute("DELETE FROM asked")
-        places_of = [(*_place(scenario), format_choice(choice)) for scenario, choice in asked]
+        places_of = [(*place_of(scenario), format_choice(choice)) for scenario, choice in asked]
         self._data.executemany(
             "INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?, ?)",
             ((number, *place, least_s(*place[:3])) for number, place in enumerate(places_of)),
@@ -260,13 +233,6 @@ class Index:
         rows = self._data.execute("SELECT id, name, nodes, ppn FROM entry")
         return {number: (name, (nodes, ppn)) for number, name, nodes, ppn in rows}
 
-    def _forget(self, names: Collection[str]) -> None:
-        for name in names:
-            self._data.execute("DELETE FROM unused WHERE name = ?", (name,))
-            for table in ("measured", "compared", "pace", "changed", "saved"):
-                self._data.execute(f"DELETE FROM {table} WHERE entry = (SELECT id FROM entry WHERE name = ?)", (name,))
-            self._data.execute("DELETE FROM entry WHERE name = ?", (name,))
-
     def _take(self, name: str, note: Callable[[str], None]) -> None:
         try:
             entry = self._store.read(self._key, name)
@@ -284,7 +250,7 @@ class Index:
             return
         try:
             self._data.execute("SAVEPOINT taking")
-            self._insert(name, entry)
+            insert(self._data, name, entry)
         except Exception as error:  # whatever is wrong with what somebody wrote costs that entry, and no job
             self._data.execute("ROLLBACK TO taking")
             self._refuse(name, f"it holds a number or text that cannot be used: {error}", note)
@@ -297,54 +263,6 @@ class Index:
         note(f"the store's entry {name[:12]} is not used: {reason}; it is {place}")
         if not moved:
             self._data.execute("INSERT INTO unused VALUES (?, ?)", (name, reason))
-
-    def _insert(self, name: str, entry: Entry) -> None:
-        values = _listed(name, entry)
-        number = self._data.execute(
-            f"INSERT INTO entry ({_LISTED}) VALUES ({', '.join('?' * len(values))})", values
-        ).lastrowid
-        assert number is not None, "a row was inserted"
-        here, said = entry.environment, entry.provenance
-        for collective in entry.changed:
-            row = (collective, here.nodes, here.ppn, number, said.began_s)
-            self._data.execute("INSERT INTO changed VALUES (?, ?, ?, ?, ?)", row)
-        if entry.saved is not None:
-            of_run = (number, entry.release, *astuple(entry.saved))
-            self._data.execute("INSERT INTO saved VALUES (?, ?, ?, ?, ?, ?)", of_run)
-        for sample in entry.samples:
-            self._measured(number, sample, _date_s(sample, entry))
-        shape = (entry.environment.nodes, entry.environment.ppn)
-        for one in comparisons_of(entry.compared, name, shape, entry.provenance.ended_s):
-            self._compared(number, one)
-
-    def _measured(self, entry: int, sample: Sample, date_s: float) -> None:
-        place = _place(sample.scenario)
-        values = (date_s, entry, sample.status.value, pack_numbers(sample), sample.detail)
-        self._data.execute(
-            "INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-            " date_s = excluded.date_s, entry = excluded.entry, status = excluded.status,"
-            " numbers = excluded.numbers, detail = excluded.detail WHERE excluded.date_s > measured.date_s",
-            (*place, format_choice(sample.choice), *values),
-        )
-        if sample.choice == DEFAULT and sample.status is Status.OK:
-            row = (*place, entry, date_s, log(sample.time_s))
-            self._data.execute("INSERT INTO pace VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            self._thin("pace", _AT, place, _PACES)
-
-    def _compared(self, entry: int, one: PairedRatio) -> None:
-        place = (*_place(one.scenario), format_choice(one.choice))
-        launch = int(one.launch.rpartition("/")[2])
-        row = (*place, entry, launch, one.date_s, one.value, *one.others, format_choice(one.baseline))
-        self._data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-        self._thin("compared", f"{_AT} AND choice = ?", place, _LOOKS)
-
-    def _thin(self, table: str, where: str, place: Sequence[object], most: int) -> None:
-        """Removes the oldest rows at ``place`` where there are more than ``most``."""
-        self._data.execute(
-            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {where}"
-            f" ORDER BY date_s DESC LIMIT -1 OFFSET {most})",
-            place,
-        )
 
     def _write(self, tidy: bool) -> None:
         """Replaces the cache of this user; who has none reads all entries each time.
@@ -372,11 +290,11 @@ def _loaded(store: SiteStore, key: str) -> sqlite3.Connection:
             data = sqlite3.connect(":memory:")
             data.deserialize(written)
             made = [data.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")]
-            if made == [_VERSION, revoked]:
+            if made == [VERSION, revoked]:
                 return data
     data = sqlite3.connect(":memory:")
-    data.executescript(_TABLES)
-    data.execute(f"PRAGMA user_version = {_VERSION}")
+    data.executescript(TABLES)
+    data.execute(f"PRAGMA user_version = {VERSION}")
     data.execute(f"PRAGMA application_id = {revoked}")
     return data
 
@@ -384,33 +302,6 @@ def _loaded(store: SiteStore, key: str) -> sqlite3.Connection:
 def _checksum(data: bytes | memoryview) -> bytes:
     """Against damage."""
     return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
-
-
-def _listed(name: str, entry: Entry) -> tuple[object, ...]:
-    said, here = entry.provenance, entry.environment
-    counts = (here.nodes, here.ppn, len(entry.samples), len(entry.compared))
-    tuned = json.dumps(_collectives(entry))
-    return (name, said.began_s, entry.uid, said.job, json.dumps(said.hosts), *counts, entry.colltune, said.command,
-            tuned, entry.confirms)  # fmt: skip
-
-
-def _collectives(entry: Entry) -> list[str]:
-    """Of the tuning that an entry holds, if it holds one."""
-    from colltune.store.tuning import MANIFEST
-
-    with suppress(KeyError, ValueError, TypeError, AttributeError):
-        return sorted(parse_json(entry.files[MANIFEST])["rules"])
-    return []
-
-
-def _date_s(sample: Sample, entry: Entry) -> float:
-    """When a sample was taken: by its own clock where that tells the date, else by the end of its job."""
-    own_s = sample.started_s
-    return own_s if _SINCE_THE_EPOCH_S < own_s <= entry.provenance.ended_s else entry.provenance.ended_s
-
-
-def _place(scenario: Scenario) -> Place:
-    return scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
 
 
 def open_index(

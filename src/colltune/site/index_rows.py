@@ -1,0 +1,135 @@
+"""The rows of an index: what it keeps of an entry, and takes out when the entry is gone.
+
+All of it is of one database of SQLite (`colltune.site.index`); ``user_version`` is VERSION.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import astuple
+from math import log
+
+from colltune.core.choice import DEFAULT, format_choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.machine.files import parse_json
+from colltune.site.entry import Entry
+from colltune.site.packed import pack_numbers
+from colltune.site.pairs import PairedRatio, comparisons_of
+
+VERSION = 7
+# Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
+_LOOKS, _PACES = 40, 12
+TABLES = """
+CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, uid INTEGER, job TEXT, hosts TEXT,
+    nodes INTEGER, ppn INTEGER, samples INTEGER, compared INTEGER, colltune TEXT, command TEXT, tuned TEXT,
+    confirms TEXT);
+CREATE TABLE unused (name TEXT PRIMARY KEY, reason TEXT) WITHOUT ROWID;
+CREATE TABLE measured (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, date_s REAL,
+    entry INTEGER, status TEXT, numbers BLOB, detail TEXT,
+    PRIMARY KEY (collective, nodes, ppn, size, choice)) WITHOUT ROWID;
+CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, entry INTEGER,
+    launch INTEGER, date_s REAL, value REAL, back_to_back REAL, mean_over_ranks REAL, late_arrivals REAL,
+    untouched REAL,
+    baseline TEXT);
+CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
+CREATE TABLE changed (collective TEXT, nodes INTEGER, ppn INTEGER, entry INTEGER, date_s REAL);
+CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, entry INTEGER, date_s REAL, log_s REAL);
+CREATE TABLE saved (entry INTEGER, release TEXT, run REAL, saved REAL, low REAL, high REAL);
+CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
+"""
+LISTED = "name, began_s, uid, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
+# A clock that says less counts from the start of its node: from no date.
+_SINCE_THE_EPOCH_S = 1e9
+Place = tuple[str, int, int, int]  # of a scenario: collective, nodes, ranks per node, bytes
+_AT = "collective = ? AND nodes = ? AND ppn = ? AND size = ?"
+
+
+def forget(data: sqlite3.Connection, names: Collection[str]) -> None:
+    """Takes out all that these entries said."""
+    for name in names:
+        data.execute("DELETE FROM unused WHERE name = ?", (name,))
+        for table in ("measured", "compared", "pace", "changed", "saved"):
+            data.execute(f"DELETE FROM {table} WHERE entry = (SELECT id FROM entry WHERE name = ?)", (name,))
+        data.execute("DELETE FROM entry WHERE name = ?", (name,))
+
+
+def insert(data: sqlite3.Connection, name: str, entry: Entry) -> None:
+    """What ``entry`` says. Raises whatever a number or text of it comes to that no row can hold."""
+    values = _listed(name, entry)
+    number = data.execute(f"INSERT INTO entry ({LISTED}) VALUES ({', '.join('?' * len(values))})", values).lastrowid
+    assert number is not None, "a row was inserted"
+    here, said = entry.environment, entry.provenance
+    for collective in entry.changed:
+        row = (collective, here.nodes, here.ppn, number, said.began_s)
+        data.execute("INSERT INTO changed VALUES (?, ?, ?, ?, ?)", row)
+    if entry.saved is not None:
+        of_run = (number, entry.release, *astuple(entry.saved))
+        data.execute("INSERT INTO saved VALUES (?, ?, ?, ?, ?, ?)", of_run)
+    for sample in entry.samples:
+        _measured(data, number, sample, _date_s(sample, entry))
+    shape = (entry.environment.nodes, entry.environment.ppn)
+    for one in comparisons_of(entry.compared, name, shape, entry.provenance.ended_s):
+        _compared(data, number, one)
+
+
+def _measured(data: sqlite3.Connection, entry: int, sample: Sample, date_s: float) -> None:
+    place = place_of(sample.scenario)
+    values = (date_s, entry, sample.status.value, pack_numbers(sample), sample.detail)
+    data.execute(
+        "INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " date_s = excluded.date_s, entry = excluded.entry, status = excluded.status,"
+        " numbers = excluded.numbers, detail = excluded.detail WHERE excluded.date_s > measured.date_s",
+        (*place, format_choice(sample.choice), *values),
+    )
+    if sample.choice == DEFAULT and sample.status is Status.OK:
+        row = (*place, entry, date_s, log(sample.time_s))
+        data.execute("INSERT INTO pace VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        _thin(data, "pace", _AT, place, _PACES)
+
+
+def _compared(data: sqlite3.Connection, entry: int, one: PairedRatio) -> None:
+    place = (*place_of(one.scenario), format_choice(one.choice))
+    launch = int(one.launch.rpartition("/")[2])
+    row = (*place, entry, launch, one.date_s, one.value, *one.others, format_choice(one.baseline))
+    data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    _thin(data, "compared", f"{_AT} AND choice = ?", place, _LOOKS)
+
+
+def _thin(data: sqlite3.Connection, table: str, where: str, place: Sequence[object], most: int) -> None:
+    """Removes the oldest rows at ``place`` where there are more than ``most``."""
+    data.execute(
+        f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {where}"
+        f" ORDER BY date_s DESC LIMIT -1 OFFSET {most})",
+        place,
+    )
+
+
+def _listed(name: str, entry: Entry) -> tuple[object, ...]:
+    said, here = entry.provenance, entry.environment
+    counts = (here.nodes, here.ppn, len(entry.samples), len(entry.compared))
+    tuned = json.dumps(_collectives(entry))
+    return (name, said.began_s, entry.uid, said.job, json.dumps(said.hosts), *counts, entry.colltune, said.command,
+            tuned, entry.confirms)  # fmt: skip
+
+
+def _collectives(entry: Entry) -> list[str]:
+    """Of the tuning that an entry holds, if it holds one."""
+    from colltune.store.tuning import MANIFEST
+
+    with suppress(KeyError, ValueError, TypeError, AttributeError):
+        return sorted(parse_json(entry.files[MANIFEST])["rules"])
+    return []
+
+
+def _date_s(sample: Sample, entry: Entry) -> float:
+    """When a sample was taken: by its own clock where that tells the date, else by the end of its job."""
+    own_s = sample.started_s
+    return own_s if _SINCE_THE_EPOCH_S < own_s <= entry.provenance.ended_s else entry.provenance.ended_s
+
+
+def place_of(scenario: Scenario) -> Place:
+    return scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
