@@ -136,7 +136,7 @@ def tuning_in(files: Mapping[str, bytes]) -> Tuning:
     """The tuning that ``files``, those of its directory, make. Raises InputError where they make none."""
     with tempfile.TemporaryDirectory(prefix="colltune-") as place:
         try:
-            write_files(Path(place), files)
+            write_files(Path(place), files, durable=False)
             return load_tuning(Path(place))
         except (OSError, InputError) as error:
             why = error.what.replace(place, "its directory") if isinstance(error, InputError) else error.strerror

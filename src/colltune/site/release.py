@@ -22,13 +22,13 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import Verdict
 from colltune.machine.compile import OTHERS_WRITE
-from colltune.machine.files import parse_json, read_file, read_record, write_atomically
+from colltune.machine.files import read_file, read_record, write_atomically
 from colltune.site.entry import SUFFIX, BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Index, Listed, open_index
@@ -36,7 +36,6 @@ from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, not_for
 from colltune.site.modules import module_files
 from colltune.site.signing import SUMS, checksums
 from colltune.site.store import SiteStore
-from colltune.store.fields import FieldError, decode, encode
 from colltune.store.tuning import MANIFEST as TUNING
 from colltune.store.tuning import Tuning, write_files
 
@@ -72,15 +71,26 @@ class PublishedTuning:
 
 
 @dataclass(frozen=True)
-class Release:
-    """``place``: its directory. ``refused``: what was left out when it was made, and why."""
+class _Versioned:
+    schema: int
 
-    place: Path
+
+@dataclass(frozen=True)
+class _Manifest:
+    """``refused``: what was left out when it was made, and why."""
+
     made_s: float
     by: str
     colltune: str
     tunings: tuple[PublishedTuning, ...]
     refused: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Release(_Manifest):
+    """``place``: its directory."""
+
+    place: Path
 
     @property
     def name(self) -> str:
@@ -111,15 +121,8 @@ def publish(
         if not tunings:
             why = "; ".join(refused) or "no job has handed over a tuning yet"
             raise InputError(f"there is nothing to publish: {why}", "Run `colltune tune --store` in jobs first")
-        document = {
-            "schema": SCHEMA,
-            "made_s": now_s,
-            "by": by,
-            "colltune": colltune,
-            "tunings": [encode(one) for one in tunings],
-            "refused": refused,
-        }
-        data = (json.dumps(document, indent=1) + "\n").encode()
+        document = asdict(_Manifest(now_s, by, colltune, tuple(tunings), tuple(refused)))
+        data = (json.dumps({"schema": SCHEMA, **document}, indent=1) + "\n").encode()
         name = f"{time.strftime('%Y-%m-%d', time.gmtime(now_s))}-{hashlib.sha256(data).hexdigest()[:_DIGITS]}"
         place = store.outbox / RELEASES / name
         write_files(made, {MANIFEST: data, **module_files(place, tunings)})
@@ -237,23 +240,19 @@ def read_release(place: Path) -> Release:
         data = read_file(place / MANIFEST)
         if not place.name.endswith(hashlib.sha256(data).hexdigest()[:_DIGITS]):
             raise InputError(f"{place / MANIFEST} was changed after it was written", again)
-        document = parse_json(data)
-        if document["schema"] != SCHEMA:
-            raise InputError(f"{place} has schema {document['schema']}", "Use the colltune that wrote it")
-        tunings = decode(tuple[PublishedTuning, ...], document["tunings"], "tunings")
-        for one in tunings:
+        if (schema := read_record(data, _Versioned).schema) != SCHEMA:
+            raise InputError(f"{place} has schema {schema}", "Use the colltune that wrote it")
+        held = read_record(data, _Manifest)
+        for one in held.tunings:
             for name, checksum in one.files.items():
                 path = place / one.directory / name
                 if hashlib.sha256(read_file(path)).hexdigest() != checksum:
                     raise InputError(f"{path} was changed after it was published", again)
-        refused = decode(tuple[str, ...], document["refused"], "refused")
-        return Release(
-            place, float(document["made_s"]), str(document["by"]), str(document["colltune"]), tunings, refused
-        )
+        return Release(**vars(held), place=place)
     except OSError as error:
         raise InputError(f"{place} is no whole release: {error.filename}: {error.strerror}", again) from error
-    except (FieldError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{place} is no release: {error!r}", again) from error
+    except ValueError as error:
+        raise InputError(f"{place} is no release: {error}", again) from error
 
 
 def releases(store: SiteStore) -> list[str]:

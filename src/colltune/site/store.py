@@ -25,10 +25,17 @@ from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.machine.compile import cache_directory
-from colltune.machine.files import parse_json, read_file, read_owned, read_text, sync_directory, write_atomically
+from colltune.machine.files import (
+    parse_json,
+    read_file,
+    read_owned,
+    read_record,
+    read_text,
+    sync_directory,
+    write_atomically,
+)
 from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, RevokedError, name_of, pack, unpack
 from colltune.site.identity import Identity
-from colltune.store.fields import decode
 
 VARIABLE = "COLLTUNE_STORE"  # names the store of a site
 MARK = "site.json"
@@ -118,8 +125,7 @@ class SiteStore:
     def revoked(self) -> Revoked:
         """Raises InputError where it cannot be read: who is revoked must not be believed by mistake."""
         try:
-            found: Revoked = decode(Revoked, parse_json(read_file(self.outbox / REVOKED)), "the whole")
-            return found
+            return read_record(read_file(self.outbox / REVOKED), Revoked)
         except FileNotFoundError:
             return Revoked()
         except (OSError, ValueError) as error:

@@ -174,11 +174,14 @@ def _remove(paths: Iterable[Path]) -> None:
             path.parent.parent.rmdir()
 
 
-def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Writes each file in one step: a concurrent reader sees the old file or the new one. Raises OSError."""
+def write_files(directory: Path, files: Mapping[str, bytes], *, durable: bool = True) -> None:
+    """Writes each file in one step: a concurrent reader sees the old file or the new one. Raises OSError.
+
+    ``durable``: as for ``write_atomically``.
+    """
     for name, data in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(directory / name, data)
+        write_atomically(directory / name, data, durable=durable)
 
 
 def load_tuning(directory: Path) -> Tuning:
