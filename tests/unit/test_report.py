@@ -117,7 +117,7 @@ def test_cells_hold_what_is_in_force_where_the_campaign_did_not_come_to() -> Non
     assert [cell.scenario.size_bytes for cell in cells] == [1024, 2048, 4096, 8192]
     assert [len(cell.timings) for cell in cells[:2]] == [0, 2]
     assert [cell.chosen for cell in cells] == [RING, RING, RING, DEFAULT]
-    assert "allreduce: 3 of 4 scenarios changed" in build_page(
+    assert "allreduce: 3 of 4 shapes and sizes changed" in build_page(
         replace(findings(*SAMPLES), summary=summary, proofs=proofs), Path()
     )
 

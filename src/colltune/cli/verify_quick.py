@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from colltune.cli.options import NO_VERDICT
+from colltune.core.units import format_count
 from colltune.machine.command_lines import colltune_command
 
 if TYPE_CHECKING:
@@ -104,5 +105,6 @@ def _sentences(found: TuningDrift) -> Iterator[str]:
     if not found.rules:
         yield "The library's own choice stands everywhere: there is no rule that could be lost."
     if found.left_out:
-        yield f"{found.left_out} rules were left out: their calls take too long for this --budget."
-    yield f"{found.launches} fresh launches. Points without a rule, and the default's own times, only inform."
+        yield f"{format_count(found.left_out, 'rule')} left out, with calls that take too long for this --budget."
+    launches = format_count(found.launches, "fresh launch", "fresh launches")
+    yield f"{launches}. Points without a rule, and the default's own times, only inform."

@@ -36,9 +36,8 @@ _COLLECTIVE = {"field": "collective", "type": "nominal", "title": None, "legend"
 
 
 def panel_charts(panels: Sequence[Panel]) -> list[Spec]:
-    """Of each panel latency against size, and speed-up below it; one scale for all."""
-    scales = _scales(panels)
-    return [_panel(panel, scales) for panel in panels]
+    """Of each panel latency against size, and speed-up below it; on scales that fit its own times and gains."""
+    return [_panel(panel, _scales(panel.points)) for panel in panels]
 
 
 def summary_chart(headline: str, facts: Sequence[str], panels: Sequence[Panel]) -> Spec:
@@ -59,9 +58,8 @@ def summary_chart(headline: str, facts: Sequence[str], panels: Sequence[Panel]) 
     return {"$schema": SCHEMA, "title": title, "columns": columns, "concat": charts or [nothing], "padding": 12}
 
 
-def _scales(panels: Sequence[Panel]) -> tuple[list[float], list[float], list[float]]:
-    """The ranges of sizes, of times in seconds and of speed-ups in all of ``panels``."""
-    points = [point for panel in panels for point in panel.points]
+def _scales(points: Sequence[CurvePoint]) -> tuple[list[float], list[float], list[float]]:
+    """The ranges of sizes, of times in seconds and of speed-ups in ``points``."""
     sizes = [max(point.scenario.size_bytes, 1) for point in points] or [1]
     timings = [one for point in points for one in (point.default, point.tuned) if one is not None]
     times_s = [time_s for one in timings for time_s in (one.time_s, one.low_s, one.high_s) if time_s] or [1e-6]
@@ -82,7 +80,9 @@ def _panel(panel: Panel, scales: tuple[list[float], list[float], list[float]]) -
     ticks = ticks[:: -(-len(ticks) // 6)] or sizes
     size_axis = {"title": None, "values": ticks, "labelExpr": _SIZE_LABEL, "labelOverlap": True}
     x = _quantity("size", sizes, {**size_axis, "labels": False})
-    decades = [10.0**power for power in range(-8, 3) if times_s[0] / 2 <= 10.0**power <= times_s[1] * 2]
+    steps = (1.0,) if times_s[1] > 100.0 * times_s[0] else (1.0, 2.0, 5.0)
+    decades = [step * 10.0**power for power in range(-8, 4) for step in steps]
+    decades = [time_s for time_s in decades if times_s[0] <= time_s <= times_s[1]]
     y = _quantity("time", times_s, {"title": "latency", "values": decades, "labelExpr": _TIME_LABEL, "minExtent": 48})
     colour = {
         "field": "side",
@@ -110,7 +110,9 @@ def _panel(panel: Panel, scales: tuple[list[float], list[float], list[float]]) -
 
 
 def _speedups(panel: Panel, x: Spec, gains: list[float]) -> Spec:
-    ticks = [tick for tick in (0.5, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0) if tick <= gains[1] * 1.05]
+    ticks = [
+        tick for tick in (0.5, 0.8, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0) if tick <= gains[1] * 1.05
+    ]
     ticks = [tick for tick in ticks if tick >= gains[0] * 0.95]
     if len(ticks) > 6:
         ticks = [tick for tick in ticks if math.log2(tick).is_integer()]

@@ -19,7 +19,7 @@ from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
-from colltune.core.units import format_duration, format_size, format_times
+from colltune.core.units import format_count, format_duration, format_size, format_times
 from colltune.core.version import __version__
 from colltune.report.charts import panel_charts, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
@@ -27,7 +27,7 @@ from colltune.report.draw import can_draw, drawn_for_page
 from colltune.report.ending import told
 from colltune.report.findings import Findings, knowledge
 from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
-from colltune.report.job import HEAD, ShapeGain, job_shape, shape_gains, shape_text
+from colltune.report.job import HEAD, ShapeGain, format_calls, job_shape, known_scenarios, shape_gains, shape_text
 from colltune.report.maps import SHADES, selection_maps
 from colltune.report.run_text import ratio_text
 from colltune.report.story import environment_rows, warnings
@@ -79,15 +79,17 @@ def build_page(findings: Findings, directory: Path) -> str:
     return template.render(
         title=headline(findings),
         heading=first.pop("this job"),
-        gains_head=[*HEAD[:3], "sizes changed", *HEAD[3:]],
+        gains_head=[HEAD[0], *HEAD[3:5], *HEAD[1:3], "sizes changed", HEAD[5].replace("->", "→")],
         gains=[_gain_row(one) for one in gains if one.shape == job_shape(findings)],
         other_gains=[(shape_text(one.shape), *_gain_row(one)) for one in beside[:_MOST_OTHERS]],
         other_left_out=max(len(beside) - _MOST_OTHERS, 0),
         first=first,
+        beside=first.pop("beside it", ""),
         facts=facts(findings),
         steps=next_steps(findings, directory),
         version=__version__,
         warnings=list(warnings(findings)),
+        tried=_tried(findings),
         without_charts=not charts,
         panels=drawn[:shown],
         more_panels=drawn[shown:],
@@ -122,9 +124,17 @@ def build_page(findings: Findings, directory: Path) -> str:
     )
 
 
+def _tried(findings: Findings) -> str:
+    choices = {(sample.scenario.collective, sample.choice) for sample in findings.samples}
+    algorithms = format_count(len(choices), "algorithm with its parameters", "algorithms with their parameters")
+    return f"{format_calls(len(known_scenarios(findings)))} were looked at, with {algorithms}."
+
+
 def _gain_row(one: ShapeGain) -> list[str]:
-    collective, low, high, *rest, times = one.row
-    return [collective, low, high, f"{len(one.decisions)} of {one.sizes}", *rest, times.replace("->", "→")]
+    """What a telephone shows without scrolling comes first."""
+    collective, low, high, mean, least, times = one.row
+    changed = f"{len(one.decisions)} of {one.sizes}"
+    return [collective, mean, least, low, high, changed, times.replace("->", "→")]
 
 
 def _embedded(value: object) -> str:
@@ -210,8 +220,7 @@ def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
     return [
         {
             "reason": reason if len(some) > 1 else some[0].told,
-            "regions": len(some),
-            "scenarios": sum(len(region.decisions) for region in some),
+            "calls": format_calls(sum(len(region.decisions) for region in some)),
             "rows": [
                 [region.place, str(region.choice), f"{region.speedup:.2f}x" if region.has_evidence else "", told]
                 for region, told in _with_numbers(some[:_MOST_ROWS])
@@ -244,4 +253,4 @@ def _converged(findings: Findings) -> str:
         else:
             last.setdefault(step.collective, step.elapsed_s)
     parts = [f"{name} after {format_duration(when)}" for name, when in sorted(last.items())]
-    return f"Within 3% of it for good: {', '.join(parts)}." if parts else ""
+    return f"Within 3% of the best that was measured: {', '.join(parts)}." if parts else ""

@@ -20,7 +20,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 OWN = "."  # where the library decides
 _MOST_TIMINGS = 5
 # Characters of all that cells tell when they are pointed at: a page for a telephone holds no more.
-_MOST_TOLD = 110_000
+_MOST_TOLD = 100_000
 
 
 def selection_maps(findings: Findings) -> tuple[list[dict[str, Any]], dict[str, Any]]:

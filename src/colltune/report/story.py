@@ -9,6 +9,7 @@ from colltune.core.heap import page_faults_of
 from colltune.core.units import format_factor
 from colltune.machine.conditions import advice
 from colltune.report.findings import Findings, spreads
+from colltune.report.job import shape_text
 
 # Above these a reader should know that the machine was noisy, or moved while it was measured.
 NOISY = 0.25
@@ -37,10 +38,6 @@ def warnings(findings: Findings) -> Iterator[str]:
         yield f"{text}."
 
 
-def _job(nodes: int, ppn: int) -> str:
-    return f"{nodes} nodes x {ppn} ranks per node" if nodes > 1 else f"{ppn} ranks, 1 node"
-
-
 def environment_rows(findings: Findings) -> list[tuple[str, str]]:
     """What the tuning is valid for, as label and value."""
     here = findings.environment
@@ -48,7 +45,7 @@ def environment_rows(findings: Findings) -> list[tuple[str, str]]:
         ("MPI", f"{here.mpi} {here.mpi_version}"),
         ("build of libmpi (SHA-256)", here.mpi_build),
         ("machine", here.machine),
-        ("job", "; ".join(_job(*job) for job in findings.jobs or [(here.nodes, here.ppn)])),
+        ("job", "; ".join(shape_text(job) for job in findings.jobs or [(here.nodes, here.ppn)])),
         ("thread level", here.thread_level),
         ("seed", str(findings.summary.seed)),
     ]

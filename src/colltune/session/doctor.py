@@ -162,7 +162,7 @@ def _left_to_library(steered: Mapping[str, bool]) -> str:
 def _found(bench: Workbench) -> list[tuple[str, str]]:
     found, facts = bench.installation, bench.environment.facts
     nodes = bench.job.nodes
-    job = f"{nodes[0].name}: {bench.ppn} ranks on {nodes[0].slots} cores"
+    job = f"{nodes[0].name}: {format_count(bench.ppn, 'rank')} on {format_count(nodes[0].slots, 'core')}"
     if len(nodes) > 1:
         job = f"{bench.job.scheduler}: {bench.nodes} nodes x {bench.ppn} ranks"
     return [

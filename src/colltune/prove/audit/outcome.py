@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from colltune.core.proven import NOT_WORTH, Decision, Verdict
 from colltune.core.scenario import Scenario
+from colltune.core.units import format_count
 from colltune.prove.audit.case import Case
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES, Yardstick
 
@@ -24,7 +25,11 @@ def decisions_of(
     verdict, reason = case.verdict, case.reason
     if verdict is Verdict.OPEN:
         verdict = Verdict.NOT_TRIED
-        ended = f"the budget ended after {len(case.launches)} launches" if case.seen else _NOT_LOOKED_AT
+        ended = (
+            f"the budget ended after {format_count(len(case.launches), 'launch', 'launches')}"
+            if case.seen
+            else _NOT_LOOKED_AT
+        )
         ended = case.slowed_text or ended
         reason = NOT_WORTH if unpaid else ended
     region = (case.speedup, *case.interval(yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
