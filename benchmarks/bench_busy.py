@@ -43,7 +43,7 @@ from colltune.core.disturbance import ACCEPT, VARIABLE
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.prove.compare.verdict import PointVerdict, ratio_interval, verdict_of
-from colltune.session.verify import verify
+from colltune.session.compare import verify
 from colltune.store.tuning import Tuning, load_tuning
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from colltune.api import (
         Tuned,
         collect,
+        compare,
         doctor,
         evaluate,
         features,
@@ -32,6 +33,7 @@ __all__ = [
     "Tuned",
     "__version__",
     "collect",
+    "compare",
     "doctor",
     "evaluate",
     "features",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from colltune.cli.verify import _summary
+from colltune.cli.compare import show
 from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import Rule, RuleSet
@@ -23,6 +23,7 @@ from colltune.prove.compare.verdict import (
     mean_speedup,
     typical_reach,
 )
+from colltune.session.compare import Verification
 
 SCENARIO = Scenario("bcast", 1, 4, 1024)
 RING = Choice("ring")
@@ -113,15 +114,21 @@ def test_points_that_a_launch_lost_are_not_in_the_mean() -> None:
     assert mean_speedup([]) is None
 
 
-def test_the_summary_of_verify_says_what_its_ratio_is_and_whether_the_mean_is_significant() -> None:
+def test_the_summary_of_verify_says_what_its_ratio_is_and_whether_the_mean_is_significant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     noise = [0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.2, 0.85]
     sides = {(Scenario("bcast", 1, 4, 8), RING): (noise, noise[::-1])}
-    text = list(_summary(compare_all(sides), 8))
-    assert text[0].startswith("ratio: the median of default over tuned of all pairs of launches.")
-    assert "geometric mean over 1 point: 1.000 (99% interval" in text[1]
-    assert "so it is not significant" in text[1]
+    found = Verification(compare_all(sides), 8)
+    assert found.nowhere_slower
+    show(found, "")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "ratio: the median of default over tuned of all pairs of launches." in text
+    assert "geometric mean over 1 point: 1.000 (99% interval" in text
+    assert "so it is not significant" in text
     faster = {key: ([2.0 * one for one in both[0]], both[1]) for key, both in sides.items()}
-    assert "not significant" not in list(_summary(compare_all(faster), 8))[1]
+    show(Verification(compare_all(faster), 8), "")
+    assert "not significant" not in " ".join(capsys.readouterr().out.split())
 
 
 def steady(draw: random.Random, points: int) -> list[float]:

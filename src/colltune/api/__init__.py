@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from colltune.api.compared import compare
 from colltune.api.tuned import Tuned, load
 from colltune.core.units import parse_duration, parse_size
 from colltune.session.arguments import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Tuned",
     "collect",
+    "compare",
     "doctor",
     "evaluate",
     "features",

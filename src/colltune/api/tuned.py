@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from colltune.report.diff_text import TuningDifference
     from colltune.report.picture import Picture
     from colltune.session.application_gain import ApplicationGain
+    from colltune.session.compare import Verification
     from colltune.session.drift import DriftReport
-    from colltune.session.verify import Verification
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Tuned:
         Starts ``launches`` launches with the files and as many without. ``osu`` is the directory of a build of the OSU
         benchmarks that measure in place of colltune. ``slower`` of what is returned lists the points that lose.
         """
-        from colltune.session.verify import verify
+        from colltune.session.compare import verify
 
         return verify(
             self.directory,

@@ -56,7 +56,10 @@ class MachineOptions:
 
 @dataclass(frozen=True)
 class Workbench:
-    """An MPI ready to be measured: a LibraryBench."""
+    """An MPI ready to be measured: a LibraryBench.
+
+    ``names_choices``: its launches take choices by name, for which some libraries need a switch in the environment.
+    """
 
     installation: Installation
     job: Job
@@ -68,6 +71,7 @@ class Workbench:
     environment: Environment
     process_environment: Mapping[str, str]
     watch: Watch = field(default_factory=Watch)
+    names_choices: bool = True
     _settings: dict[tuple[str, Choice], Settings | None] = field(default_factory=dict)
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
 
@@ -204,7 +208,7 @@ class Workbench:
             command=command.argv,
             process_environment={
                 **self.process_environment,
-                **self.backend.agent_variables,
+                **(self.backend.agent_variables if self.names_choices else {}),
                 **command.environment,
                 **our_process(),
             },
@@ -214,6 +218,11 @@ class Workbench:
             watch=self.watch,
         )
         return LiveSource(plan, self.environment)
+
+    def without(self, names: Collection[str]) -> Workbench:
+        """The same for what the library decides by itself, where the environment does not have ``names``."""
+        left = {name: value for name, value in self.process_environment.items() if name not in names}
+        return replace(self, process_environment=left, names_choices=False)
 
     @property
     def _agent_program(self) -> list[str]:
@@ -287,6 +296,12 @@ def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: M
         ),
         environ,
     )
+    require_tuned(bench, tuned)
+    return bench
+
+
+def require_tuned(bench: Workbench, tuned: Environment) -> None:
+    """Raises EnvironmentMismatchError where the MPI of ``bench`` is not the one of the environment ``tuned``."""
     here = bench.environment
     if (here.mpi, here.mpi_version, here.mpi_build) != (tuned.mpi, tuned.mpi_version, tuned.mpi_build):
         raise EnvironmentMismatchError(
@@ -294,7 +309,6 @@ def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: M
             f"{here.mpi} {here.mpi_version} (build {here.mpi_build[:12]})",
             f"Point --mpiexec at the MPI that was tuned{_said_place(tuned)}, or tune this one",
         )
-    return bench
 
 
 def _said_place(tuned: Environment) -> str:

@@ -44,6 +44,7 @@ _SECTIONS = {
     "To look closer": {
         "demo": _Entry("A recorded cluster and this machine, tuned in a minute"),
         "profile": _Entry("Which collectives a program calls", passes_on=True),
+        "compare": _Entry("Two settings, files or builds of an MPI: equally fast?"),
         "explain": _Entry("Which rule decides a call, and why"),
         "env": _Entry("The exports that load a tuning, for eval in a shell"),
         "lint": _Entry("Find errors in files for MPICH, Open MPI and UCC"),

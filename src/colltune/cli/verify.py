@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from colltune.cli.options import NO_VERDICT, AsJson, HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
-from colltune.core.units import format_count
-
-if TYPE_CHECKING:
-    from colltune.bench.workbench import MachineOptions
-    from colltune.prove.compare.verdict import Comparison, MeanSpeedup
-    from colltune.session.verify import Verification
-
-RATIO_TEXT = (
-    "ratio: the median of default over tuned of all pairs of launches. It may differ from that of the two"
-    " columns, which are medians each."
-)
 
 
 def verify(
@@ -59,11 +46,14 @@ def verify(
     While other programs use the processors nothing is said of speed, and the exit code is 4.
     """
     from colltune.cli.as_json import print_json
+    from colltune.cli.compare import as_record, show
+    from colltune.cli.terminal import make_console
     from colltune.cli.verify_quick import check_quickly
     from colltune.cli.verify_results import check_candidates, check_results
     from colltune.core.errors import InputError
     from colltune.core.units import parse_duration
     from colltune.session.arguments import machine_options
+    from colltune.session.compare import verify as compare_with_default
 
     machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
     if as_json and (quick or results or candidates):
@@ -79,105 +69,19 @@ def verify(
     else:
         # The outside judge and its convention measure; they say nothing of results.
         right = osu is not None or check_results(tuned, machine, short=True, via=via, err=as_json)
-        found = _compared(tuned, machine, launches, osu, convention, seed, via, err=as_json)
-        faster = None if found.disturbance.is_busy else not found.slower
-        if as_json:
-            print_json("verify", _record(found, right))
-        else:
-            _show(found)
-        raise typer.Exit(NO_VERDICT if right and faster is None else 0 if right and faster else 1)
-
-
-def _compared(
-    tuned: Path,
-    machine: MachineOptions,
-    launches: int,
-    osu: Path | None,
-    convention: str,
-    seed: int,
-    via: str,
-    *,
-    err: bool,
-) -> Verification:
-    """Compares default and tuned in new launches; notes go to standard error with ``err``."""
-    from colltune.cli.terminal import make_console
-    from colltune.session.verify import verify as run_verify
-
-    return run_verify(
-        tuned,
-        machine,
-        launches=launches,
-        osu=osu,
-        convention=convention,
-        seed=seed,
-        via=via,
-        note=lambda note: make_console(err=err).print(note),
-    )
-
-
-def _record(found: Verification, right: bool) -> Mapping[str, object]:
-    """What docs/reference/json.md describes under `verify`."""
-    rows = [
-        {
-            "scenario": one.scenario,
-            "choice": one.choice,
-            "default_s": one.a_s,
-            "tuned_s": one.b_s,
-            "ratio": one.ratio,
-            "low": one.low,
-            "high": one.high,
-            "verdict": one.verdict,
-        }
-        for one in found.comparisons
-    ]
-    said = {"results_right": right, "launches": found.launches, "disturbance": found.disturbance}
-    return {**said, "comparisons": rows}
-
-
-def _show(found: Verification) -> None:
-    from colltune.cli.terminal import make_console
-    from colltune.report.tables import comparisons_table
-
-    console = make_console()
-    if found.disturbance.sentence:
-        console.print(found.disturbance.sentence, markup=False)
-    if found.disturbance.is_busy:
-        return
-    console.print(comparisons_table(found.comparisons))
-    for line in _summary(found.comparisons, found.launches):
-        console.print(line)
-    console.print(", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + ".")
-
-
-def _summary(comparisons: Sequence[Comparison], launches: int) -> Iterator[str]:
-    """How much faster it is, and what so few launches could not tell."""
-    from colltune.core.choice import DEFAULT
-    from colltune.prove.compare.verdict import fewest_launches, mean_speedup, typical_reach
-
-    if not comparisons:
-        return
-    yield RATIO_TEXT
-    ruled = [c for c in comparisons if c.choice != DEFAULT]
-    for points, where in ((comparisons, ""), (ruled, " where a rule holds")):
-        mean = mean_speedup(points)
-        if mean is not None:
-            yield format_mean(mean, where)
-    if launches < fewest_launches(len(comparisons)):
-        reach = typical_reach(comparisons)
-        sees = "no difference" if reach > 10.0 else f"only a difference of a factor of {reach:.2f} at a typical point"
-        yield (
-            f"With {launches} launches of each kind {sees} can be told from noise;"
-            f" use --launches {fewest_launches(len(comparisons))} for exact intervals of {len(comparisons)} points."
+        found = compare_with_default(
+            tuned,
+            machine,
+            launches=launches,
+            osu=osu,
+            convention=convention,
+            seed=seed,
+            via=via,
+            note=lambda note: make_console(err=as_json).print(note, markup=False),
         )
-
-
-def format_mean(mean: MeanSpeedup, where: str) -> str:
-    """``"Speed-up, geometric mean over 40 points: 1.052 (0.990 to 1.113, so not significant)."``"""
-    doubt = "" if mean.significant else ", so it is not significant"
-    over = format_count(mean.points, "point")
-    if math.isinf(mean.high):
-        return f"Speed-up, geometric mean over {over}{where}: {mean.ratio:.3f} (launches too few for an interval)."
-    return (
-        f"Speed-up, geometric mean over {over}{where}: {mean.ratio:.3f}"
-        f" (99% interval {mean.low:.3f} to {mean.high:.3f}{doubt})."
-    )
+        if as_json:
+            print_json("verify", {"results_right": right, **as_record(found)})
+        else:
+            show(found, "use --launches {launches}")
+        faster = found.nowhere_slower
+        raise typer.Exit(NO_VERDICT if right and faster is None else 0 if right and faster else 1)

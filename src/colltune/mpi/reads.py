@@ -116,19 +116,32 @@ def _content(path: str) -> str:
         return f"unreadable: {error.strerror}"
 
 
+def unknown_names(library: Path, names: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """Those of the control variables ``names`` that ``library`` does not know; none where it cannot be asked."""
+    return _ask(library, Asked(names), environ)[0]
+
+
 def _unknown(library: Path, asked: Asked, environ: Mapping[str, str]) -> tuple[str, str]:
-    question = {**dict.fromkeys(asked.names, ()), **asked.values}
-    done = _run(_ASK, library, environ, json.dumps({name: list(values) for name, values in question.items()}))
-    said = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE) if isinstance(done, Ended) else None
-    if said is None:
-        return "", f"{library} could not be asked whether it reads the files: {_why(done)}"
-    unknown = [str(name) for name in json.loads(said.group(1))]
+    unknown, failure = _ask(library, asked, environ)
+    if failure:
+        return "", f"{library} could not be asked whether it reads the files: {failure}"
     names = [name for name in unknown if "=" not in name]
     if names:
         return f"does not know {', '.join(names)}, by which the files are named, so it would not read them", ""
     if unknown:
         return f"has no {', '.join(unknown)}, which the files name, so these rules would not be followed", ""
     return "", ""
+
+
+def _ask(library: Path, asked: Asked, environ: Mapping[str, str]) -> tuple[list[str], str]:
+    """What ``library`` does not know, values as NAME=VALUE, and why it could not be asked, "" where it could."""
+    question = {**dict.fromkeys(asked.names, ()), **asked.values}
+    kept = {name: environ[name] for name in _KEPT if name in environ}
+    done = _run(_ASK, library, kept, json.dumps({name: list(values) for name, values in question.items()}))
+    said = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE) if isinstance(done, Ended) else None
+    if said is None:
+        return [], _why(done)
+    return [str(name) for name in json.loads(said.group(1))], ""
 
 
 def _unread(library: Path, files: Mapping[str, str], environ: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
-from colltune.mpi.installation import Library
+from colltune.mpi.installation import Installation, Library
 from colltune.mpi.launchers import COMMON_NAMES
 from colltune.mpi.program import given_by_wrapper, launcher_place
 from colltune.mpi.reads import Asked, refusal_of
@@ -142,6 +142,19 @@ class TunedMpi:
         if refused:
             raise InputError(f"{library} {refused} ({self.name})", "Tune this MPI again, or use another build of it")
         return failure
+
+
+def require_loaded(program: Path, mpi: Installation, environ: Mapping[str, str], run: Runner = run_command) -> None:
+    """Raises InputError where ``program``, compiled for ``mpi``, would load another MPI than that in ``environ``.
+
+    Builds of one ABI have a library of one name: a path of the environment decides then whose it is.
+    """
+    loaded = _linked_mpi([str(program)], environ, run)
+    if loaded is not None and _build_of(loaded[1]) != mpi.build:
+        raise InputError(
+            f"programs for {mpi.mpiexec} load {loaded[1]} here, and not its own {mpi.libmpi}",
+            "Take that out of LD_LIBRARY_PATH and LD_PRELOAD",
+        )
 
 
 def _build_of(library: Path) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Unpack
 
 from colltune.bench.contract import Bench, LibraryBench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import shapes
-from colltune.measure.contract import Effort
-from colltune.prove.compare.two_sides import EFFORT, Medians, Side, compare_sides
+from colltune.prove.compare.two_sides import Side, Turns, compare_sides
 from colltune.prove.compare.verdict import Comparison
 from colltune.store.tuning import Tuning
 
@@ -51,13 +50,14 @@ def scenarios_to_verify(tuning: Tuning, tuned_sizes: Mapping[str, Sequence[int]]
     return found
 
 
-def sides_of(bench: LibraryBench, tuning: Tuning, directory: Path) -> tuple[Side, Side]:
-    """The library's own choice, and ``tuning``, whose files are in ``directory``."""
+def tuned_side(name: str, bench: LibraryBench, tuning: Tuning, directory: Path) -> Side:
+    """``bench`` with ``tuning``, whose files are in ``directory``."""
 
     def decides(scenario: Scenario) -> Choice:
-        return tuning.rule_sets[scenario.collective].evaluate(scenario)
+        rules = tuning.rule_sets.get(scenario.collective)
+        return DEFAULT if rules is None else rules.evaluate(scenario)
 
-    return Side("default", bench), Side("tuned", bench, tuning.variables_at(directory), decides)
+    return Side(name, bench, tuning.variables_at(directory), decides)
 
 
 def verify(
@@ -67,24 +67,8 @@ def verify(
     scenarios: Sequence[Scenario],
     launches: int,
     seed: int,
-    *,
-    osu: Medians | None = None,
-    effort: Effort = EFFORT,
-    deadline_s: float = math.inf,
-    until_s: float = math.inf,
-    note: Callable[[str], None] = lambda _note: None,
+    **turns: Unpack[Turns],
 ) -> list[Comparison]:
-    """``compare_sides`` of these two; raises as it does."""
-    first, second = sides_of(bench, tuning, directory)
-    return compare_sides(
-        first,
-        second,
-        scenarios,
-        launches,
-        seed,
-        osu=osu,
-        effort=effort,
-        deadline_s=deadline_s,
-        until_s=until_s,
-        note=note,
-    )
+    """``compare_sides`` of the library's own choice and the tuning; raises as it does."""
+    sides = Side("default", bench), tuned_side("tuned", bench, tuning, directory)
+    return compare_sides(*sides, scenarios, launches, seed, **turns)

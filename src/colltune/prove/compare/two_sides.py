@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import TypedDict, Unpack
 
 from colltune.bench.contract import LibraryBench
 from colltune.core.choice import DEFAULT, Choice
@@ -42,9 +43,63 @@ class Side:
     decides: Callable[[Scenario], Choice] = _default
 
 
+class Turns(TypedDict, total=False):
+    """What ``launch_by_turns`` may be told."""
+
+    osu: Medians | None
+    effort: Effort
+    deadline_s: float
+    until_s: float
+    note: Callable[[str], None]
+
+
 def compare_sides(
     a: Side,
     b: Side,
+    scenarios: Sequence[Scenario],
+    launches: int,
+    seed: int,
+    **turns: Unpack[Turns],
+) -> list[Comparison]:
+    """Compares ``launches`` launches of ``a`` with as many of ``b``, in random order, side by side.
+
+    The rest is as in ``launch_by_turns``. Scenarios with fewer than two launches of each side are left out.
+    """
+    first, second = launch_by_turns((a, b), scenarios, launches, seed, **turns)
+    both = {s: (first.times_s[s], second.times_s[s]) for s in scenarios}
+    fewest = min(_FEWEST_COMPARED, launches)
+    both = {s: of_sides for s, of_sides in both.items() if min(map(len, of_sides)) >= fewest}
+    # All by as many launches: the last one may have been cut off.
+    used = [min(len(of_sides[which]) for of_sides in both.values()) for which in (0, 1)] if both else [0, 0]
+    times_s = {(s, _decided(a, b, s)): (a_s[: used[0]], b_s[: used[1]]) for s, (a_s, b_s) in both.items()}
+    # Where no page fault was met, the state of the heap makes no difference.
+    with_kept = {
+        (s, choice): (first.kept(s, len(a_s)), second.kept(s, len(b_s)))
+        for (s, choice), (a_s, b_s) in times_s.items()
+        if first.kept_s[s] or second.kept_s[s]
+    }
+    beside = {one.scenario: one for one in compare_all({**times_s, **with_kept})}
+    kept = {s for s, _ in with_kept}
+    return [replace(one, kept=beside[one.scenario] if one.scenario in kept else None) for one in compare_all(times_s)]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What launches of one side measured: a median for each launch in which there is one, in seconds.
+
+    ``kept_s``: by position in these, with a heap that keeps what is freed, where a call meets page faults without.
+    """
+
+    times_s: defaultdict[Scenario, list[float]] = field(default_factory=lambda: defaultdict(list))
+    kept_s: defaultdict[Scenario, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+
+    def kept(self, scenario: Scenario, count: int) -> list[float]:
+        """The first ``count`` times with such a heap."""
+        return [self.kept_s[scenario].get(n, time_s) for n, time_s in enumerate(self.times_s[scenario][:count])]
+
+
+def launch_by_turns(
+    sides: Sequence[Side],
     scenarios: Sequence[Scenario],
     launches: int,
     seed: int,
@@ -54,59 +109,37 @@ def compare_sides(
     deadline_s: float = math.inf,
     until_s: float = math.inf,
     note: Callable[[str], None] = lambda _note: None,
-) -> list[Comparison]:
-    """Compares ``launches`` launches of ``a`` with as many of ``b``, in random order, side by side.
+) -> list[Launched]:
+    """Measures ``scenarios`` in ``launches`` launches of each side, which take turns in random order.
 
     With ``osu`` that program measures in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
-    each side, if more would end after ``deadline_s``, which is on the clock of the bench of ``a``. Measuring ends at
-    ``until_s``, and scenarios with fewer than two launches of each side by then are left out. ``note`` hears of the
-    scenarios that the agent refused to measure. Raises LaunchError where a launch fails: then that side is not in
-    order, whatever its speed.
+    each side, if more would end after ``deadline_s``, which is on the clock of the bench of the first. Measuring ends
+    at ``until_s``. ``note`` hears of the scenarios that the agent refused to measure. Raises LaunchError where a launch
+    fails: then that side is not in order, whatever its speed.
     """
-    order, sides = random.Random(seed), (a, b)
-    times: tuple[_Times, _Times] = (defaultdict(list), defaultdict(list))
-    kept_s: defaultdict[Scenario, dict[tuple[int, int], float]] = defaultdict(dict)
-    refused: dict[Scenario, str] = {}
-    bench = a.bench
+    order, bench, refused = random.Random(seed), sides[0].bench, dict[Scenario, str]()
+    measured = [Launched() for _ in sides]
     started_s = bench.now_s()
     mark = None if bench.watch is None else bench.watch.tally.mark
     for launch in range(launches):
         each_s = (bench.now_s() - started_s) / max(launch, 1)
         if launch >= FEWEST_LAUNCHES and bench.now_s() + each_s > deadline_s:
             break
-        for which in order.sample((1, 0), 2):
+        for which in order.sample(range(len(sides))[::-1], len(sides)):
+            kept: Mapping[Scenario, float] = {}
             if osu is None:
                 found, kept = _medians_of_launch(sides[which], scenarios, seed + launch, effort, until_s, refused)
-                for scenario, time_s in kept.items():
-                    kept_s[scenario][which, len(times[which][scenario])] = time_s
             else:
                 found = dict(osu(sides[which].variables, scenarios))
+            for scenario, time_s in kept.items():
+                measured[which].kept_s[scenario][len(measured[which].times_s[scenario])] = time_s
             for scenario, time_s in found.items():
-                times[which][scenario].append(time_s)
+                measured[which].times_s[scenario].append(time_s)
         if mark is not None and bench.watch is not None and bench.watch.tally.found(mark).is_busy:
             break  # there is no verdict on a busy machine
     for scenario, why in refused.items():
         note(f"{scenario} was not measured: {why}")
-    both = {s: (times[0][s], times[1][s]) for s in scenarios}
-    fewest = min(_FEWEST_COMPARED, launches)
-    both = {s: of_sides for s, of_sides in both.items() if min(map(len, of_sides)) >= fewest}
-    # All by as many launches: the last one may have been cut off.
-    used = [min(len(of_sides[which]) for of_sides in both.values()) for which in (0, 1)] if both else [0, 0]
-    times_s = {(s, _decided(a, b, s)): (a_s[: used[0]], b_s[: used[1]]) for s, (a_s, b_s) in both.items()}
-    # Where no page fault was met, the state of the heap makes no difference.
-    with_kept = {
-        (s, choice): (
-            [kept_s[s].get((0, n), time_s) for n, time_s in enumerate(a_s)],
-            [kept_s[s].get((1, n), time_s) for n, time_s in enumerate(b_s)],
-        )
-        for (s, choice), (a_s, b_s) in times_s.items()
-        if s in kept_s
-    }
-    beside = {one.scenario: one for one in compare_all({**times_s, **with_kept}) if one.scenario in kept_s}
-    return [replace(one, kept=beside.get(one.scenario)) for one in compare_all(times_s)]
-
-
-_Times = defaultdict[Scenario, list[float]]
+    return measured
 
 
 def _decided(a: Side, b: Side, scenario: Scenario) -> Choice:

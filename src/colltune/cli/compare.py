@@ -1,0 +1,157 @@
+"""`colltune compare`: are two settings, files or builds of an MPI equally fast?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from colltune.cli.options import NO_VERDICT, AsJson, HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+from colltune.core.units import format_count
+
+if TYPE_CHECKING:
+    from colltune.prove.compare.verdict import MeanSpeedup
+    from colltune.session.compare import Verification
+
+_SIDE = "nothing, NAME=VALUE (several joined by commas), a selection file, or a tuning directory."
+
+
+def compare(
+    a: Annotated[str, typer.Argument(help=_SIDE, show_default=False)],
+    b: Annotated[str, typer.Argument(help="What is compared with it: the same.", show_default=False)],
+    collectives: Annotated[
+        list[str] | None, typer.Argument(help="Default: all that block, at a few sizes.", show_default=False)
+    ] = None,
+    mpiexec_a: Annotated[str | None, typer.Option(help="mpiexec of the MPI of A, to compare two builds.")] = None,
+    mpiexec_b: Annotated[str | None, typer.Option(help="mpiexec of the MPI of B.")] = None,
+    min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
+    max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
+    budget: Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")] = "5m",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
+    as_json: AsJson = False,
+    thread_level: ThreadLevel = "single",
+    mpiexec: Mpiexec = None,
+    hostfile: HostFile = None,
+    nodes: Nodes = None,
+    ppn: Ppn = None,
+) -> None:
+    """Are two settings, files, tunings or builds of an MPI equally fast? Exit code 1 if B is slower anywhere.
+
+    Every call is looked at in a few launches of each side, by turns. What seems to differ is measured anew in new
+    launches, and judged as `colltune verify` judges. The exit code is 4 if nothing can be said: other programs used the
+    processors, or --budget was too short for what may differ.
+    """
+    from colltune.cli.as_json import print_json
+    from colltune.cli.terminal import make_console
+    from colltune.core.units import parse_duration, parse_size
+    from colltune.session.arguments import machine_options
+    from colltune.session.compare import compare as run_compare
+
+    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level)
+    found = run_compare(
+        a,
+        b,
+        machine,
+        builds=(mpiexec_a, mpiexec_b),
+        collectives=collectives or (),
+        sizes=(parse_size(min_size), parse_size(max_size)),
+        budget_s=parse_duration(budget),
+        seed=seed,
+        note=lambda note: make_console(err=as_json).print(note, markup=False),
+    )
+    if as_json:
+        print_json("compare", {**as_record(found), "looked_at": len(found.screened), "open": found.open})
+    else:
+        show(found, "use a larger --budget")
+    faster = found.nowhere_slower
+    raise typer.Exit(NO_VERDICT if faster is None else 0 if faster else 1)
+
+
+def as_record(found: Verification) -> dict[str, object]:
+    """What docs/reference/json.md describes, for ``print_json``: the two times have the names of the sides."""
+    a, b = (f"{name.lower().replace('-', '_')}_s" for name in found.names)
+    rows = [
+        {
+            "scenario": one.scenario,
+            "choice": one.choice,
+            a: one.a_s,
+            b: one.b_s,
+            "ratio": one.ratio,
+            "low": one.low,
+            "high": one.high,
+            "verdict": one.verdict,
+        }
+        for one in found.comparisons
+    ]
+    return {"launches": found.launches, "disturbance": found.disturbance, "comparisons": rows}
+
+
+def show(found: Verification, more: str) -> None:
+    """Prints what was found.
+
+    ``more``: what to do for more launches, with their number as {launches}.
+    """
+    from colltune.cli.terminal import make_console
+    from colltune.report.tables import comparisons_table
+
+    console = make_console()
+    if found.disturbance.sentence:
+        console.print(found.disturbance.sentence, markup=False)
+    if found.disturbance.is_busy:
+        return
+    if found.comparisons:
+        console.print(comparisons_table(found.comparisons, found.names))
+    for line in _summary(found, more):
+        console.print(line, markup=False)
+
+
+def _summary(found: Verification, more: str) -> Iterator[str]:
+    """How much faster it is, and what so few launches could not tell."""
+    from colltune.core.choice import DEFAULT
+    from colltune.prove.compare.verdict import fewest_launches, mean_speedup, typical_reach
+
+    comparisons, (a, b) = found.comparisons, found.names
+    if comparisons:
+        yield (
+            f"ratio: the median of {a} over {b} of all pairs of launches. It may differ from that of the two"
+            " columns, which are medians each."
+        )
+        ruled = [c for c in comparisons if c.choice != DEFAULT]
+        for points, where in ((comparisons, ""), (ruled, " where a rule holds")):
+            # Of calls that were chosen because they differ, a mean says nothing.
+            mean = None if found.screened else mean_speedup(points)
+            if mean is not None:
+                yield format_mean(mean, where)
+        needed = fewest_launches(len(comparisons))
+        if found.launches < needed:
+            reach = typical_reach(comparisons)
+            sees = (
+                "no difference" if reach > 10.0 else f"only a difference of a factor of {reach:.2f} at a typical point"
+            )
+            yield (
+                f"With {found.launches} launches of each kind {sees} can be told from noise;"
+                f" {more.format(launches=needed)} for exact intervals of {len(comparisons)} points."
+            )
+    listed = {(one.scenario, one.choice) for one in comparisons}
+    if alike := sum(
+        (one.scenario, one.choice) not in listed and one.scenario not in found.open for one in found.screened
+    ):
+        launches = max(len(one.a_launches_s) for one in found.screened)
+        yield f"Alike in {launches} launches of each side, and not listed: {format_count(alike, 'call')}."
+    if found.open:
+        yield f"May differ, and the time was too short: {format_count(len(found.open), 'call')}; {more}."
+    yield ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + "."
+
+
+def format_mean(mean: MeanSpeedup, where: str) -> str:
+    """``"Speed-up, geometric mean over 40 points: 1.052 (0.990 to 1.113, so not significant)."``"""
+    doubt = "" if mean.significant else ", so it is not significant"
+    over = format_count(mean.points, "point")
+    if math.isinf(mean.high):
+        return f"Speed-up, geometric mean over {over}{where}: {mean.ratio:.3f} (launches too few for an interval)."
+    return (
+        f"Speed-up, geometric mean over {over}{where}: {mean.ratio:.3f}"
+        f" (99% interval {mean.low:.3f} to {mean.high:.3f}{doubt})."
+    )

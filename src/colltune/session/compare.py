@@ -1,0 +1,242 @@
+"""Compares any two settings, files, tunings or builds of an MPI. What `colltune compare` and `colltune verify` do."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from colltune.bench.contract import Bench
+from colltune.bench.workbench import MachineOptions, Workbench
+from colltune.core.collective_names import parse_collectives
+from colltune.core.disturbance import Disturbance
+from colltune.core.errors import InputError
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.space import message_sizes
+from colltune.core.units import format_count
+from colltune.deploy.live_selector import require_way
+from colltune.measure.contract import Convention, Effort
+from colltune.measure.osu import OsuBenchmarks
+from colltune.prove.compare.default_against_tuned import scenarios_to_verify
+from colltune.prove.compare.two_sides import (
+    EFFORT,
+    FEWEST_LAUNCHES,
+    Medians,
+    Side,
+    compare_sides,
+)
+from colltune.prove.compare.verdict import PRACTICAL, Comparison, PointVerdict, fewest_launches
+from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side
+from colltune.store.earlier import tuned_sizes
+
+# The screening: of each side so many launches, of each collective every so manieth size, and of the budget this share.
+_LOOKS, _STEP, _SHARE = 3, 3, 0.4
+_LOOK = Effort(relative_width=0.03, box_s=0.01, fewest=10, most=200)
+# What differs by less in the screening is not looked at further: half of what counts as a difference.
+_ALIKE = 1.0 + PRACTICAL / 2
+_MOST_LAUNCHES = 12
+# Work that is cut off at the end of the budget would be lost: what decides may take half of it beyond.
+_GRACE = 0.5
+# What a launch takes over the calls that it measures: their results are checked, and they are timed again.
+_OVERHEAD = 2.0
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The points that were compared, by ``launches`` launches of each side; ``names``: of the sides, A and B.
+
+    None where other programs had the processors, as ``disturbance`` says: then there is no verdict. ``screened``: the
+    first look at a comparison of which ``comparisons`` are those that seemed to differ, measured anew.
+    ``open``: calls that seemed to differ, or were not looked at, and for which there was no time.
+    """
+
+    comparisons: Sequence[Comparison]
+    launches: int
+    disturbance: Disturbance = field(default_factory=Disturbance)
+    names: tuple[str, str] = ("default", "tuned")
+    screened: Sequence[Comparison] = ()
+    open: Sequence[Scenario] = ()
+
+    @property
+    def counts(self) -> dict[PointVerdict, int]:
+        """How many points are faster, the same, and slower."""
+        found = Counter(one.verdict for one in self.comparisons)
+        return {verdict: found[verdict] for verdict in PointVerdict}
+
+    @property
+    def nowhere_slower(self) -> bool | None:
+        """Whether B is slower nowhere; None where that cannot be said."""
+        if self.slower:
+            return False
+        return None if self.disturbance.is_busy or self.open else True
+
+    @property
+    def slower(self) -> list[Comparison]:
+        """The points at which the tuning, or B, is slower beyond the interval."""
+        return [one for one in self.comparisons if one.verdict is PointVerdict.SLOWER]
+
+
+def verify(
+    directory: Path,
+    machine: MachineOptions,
+    *,
+    launches: int = 8,
+    osu: Path | None = None,
+    convention: str = Convention.SLOWEST_RANK,
+    seed: int = 1,
+    via: str = "file",
+    note: Callable[[str], None] = lambda _text: None,
+) -> Verification:
+    """Compares nothing with the tuning in ``directory``: all its collectives, in launches of their own.
+
+    ``osu``: the directory of an OSU build that measures in place of colltune. Raises ColltuneError.
+    """
+    if launches < 2:
+        raise InputError(f"{launches} launch of each kind says nothing of how launches differ", "Give 2 or more")
+    if convention not in list(Convention):
+        raise InputError(f"there is no convention {convention!r}", f"Use {' or '.join(Convention)}")
+    require_way(via)
+    if (tuned := parse_side(str(directory))).tuning is None:
+        raise InputError(f"{directory} is no directory of a tuning", "Give the one that `colltune tune` wrote")
+    names = ("default", "tuned")
+    default, tuned_side = open_sides(NamedSide(NOTHING), tuned, machine, os.environ, names=names, via=via, note=note)
+    bench = default.bench
+    scenarios = scenarios_to_verify(tuned.tuning, tuned_sizes(directory), bench)
+    found = compare_sides(
+        default,
+        tuned_side,
+        scenarios,
+        launches,
+        seed,
+        osu=None if osu is None else _osu_medians(OsuBenchmarks.find(osu, list(tuned.tuning.rule_sets)), bench),
+        effort=replace(EFFORT, convention=Convention(convention)),
+        note=note,
+    )
+    return _judged(Verification(found, launches, names=names), default)
+
+
+def compare(
+    a: str,
+    b: str,
+    machine: MachineOptions,
+    *,
+    builds: tuple[str | None, str | None] = (None, None),
+    collectives: Sequence[str] = (),
+    sizes: tuple[int, int] = (1, 1 << 20),
+    budget_s: float = 300.0,
+    seed: int = 1,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Verification:
+    """Compares any two of: nothing, settings, a selection file, a tuning; and ``builds``, by the mpiexec of each.
+
+    Every call is looked at in a few launches of each side. Those that seem to differ are measured anew, in launches
+    of which nothing is known yet, as many as ``budget_s`` allows. Named ``collectives`` are looked at in every power of
+    two of ``sizes``, and measured anew wherever there is time; else all are looked at in a few sizes. ``note`` hears
+    what is done. Raises ColltuneError.
+    """
+    names = parse_collectives(collectives)
+    named = parse_side(a), parse_side(b)
+    sides = open_sides(*named, machine, os.environ, builds=builds, note=note)
+    for side, one in zip(sides, named, strict=True):
+        of_build = f", {side.bench.environment.facts['mpiexec']}" if builds != (None, None) else ""
+        note(f"{side.name}: {one} ({side.bench.headline}{of_build})")
+    scenarios = _to_look_at(names or COLLECTIVES, sizes, 1 if names else _STEP, sides[0].bench)
+    return look_and_compare(*sides, scenarios, budget_s, seed, all_of=bool(names), note=note)
+
+
+def look_and_compare(
+    a: Side,
+    b: Side,
+    scenarios: Sequence[Scenario],
+    budget_s: float,
+    seed: int,
+    *,
+    all_of: bool = False,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Verification:
+    """What ``compare`` does once both sides can be launched. ``all_of``: also what looks alike is measured anew."""
+    began_s = a.bench.now_s()
+    note(f"looking at {format_count(len(scenarios), 'call')} in {_LOOKS} launches of each side ...")
+    looks = compare_sides(
+        a,
+        b,
+        scenarios,
+        _LOOKS,
+        seed,
+        effort=_LOOK,
+        deadline_s=began_s + _SHARE * budget_s,
+        until_s=began_s + budget_s,
+        note=note,
+    )
+    look_s, ends_s = (a.bench.now_s() - began_s) / (2 * _LOOKS), began_s + budget_s
+    chosen, untried = _affordable(looks, look_s, ends_s - a.bench.now_s(), all_of=all_of)
+    found: list[Comparison] = []
+    if chosen:
+        note(f"comparing {format_count(len(chosen), 'call')} in new launches ...")
+        until_s = ends_s + _GRACE * budget_s
+        found = compare_sides(a, b, sorted(chosen), _MOST_LAUNCHES, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
+    seen, compared = {one.scenario for one in looks}, {one.scenario for one in found}
+    missing = [s for s in chosen if s not in compared] + untried + [s for s in scenarios if s not in seen]
+    launches = max((len(one.a_launches_s) for one in found), default=0)
+    return _judged(Verification(found, launches, names=("A", "B"), screened=looks, open=missing), a)
+
+
+def _to_look_at(names: Sequence[str], sizes: tuple[int, int], step: int, bench: Bench) -> list[Scenario]:
+    """On the whole job; short calls first, since what takes long may be cut off."""
+    found = [
+        Scenario(name, bench.nodes, bench.ppn, size) for name in names for size in message_sizes(name, *sizes)[::step]
+    ]
+    return sorted(found, key=lambda scenario: scenario.size_bytes)
+
+
+def _affordable(
+    looks: Sequence[Comparison], look_s: float, left_s: float, *, all_of: bool
+) -> tuple[list[Scenario], list[Scenario]]:
+    """What to measure anew in ``left_s``, and what seems to differ and has to be left out.
+
+    First comes where every launch of one side was faster than every one of the other, and of these the largest gap.
+    ``look_s``: what a launch of ``looks`` took. ``all_of``: also what seems alike, where there is time.
+    """
+    ordered = sorted(looks, key=lambda one: (_is_apart(one), _gap(one)), reverse=True)
+    calls_s = _OVERHEAD * sum(_LOOK.expected_cost_s(max(one.a_s, one.b_s)) for one in looks)
+    launch_s = max(look_s - calls_s, 0.0)
+    chosen: list[Scenario] = []
+    for one in ordered:
+        if not all_of and _gap(one) <= math.log(_ALIKE):
+            continue
+        launch_s += _OVERHEAD * EFFORT.expected_cost_s(max(one.a_s, one.b_s))
+        launches = max(fewest_launches(len(chosen) + 1), FEWEST_LAUNCHES)
+        if chosen and 2 * launches * launch_s > left_s:
+            break
+        chosen.append(one.scenario)
+    return chosen, [s for s in (one.scenario for one in looks if _gap(one) > math.log(_ALIKE)) if s not in chosen]
+
+
+def _is_apart(one: Comparison) -> bool:
+    return max(one.a_launches_s) < min(one.b_launches_s) or max(one.b_launches_s) < min(one.a_launches_s)
+
+
+def _gap(one: Comparison) -> float:
+    """How far the two sides are apart: of the logarithms, in the state of the heap where it is most."""
+    return max(abs(math.log(state.ratio)) for state in (one, one.kept) if state is not None)
+
+
+def _judged(found: Verification, side: Side) -> Verification:
+    """``found`` with what other programs did; then nothing of it counts where that was too much."""
+    watch = side.bench.watch
+    if watch is None:
+        return found
+    disturbance = watch.tally.found(names=watch.nodes)
+    return replace(found, disturbance=disturbance, comparisons=() if disturbance.is_busy else found.comparisons)
+
+
+def _osu_medians(programs: OsuBenchmarks, bench: Bench) -> Medians:
+    assert isinstance(bench, Workbench)
+
+    def medians(variables: Mapping[str, str], scenarios: Sequence[Scenario]) -> Mapping[Scenario, float]:
+        return programs.medians(bench.command, variables, bench.process_environment, scenarios)
+
+    return medians
