@@ -1,0 +1,93 @@
+"""Pictures of what a new user sees first: terminals of 80 x 24 as SVG, and the page at 390 and 1,280 pixels as PNG.
+
+``python benchmarks/first_screens.py TUNED`` writes docs/design/pictures/first-*.svg and first-*.png of the tuning in
+TUNED. The pages need chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import pty
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from pathlib import Path
+
+from PIL import Image
+from rich.console import Console
+from rich.text import Text
+
+PICTURES = Path(__file__).parents[1] / "docs" / "design" / "pictures"
+COLUMNS, LINES = 80, 24
+WIDTHS, HEIGHT = (390, 1280), 900
+OWN_PLACES = {sys.prefix: "/home/me/venv"}
+SCREENS = {
+    "help": ["--help"],
+    "doctor": ["doctor"],
+    "report": ["report", "TUNED", "--text"],
+}
+
+
+def on_terminal(words: list[str]) -> str:
+    """What `colltune WORDS` writes on a terminal of 80 x 24."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    command = [sys.executable, "-m", "colltune", *words]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        written += part
+    process.wait()
+    os.close(ours)
+    return written.decode().replace("\r\n", "\n")
+
+
+def draw_terminal(name: str, words: list[str], title: str) -> None:
+    console = Console(record=True, width=COLUMNS, height=LINES, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    text = on_terminal(words)
+    for place, shown in OWN_PLACES.items():  # pictures are of no machine in particular
+        text = text.replace(place, shown)
+    for line in text.split("\n")[:LINES]:
+        console.print(Text.from_ansi(line), overflow="fold")
+    console.save_svg(str(PICTURES / f"first-{name}.svg"), title=title)
+
+
+def draw_page(page: Path) -> None:
+    """The first screen of ``page`` at each width."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("chromium is not here: the pages are left out", file=sys.stderr)
+        return
+    for width in WIDTHS:
+        with tempfile.TemporaryDirectory() as profile:
+            picture = PICTURES / f"first-page-{width}.png"
+            flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
+            size = [f"--window-size={width},{HEIGHT}", f"--screenshot={picture}"]
+            subprocess.run([chromium, *flags, *size, page.as_uri()], check=True, capture_output=True, timeout=120)
+            Image.open(picture).convert("RGB").quantize(32).save(picture, optimize=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tuned", type=Path)
+    tuned = parser.parse_args().tuned.resolve()
+    for name, words in SCREENS.items():
+        OWN_PLACES[str(tuned)] = "tuned"
+        shown = [str(tuned) if word == "TUNED" else word for word in words]
+        draw_terminal(name, shown, f"colltune {' '.join(words).replace('TUNED', 'tuned')}")
+    subprocess.run([sys.executable, "-m", "colltune", "report", str(tuned)], check=True, stdout=subprocess.DEVNULL)
+    draw_page(tuned / "report.html")
+
+
+if __name__ == "__main__":
+    main()
