@@ -69,12 +69,11 @@ house: $(BIN)/.ready ## write bench/house.json, figures of the package and of it
 docs: $(BIN)/.ready ## the documentation, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# Buffers in the memory of accelerators (pico_*_gpu) are another matter, which the features do not tell.
-MODEL_DATA := $(addprefix benchmarks/data/,mvapich2_labels.csv.gz pico_leonardo.csv.gz pico_lumi.csv.gz \
-    pico_marenostrum5.csv.gz mpiadvance_dane.csv.gz mpiadvance_tuolumne.csv.gz)
-model: $(BIN)/.ready ## train the shipped models of other clusters again
-	$(BIN)/colltune study train $(MODEL_DATA) --hardware benchmarks/data/clusters.csv \
-	  --out src/colltune/predict/model.npz
+# Buffers in the memory of accelerators (pico_*_gpu) are another matter, which the tables do not tell.
+MODEL_DATA := $(addprefix benchmarks/data/,pico_leonardo.csv.gz pico_lumi.csv.gz pico_marenostrum5.csv.gz \
+    mpiadvance_dane.csv.gz mpiadvance_tuolumne.csv.gz)
+model: $(BIN)/.ready ## train the shipped model of other clusters again
+	$(BIN)/colltune study train $(MODEL_DATA) --out src/colltune/predict/model.npz
 
 # The tables of benchmarks/data that hold times; docs/figures is made of these alone.
 FIGURE_DATA := $(addprefix benchmarks/data/,pico_lumi.csv.gz pico_leonardo.csv.gz mpiadvance_tuolumne.csv.gz \

@@ -5,9 +5,11 @@
 Of each recorded table, in turn: every measured choice stands for the library's default, and the model of the other
 clusters says how likely each other choice loses more than 3% against it. Hyperparameters are fitted without the
 cluster too (`--reuse` takes those of an earlier run of this program or of bench_calibrated.py, in OUT). Reports what
-would replace the default at some risks and how much of that lost, and draws how often losses of each predicted
-probability came true: all clusters with equal weight, and the one with most losses. Writes OUT/predicted.json,
-OUT/predicted_tables.json and OUT/predicted_reliability.png; prints the first two. Takes a minute or two of a core.
+would replace the default at some risks (nothing does outside of the range of the other clusters), how much of that
+lost, and how fast all of them become (geometric mean over tables of equal weight); and draws how often losses of each
+predicted probability came true: all clusters with equal weight, and the one with most losses. Writes
+OUT/predicted.json, OUT/predicted_tables.json and OUT/predicted_reliability.png; prints the first two. Takes a minute or
+two of a core.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import numpy as np
 
 from bench_calibrated import Case, calibration_of, cases, hyperparameters
 from colltune.predict.calibration import LOSS, MOST_PROBABLE, probability_of_loss
+from colltune.predict.model import Range
 from colltune.predict.transfer import TransferPrior
 
 RISKS = (MOST_PROBABLE, 0.05, 0.1, 0.2, 0.3)
@@ -32,12 +35,13 @@ BINS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 @dataclass(frozen=True)
 class Compared:
     """One choice as the default of one scenario, and m others: mean and deviation (m,) of their log times over its
-    own as predicted, and the recorded ones.
+    own as predicted, and the recorded ones. ``inside``: whether other clusters measured such a scenario.
     """
 
     mean: np.ndarray
     std: np.ndarray
     true: np.ndarray
+    inside: bool = True
 
     @property
     def lost(self) -> np.ndarray:
@@ -54,8 +58,12 @@ def compared(case: Case, theta: np.ndarray) -> list[Compared]:
         [(scenario, case.grid.choices[column]) for column in own]
         for scenario, own in zip(case.grid.scenarios, rows, strict=True)
     ]
+    trained = Range.of([scenario for times in case.others for scenario, _ in times])
+    inside = trained.holds(case.grid.scenarios).tolist()
     found = []
-    for times, own, (mean, covariance) in zip(case.grid.time_s, rows, known.posteriors(groups), strict=True):
+    for times, own, near, (mean, covariance) in zip(
+        case.grid.time_s, rows, inside, known.posteriors(groups), strict=True
+    ):
         variance = np.diag(covariance)
         for place in range(len(own)):
             spread = variance + variance[place] - 2.0 * covariance[place]
@@ -65,6 +73,7 @@ def compared(case: Case, theta: np.ndarray) -> list[Compared]:
                     (mean - mean[place])[others],
                     np.sqrt(np.maximum(spread, 0.0))[others],
                     np.log(times[own] / times[own[place]])[others],
+                    near,
                 )
             )
     return found
@@ -76,12 +85,18 @@ def handed_over(every: Sequence[Compared], risk: float) -> dict[str, float]:
     for one in every:
         expected = one.mean + 0.5 * one.std**2
         safe = (probability_of_loss(one.mean, one.std) <= risk) & (expected < 0.0)
-        if safe.any():
+        if one.inside and safe.any():
             place = int(np.argmin(np.where(safe, expected, np.inf)))
             gains.append(-one.true[place])
             lost += int(one.lost[place])
     speedup = float(np.exp(np.mean(gains))) if gains else 1.0
-    return {"defaults": float(len(every)), "handed_over": float(len(gains)), "lost": float(lost), "speedup": speedup}
+    return {
+        "defaults": float(len(every)),
+        "handed_over": float(len(gains)),
+        "lost": float(lost),
+        "speedup": speedup,
+        "gain": float(np.sum(gains)) / len(every),
+    }
 
 
 def reliability(tables: Mapping[str, Sequence[Compared]]) -> list[dict[str, float]]:
@@ -141,6 +156,7 @@ def main() -> None:
         made = sum(row["handed_over"] for row in by_table.values())
         figures[f"handed_over_at_{risk}"] = made / sum(row["defaults"] for row in by_table.values())
         figures[f"lost_at_{risk}"] = sum(row["lost"] for row in by_table.values()) / max(made, 1.0)
+        figures[f"speedup_at_{risk}"] = float(np.exp(np.mean([row["gain"] for row in by_table.values()])))
         figures[f"tables_at_{risk}"] = float(sum(row["handed_over"] > 0 for row in by_table.values()))
     rounded = {name: round(value, 4) for name, value in figures.items()}
     (options.out / "predicted.json").write_text(json.dumps(rounded, indent=2) + "\n")

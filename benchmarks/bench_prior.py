@@ -1,4 +1,4 @@
-"""How good a prior from other clusters is: on labels, on times, and as the start of a campaign.
+"""How good a prior from other clusters is: on their times, and as the start of a campaign.
 
     python benchmarks/bench_prior.py [--seeds 3] [--campaign-seeds 10] [--minutes 14] [--reuse] [--out bench]
 
@@ -29,12 +29,8 @@ from colltune.core.choice import Choice
 from colltune.core.model_answers import Model, Prediction
 from colltune.core.scenario import Scenario
 from colltune.learn.decision import DecisionLearner
-from colltune.predict import classify
 from colltune.predict.bursts import Times
-from colltune.predict.families import family
-from colltune.predict.splits import Split, ceiling, parts, without_copies
-from colltune.predict.table import Label, read_hardware, read_tables
-from colltune.predict.times_training import FEWEST_SCENARIOS
+from colltune.predict.training import FEWEST_SCENARIOS
 from colltune.predict.transfer import TransferPrior, times_of
 from colltune.research.compare import estimate, read_steps, write_steps
 from colltune.research.simulate import Pace, Run, simulate
@@ -52,61 +48,6 @@ BUDGETS = np.geomspace(1e-3, 0.5, 16)
 PREDICTIONS = 5
 
 Tables = dict[str, object]
-
-
-def labels_part(seeds: int, tables: Tables) -> dict[str, float]:
-    """Accuracies under the splits of the paper, by algorithm and by family, and what the labels allow at most."""
-    labels, _ = read_tables([DATA / "mvapich2_labels.csv.gz"])
-    hardware = read_hardware(DATA / "clusters.csv")
-    found: dict[str, float] = {}
-    for collective in ("allgather", "alltoall"):
-        own = [label for label in labels if label.scenario.collective == collective]
-        rows = classify.labelled_rows(own, hardware)
-        merged = np.array([family(collective, name) or name for name in rows.y])
-        for split, key in ((Split.RANDOM, "random"), (Split.CLUSTER, "cluster"), (Split.NODES, "node")):
-            right, alike = [], []
-            # The clusters take 19 fits a seed.
-            for seed in range(seeds if split is not Split.CLUSTER else 1):
-                said, tested = classify.predicted(rows, list(parts(own, split, seed)), classify.make_trees, seed)
-                right.append(float((said == rows.y)[tested].mean()))
-                families = np.array([family(collective, name) or name for name in said])
-                alike.append(float((families == merged)[tested].mean()))
-                if split is Split.CLUSTER:
-                    tables[f"cluster_acc_{collective}"] = _per_cluster(own, said == rows.y)
-            found[f"{key}_acc_{collective}"] = fmean(right)
-            found[f"{key}_acc_{collective}_by_family"] = fmean(alike)
-        found[f"ceiling_{collective}"] = ceiling(own)
-        kept = without_copies(own)
-        originals = classify.labelled_rows(kept, hardware)
-        found[f"cluster_acc_{collective}_without_copies"] = classify.accuracy(
-            originals, list(parts(kept, Split.CLUSTER, 0)), classify.make_trees, 0
-        )
-        tables[f"importances_{collective}"] = classify.importances(rows, 0)
-    return found
-
-
-def models_part(tables: Tables) -> None:
-    """The paper's table II: the kinds of model on the random split, with their AUC in cross-validation."""
-    labels, _ = read_tables([DATA / "mvapich2_labels.csv.gz"])
-    hardware = read_hardware(DATA / "clusters.csv")
-    for collective in ("allgather", "alltoall"):
-        own = [label for label in labels if label.scenario.collective == collective]
-        rows, held = classify.labelled_rows(own, hardware), list(parts(own, Split.RANDOM, 0))
-        tables[f"models_{collective}"] = {
-            name: {
-                "accuracy": classify.accuracy(rows, held, make, 0),
-                "auc": classify.area_under_curve(rows, make, 0),
-                "paper": classify.PAPER_MODELS[collective].get(name, float("nan")),
-            }
-            for name, make in classify.MODELS.items()
-        }
-
-
-def _per_cluster(labels: Sequence[Label], right: np.ndarray) -> dict[str, float]:
-    by_cluster: defaultdict[str, list[bool]] = defaultdict(list)
-    for label, is_right in zip(labels, right, strict=True):
-        by_cluster[label.cluster].append(bool(is_right))
-    return {name: fmean(values) for name, values in sorted(by_cluster.items())}
 
 
 def grids_of(names: Sequence[str], fewest: int) -> dict[str, dict[str, Grid]]:
@@ -336,7 +277,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--campaign-seeds", type=int, default=10, help="an interval needs more of them")
     parser.add_argument("--minutes", type=float, default=14.0)
-    parser.add_argument("--parts", default="predict,timed,labels,models,calibrated,campaigns")
+    parser.add_argument("--parts", default="predict,timed,calibrated,campaigns")
     parser.add_argument("--out", type=Path, default=Path("bench"))
     parser.add_argument("--reuse", action="store_true", help="go on with the campaigns of an earlier run, in OUT")
     options = parser.parse_args()
@@ -346,10 +287,6 @@ def main() -> None:
     wanted = options.parts.split(",")
     if "timed" in wanted:
         figures |= timed_part(options.seeds, tables)
-    if "labels" in wanted:
-        figures |= labels_part(options.seeds, tables)
-    if "models" in wanted:
-        models_part(tables)
     if "predict" in wanted:
         figures |= predict_part()
     options.out.mkdir(exist_ok=True)

@@ -9,11 +9,10 @@ from typer.testing import CliRunner
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT
-from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
 from colltune.predict.calibration import MOST_PROBABLE
 from colltune.predict.guesses import gain_texts
-from colltune.predict.times_model import load_times
+from colltune.predict.model import load_model
 from colltune.session.calibrate import MOST_PAIRS, calibrate, decided
 from colltune.store.tuning import load_tuning
 
@@ -27,7 +26,7 @@ def bench(mpi: Installation) -> Workbench:
 
 def test_a_few_pairs_are_measured_and_rules_are_sure_enough(bench: Workbench):
     spaces = {name: bench.space(name, 64, 65536) for name in ("allreduce", "alltoall")}
-    done = calibrate(bench, load_times(), spaces, pairs=12, budget_s=60.0)
+    done = calibrate(bench, load_model(), spaces, pairs=12, budget_s=60.0)
     told = {name: known.told for name, known in done.known.items()}
     assert 2 <= sum(len(own) for own in told.values()) <= 12
     for own in told.values():
@@ -66,12 +65,3 @@ def test_the_command_writes_a_tuning_that_the_library_reads(mpi: Installation, t
     assert 2 <= summary.samples <= MOST_PAIRS
     assert summary.prediction is not None
     assert not summary.gated
-
-
-def test_a_record_of_another_machine_cannot_be_calibrated(mpi: Installation, tmp_path: Path):
-    record = tmp_path / "record"
-    record.mkdir()
-    command = ["study", "predict", "--calibrate", "--machine", str(record), "--mpiexec", str(mpi.mpiexec)]
-    done = CliRunner().invoke(app, command)
-    assert isinstance(done.exception, InputError)
-    assert "--machine" in str(done.exception)

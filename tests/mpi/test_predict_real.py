@@ -12,7 +12,6 @@ import pytest
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
-from colltune.core.hardware import Hardware
 from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.predict.calibration import MOST_PROBABLE
@@ -25,8 +24,6 @@ from colltune.store.tuning import load_tuning, save_tuning
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
-# Two sockets of 16 cores and InfiniBand EDR: near to several of the clusters that were trained on.
-NODE = Hardware(3.3, 80, 150, 32, 64, 2, 2, 16, 3, 25.0, 4, 1)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +34,7 @@ def bench(mpi: Installation) -> Workbench:
 def test_every_guess_is_legal_and_the_files_say_it(bench: Workbench):
     """At a risk at which something is guessed."""
     wide = widened(bench, 32, 64)
-    result = predict(wide, load_model(), NODE, 1 << 20, risk=0.4)
+    result = predict(wide, load_model(), 1 << 20, risk=0.4)
     made = [guess for guess in result.guesses if guess.choice != DEFAULT]
     assert made
     assert len(made) < len(result.guesses)  # it abstains somewhere
@@ -53,7 +50,7 @@ def test_every_guess_is_legal_and_the_files_say_it(bench: Workbench):
 
 
 def test_nothing_is_handed_over_that_may_lose_with_more_than_one_percent(bench: Workbench):
-    result = predict(widened(bench, 32, 64), load_model(), NODE, 1 << 20)
+    result = predict(widened(bench, 32, 64), load_model(), 1 << 20)
     made = [guess for guess in result.guesses if guess.choice != DEFAULT]
     assert all(guess.sureness >= 1.0 - MOST_PROBABLE for guess in made)
     texts = gain_texts(result.guesses)
@@ -71,7 +68,7 @@ def test_the_whole_machine_is_predicted_without_a_pause(bench: Workbench):
     """A second is promised, and kept on an idle machine; this is for what would take it to many."""
     model = load_model()
     before_s = time.process_time()
-    predict(widened(bench, 32, 64), model, NODE, 1 << 20)
+    predict(widened(bench, 32, 64), model, 1 << 20)
     assert time.process_time() - before_s < 15.0
 
 
@@ -99,17 +96,17 @@ def test_files_that_the_library_would_not_read_are_not_handed_over(
 
 
 def test_a_model_of_nothing_changes_nothing(bench: Workbench):
-    nobody = replace(load_model(), forests={})
-    result = predict(widened(bench, 4, 4), nobody, NODE, 1 << 16)
+    nobody = replace(load_model(), collectives={})
+    result = predict(widened(bench, 4, 4), nobody, 1 << 16)
     assert not result.guesses
     with pytest.raises(InputError, match="no collective"):
-        predict(bench, nobody, NODE, 1 << 16, ["gossip"])
+        predict(bench, nobody, 1 << 16, ["gossip"])
 
 
 def test_a_tuning_of_this_machine_is_kept(bench: Workbench, tmp_path: Path):
     here = bench.environment
     assert existing_tuning(tmp_path, here) is None
-    guessed = predict(bench, load_model(), NODE, 1 << 12).tuning
+    guessed = predict(bench, load_model(), 1 << 12).tuning
     save_tuning(tmp_path, guessed)
     assert existing_tuning(tmp_path, here) is None  # a prediction may be made again
     save_tuning(tmp_path, replace(guessed, summary=Summary()))

@@ -65,8 +65,6 @@ from colltune.measure.smpi_cluster import parse_cluster
 from colltune.mpi.detect import describe_machine
 from colltune.mpi.job import find_job, parse_host_file
 from colltune.predict.model import load_model
-from colltune.predict.table import read_hardware, read_tables
-from colltune.predict.times_model import load_times
 from colltune.profile.parts import read_parts
 from colltune.profile.profile_files import load_profile, save_profile
 from colltune.prove.in_run.matched_calls import read_effect
@@ -658,18 +656,6 @@ def _table(path: Path) -> bytes:
     return b"\n".join(gzip.decompress(path.read_bytes()).splitlines()[:400]) + b"\n"
 
 
-@reader("predict.table", of_lines, lambda: [_table(DATA / "mvapich2_labels.csv.gz"), _table(DATA / "pico_lumi.csv.gz")])
-def training_table(data: bytes) -> None:
-    with folder(**{"t.csv": data}) as place:
-        read_tables([place / "t.csv"])
-
-
-@reader("predict.table core.hardware", of_lines, files(DATA / "clusters.csv"))
-def training_hardware(data: bytes) -> None:
-    with folder(**{"t.csv": data}) as place:
-        read_hardware(place / "t.csv")
-
-
 def _steps() -> list[bytes]:
     names = [one.name for one in fields(Metrics)]
     head = ["grid", "strategy", "seed", "cost", "cost_s", "share", "stop", *names]
@@ -696,15 +682,9 @@ MODELS = ROOT / "src/colltune/predict"
 
 
 @reader("predict.model predict.trees", of_arrays, files(MODELS / "model.npz"))
-def families_model(data: bytes) -> None:
+def clusters_model(data: bytes) -> None:
     with folder(**{"m.npz": data}) as place:
         load_model(place / "m.npz")
-
-
-@reader("predict.times_model", of_arrays, files(MODELS / "model.npz"))
-def times_model(data: bytes) -> None:
-    with folder(**{"m.npz": data}) as place:
-        load_times(place / "m.npz")
 
 
 @reader(

@@ -11,7 +11,7 @@ import pytest
 from colltune.bench.recorded_cluster import RecordedBench
 from colltune.core.choice import DEFAULT
 from colltune.measure.replay import TimeDrift
-from colltune.predict.times_model import load_times
+from colltune.predict.model import load_model
 from colltune.session.calibrate import MOST_PAIRS, Calibrated, calibrate, decided
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
@@ -28,7 +28,7 @@ def grids() -> list[Grid]:
 def opened(grids: list[Grid], seed: int = 0, pairs: int = MOST_PAIRS) -> tuple[RecordedBench, Calibrated]:
     bench = RecordedBench(grids, launch_s=0.5, launch_sd=0.01, drift=TimeDrift())
     spaces = {grid.collective: bench.space(grid.collective, 1, 1 << 20) for grid in grids}
-    return bench, calibrate(bench, load_times(), spaces, seed=seed, pairs=pairs)
+    return bench, calibrate(bench, load_model(), spaces, seed=seed, pairs=pairs)
 
 
 def test_rules_are_faster_than_the_default_on_a_cluster_that_nobody_measured(grids: list[Grid]) -> None:
@@ -79,7 +79,7 @@ def test_a_default_that_was_disturbed_once_is_found_out(grids: list[Grid], monke
 
     monkeypatch.setattr(RecordedBench, "launch", lambda _self, seed: disturbed(seed))
     spaces = {grid.collective: bench.space(grid.collective, 1, 1 << 20) for grid in grids}
-    done = calibrate(bench, load_times(), spaces)
+    done = calibrate(bench, load_model(), spaces)
     assert seen
     for grid in grids:
         for guess in decided(bench, done, spaces[grid.collective]):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.core.errors import InputError
-from colltune.core.hardware import NUMBERS, Fabric, Hardware, hardware_from_dict, hardware_to_dict
+from colltune.core.hardware import NUMBERS, Fabric
 from colltune.machine import parse
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine, RunningMachine, record, save_record
@@ -249,15 +249,6 @@ def test_commands(tmp_path):
     text = runner.invoke(app, ["doctor", "--features", "--machine", str(recorded)]).stdout
     assert "link_lanes       missing" in text
     assert "35.75  (sys)" in text
-
-
-def test_dict_round_trip_and_bad_values():
-    found = read_features(synthetic(extra=slingshot(0)))
-    assert hardware_from_dict(json.loads(json.dumps(hardware_to_dict(found)))) == found
-    assert hardware_from_dict({}) == Hardware()
-    for bad in ({"cores": 0}, {"cores": "4"}, {"cpu_max_ghz": float("nan")}, {"colour": 1}, {"fabric": "string"}):
-        with pytest.raises(InputError):
-            hardware_from_dict(bad)
 
 
 @given(st.text(max_size=80))

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.hardware import Fabric, Hardware
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, SpeedUp, Summary, TimeShare
@@ -41,9 +40,6 @@ ratios = st.lists(st.integers(0, 10**6).map(lambda n: n / 1e4), max_size=12).map
 decisions = st.builds(Decision, scenarios, choices, st.sampled_from(Verdict), ratios, texts)
 runs = st.lists(seconds, max_size=3).map(tuple)
 positive = st.none() | st.floats(0.1, 1e6)
-hardware = st.builds(
-    Hardware, positive, cores=st.none() | st.integers(1, 999), fabric=st.none() | st.sampled_from(Fabric)
-)
 guesses = st.builds(Guess, scenarios, choices, st.integers(0, 1000).map(lambda n: n / 1e3), texts)
 sizes = st.dictionaries(names, st.lists(st.integers(1, 1 << 30), max_size=4).map(tuple), max_size=2)
 summaries = st.builds(
@@ -64,7 +60,7 @@ summaries = st.builds(
     application=st.lists(
         st.builds(ApplicationRuns, st.lists(names, max_size=2).map(tuple), runs, runs, texts), max_size=2
     ).map(tuple),
-    prediction=st.none() | st.builds(PredictedSizes, sizes, hardware, st.lists(guesses, max_size=2).map(tuple)),
+    prediction=st.none() | st.builds(PredictedSizes, sizes, st.lists(guesses, max_size=2).map(tuple)),
 )
 
 
@@ -92,6 +88,7 @@ def test_a_tuning_of_before_is_written_again_as_it_was(name: str, tmp_path: Path
     after = json.loads((tmp_path / MANIFEST).read_text())
     if name == "predicted":  # starts and ends no launch, which is told now too
         assert after["summary"]["share"].pop("launch_s") == 0.0
+        assert before["summary"].pop("hardware")  # on which no prediction depends any more
         # It names a file that it does not hold; no job is told of it any more.
         assert before["variables"].pop("MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE")
     assert after == before
@@ -110,7 +107,6 @@ def test_the_figures_of_a_tuning_of_before_are_there() -> None:
     predicted = load_tuning(RECORDED / "predicted").summary.prediction
     assert predicted is not None
     assert predicted.guesses == (Guess(Scenario("allgather", 1, 2, 64), Choice("ring"), 0.912, "9 of 10 clusters"),)
-    assert (predicted.hardware.cores, predicted.hardware.fabric) == (2, Fabric.ETHERNET)
     assert tuned_sizes(RECORDED / "predicted") == {"allgather": [64, 128]}
 
 
@@ -176,7 +172,6 @@ def test_a_field_of_a_later_release_is_passed_over() -> None:
         (lambda m: m["summary"]["application"][1].pop("rules"), "summary.application[1].rules is missing"),
         (lambda m: m["summary"].pop("fixed_cost_s"), "summary.fixed_cost_s is missing"),
         (lambda m: m["summary"].update(predicted=True, guesses=[[1]]), "summary.guesses[0] is [1], not a list of 7"),
-        (lambda m: m["summary"].update(predicted=True, hardware={"wheels": 4}), "no hardware feature 'wheels'"),
         (lambda m: m["rules"]["bcast"].update(basis="speed"), "rules.bcast.basis is 'speed', not one of mess"),
         (lambda m: m["rules"]["bcast"][COLUMNS][1].append(1), f"{COLUMNS}[1] is [2, 2, 65535, 'default', 1], not"),
         (lambda m: m["rules"]["bcast"][COLUMNS].pop(), "rules.bcast does not fit: the last rule of bcast has a bound"),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from colltune.alltoallv.tune_table import AlltoallvResult
     from colltune.core.hardware import Hardware
     from colltune.machine.record import RecordedMachine
-    from colltune.predict.model import PretrainedModel
+    from colltune.predict.model import TimesModel
     from colltune.research.evaluation import StrategyComparison
     from colltune.session.application.profile_run import ProfiledRun
     from colltune.session.application.run_application import RunOutcome
@@ -149,10 +149,8 @@ def predict(
     collectives: str | Sequence[str] = (),
     out: PathLike = "tuned",
     *,
-    machine: PathLike | None = None,
     model: PathLike | None = None,
     max_size: str | int = "1MiB",
-    triad: bool = False,
     calibrate: bool = False,
     risk: float = 0.01,
     thread_level: str = "single",
@@ -160,9 +158,8 @@ def predict(
 ) -> Tuned:
     """A tuning without measuring, from other clusters, as `colltune study predict` does. Nothing of it is proven.
 
-    ``machine``: a record by `colltune doctor --record`; None is this node. What was measured in ``out`` stays.
-    With ``calibrate`` up to 40 calls are measured in this job first, for ten seconds at most. No rule loses more than
-    3% against the default with a probability above ``risk``.
+    What was measured in ``out`` stays. With ``calibrate`` up to 40 calls are measured in this job first, for ten
+    seconds at most. No rule loses more than 3% against the default with a probability above ``risk``.
     """
     from colltune.session.predict_here import predict_here
 
@@ -170,10 +167,8 @@ def predict(
         _names(collectives),
         Path(out),
         machine_options(where, thread_level),
-        recorded=None if machine is None else Path(machine),
         model=None if model is None else Path(model),
         largest_bytes=parse_size(max_size),
-        triad=triad,
         calibrated=calibrate,
         risk=risk,
     )
@@ -311,20 +306,17 @@ def train(
     tables: PathLike | Sequence[PathLike],
     out: PathLike = "model.npz",
     *,
-    hardware: PathLike | None = None,
     seed: int = 0,
     listener: Callable[[str], None] = lambda _text: None,
-) -> PretrainedModel:
-    """Learns from other clusters' tables which algorithm suits which machine, as `colltune study train` does.
+) -> TimesModel:
+    """Learns from other clusters' tables of times which choice is fast where, as `colltune study train` does.
 
-    ``tables``: of best algorithms, or of times. ``hardware``: a CSV of each cluster's features. The model is also in
-    ``out``, which `predict` takes as ``model``. Raises InputError where the tables hold too few clusters.
+    The model is also in ``out``, which `predict` takes as ``model``. Raises InputError where no two clusters measured
+    one collective.
     """
-    from colltune.predict.table import read_hardware
-    from colltune.predict.train import train_into
+    from colltune.predict.training import train_into
 
-    known = read_hardware(Path(hardware)) if hardware is not None else {}
-    return train_into(Path(out), _paths(tables), known, seed, listener)
+    return train_into(Path(out), _paths(tables), seed, listener)
 
 
 def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware:

@@ -21,14 +21,10 @@ def predict(
         list[str] | None, typer.Argument(help="Collectives. Default: all that the model knows.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="Directory for the tuning.")] = Path("tuned"),
-    machine: Annotated[
-        Path | None, typer.Option(help="A record of the nodes by `colltune doctor --record`. Default: this node.")
-    ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="A model by `colltune study train`, for proposals. Default: the shipped one.")
+        Path | None, typer.Option(help="A model by `colltune study train`. Default: the shipped one.")
     ] = None,
     max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
-    triad: Annotated[bool, typer.Option("--triad/--no-triad", help="Measure this node's memory bandwidth.")] = False,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure up to 40 calls in this job first, for 10 s at most.")
     ] = False,
@@ -54,10 +50,8 @@ def predict(
         collectives or [],
         out,
         machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level),
-        recorded=machine,
         model=model,
         largest_bytes=parse_size(max_size),
-        triad=triad,
         calibrated=calibrate,
         risk=risk,
         note=echo,

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from colltune.core.errors import InputError
-
 
 class Fabric(StrEnum):
     """The network that MPI uses between nodes."""
@@ -57,20 +55,3 @@ def hardware_to_dict(hardware: Hardware) -> dict[str, Any]:
     """What is known, with where it comes from; what is missing is null."""
     known: dict[str, Any] = {name: getattr(hardware, name) for name in NUMBERS}
     return known | {"fabric": hardware.fabric and hardware.fabric.value, "sources": dict(hardware.sources)}
-
-
-def hardware_from_dict(written: dict[str, Any]) -> Hardware:
-    """The inverse of hardware_to_dict. Raises InputError for a feature that is unknown or no positive number."""
-    unknown = set(written) - {*NUMBERS, "fabric", "sources"}
-    if unknown:
-        raise InputError(f"there is no hardware feature {sorted(unknown)[0]!r}", f"There are {', '.join(NUMBERS)}")
-    values: dict[str, Any] = {}
-    for name in NUMBERS:
-        value = written.get(name)
-        if value is not None and not (isinstance(value, int | float) and 0 < value < 1e9):
-            raise InputError(f"the hardware feature {name} is {value!r}", "Give a positive number, or null if unknown")
-        values[name] = value
-    fabric = written.get("fabric")
-    if fabric is not None and fabric not in {one.value for one in Fabric}:
-        raise InputError(f"there is no fabric {fabric!r}", f"There are {', '.join(one.value for one in Fabric)}")
-    return Hardware(**values, fabric=fabric and Fabric(fabric), sources=dict(written.get("sources") or {}))

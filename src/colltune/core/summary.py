@@ -8,7 +8,6 @@ from statistics import geometric_mean
 
 from colltune.core.choice import Choice
 from colltune.core.disturbance import Disturbance
-from colltune.core.hardware import Hardware
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 
@@ -90,7 +89,6 @@ class PredictedSizes:
     """
 
     sizes: Mapping[str, tuple[int, ...]]
-    hardware: Hardware
     guesses: tuple[Guess, ...]
 
 

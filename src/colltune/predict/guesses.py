@@ -11,7 +11,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Guess
 from colltune.learn.scenario_columns import Floats
-from colltune.predict.calibration import LOSS, MOST_PROBABLE, probability_of_loss
+from colltune.predict.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
 
 
 def vetoed(
@@ -37,6 +37,22 @@ def vetoed(
         return Guess(scenario, others[place], sureness, text, speedup)
     text = f"{others[place]} may be {speedup:.2f} times as fast, and may lose {LOSS:.0%} as well"
     return Guess(scenario, DEFAULT, sureness, text, speedup)
+
+
+def judged(
+    known: Calibration,
+    groups: Sequence[tuple[Scenario, Choice, Sequence[Choice]]],
+    reasons: Sequence[str],
+    risk: float = MOST_PROBABLE,
+) -> list[Guess]:
+    """Of each group (scenario, the default's algorithm, others) what ``vetoed`` says; where there are no others the
+    default, for its reason in ``reasons``.
+    """
+    compared = iter(known.against([group for group in groups if group[2]]))
+    return [
+        vetoed(*group, *next(compared), risk) if group[2] else Guess(group[0], DEFAULT, 0.0, reason)
+        for group, reason in zip(groups, reasons, strict=True)
+    ]
 
 
 def gain_texts(guesses: Sequence[Guess]) -> list[str]:

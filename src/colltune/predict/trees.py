@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.predict.columns import Floats
+from colltune.learn.scenario_columns import Floats
 
 _FIELDS = ("feature", "threshold", "left", "right", "missing_left", "value", "root")
 
@@ -21,7 +21,7 @@ _FIELDS = ("feature", "threshold", "left", "right", "missing_left", "value", "ro
 class Forest:
     """Binary trees in one array. A row goes left where x[feature] <= threshold, a missing value as ``missing_left``.
 
-    ``feature`` (m,): -1 at leaves; ``left``, ``right`` (m,): nodes; ``value`` (m, k): class shares or means at leaves;
+    ``feature`` (m,): -1 at leaves; ``left``, ``right`` (m,): nodes; ``value`` (m, k): means at leaves;
     ``root`` (t,): where each tree begins.
     """
 
@@ -75,15 +75,12 @@ class Forest:
 
 
 def forest_of(estimator: Any) -> Forest:
-    """The arrays of a fitted forest of scikit-learn; of a classifier the values are shares of the classes."""
+    """The arrays of a fitted regression forest of scikit-learn."""
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _FIELDS}
     start = 0
     for grown in estimator.estimators_:
         tree = grown.tree_
         leaf = tree.children_left < 0
-        value = tree.value[:, 0, :]
-        if hasattr(estimator, "classes_"):
-            value = value / value.sum(axis=1, keepdims=True)
         missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count))
         for name, array in (
             ("feature", np.where(leaf, -1, tree.feature).astype(np.int16)),
@@ -92,7 +89,7 @@ def forest_of(estimator: Any) -> Forest:
             ("left", np.where(leaf, 0, tree.children_left + start).astype(np.int32)),
             ("right", np.where(leaf, 0, tree.children_right + start).astype(np.int32)),
             ("missing_left", np.asarray(missing, dtype=bool)),
-            ("value", value.astype(np.float32)),
+            ("value", tree.value[:, 0, :].astype(np.float32)),
             ("root", np.array([start], dtype=np.int32)),
         ):
             parts[name].append(array)

@@ -14,7 +14,6 @@ import numpy as np
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import Workbench, check_collectives
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.hardware import Hardware
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import COLLECTIVES, Scenario
@@ -25,8 +24,8 @@ from colltune.learn.scenario_columns import Floats
 from colltune.measure.contract import Effort, Launch, TimeIsUpError
 from colltune.predict.calibration import MOST_PROBABLE, Calibration, Proposal
 from colltune.predict.cost import Pair
-from colltune.predict.guesses import vetoed
-from colltune.predict.times_model import TimesModel
+from colltune.predict.guesses import judged
+from colltune.predict.model import TimesModel
 from colltune.session.predict import PredictResult, rules_of, summary_of
 
 # What a calibration may take: pairs of all collectives together, and seconds from the start of the launch.
@@ -214,20 +213,14 @@ def decided(bench: Bench, calibrated: Calibrated, space: Space, risk: float = MO
     for scenario in space.scenarios:
         baseline, *others = _arms(bench, scenario)
         groups.append((scenario, baseline, others if scenario.nodes <= reached else []))
-    compared = known.against(groups)
-    return [
-        vetoed(*group, *gap, risk)
-        if group[2]
-        else Guess(group[0], DEFAULT, 0.0, "nothing near it was measured, or there is no other choice")
-        for group, gap in zip(groups, compared, strict=True)
-    ]
+    reasons = ["nothing near it was measured, or there is no other choice"] * len(groups)
+    return judged(known, groups, reasons, risk)
 
 
 def predict_calibrated(
     bench: Workbench,
     job: Workbench,
     model: TimesModel,
-    hardware: Hardware,
     largest_bytes: int,
     collectives: Sequence[str] = (),
     note: Callable[[str], None] = lambda _text: None,
@@ -250,5 +243,5 @@ def predict_calibrated(
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
     reason = f"predicted, from {len(calibrated.samples)} measured pairs"
-    summary = replace(summary_of(guesses, hardware, took_s, reason), samples=len(calibrated.samples))
+    summary = replace(summary_of(guesses, took_s, reason), samples=len(calibrated.samples))
     return PredictResult(replace(tuning, summary=summary), guesses, took_s, len(calibrated.samples), calibrated.took_s)

@@ -1,13 +1,13 @@
-"""Rules without any measurement: hardware features, models of other clusters, and the same emitters as after tuning.
+"""Rules without any measurement: a model of other clusters' times, and the same emitters as after tuning.
 
-What `colltune study predict` and the Python API do. The model of best algorithms, which knows the hardware, proposes;
-the model of times, which knows what each algorithm sends, says how likely the proposal loses against the default.
+What `colltune study predict` and the Python API do. The model says how fast each choice is expected to be, and how
+likely it loses against the default.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from colltune.bench.workbench import Workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
-from colltune.core.hardware import Hardware
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
@@ -23,10 +22,8 @@ from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.summary import Guess, PredictedSizes, Summary
 from colltune.distill.minimal_rules import distill_proven
 from colltune.predict.calibration import MOST_PROBABLE
-from colltune.predict.families import LIKE, family_of_choice
-from colltune.predict.guesses import vetoed
-from colltune.predict.model import PretrainedModel
-from colltune.predict.times_model import load_times
+from colltune.predict.guesses import judged
+from colltune.predict.model import TimesModel
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
 
@@ -63,27 +60,26 @@ def existing_tuning(out: Path, here: Environment) -> Tuning | None:
 
 def predict(
     bench: Workbench,
-    model: PretrainedModel,
-    hardware: Hardware,
+    model: TimesModel,
     largest_bytes: int,
     collectives: Sequence[str] = (),
     risk: float = MOST_PROBABLE,
-    times: Path | None = None,
 ) -> PredictResult:
     """Rules for all shapes of the workbench's nodes and ranks per node; runs no MPI. Raises InputError.
 
-    ``times``: the file of the model of times, None for the shipped one. ``risk``: with no greater probability may a
-    rule lose more than LOSS against the default.
+    ``risk``: with no greater probability may a rule lose more than LOSS against the default.
     """
     started_s = time.monotonic()
-    spaces = {name: _space(bench, name, largest_bytes) for name in _known(collectives, model, bench)}
-    proposals = {name: _proposals(bench, model, hardware, space) for name, space in spaces.items()}
-    judged = _judged(proposals, risk, times)
-    guesses = [guess for own in judged.values() for guess in own]
-    rule_sets = {name: rules_of(bench, space, judged[name]) for name, space in spaces.items()}
+    guesses: list[Guess] = []
+    rule_sets: dict[str, RuleSet] = {}
+    for name in _known(collectives, model, bench):
+        space = _space(bench, name, largest_bytes)
+        own = _guesses(bench, model, space, risk)
+        guesses += own
+        rule_sets[name] = rules_of(bench, space, own)
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
-    return PredictResult(replace(tuning, summary=summary_of(guesses, hardware, took_s)), guesses, took_s)
+    return PredictResult(replace(tuning, summary=summary_of(guesses, took_s)), guesses, took_s)
 
 
 def rules_of(bench: Workbench, space: Space, guesses: Sequence[Guess]) -> RuleSet:
@@ -98,14 +94,12 @@ def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
     return replace(wide, environment=replace(bench.environment, nodes=wide.nodes, ppn=wide.ppn))
 
 
-def _known(collectives: Sequence[str], model: PretrainedModel, bench: Workbench) -> list[str]:
+def _known(collectives: Sequence[str], model: TimesModel, bench: Workbench) -> list[str]:
     wanted = parse_collectives(collectives) or COLLECTIVES
     return [
         name
         for name in COLLECTIVES
-        if name in wanted
-        and LIKE.get(name, name) in model.forests
-        and bench.catalogue.collective(name).nothing_to_tune is None
+        if name in wanted and model.knows(name) and bench.catalogue.collective(name).nothing_to_tune is None
     ]
 
 
@@ -115,64 +109,30 @@ def _space(bench: Workbench, collective: str, largest_bytes: int) -> Space:
     return Space(collective, grid, lambda scenario: bench.catalogue.legal(scenario, bench.thread_level))
 
 
-@dataclass(frozen=True)
-class _Proposal:
-    """``choice``: what may replace ``twin``, which is what the library runs by itself; DEFAULT where nothing may."""
-
-    scenario: Scenario
-    twin: Choice | None
-    choice: Choice
-    reason: str
-
-
-def _proposals(bench: Workbench, model: PretrainedModel, hardware: Hardware, space: Space) -> list[_Proposal]:
+def _guesses(bench: Workbench, model: TimesModel, space: Space, risk: float) -> list[Guess]:
+    """The default stays where other clusters say nothing: of its own algorithm, of any other, of such a scenario."""
     name = space.collective
-    like = LIKE.get(name, name)
-    asked = space.scenarios if like == name else [replace(s, collective=like) for s in space.scenarios]
-    inside = model.knows(like, asked)
-    # The library's own choice is looked up only where there is an opinion on it.
-    twins = [
-        bench.backend.twin(scenario, bench.thread_level) if is_inside else None
-        for scenario, is_inside in zip(space.scenarios, inside, strict=True)
-    ]
-    now = [None if twin is None else family_of_choice(name, twin) for twin in twins]
-    opinions = model.opinions(like, asked, hardware, now)
-    found = []
-    for scenario, opinion, twin, current, is_inside in zip(space.scenarios, opinions, twins, now, inside, strict=True):
-        choice, reason = DEFAULT, opinion.reason
-        if is_inside and current is None:
-            # If the default's algorithm is unknown, the new choice cannot be compared with it.
-            reason = "what the library runs by itself is of no known family"
-        elif opinion.family is not None and opinion.family != current:
-            choice = next((c for c in space.choices(scenario) if family_of_choice(name, c) == opinion.family), DEFAULT)
-            reason = reason if choice != DEFAULT else f"{opinion.family} is not legal here"
-        found.append(_Proposal(scenario, twin, choice, reason))
-    return found
+    times = model.of(name)
+    groups: list[tuple[Scenario, Choice, list[Choice]]] = []
+    reasons = []
+    for scenario, is_inside in zip(space.scenarios, times.trained.holds(space.scenarios), strict=True):
+        # The library's own choice is looked up only where there is something to compare it with.
+        twin = bench.backend.twin(scenario, bench.thread_level) if is_inside else None
+        others: list[Choice] = []
+        if not is_inside:
+            reason = "no cluster that was trained on is like this"
+        elif twin is None or not times.knows((scenario, twin)):
+            reason = "of what the library runs by itself no other cluster says anything"
+        else:
+            others = [c for c in space.choices(scenario) if c not in (twin, DEFAULT) and times.knows((scenario, c))]
+            reason = "there is no other choice"
+        groups.append((scenario, twin or DEFAULT, others))
+        reasons.append(reason)
+    known = model.calibration(name, [(space.scenarios[0], DEFAULT)])
+    return judged(known, groups, reasons, risk)
 
 
-def _judged(proposals: Mapping[str, Sequence[_Proposal]], risk: float, path: Path | None) -> dict[str, list[Guess]]:
-    """By collective the proposals that lose improbably enough; the default stays in place of the others."""
-    groups = {
-        name: [(one.scenario, one.twin, [one.choice]) for one in some if one.twin and one.choice != DEFAULT]
-        for name, some in proposals.items()
-    }
-    asked = {name: own for name, own in groups.items() if own}
-    judged = {}
-    if asked:
-        times = load_times(path, only=asked)  # of what is asked alone
-        for name, own in asked.items():
-            known = times.calibration(name, [(own[0][0], own[0][1])])
-            for group, gap in zip(own, known.against(own), strict=True):
-                judged[group[0]] = vetoed(*group, *gap, risk)
-    return {
-        name: [judged.get(one.scenario) or Guess(one.scenario, DEFAULT, 0.0, one.reason) for one in some]
-        for name, some in proposals.items()
-    }
-
-
-def summary_of(
-    guesses: Sequence[Guess], hardware: Hardware, took_s: float, reason: str = "predicted, not measured"
-) -> Summary:
+def summary_of(guesses: Sequence[Guess], took_s: float, reason: str = "predicted, not measured") -> Summary:
     """Of a prediction that was made in ``took_s``; ``reason`` is the same for every collective."""
     names = dict.fromkeys(guess.scenario.collective for guess in guesses)
     made = tuple(guess for guess in guesses if guess.choice != DEFAULT)
@@ -181,5 +141,5 @@ def summary_of(
         gated=False,
         reasons=dict.fromkeys(names, reason),
         total_s=took_s,
-        prediction=PredictedSizes({name: tuple(some) for name, some in sizes.items()}, hardware, made),
+        prediction=PredictedSizes({name: tuple(some) for name, some in sizes.items()}, made),
     )

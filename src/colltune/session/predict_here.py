@@ -1,4 +1,4 @@
-"""Predicts where the options say: finds MPI, hardware and model, and writes. What `colltune study predict` does."""
+"""Predicts where the options say: finds MPI and model, and writes. What `colltune study predict` does."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from tempfile import TemporaryDirectory
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
-from colltune.core.hardware import Hardware
 from colltune.core.scenario import NONBLOCKING
 from colltune.deploy.applied import put_in_force
-from colltune.machine.hardware_features import read_features
-from colltune.machine.record import RecordedMachine, RunningMachine
 from colltune.predict.calibration import MOST_PROBABLE
 from colltune.predict.model import load_model
 from colltune.session.predict import PredictResult, existing_tuning, predict, widened
@@ -38,19 +35,16 @@ def predict_here(
     out: Path,
     machine: MachineOptions,
     *,
-    recorded: Path | None = None,
     model: Path | None = None,
     largest_bytes: int = 1 << 20,
-    triad: bool = False,
     calibrated: bool = False,
     risk: float = MOST_PROBABLE,
     note: Callable[[str], None] = lambda _text: None,
 ) -> Predicted:
     """Predicts for ``collectives``, or all that the model knows, and writes the tuning ``out``.
 
-    ``recorded``: a record of other nodes than this one. ``triad`` measures this node's memory bandwidth. With
-    ``calibrated`` a few pairs are measured on the job first, for ten seconds at most; else none. ``risk``: with no
-    greater probability may a rule lose more than 3% against the default.
+    With ``calibrated`` a few pairs are measured on the job first, for ten seconds at most; else none. ``risk``: with
+    no greater probability may a rule lose more than 3% against the default.
     Raises ColltuneError, also where the library would not read the files.
     """
     unknown = [name for name in parse_collectives(collectives) if name in NONBLOCKING]
@@ -61,10 +55,7 @@ def predict_here(
         raise InputError(
             f"a risk of {risk:g} is not above 0 and at most {_MOST_RISK:g}", "Give a probability, such as 0.01"
         )
-    if calibrated and recorded is not None:
-        raise InputError("--calibrate measures on this machine, and --machine is of another", "Leave one of them out")
-    known = None if calibrated else load_model(model)
-    hardware = _features_here(triad) if recorded is None else read_features(RecordedMachine.load(recorded))
+    known = load_model(model)
     # A workbench of two ranks opens anywhere; the prediction is for the job, or for the shape in the options.
     where = machine if calibrated else replace(machine, nodes=None, ppn=max(machine.ppn or 2, 2))
     opened = open_workbench(where, os.environ)
@@ -72,16 +63,13 @@ def predict_here(
     mpiexec = str(bench.installation.mpiexec)
     if existing_tuning(out, bench.environment) is not None:
         return Predicted(None, mpiexec)
-    if known is not None:
-        # A model that was trained without times is judged by those that are shipped.
-        times = model if known.card.get("times") else None
-        result = predict(bench, known, hardware, largest_bytes, collectives, risk, times)
-    else:
+    if calibrated:
         # Imported late: a prediction without measuring needs none of what fits and measures.
-        from colltune.predict.times_model import load_times
         from colltune.session.calibrate import predict_calibrated
 
-        result = predict_calibrated(bench, opened, load_times(model), hardware, largest_bytes, collectives, note, risk)
+        result = predict_calibrated(bench, opened, known, largest_bytes, collectives, note, risk)
+    else:
+        result = predict(bench, known, largest_bytes, collectives, risk)
     # No job has loaded these files yet, so the library is asked before anybody gets them.
     with TemporaryDirectory(prefix="colltune-") as place:
         save_tuning(Path(place), result.tuning)
@@ -89,12 +77,3 @@ def predict_here(
         replace(force, directory=out).require_read_by(opened.installation.libmpi)
     save_tuning(out, result.tuning)
     return Predicted(result, mpiexec)
-
-
-def _features_here(triad: bool) -> Hardware:
-    """Of this node. What measures bandwidth by several threads is imported only where that is asked for."""
-    if not triad:
-        return read_features(RunningMachine())
-    from colltune.machine.triad import measure_triad
-
-    return read_features(RunningMachine(), measure_triad)

@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from colltune.core.disturbance import Disturbance
-from colltune.core.errors import InputError
-from colltune.core.hardware import hardware_from_dict, hardware_to_dict
 from colltune.core.proven import Decision, Verdict
 from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, PredictedSizes, Summary, TimeShare
-from colltune.store.fields import FieldError, as_list, as_object, decode, encode, unfit
+from colltune.store.fields import as_list, as_object, decode, encode, unfit
 
 # What the median of a few dozen ratios can be told by.
 _RATIO_DIGITS, _SURENESS_DIGITS = 4, 3
@@ -121,7 +119,6 @@ def _write_prediction(prediction: PredictedSizes) -> dict[str, object]:
     return {
         "predicted": True,
         "sizes": encode(prediction.sizes),
-        "hardware": hardware_to_dict(prediction.hardware),
         "guesses": [_write_guess(one) for one in prediction.guesses],
     }
 
@@ -134,13 +131,8 @@ def _write_guess(guess: Guess) -> list[object]:
 
 def _read_prediction(held: Mapping[str, object], where: str) -> PredictedSizes:
     guesses = enumerate(as_list(held.get("guesses", []), f"{where}.guesses"))
-    hardware = as_object(held.get("hardware", {}), f"{where}.hardware")
-    try:
-        known = hardware_from_dict(hardware)
-    except (InputError, TypeError, ValueError) as error:
-        raise FieldError(f"{where}.hardware does not fit: {error}") from None
     sizes = decode(Mapping[str, tuple[int, ...]], held.get("sizes", {}), f"{where}.sizes")
-    return PredictedSizes(sizes, known, tuple(_read_guess(one, f"{where}.guesses[{i}]") for i, one in guesses))
+    return PredictedSizes(sizes, tuple(_read_guess(one, f"{where}.guesses[{i}]") for i, one in guesses))
 
 
 def _read_guess(written: object, where: str) -> Guess:

@@ -160,13 +160,11 @@ def load_said_profile(path: PathLike | None) -> Profile | None:
 def _load_prior(names: str | Sequence[str] | None) -> PriorSources | None:
     if not names:
         return None
-    from colltune.machine.hardware_features import read_features
-    from colltune.machine.record import RunningMachine
     from colltune.predict.priors import load_prior_sources
 
     extra("sklearn", "--prior")
     names = [names] if isinstance(names, str) else names
-    return load_prior_sources(names, lambda: read_features(RunningMachine()))
+    return load_prior_sources(names)
 
 
 @dataclass

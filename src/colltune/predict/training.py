@@ -1,9 +1,11 @@
-"""Learns the model of other clusters' times from their tables."""
+"""Learns the model of other clusters' times from their tables, and writes its file."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,29 @@ from colltune.core.choice import format_choice
 from colltune.core.errors import InputError
 from colltune.predict.bursts import Times
 from colltune.predict.cost import TERMS
+from colltune.predict.model import HEAD, SCHEMA, CollectiveTimes, Range, TimesModel
 from colltune.predict.pair_kernel import HYPERPARAMETERS
 from colltune.predict.pair_kernel_fit import fit_pair_theta, studies_of
-from colltune.predict.times_model import HEAD, PREFIX, SCHEMA, CollectiveTimes, TimesModel
 from colltune.predict.transfer import TransferPrior, times_of
 from colltune.predict.trees import forest_of
 from colltune.store.dataset import load_grids
 
 # A table with fewer scenarios says little about a cluster.
 FEWEST_SCENARIOS = 12
+
+
+def train_into(
+    out: Path, tables: Sequence[Path], seed: int = 0, listen: Callable[[str], None] = lambda _text: None
+) -> TimesModel:
+    """Learns from ``tables`` of times, and writes the file ``out``. Raises InputError."""
+    times = read_times(tables)
+    model = train_model(times, seed)
+    for name, by_cluster in sorted(times.items()):
+        known = model.collectives.get(name)
+        text = "too few to learn from" if known is None else f"{len(known.number)} choices"
+        listen(f"{name}: times of {', '.join(sorted(by_cluster))}; {text}")
+    save_model(model, out)
+    return model
 
 
 def read_times(paths: Sequence[Path]) -> dict[str, dict[str, Times]]:
@@ -34,7 +50,7 @@ def read_times(paths: Sequence[Path]) -> dict[str, dict[str, Times]]:
     return tables
 
 
-def train_times(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> TimesModel:
+def train_model(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> TimesModel:
     """``tables``: times by collective and cluster. Raises InputError where no two clusters measured one collective."""
     found = {}
     for collective, by_cluster in sorted(tables.items()):
@@ -43,15 +59,20 @@ def train_times(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> Tim
         prior = TransferPrior(sources, choices, seed)
         if len(sources) > 1 and prior.trees is not None and prior.constants is not None:
             found[collective] = CollectiveTimes(
-                forest_of(prior.trees), dict(prior.number), prior.constants, prior.bearable
+                forest_of(prior.trees),
+                dict(prior.number),
+                prior.constants,
+                prior.bearable,
+                tuple(sorted(by_cluster)),
+                Range.of([scenario for times in sources for scenario, _ in times]),
             )
     if not found:
         raise InputError("no collective has times of two clusters", "Give tables of more clusters")
     return TimesModel(found, fit_pair_theta(studies_of(tables, seed)))
 
 
-def times_arrays(model: TimesModel) -> dict[str, NDArray[Any]]:
-    """What `load_times` reads, to be saved beside the forests by family."""
+def save_model(model: TimesModel, path: Path) -> None:
+    """Writes what `load_model` reads. Raises InputError where that cannot be written."""
     arrays: dict[str, NDArray[Any]] = {}
     collectives = {}
     for collective, one in sorted(model.collectives.items()):
@@ -60,10 +81,18 @@ def times_arrays(model: TimesModel) -> dict[str, NDArray[Any]]:
             "constants": one.constants.values.tolist(),
             "uncertainty": one.constants.uncertainty.tolist(),
             "bearable": one.bearable if np.isfinite(one.bearable) else None,
+            "clusters": one.clusters,
+            "trained": asdict(one.trained),
         }
-        arrays |= {f"{PREFIX}{collective}.{name}": array for name, array in one.forest.arrays().items()}
+        arrays |= {f"{collective}.{name}": array for name, array in one.forest.arrays().items()}
     names = [name for name, _ in HYPERPARAMETERS]
     head = {"schema": SCHEMA, "terms": TERMS, "hyperparameters": names, "theta": model.theta.tolist()}
     text = json.dumps({**head, "collectives": collectives})
     arrays[HEAD] = np.frombuffer(text.encode(), dtype=np.uint8)
-    return arrays
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}", "Give another place by --out") from error
