@@ -12,6 +12,7 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.measure.drawn import QUIET, Noise, SimulatedSource
+from colltune.prove.drift import look_again
 from colltune.prove.in_run.holding import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
@@ -22,7 +23,6 @@ from colltune.prove.in_run.holding import (
     launches_to_lose,
     verdicts,
 )
-from colltune.search.reuse import look_again
 from colltune.testing.journal_laws import ENVIRONMENT
 
 RING = Choice("ring")
@@ -89,7 +89,7 @@ def test_a_gain_that_is_gone_is_found_on_a_quiet_machine() -> None:
     found, launches = look(lambda scenario: 0.97 if scenario == SCENARIOS[0] else 1.5, QUIET, 1)
     assert [one.finding for one in found] == [PromiseFinding.LOST, *[PromiseFinding.HOLDS] * 11]
     assert FEWEST_LAUNCHES < launches <= MOST_LAUNCHES
-    why = verdicts(found)["bcast"]
+    why = verdicts(found)["bcast"].why_not
     assert "ring at 2 x 2, 1 B, is 0.97 times as fast as the default, and paid in 0 of" in why
     assert "proven to be at least 1.40 times" in why
 
@@ -98,7 +98,7 @@ def test_without_a_proof_a_rule_is_held_to_the_default() -> None:
     assert not any(one.failed for one in look(lambda _: 1.01, QUIET, 1, ratios=())[0])
     found, _ = look(lambda _: 0.9, QUIET, 1, ratios=())
     assert all(one.failed for one in found)
-    assert "it was never proven" in verdicts(found)["bcast"]
+    assert "it was never proven" in verdicts(found)["bcast"].why_not
 
 
 @pytest.mark.parametrize(("speedup", "lost"), [(1.0, False), (0.9, True)])
@@ -112,7 +112,7 @@ def test_a_scenario_of_a_region_was_promised_not_to_be_slower_and_no_more(speedu
     found, _ = look_again(rules, BASELINES, lambda launch: SimulatedSource(ENVIRONMENT, truth, 1, launch + 1, QUIET))
     assert [one.failed for one in found] == [lost]
     if lost:
-        assert "its region was proven to be at least 1.30 times as fast" in verdicts(found)["bcast"]
+        assert "its region was proven to be at least 1.30 times as fast" in verdicts(found)["bcast"].why_not
 
 
 def test_an_algorithm_that_does_not_run_any_more_is_a_rule_lost() -> None:
@@ -122,7 +122,7 @@ def test_an_algorithm_that_does_not_run_any_more_is_a_rule_lost() -> None:
     gone = Holding(promise(SCENARIOS[0]), (), 1, legal=False)
     assert gone.failed
     assert not gone.open
-    assert "does not run on this MPI any more" in verdicts([gone])["bcast"]
+    assert "does not run on this MPI any more" in verdicts([gone])["bcast"].why_not
 
 
 def test_what_was_not_measured_says_nothing_against_a_rule() -> None:
@@ -131,7 +131,7 @@ def test_what_was_not_measured_says_nothing_against_a_rule() -> None:
         samples = [Sample(SCENARIOS[0], RING, Status.OK, (1.0,)), Sample(SCENARIOS[1], DEFAULT, Status.HUNG)]
         rules = add_launch(rules, samples, BASELINES)
     assert {one.finding for one in rules} == {PromiseFinding.UNKNOWN}
-    assert verdicts(rules) == {"bcast": ""}
+    assert verdicts(rules)["bcast"].holds
 
 
 def test_a_launch_counts_against_a_rule_only_if_neither_the_median_nor_the_fast_half_says_that_it_pays() -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from colltune.bench.workbench import MachineOptions
+    from colltune.prove.drift import TuningDrift
     from colltune.report.tables import Rechecked
-    from colltune.search.reuse import TuningDrift
 
 
 def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: int) -> bool:
@@ -96,11 +96,12 @@ def _rows(found: TuningDrift) -> Iterator[Rechecked]:
 def _sentences(found: TuningDrift) -> Iterator[str]:
     from colltune.prove.in_run.holding import PromiseFinding
 
-    for name, why in found.verdicts.items():
+    for name, verdict in found.verdicts.items():
         mine = [one for one in found.rules if one.promise.scenario.collective == name]
         unsure = sum(one.finding is PromiseFinding.UNSURE for one in mine)
-        yield f"{name}: does not hold: {why}." if why else f"{name}: holds; rules looked at: {len(mine)}."
-        if unsure and not why:
+        said = f"holds; rules looked at: {len(mine)}" if verdict.holds else f"does not hold: {verdict.why_not}"
+        yield f"{name}: {said}."
+        if unsure and verdict.holds:
             yield f"{name}: {unsure} of them looked slower, which may be chance; look again on a quiet node."
     if not found.rules:
         yield "The library's own choice stands everywhere: there is no rule that could be lost."

@@ -14,9 +14,9 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.core.switchback import RuleFinding, Standing
 from colltune.deploy.applied import put_in_force
+from colltune.prove.drift import TuningDrift
+from colltune.prove.drift import drift as look_again
 from colltune.prove.in_run.in_application import standings
-from colltune.search.reuse import TuningDrift
-from colltune.search.reuse import drift as look_again
 from colltune.store.applications import ApplicationRun, application_runs
 from colltune.store.tuning import MANIFEST, load_deployable
 
@@ -87,7 +87,7 @@ class DriftReport:
     @property
     def lost(self) -> list[str]:
         """The collectives with a rule that certainly does not pay any more; none while other programs disturb."""
-        return [] if self.disturbance.is_busy else [name for name, why in self.found.verdicts.items() if why]
+        return [] if self.disturbance.is_busy else [name for name, one in self.found.verdicts.items() if not one.holds]
 
     @property
     def same_place(self) -> bool:

@@ -86,6 +86,17 @@ class Recheck:
         return 1.0 / TOLERANCE <= self.gain / self.sentinel.gain <= TOLERANCE
 
 
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """Whether what was found of a collective before still holds; ``why_not``, where it does not."""
+
+    why_not: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self.why_not is None
+
+
 def sentinels(
     samples: Iterable[Sample],
     most: int,
@@ -146,8 +157,8 @@ def recheck(wanted: Sequence[Sentinel], launches: Sequence[Iterable[Sample]]) ->
     return [Recheck(one, tuple(pairs[one])) for one in wanted]
 
 
-def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = frozenset()) -> Mapping[str, str]:
-    """By collective, why its measurements are no longer valid; "" where they are.
+def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = frozenset()) -> Mapping[str, Validity]:
+    """By collective, whether its measurements are still valid.
 
     ``unproven``: scenarios in which the choice was the fastest that was measured, and nobody promised that it is
     faster. The fastest of many noisy ones looks better than it is, so where it now is a little slower than the default
@@ -156,10 +167,10 @@ def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = froze
     found: defaultdict[str, list[Recheck]] = defaultdict(list)
     for one in rechecks:
         found[one.sentinel.scenario.collective].append(one)
-    return {name: _verdict(mine, unproven) for name, mine in found.items()}
+    return {name: Validity(_why_not(mine, unproven)) for name, mine in found.items()}
 
 
-def _verdict(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str:
+def _why_not(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str | None:
     off = [
         one
         for one in mine
@@ -174,4 +185,4 @@ def _verdict(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str:
     pace = median(one.pace for one in mine if one.pairs)
     if not 1.0 / _SAME_SPEED <= pace <= _SAME_SPEED:
         return f"calls take {pace:.2f} times as long as then"
-    return ""
+    return None

@@ -21,6 +21,7 @@ from colltune.core.choice import Choice
 from colltune.core.proven import THRESHOLD, Decision
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.prove.compare.sentinels import Validity
 
 # The chance that a check reports any rule as lost although all of them pay.
 ERROR = 0.01
@@ -211,10 +212,11 @@ def _timing(sample: Sample) -> LaunchTiming:
     return LaunchTiming(sample.time_s, fast_s, min(times_s))
 
 
-def verdicts(holdings: Sequence[Holding]) -> dict[str, str]:
-    """By collective, why its rules are lost; "" where they hold."""
-    found: dict[str, str] = {}
+def verdicts(holdings: Sequence[Holding]) -> dict[str, Validity]:
+    """By collective, whether its rules hold; the first that is lost says why not."""
+    found: dict[str, Validity] = {}
     for one in sorted(holdings, key=lambda holding: holding.promise.scenario):
         name = one.promise.scenario.collective
-        found[name] = found.get(name) or (one.reason if one.failed else "")
+        if found.get(name, Validity()).holds:
+            found[name] = Validity(one.reason if one.failed else None)
     return found
