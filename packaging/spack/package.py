@@ -28,6 +28,7 @@ class PyColltune(PythonPackage):
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-jinja2@3.1:", type=("build", "run"))
     depends_on("py-msgspec@0.19:", type=("build", "run"))
+    depends_on("py-pyyaml@6:", type=("build", "run"))
     # Not vl-convert-python: without it the HTML page has its tables alone, and says so.
     depends_on("py-scikit-learn@1.6:", type=("build", "run"), when="+train")
     depends_on("py-scikit-learn@1.6:", type=("build", "run"), when="+evaluate")

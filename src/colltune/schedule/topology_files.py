@@ -14,7 +14,6 @@ from colltune.core.errors import InputError
 from colltune.core.hostlist import expand_hostlist
 from colltune.core.topology import Top, Topology
 from colltune.machine.files import read_text
-from colltune.schedule.yaml_subset import Node, parse_yaml
 
 SERIAL = "serial"
 _NEXT = "Give another --topology, or serial, which is always right"
@@ -154,7 +153,7 @@ def parse_slurm_conf(text: str, source: str) -> Paths:
 
 def parse_slurm_yaml(text: str, source: str) -> Paths:
     """Hosts of the cluster's default topology in a topology.yaml, else of the first. Raises InputError."""
-    document = parse_yaml(text, source)
+    document = _yaml(text, source)
     entries = [entry for entry in document if isinstance(entry, dict)] if isinstance(document, list) else []
     if not entries:
         raise InputError(f"{source} is not a list of topologies", "See topology.yaml(5)")
@@ -167,12 +166,30 @@ def parse_slurm_yaml(text: str, source: str) -> Paths:
     raise InputError(f"{source}: the topology {entry.get('topology')} has neither switches nor blocks", _NEXT)
 
 
-def _switch_of_yaml(item: Node, name: str, source: str) -> tuple[str, str, str]:
+def _yaml(text: str, source: str) -> object:
+    """The document, its scalars as text. Raises InputError, with the line."""
+    import yaml  # late: few jobs have such a file
+
+    try:
+        return yaml.load(text, yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = source if mark is None else f"{source}, line {mark.line + 1}"
+        why = getattr(error, "problem", None) or type(error).__name__
+        raise InputError(f"{place}: cannot read it: {why}", "See topology.yaml(5)") from None
+
+
+def _switch_of_yaml(item: object, name: str, source: str) -> tuple[str, str, str]:
     values = item if isinstance(item, dict) else {}
-    texts = {key: ",".join(map(str, value)) if isinstance(value, list) else value for key, value in values.items()}
-    if not isinstance(texts.get(name), str) or not all(isinstance(value, str) for value in texts.values()):
-        raise InputError(f"{source}: cannot read the {name} {item!r}", "See topology.yaml(5)")
-    return str(texts[name]), str(texts.get("children", "")), str(texts.get("nodes", ""))
+    texts = []
+    for key in (name, "children", "nodes"):
+        value = values.get(key, "")
+        parts = value if isinstance(value, list) else [value]
+        # Not shown: what aliases make of a few lines may be endless.
+        if not all(isinstance(part, str) for part in parts) or (key == name and not value):
+            raise InputError(f"{source}: cannot read the {key} of a {name}", "See topology.yaml(5)")
+        texts.append(",".join(parts))
+    return texts[0], texts[1], texts[2]
 
 
 def _paths_of_switches(switches: Sequence[tuple[str, str, str]], source: str) -> Paths:
