@@ -24,6 +24,7 @@ _PATIENCE_S = 60.0
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.register_profile("many", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("any machine")
+pytest.register_assert_rewrite("bench_laws", "journal_laws", "packer_laws", "source_laws")
 
 
 _BEGUN_S = time.monotonic()

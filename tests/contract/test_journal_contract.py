@@ -2,7 +2,7 @@ from pathlib import Path
 
 from colltune.core.sample import Environment
 from colltune.store.journal import Journal
-from colltune.testing.journal_laws import JournalContract
+from journal_laws import JournalContract
 
 
 class TestJournal(JournalContract):

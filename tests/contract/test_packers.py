@@ -1,7 +1,7 @@
 from colltune.core.topology import Topology
 from colltune.schedule.filling import FillingPacker
-from colltune.testing.packer import PackerContract
 from greedy_batches import GreedyBatchPacker
+from packer_laws import PackerContract
 
 
 class TestGreedyBatchPacker(PackerContract):

@@ -6,10 +6,10 @@ import os
 
 import pytest
 
+from bench_laws import BenchContract
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.mpi.installation import Installation
-from colltune.testing.bench_laws import BenchContract
 
 pytestmark = pytest.mark.mpi
 

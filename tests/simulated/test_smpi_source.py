@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bench_laws import BenchContract
 from colltune.bench.contract import Bench
 from colltune.bench.simulated_cluster import Simulation
 from colltune.core.choice import DEFAULT, Choice
@@ -14,8 +15,7 @@ from colltune.measure.contract import Effort, Source
 from colltune.measure.smpi import STEADY, Simulator
 from colltune.measure.smpi_cluster import parse_cluster
 from colltune.measure.smpi_process import SimulatedCall
-from colltune.testing.bench_laws import BenchContract
-from colltune.testing.source_laws import SourceContract
+from source_laws import SourceContract
 
 
 class TestSmpiSource(SourceContract):

@@ -84,7 +84,7 @@ from colltune.store.dataset import load_grids
 from colltune.store.journal import Journal, read_journal
 from colltune.store.lock import _read as read_lock
 from colltune.store.tuning import MANIFEST, load_tuning
-from colltune.testing.journal_laws import ENVIRONMENT, example_samples
+from journal_laws import ENVIRONMENT, example_samples
 
 ROOT = Path(__file__).parents[2]
 GOLDEN, RECORDED, DATA = ROOT / "tests/golden", ROOT / "tests/recorded", ROOT / "benchmarks/data"
@@ -552,7 +552,7 @@ def matrix_text(data: bytes) -> None:
 TOPOLOGIES = RECORDED / "topologies"
 
 
-@reader("schedule.topology_files schedule.yaml_subset", of_lines, files(TOPOLOGIES / "topology.yaml"))
+@reader("schedule.topology_files", of_lines, files(TOPOLOGIES / "topology.yaml"))
 def topology_yaml(data: bytes) -> None:
     parse_slurm_yaml(text_of(data), "f")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from memory_bench import MemoryBench, MemoryLibrary
 
+from bench_laws import BenchContract
 from colltune.bench.contract import Bench
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
-from colltune.testing.bench_laws import BenchContract
 
 
 def truth(scenario: Scenario, _choice: Choice) -> float:

@@ -108,7 +108,6 @@ OURS = {
     "store.packed_grids": "a file of the package",
     "report.html": "files of the package",
     "session.site.page": "files of the package",
-    "testing.journal_laws": "tests",
     "site.nodes": "what the index holds, which was checked when it was written",
     "prove.replay.conformance": "how far our own program came, in our own folder",
 }

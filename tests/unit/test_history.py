@@ -21,7 +21,7 @@ from colltune.search.reuse import begin_journal, cheap, fitting, reuse
 from colltune.store.earlier import Earlier, archive, entries, latest_profile, new_entry, read_history
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST
-from colltune.testing.journal_laws import ENVIRONMENT
+from journal_laws import ENVIRONMENT
 
 RING, TREE, NB = Choice("ring"), Choice("tree"), Choice("nb")
 CHOICES = (DEFAULT, RING, TREE, NB)

@@ -23,7 +23,7 @@ from colltune.prove.in_run.holding import (
     launches_to_lose,
     verdicts,
 )
-from colltune.testing.journal_laws import ENVIRONMENT
+from journal_laws import ENVIRONMENT
 
 RING = Choice("ring")
 SCENARIOS = [Scenario("bcast", 2, 2, 1 << power) for power in range(12)]

@@ -21,7 +21,7 @@ from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputE
 from colltune.core.sample import Environment, Sample
 from colltune.store.journal import Journal, read_journal
 from colltune.store.records import Note
-from colltune.testing.journal_laws import ENVIRONMENT, example_samples
+from journal_laws import ENVIRONMENT, example_samples
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -202,7 +202,7 @@ FULL_DISK = """
     import resource, sys
     from colltune.core.errors import ColltuneError
     from colltune.store.journal import Journal
-    from colltune.testing.journal_laws import ENVIRONMENT, example_samples
+    from journal_laws import ENVIRONMENT, example_samples
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
     journal = Journal.create(sys.argv[1], ENVIRONMENT)
@@ -254,7 +254,7 @@ def test_a_disk_error_that_cannot_be_undone_is_healed_later(path: Path, monkeypa
 WRITER = """
     import os, sys
     from colltune.store.journal import Journal
-    from colltune.testing.journal_laws import ENVIRONMENT, example_samples
+    from journal_laws import ENVIRONMENT, example_samples
 
     journal = Journal.open(sys.argv[1], ENVIRONMENT)
     samples = example_samples(20, repetitions=200)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from colltune.core.topology import Switch, Top, Topology
-from colltune.testing.packer import groups, random_tree, switches_between
+from packer_laws import groups, random_tree, switches_between
 
 
 def test_equal_names_under_different_parents_are_different() -> None:

@@ -33,7 +33,7 @@ class Placement:
 class Packer(Protocol):
     """Decides which tasks start now, and where.
 
-    Laws (tested on every implementation by ``colltune.testing.packer.PackerContract``): a task gets as many
+    Laws (tested on every implementation by tests/packer_laws.py): a task gets as many
     different nodes as it needs; running placements share no node and no layer of the network; with nothing running
     and something waiting, something starts; what starts is among what waits, each once; a task that needs more nodes
     than there are is a ValueError; equal calls give equal answers. Expected durations may be wrong: they decide how
