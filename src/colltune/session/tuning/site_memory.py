@@ -25,6 +25,7 @@ from colltune.prove.proof import Before, Judged
 from colltune.prove.time_plan import MEASURING_SHARE
 from colltune.search.reuse import defaults_of
 from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
+from colltune.session.tuning.measuring import CampaignResult, Measuring
 from colltune.session.tuning.merging import Held
 from colltune.site.entry import Entry, Provenance
 from colltune.site.index import Index
@@ -40,20 +41,20 @@ _Key = tuple[Scenario, Choice, float, tuple[float, ...]]
 
 @dataclass
 class SiteMemory:
-    """The store from within the tuning on ``bench`` into ``out``; without a ``store`` nothing is known, or kept.
+    """The store from within the tuning on ``bench`` into ``out``.
 
     ``known``: what there is to begin with, and ``index`` has the rest; ``began_s``: seconds since the epoch.
     ``budget_s``: what the user gives the tuning.
     """
 
-    store: SiteStore | None
+    store: SiteStore
     bench: Bench
     out: Path
     note: Callable[[str], None]
-    known: Knowledge = field(default_factory=Knowledge)
-    began_s: float = field(default_factory=time.time)
-    index: Index | None = None
+    known: Knowledge
+    index: Index
     budget_s: float = math.inf
+    began_s: float = field(default_factory=time.time)
     _narrower: bool = False  # whether this job tunes fewer collectives than the tuning that is there
     _given: set[_Key] = field(default_factory=set)
 
@@ -66,10 +67,10 @@ class SiteMemory:
         out: Path,
         note: Callable[[str], None],
         budget_s: float = math.inf,
-    ) -> SiteMemory:
-        """The memory of ``spaces`` in the store at ``place``; none, and a note, where that cannot be read."""
+    ) -> SiteMemory | None:
+        """The memory of ``spaces`` in the store at ``place``; None, and a note, where that cannot be read."""
         if place is None:
-            return cls(None, bench, out, note)
+            return None
         shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
         hosts = bench.topology(None, note).hosts[: bench.nodes]
         try:
@@ -80,7 +81,7 @@ class SiteMemory:
                 slow = slow_nodes(index, hosts)
         except InputError as error:
             note(f"warning: the store is not used: {error.what}; `colltune site add {out}` adds this tuning later")
-            return cls(None, bench, out, note)
+            return None
         for text in slow:
             note(text)
         count = index.count
@@ -90,7 +91,7 @@ class SiteMemory:
         there = {} if known.tuning is None else known.tuning.rule_sets
         narrower = any(rules.departs and name not in spaces for name, rules in there.items())
         given = {_key(one) for one in known.samples}
-        return cls(store, bench, out, note, known, index=index, budget_s=budget_s, _narrower=narrower, _given=given)
+        return cls(store, bench, out, note, known, index, budget_s, _narrower=narrower, _given=given)
 
     @property
     def of_others(self) -> Earlier | None:
@@ -99,28 +100,33 @@ class SiteMemory:
         proven = {scenario: one.choice for scenario, one in known.settled.items() if _is_kept(one)}
         return Earlier(known.date, known.samples, known.side_by_side, proven) if known.samples else None
 
-    def keep(self, holding: Collection[str], *, proven: bool = True) -> None:
-        """Forgets what was found not to hold: all but that of the collectives ``holding``.
+    def measured(self, measuring: Measuring) -> CampaignResult:
+        """Runs ``measuring`` from what is known, adds what it measured, and forgets what it found not to hold.
 
-        ``proven``: whether this job proves its rules; where it does not they are not mixed with those that are.
+        Where the job does not prove its rules they are not mixed with those that are proven.
         """
-        self.known = self.known.holding(holding)
-        if not proven:
+        found = replace(measuring, of_others=self.of_others, least_gain=self.least_gains).run()
+        self.add_measured(measuring.journal.samples, found.changed)
+        self.known = self.known.holding(found.holding)
+        if not measuring.options.gate:
             self.known = replace(self.known, tuning=None, entry="")
+        return found
 
-    def held(self, held: Held) -> Held:
-        """What the directory held; where it held no tuning, the one that a job of this shape handed over before."""
-        return Held(self.known.tuning) if held.tuning is None and self.known.tuning is not None else held
+    def laid_under(
+        self, held: Held, decided: Mapping[str, Decided], spaces: Mapping[str, Space]
+    ) -> tuple[Held, dict[str, Decided]]:
+        """What the directory holds and what was decided, with what other jobs found in the place of what is not there.
 
-    def settled(self, decided: Mapping[str, Decided], spaces: Mapping[str, Space]) -> dict[str, Decided]:
-        """``decided`` with the choices that other jobs proved, where they are still legal."""
+        Where the directory held no tuning, the one that a job of this shape handed over before; and the choices that
+        other jobs proved, where they are still legal.
+        """
         found = dict(decided)
         for scenario, proven in self.known.settled.items():
             one = found.get(scenario.collective)
             if one is not None and self._stands(proven, one, spaces[scenario.collective]) and _is_kept(proven):
                 choices = {**one.choices, scenario: proven.choice}
                 found[scenario.collective] = replace(one, choices=choices)
-        return found
+        return (Held(self.known.tuning) if held.tuning is None else held), found
 
     def before(
         self,
@@ -143,9 +149,8 @@ class SiteMemory:
             if name in held and choice != DEFAULT and scenario not in settled
         ]
         compared: defaultdict[tuple[Scenario, Choice], list[PairedRatio]] = defaultdict(list)
-        if self.index is not None:
-            for seen in self.index.compared(claimed, self.began_s - STALE_S):
-                compared[seen.scenario, seen.choice].append(seen)
+        for seen in self.index.compared(claimed, self.began_s - STALE_S):
+            compared[seen.scenario, seen.choice].append(seen)
         return Before(settled, compared, lambda rules: self.is_in_force(emit(rules)), self._least_gain)
 
     def least_gains(self, holding: Collection[str]) -> Mapping[str, float]:
@@ -158,7 +163,7 @@ class SiteMemory:
         return {one.scenario.collective: least for one in settled} if least > 0.0 else {}
 
     def _least_gain(self, captured: float) -> float:
-        return 0.0 if self.store is None else least_gain_per_s(captured, self.budget_s)
+        return least_gain_per_s(captured, self.budget_s)
 
     @staticmethod
     def _stands(proven: Decision, decided: Decided, space: Space) -> bool:
@@ -201,8 +206,7 @@ class SiteMemory:
         return Entry(self.bench.environment, said, samples, compared)
 
     def _add(self, entry: Entry) -> None:
-        if self.store is not None:
-            add_or_put_by(self.store, entry, self.out, self.note)
+        add_or_put_by(self.store, entry, self.out, self.note)
 
 
 def _settled(tuning: Tuning) -> set[tuple[Scenario, Choice, Verdict]]:

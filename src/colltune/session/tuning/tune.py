@@ -32,7 +32,7 @@ from colltune.distill.decide import Decided, decide
 from colltune.distill.reproducible import distill_reproducible
 from colltune.measure.watch import PATIENT_SHARE, Watch
 from colltune.prove.in_run.in_application import said_of, without_slower
-from colltune.prove.proof import Judged, Proof, workplace
+from colltune.prove.proof import Before, Judged, Proof, workplace
 from colltune.prove.proposed import judge_one_launch, provisional
 from colltune.prove.replay.on_workbench import departing, make_safe
 from colltune.prove.time_plan import TimePlan
@@ -80,36 +80,24 @@ def tune(
         bench.watch.patience_s = PATIENT_SHARE * options.budget_s
     memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
-        measuring = Measuring(bench, options, spaces, journal, listener, stop, began_s, memory.of_others)
-        measured = replace(measuring, least_gain=memory.least_gains).run()
-        memory.add_measured(journal.samples, measured.changed)
-    memory.keep(measured.holding, proven=options.gate)
-    held = memory.held(held)
-    decided = memory.settled(_decided(bench, options, spaces, measured), spaces)
+        measuring = Measuring(bench, options, spaces, journal, listener, stop, began_s)
+        measured = measuring.run() if memory is None else memory.measured(measuring)
+    decided = _decided(bench, options, spaces, measured)
+    if memory is not None:
+        held, decided = memory.laid_under(held, decided, spaces)
     decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
-    gate: Sequence[Decision] = []
-    judged = Judged((), 0.0)
+    before, judged = Before(), Judged((), 0.0)
     if options.gate:
+        if memory is not None:
+            before = memory.before(decided, spaces, decisions.tuning)
         proof = _proof(decisions, options, out, measured.plan, listener, stop)
-        proof = replace(proof, before=memory.before(decided, spaces, decisions.tuning), applications=said)
-        judged = _gate(proof, decided, decisions)
-        gate = judged.gate
+        judged = _judged(replace(proof, before=before, applications=said), decided, decisions)
     else:
         listener.note(
             "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the default"
         )
-    replayed = None if stop.made else _replayed(decisions, gate, out, memory, listener, stop)
-    unsafe: set[str] = set()
-    if replayed is None:
-        missing = (
-            "the tuning was not finished" if bench.library is None else "the results under the files were not checked"
-        )
-        gate = provisional(gate, missing)
-        tuning = decisions.put_off(gate)
-    else:
-        tuning, unsafe = replayed
-        tuning = decisions.handed_over(gate, tuning, unsafe)
-        gate = refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE))
+    replayed = None if stop.made else _replayed(decisions, judged.gate, out, before, listener, stop)
+    gate, tuning, unsafe = _concluded(decisions, judged.gate, replayed)
     outcome = replace(measured.outcome, interrupted=stop.made)
     fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
     summary = replace(
@@ -122,7 +110,8 @@ def tune(
     )
     tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
     save_tuning(out, tuning)
-    memory.add_proven(judged, tuning)
+    if memory is not None:
+        memory.add_proven(judged, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
 
 
@@ -221,7 +210,7 @@ def _proof(
     )
 
 
-def _gate(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) -> Judged:
+def _judged(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) -> Judged:
     """The verdicts on what was decided; from the one launch there was, where the job is being ended."""
     if proof.stop.made:
         baseline = proof.bench.baseline
@@ -241,7 +230,7 @@ def _replayed(
     decisions: Decisions,
     gate: Sequence[Decision],
     out: Path,
-    memory: SiteMemory,
+    before: Before,
     listener: Listener,
     stop: StopRequest,
 ) -> tuple[Tuning, set[str]] | None:
@@ -249,15 +238,16 @@ def _replayed(
 
     None where the replay was cut off: then nobody knows. Where no library loads the files there is nothing to replay.
     """
-    tuning = decisions.tuning(decisions.proven(gate))
+    proven = decisions.proven(gate)
+    tuning = decisions.tuning(proven)
     if (library := decisions.bench.library) is None:
         return tuning, set()
-    if memory.is_in_force(tuning):
+    if before.is_in_force(proven):
         listener.note("the files are those that an earlier job of this shape compared and checked")
         return tuning, set()
-    before = departing(tuning.rule_sets)
+    departed = departing(tuning.rule_sets)
     live = {name: rules for name, rules in decisions.live(gate).items() if not _in_file(library, name)}
-    if before:
+    if departed:
         listener.stage("replaying every collective under the new file")
     try:
         with stop.cuts(), workplace(out) as place:
@@ -270,7 +260,20 @@ def _replayed(
         listener.note(text)
     for name in sorted(decisions.fixed.keys() - departing(tuning.rule_sets)):
         listener.note(f"{name} is at the library's default, so its results are not reproducible")
-    return tuning, (before - departing(tuning.rule_sets)) | wrong
+    return tuning, (departed - departing(tuning.rule_sets)) | wrong
+
+
+def _concluded(
+    decisions: Decisions, gate: Sequence[Decision], replayed: tuple[Tuning, set[str]] | None
+) -> tuple[Sequence[Decision], Tuning, set[str]]:
+    """The last verdicts, the tuning by them, and the collectives that the replay found wrong; None: was cut off."""
+    if replayed is None:
+        unloaded = decisions.bench.library is None
+        untested = "the tuning was not finished" if unloaded else "the results under the files were not checked"
+        gate = provisional(gate, untested)
+        return gate, decisions.put_off(gate), set()
+    tuning, unsafe = replayed
+    return refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE)), decisions.handed_over(gate, tuning, unsafe), unsafe
 
 
 def _require_selector(bench: Bench, collectives: Iterable[str]) -> None:
