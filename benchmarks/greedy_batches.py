@@ -29,7 +29,7 @@ class GreedyBatchPacker:
         require_possible(waiting, self._topology)
         if self._running:
             return []
-        unused = list(self._topology.tree_order)
+        unused = list(tree_order(self._topology))
         layers: set[int] = set()
         for task in waiting:
             nodes = unused[: task.nodes]
@@ -47,3 +47,13 @@ class GreedyBatchPacker:
 
     def finish(self, placement: Placement) -> None:
         self._running.remove(placement)
+
+
+def tree_order(topology: Topology) -> tuple[int, ...]:
+    """Positions of the hosts, neighbours in the tree side by side, else in the order of the job."""
+    first = {switch: position for position, switch in reversed(list(enumerate(topology.leaf)))}
+    for switch in range(len(topology.switches) - 1, 0, -1):
+        parent = topology.switches[switch].parent
+        first[parent] = min(first.get(parent, len(topology.hosts)), first.get(switch, len(topology.hosts)))
+    keys = [tuple(first.get(switch, 0) for switch in reversed(path)) for path in topology.paths]
+    return tuple(sorted(range(len(topology.hosts)), key=lambda host: (keys[topology.leaf[host]], host)))

@@ -9,8 +9,8 @@ import numpy as np
 
 from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
-from colltune.core.space import Point, Space, middle_sizes
+from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.space import Point, Space
 from colltune.learn.contract import Learner
 from colltune.research.contract import Strategy
 from colltune.research.evaluation import Entrant
@@ -71,7 +71,7 @@ class _Moving:
         """A size that is no power of two, nearer to the scenario's than to its neighbours; else the nearest."""
         shape = (scenario.nodes, scenario.ppn)
         own = sorted(other for other in self._others if (other.nodes, other.ppn) == shape)
-        low, high = middle_sizes(scenario.size_bytes, scenario.collective)
+        low, high = _middle_sizes(scenario.size_bytes, scenario.collective)
         inside = [other for other in own if low < other.size_bytes < high]
         if inside:
             return inside[int(self._random.integers(len(inside)))]
@@ -110,3 +110,12 @@ class Watched:
 
         strategy.model = watched  # type: ignore[method-assign]
         return strategy
+
+
+def _middle_sizes(size_bytes: int, collective: str) -> tuple[int, int]:
+    """The open interval of sizes nearer to ``size_bytes`` than to its neighbouring powers of two.
+
+    Half way down and half way up: 8 -> (6, 12) (ACCLAiM, section IV.B).
+    """
+    element = 4 if collective in REDUCTIONS else 1
+    return max(element, size_bytes * 3 // 4), max(element, size_bytes * 3 // 2)

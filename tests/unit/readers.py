@@ -48,7 +48,7 @@ from colltune.emit.next.lint_openmpi_json import is_rules_json, lint_rules_json
 from colltune.emit.next.lint_ucc import is_ucc_conf, lint_ucc_files
 from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees, holds_named_trees
 from colltune.emit.next.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
-from colltune.emit.openmpi.han import decided_by_tuned, parse_han
+from colltune.emit.openmpi.han import parse_han
 from colltune.emit.openmpi.lint_rules import fix_rules, is_rules_file, lint_rules_files
 from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
@@ -453,7 +453,7 @@ def exports(data: bytes) -> None:
 
 @reader("emit.openmpi.han", of_lines, texts("1\nallreduce\n1\n2\n2\n1\n1\n0 han\n8\n2\n0 han\n1024 tuned\n"))
 def openmpi_han(data: bytes) -> None:
-    decided_by_tuned(parse_han(data), "allreduce", 8, 4096)
+    parse_han(data)
 
 
 UCC = """UCC_CL_BASIC_TUNE=allreduce:0-4k:score=10

@@ -53,17 +53,12 @@ def test_the_regions_of_a_walk_hold_each_call_once(table: DecisionTable) -> None
 def test_operations_of_two_tables_act_call_by_call(one: DecisionTable, other: DecisionTable) -> None:
     for call in CALLS:
         a, b = one.at(*call), other.at(*call)
-        assert one.intersect(other).at(*call) == (a if a == b else DEFAULT)
         assert one.merge(other).at(*call) == (b if a == DEFAULT else a)
 
 
 @laws
-@given(tables, tables)
-def test_what_both_decide_is_the_same_either_way_and_twice(one: DecisionTable, other: DecisionTable) -> None:
-    both = one.intersect(other)
-    assert both == other.intersect(one)
-    assert both.intersect(one) == both
-    assert one.intersect(one) == one
+@given(tables)
+def test_what_is_merged_with_itself_stays(one: DecisionTable) -> None:
     assert one.merge(one) == one
 
 

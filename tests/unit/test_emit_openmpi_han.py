@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +14,19 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.core.space import shapes
-from colltune.emit.openmpi.han import HAN_FILE, decided_by_tuned, parse_han
+from colltune.emit.openmpi.han import HAN_FILE, Owners, parse_han
 from colltune.testing.emitter import random_rules, scenarios_at_bounds
 
 OF_HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
+
+
+def decided_by_tuned(table: Mapping[str, Owners], collective: str, ranks: int, size: int) -> bool:
+    """Whether a call on several nodes goes to coll/tuned; ``size`` in the unit of the collective's rules."""
+    owners = table.get(collective, {})
+    reached = [least for least in owners if least <= ranks]
+    if not reached:
+        return False
+    return [tuned for start, tuned in owners[max(reached)] if start <= size][-1]
 
 
 @given(st.integers(0, 10**6), st.sampled_from(OF_HAN))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench_learning import cost_ratio, nonp2_ratio, stop_share
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.model_answers import Prediction
@@ -17,11 +18,8 @@ from colltune.core.space import Point
 from colltune.measure.replay import MeasuringCost
 from colltune.research.compare import (
     Estimate,
-    cost_ratio,
     estimate,
-    nonp2_ratio,
     reach_by_grid,
-    stop_share,
     write_steps,
     write_table,
 )

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from colltune.core.topology import Switch, Top, Topology
+from greedy_batches import tree_order
 from packer_laws import groups, random_tree, switches_between
 
 
@@ -32,16 +33,16 @@ def test_a_dragonfly_lets_pairs_of_groups_meet_apart() -> None:
 def test_tree_order_puts_neighbours_side_by_side_and_keeps_the_job_order_else() -> None:
     paths = [("g1", "c0"), ("g0", "c0"), ("g1", "c1"), ("g0", "c0"), ("g1", "c0")]
     topology = Topology.from_paths("abcde", paths, Top.SHARED)
-    assert topology.tree_order == (0, 4, 2, 1, 3)
-    assert groups(4, 16).tree_order == tuple(range(16))
+    assert tree_order(topology) == (0, 4, 2, 1, 3)
+    assert tree_order(groups(4, 16)) == tuple(range(16))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_tree_order_keeps_every_switch_together(seed: int) -> None:
     topology = random_tree(random.Random(seed))
-    assert sorted(topology.tree_order) == list(range(len(topology.hosts)))
+    assert sorted(tree_order(topology)) == list(range(len(topology.hosts)))
     for switch in range(len(topology.switches)):
-        below = [switch in topology.paths[topology.leaf[host]] for host in topology.tree_order]
+        below = [switch in topology.paths[topology.leaf[host]] for host in tree_order(topology)]
         assert 0 not in below[below.index(True) : len(below) - below[::-1].index(True)], "strangers in between"
 
 

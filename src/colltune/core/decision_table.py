@@ -127,10 +127,6 @@ class DecisionTable:
         )
         return replace(self, by_ppn=by_ppn)
 
-    def intersect(self, other: DecisionTable) -> DecisionTable:
-        """What both decide alike; the default where they do not agree."""
-        return self.combine(other, _if_equal)
-
     def merge(self, other: DecisionTable) -> DecisionTable:
         """These decisions, and those of ``other`` where the default stands here."""
         return self.combine(other, lambda one, two: two if one == DEFAULT else one)

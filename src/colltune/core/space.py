@@ -114,15 +114,6 @@ def weight_of(scenario: Scenario, nodes: int, ppn: int) -> float:
     return part if is_usual(scenario, nodes, ppn) else _UNUSUAL * part
 
 
-def middle_sizes(size_bytes: int, collective: str) -> tuple[int, int]:
-    """The open interval of sizes nearer to ``size_bytes`` than to its neighbouring powers of two.
-
-    Half way down and half way up: 8 -> (6, 12) (ACCLAiM, section IV.B).
-    """
-    element = 4 if collective in REDUCTIONS else 1
-    return max(element, size_bytes * 3 // 4), max(element, size_bytes * 3 // 2)
-
-
 def neighbours(scenarios: Collection[Scenario]) -> dict[Scenario, list[Scenario]]:
     """For each of ``scenarios`` those that differ by one step in one of nodes, ranks per node and size.
 

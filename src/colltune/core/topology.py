@@ -96,13 +96,3 @@ class Topology:
         lowest = max(common)  # parents stand before their children, so the last common one is the lowest
         used = {switch for leaf in leaves for switch in self.paths[leaf]} - common | {lowest}
         return frozenset(used - {0}) if self.top is Top.CROSSBAR else frozenset(used)
-
-    @cached_property
-    def tree_order(self) -> tuple[int, ...]:
-        """Positions of the hosts, neighbours in the tree side by side, else in the order of the job."""
-        first = {switch: position for position, switch in reversed(list(enumerate(self.leaf)))}
-        for switch in range(len(self.switches) - 1, 0, -1):
-            parent = self.switches[switch].parent
-            first[parent] = min(first.get(parent, len(self.hosts)), first.get(switch, len(self.hosts)))
-        keys = [tuple(first.get(switch, 0) for switch in reversed(path)) for path in self.paths]
-        return tuple(sorted(range(len(self.hosts)), key=lambda host: (keys[self.leaf[host]], host)))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from colltune.core.units import format_duration
 
-# Launches that a proof has, if there is time, and at least.
-PROOF_LAUNCHES, FEWEST_PROOF_LAUNCHES = 5, 3
+# Launches that a proof has at least.
+FEWEST_PROOF_LAUNCHES = 3
 # The files are compared with none over so many launches of each kind at least.
 FEWEST_FILE_LAUNCHES = 3
 # Of the time that no fixed cost takes, the share of the first measuring; the rest is for proving what it found.

@@ -18,8 +18,6 @@ from colltune.machine.files import LARGEST_BYTES, read_text
 from colltune.research.metrics import Metrics
 from colltune.research.simulate import GOOD_ENOUGH, Run, Step
 
-_SLOWDOWN_AT_STOP = GOOD_ENOUGH
-_MISTAKES_AT_STOP = 0.05
 _BOOTSTRAPS = 2000
 
 
@@ -49,45 +47,6 @@ def reach_by_grid(runs: Iterable[Run], limit: float = GOOD_ENOUGH) -> dict[tuple
     for run in runs:
         costs.setdefault((run.grid, run.strategy), []).append(min(1.0, run.reach(limit)))
     return {key: estimate(values) for key, values in sorted(costs.items())}
-
-
-def cost_ratio(reach: Mapping[tuple[str, str], Estimate], ours: str, other: str) -> float:
-    """The median over grids of our cost over the other's. Raises ValueError where no grid has both."""
-    ratios = [
-        reach[grid, ours].median / reach[grid, other].median
-        for grid, strategy in reach
-        if strategy == ours and (grid, other) in reach
-    ]
-    return estimate(ratios).median
-
-
-def stop_share(runs: Iterable[Run], ours: str) -> float:
-    """The share of grids at which the strategy's own stop is good: slowdown <= 1.03, mistakes <= 5%, medians of seeds.
-
-    A run without a stop measured everything and is scored at its end.
-    """
-    stops: dict[str, list[Metrics]] = {}
-    for run in runs:
-        if run.strategy == ours:
-            stops.setdefault(run.grid, []).append((run.stop or run.steps[-1]).metrics)
-    good = [
-        np.median([m.slowdown for m in metrics]) <= _SLOWDOWN_AT_STOP
-        and np.median([m.mistakes for m in metrics]) <= _MISTAKES_AT_STOP
-        for metrics in stops.values()
-    ]
-    return estimate([float(np.mean(good))]).median
-
-
-def nonp2_ratio(runs: Iterable[Run], ours: str) -> float:
-    """Slowdown at the stop on non-power-of-two sizes over that on powers of two; NaN where no grid has both."""
-    ratios = [
-        metrics.nonp2_slowdown / metrics.p2_slowdown
-        for run in runs
-        if run.strategy == ours
-        for metrics in [(run.stop or run.steps[-1]).metrics]
-        if np.isfinite(metrics.nonp2_slowdown) and np.isfinite(metrics.p2_slowdown)
-    ]
-    return float(np.median(ratios)) if ratios else float("nan")
 
 
 def write_steps(path: Path, runs: Iterable[Run]) -> None:

@@ -153,11 +153,6 @@ class Index:
         rows = self._data.execute("SELECT name, uid, job, began_s, hosts FROM entry WHERE hosts != '[]'")
         return {name: job_of(uid, job, began_s, hosts) for name, uid, job, began_s, hosts in rows}
 
-    @property
-    def unused(self) -> dict[str, str]:
-        """Entries that cannot be used and are still in the inbox, with the reason."""
-        return dict(self._data.execute("SELECT name, reason FROM unused"))
-
     def measured(
         self, collectives: Collection[str], shapes: Collection[tuple[int, int]], since_s: float = 0.0
     ) -> Iterator[LatestSamples]:

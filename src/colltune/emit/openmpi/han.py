@@ -7,7 +7,7 @@ collective, communicator size and message size, and names the component for each
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from colltune.catalog.named_files import FILES
 from colltune.core.choice import DEFAULT
@@ -76,12 +76,3 @@ def _parse_level(given: Iterator[str]) -> Owners:
         if not owners[ranks] or owners[ranks][0][0] != 0:
             raise ValueError(f"of {ranks} ranks it does not decide all sizes")
     return owners
-
-
-def decided_by_tuned(table: Mapping[str, Owners], collective: str, ranks: int, size: int) -> bool:
-    """Whether a call on several nodes goes to coll/tuned; ``size`` in the unit of the collective's rules."""
-    owners = table.get(collective, {})
-    reached = [least for least in owners if least <= ranks]
-    if not reached:
-        return False
-    return [tuned for start, tuned in owners[max(reached)] if start <= size][-1]
