@@ -16,7 +16,7 @@ from pathlib import Path
 
 COLUMNS = 80
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b[=>]")
-_COMMAND = re.compile(r"(^|[ /])colltune [a-z]+ ")
+_COMMAND = re.compile(r"(^|[ /(])colltune [a-z]+ ")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 ROOT = Path(__file__).parents[1]
 TUNINGS = ROOT / "tests" / "recorded" / "tunings"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,9 +65,15 @@ def changed_text(findings: Findings) -> str:
     return f"{len(findings.summary.having(Verdict.KEPT))} of {format_calls(known)} changed"
 
 
-def steps_text(findings: Findings, directory: Path) -> list[str]:
-    """`next_steps` as lines for a terminal. A command is whole, so that it can be copied."""
-    return [f"{label:<10} {text}" for label, text in next_steps(findings, directory)]
+def steps_text(findings: Findings, directory: Path, width: int = 80) -> list[str]:
+    """`next_steps` as lines for a terminal of ``width``. A command is whole, so that it can be copied."""
+    lines = []
+    for label, text in next_steps(findings, directory):
+        if label == "use it":
+            lines.append(f"{label:<10} {text}")
+        else:
+            lines += textwrap.wrap(f"{label:<10} {text}", width, subsequent_indent=" " * 11, break_on_hyphens=False)
+    return lines
 
 
 def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
