@@ -18,7 +18,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
-from colltune.bench.recorded import RecordedBench
+from colltune.bench.recorded_cluster import RecordedBench
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
