@@ -331,7 +331,7 @@ def test_random_bytes_are_an_error(tmp_path_factory: pytest.TempPathFactory, con
 
 
 def _python(program: str, *arguments: str) -> "subprocess.Popen[bytes]":
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{SOURCE.parent / 'tests'}"}
     command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
 

@@ -22,6 +22,7 @@ from colltune.api.compared import compare
 from colltune.api.tuned import Tuned, load
 from colltune.core.units import parse_duration, parse_size
 from colltune.session.arguments import (
+    MAX_SIZE,
     MachineArguments,
     PathLike,
     TuneArguments,
@@ -110,7 +111,7 @@ def collect(
     out: PathLike = "data.parquet",
     *,
     min_size: str | int = "1",
-    max_size: str | int = "1MiB",
+    max_size: str | int = MAX_SIZE,
     between: int = 1,
     node_counts: Sequence[int] | None = None,
     ppn_counts: Sequence[int] | None = None,
@@ -150,7 +151,7 @@ def predict(
     out: PathLike = "tuned",
     *,
     model: PathLike | None = None,
-    max_size: str | int = "1MiB",
+    max_size: str | int = MAX_SIZE,
     calibrate: bool = False,
     risk: float = 0.01,
     thread_level: str = "single",
@@ -182,7 +183,7 @@ def plan(
     launch: str | float | None = None,
     budgets: Sequence[str | float] = (),
     min_size: str | int = "1",
-    max_size: str | int = "1MiB",
+    max_size: str | int = MAX_SIZE,
     thread_level: str = "single",
     **machine: Unpack[MachineArguments],
 ) -> Costs:

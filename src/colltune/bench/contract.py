@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import Choice
@@ -121,6 +121,15 @@ class Program:
 
     argv: Sequence[str]
     environment: Mapping[str, str]
+
+
+class WithoutMpi:
+    """What every Bench has on which no MPI runs: nothing disturbs a measurement, and nothing loads files."""
+
+    warnings: ClassVar[Sequence[str]] = ()
+    watch: ClassVar[None] = None
+    parts_disturb: ClassVar[bool] = False
+    library: ClassVar[LibraryBench | None] = None
 
 
 class LibraryBench(Bench, Protocol):

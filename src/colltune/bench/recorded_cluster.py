@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from colltune.bench.contract import Event, LibraryBench, unheard
+from colltune.bench.contract import Event, WithoutMpi, unheard
 from colltune.catalog import Algorithm, Catalogue, CollectiveEntry, Kind
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
@@ -29,7 +29,7 @@ _NONE = Algorithm("none", Kind.COMPOSITION, "", candidate=False, why_not="the ta
 
 
 @dataclass(frozen=True)
-class RecordedBench:
+class RecordedBench(WithoutMpi):
     """A Bench over ``grids``, one for each collective; all its time is on the clock of its launches.
 
     A launch takes ``launch_s`` to start. In each one, a choice at a scenario is slower or faster throughout by a
@@ -87,26 +87,8 @@ class RecordedBench:
         return f"recorded times: {self.environment.machine}"
 
     @property
-    def warnings(self) -> Sequence[str]:
-        return ()
-
-    @property
     def start_text(self) -> str:
         return "replaying recorded times"
-
-    @property
-    def watch(self) -> None:
-        return None
-
-    @property
-    def parts_disturb(self) -> bool:
-        """No: each time was recorded alone."""
-        return False
-
-    @property
-    def library(self) -> LibraryBench | None:
-        """None: there is nothing to load files."""
-        return None
 
     def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
         return self._tables[scenario.collective].space.choices(scenario)

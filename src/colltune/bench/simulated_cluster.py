@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from colltune.bench.contract import Event, LibraryBench, unheard
+from colltune.bench.contract import Event, WithoutMpi, unheard
 from colltune.catalog.simulated_catalogue import SimulatedCatalogue, load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
@@ -47,7 +47,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Simulation:
+class Simulation(WithoutMpi):
     """A simulated cluster, ready to be measured: a Bench.
 
     The simulator gives the same time for the same call always. So that the proof has something to do,
@@ -70,31 +70,13 @@ class Simulation:
         return self.cluster.ppn
 
     @property
-    def library(self) -> LibraryBench | None:
-        """None: no MPI reads these rules."""
-        return None
-
-    @property
     def headline(self) -> str:
         shape = f"{format_count(self.nodes, 'node')} x {format_count(self.ppn, 'rank')}"
         return f"{self.cluster.text}, simulated by {self.environment.facts['simulator']}: {shape}"
 
     @property
-    def warnings(self) -> Sequence[str]:
-        return ()
-
-    @property
     def start_text(self) -> str:
         return "checking the simulator's algorithms"
-
-    @property
-    def watch(self) -> None:
-        return None
-
-    @property
-    def parts_disturb(self) -> bool:
-        """No: every point is simulated alone."""
-        return False
 
     def now_s(self) -> float:
         return self._clock.now_s()

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, Simulate, ThreadLevel
+from colltune.cli.options import MaxSize, MinSize, Simulate, ThreadLevel, offers
 from colltune.cli.stopping import heed_scheduler
+from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
 
+@offers(MachineArguments)
 def collect(
     collectives: Annotated[
         list[str] | None,
         typer.Argument(help="Collectives to measure: bcast allreduce ... Default: all.", show_default=False),
     ] = None,
     out: Annotated[Path, typer.Option(help="Table to write: .parquet, .csv or .csv.gz.")] = Path("data.parquet"),
-    min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
-    max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
+    min_size: MinSize = "1",
+    max_size: MaxSize = MAX_SIZE,
     between: Annotated[int, typer.Option(min=0, help="Sizes between each two powers of two.")] = 1,
     node_counts: Annotated[
         str, typer.Option(help="Node counts, such as 2,3,4. Default: powers of two, some between them, and all.")
@@ -30,12 +32,9 @@ def collect(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a collection that was cut off.")] = False,
     cluster: Annotated[str, typer.Option(help="Name of the cluster, for the table. Default: the scheduler's.")] = "",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
-    mpiexec: Mpiexec = None,
-    hostfile: HostFile = None,
-    nodes: Nodes = None,
-    ppn: Ppn = None,
     thread_level: ThreadLevel = "single",
     simulate: Simulate = "",
+    **machine: Unpack[MachineArguments],
 ) -> None:
     """Measure every legal algorithm at every shape and size, and write the table. Stops and resumes without loss."""
     from colltune.core.collective_names import parse_collectives
@@ -48,16 +47,15 @@ def collect(
     from colltune.cli.display import Display
     from colltune.core.stop import StopRequest
     from colltune.core.units import format_count, format_duration
-    from colltune.session.arguments import machine_options
     from colltune.session.collect import CollectOptions
     from colltune.session.collect_here import collect_here
 
-    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level)
+    where = machine_options(machine, thread_level)
     options = CollectOptions(collectives or [], smallest, largest, between, *counts, budget_s, resume, seed)
     stop = StopRequest()
     with Display() as display:
         listener = display.listener(lambda: heed_scheduler(stop))
-        done = collect_here(options, out, machine, cluster=cluster, simulate=simulate, listener=listener, stop=stop)
+        done = collect_here(options, out, where, cluster=cluster, simulate=simulate, listener=listener, stop=stop)
     say = display.console.print
     say(f"{format_count(done.rows, 'row')} in {out}, {format_duration(done.elapsed_s)}.", markup=False)
     if done.failed:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
 from colltune.cli.as_json import plain, print_json
 from colltune.cli.console import echo
-from colltune.cli.options import AsJson, HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+from colltune.cli.options import AsJson, ThreadLevel, offers
 from colltune.machine.command_lines import colltune_command
+from colltune.session.arguments import MachineArguments, machine_options
 
 
+@offers(MachineArguments)
 def doctor(
-    mpiexec: Mpiexec = None,
-    hostfile: HostFile = None,
-    nodes: Nodes = None,
-    ppn: Ppn = None,
     thread_level: ThreadLevel = "single",
     features: Annotated[
         bool, typer.Option("--features", help="What is known of this node's processors, memory and network instead.")
@@ -36,6 +34,7 @@ def doctor(
         bool,
         typer.Option("--triad/--no-triad", help="With --features: measure the memory bandwidth, in under a second."),
     ] = True,
+    **where: Unpack[MachineArguments],
 ) -> None:
     """Say which MPI, launcher and job are found, and what can be tuned here. Never needs root."""
     if features or record is not None:
@@ -46,22 +45,20 @@ def doctor(
         else:
             show_features(machine, as_json=as_json, triad=triad)
         return
-    from colltune.bench.workbench import MachineOptions
     from colltune.session.doctor import diagnose
 
     def say(label: str, text: str, first: bool) -> None:
         if (first or everything) and not as_json:
             echo(f"{label:<14} {text}", indent=15)
 
-    found = diagnose(MachineOptions(mpiexec, hostfile, nodes, ppn, thread_level), os.environ, say)
+    found = diagnose(machine_options(where, thread_level), os.environ, say)
     if as_json:
         print_json("doctor", {**plain(found), "missing": found.missing})
         return
     if found.missing:
         echo(f"{'not ready':<14} {found.missing}", indent=15)
         return
-    given = {"--mpiexec": mpiexec, "--hostfile": hostfile, "--nodes": nodes, "--ppn": ppn}
-    options = [word for name, value in given.items() if value is not None for word in (name, value)]
+    options = [word for name, value in where.items() if value is not None for word in (f"--{name}", str(value))]
     options += [] if thread_level == "single" else ["--thread-level", thread_level]
     names = [name for name in ("bcast", "allreduce") if name in found.choices]
     line = colltune_command("tune", *(names or found.choices), *options, "--budget", "5m", "--out", "tuned")

@@ -18,9 +18,8 @@ Tuned = Annotated[Path, typer.Argument(help="Directory that `colltune tune` wrot
 Mpiexec = Annotated[
     str | None, typer.Option(help="mpiexec of the MPI to use. Default: beside this Python, then on PATH.")
 ]
-HostFile = Annotated[Path | None, typer.Option("--hostfile", help="File with the nodes, where no scheduler says them.")]
-Nodes = Annotated[int | None, typer.Option(min=1, help="Nodes to use. Default: all of the job.")]
-Ppn = Annotated[int | None, typer.Option("--ppn", min=1, help="Ranks per node. Default: as many as the job has.")]
+MinSize = Annotated[str, typer.Option(help="Smallest message.")]
+MaxSize = Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")]
 Via = Annotated[
     str,
     typer.Option(help="file: what the library itself loads. live: a preloaded selector, which can tell more apart."),

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from colltune.cli.as_json import print_json
 from colltune.cli.console import echo
-from colltune.cli.options import AsJson, HostFile, Mpiexec, ThreadLevel
+from colltune.cli.options import AsJson, MaxSize, MinSize, ThreadLevel, offers
+from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
 if TYPE_CHECKING:
     from colltune.session.plan import Costs
 
 
+@offers(MachineArguments)
 def plan(
     collectives: Annotated[
         list[str] | None, typer.Argument(help="Collectives. Default: all that can be tuned.", show_default=False)
     ] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes to plan for. Default: all of this job.")] = None,
-    ppn: Annotated[int | None, typer.Option("--ppn", min=1, help="Ranks per node. Default: those of this job.")] = None,
     calibrated_by: Annotated[
         Path | None,
         typer.Option("--from", help="A tuning whose measurements tell what takes how long. Default: measure here."),
@@ -31,12 +31,11 @@ def plan(
     budget: Annotated[
         list[str] | None, typer.Option(help="What does this budget buy? May be given several times.")
     ] = None,
-    min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
-    max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
-    mpiexec: Mpiexec = None,
-    hostfile: HostFile = None,
+    min_size: MinSize = "1",
+    max_size: MaxSize = MAX_SIZE,
     thread_level: ThreadLevel = "single",
     as_json: AsJson = False,
+    **machine: Unpack[MachineArguments],
 ) -> None:
     """Say how long tuning a shape of job takes, how many core-hours that is, and what a budget buys.
 
@@ -44,13 +43,12 @@ def plan(
     below the table say what was assumed. Writes nothing.
     """
     from colltune.core.units import parse_duration, parse_size
-    from colltune.session.arguments import machine_options
     from colltune.session.plan import BUDGETS_S
     from colltune.session.plan_here import plan_here
 
     costs = plan_here(
         collectives or [],
-        machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level),
+        machine_options(machine, thread_level),
         tuned=calibrated_by,
         smallest_bytes=parse_size(min_size),
         largest_bytes=parse_size(max_size),

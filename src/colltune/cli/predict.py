@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from colltune.cli.console import echo
-from colltune.cli.options import HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+from colltune.cli.options import MaxSize, ThreadLevel, offers
 from colltune.machine.command_lines import run_command
+from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
 if TYPE_CHECKING:
     from colltune.session.predict import PredictResult
 
 
+@offers(MachineArguments)
 def predict(
     collectives: Annotated[
         list[str] | None, typer.Argument(help="Collectives. Default: all that the model knows.", show_default=False)
@@ -24,18 +26,15 @@ def predict(
     model: Annotated[
         Path | None, typer.Option(help="A model by `colltune study train`. Default: the shipped one.")
     ] = None,
-    max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
+    max_size: MaxSize = MAX_SIZE,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure up to 40 calls in this job first, for 10 s at most.")
     ] = False,
     risk: Annotated[
         float, typer.Option(help="With no greater probability may a rule lose more than 3% against the default.")
     ] = 0.01,
-    mpiexec: Mpiexec = None,
-    hostfile: HostFile = None,
-    nodes: Nodes = None,
-    ppn: Ppn = None,
     thread_level: ThreadLevel = "single",
+    **machine: Unpack[MachineArguments],
 ) -> None:
     """Write the file that makes MPI choose well, without measuring; where the model is not sure, nothing changes.
 
@@ -43,13 +42,12 @@ def predict(
     `colltune tune` finds is proven, and this is not. --nodes and --ppn may be those of the whole machine.
     """
     from colltune.core.units import parse_size
-    from colltune.session.arguments import machine_options
     from colltune.session.predict_here import predict_here
 
     done = predict_here(
         collectives or [],
         out,
-        machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level),
+        machine_options(machine, thread_level),
         model=model,
         largest_bytes=parse_size(max_size),
         calibrated=calibrate,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from colltune.cli.console import echo
 from colltune.cli.options import Tuned, Via
@@ -25,25 +25,40 @@ _PROVISIONAL = "--provisional"
 _ALLTOALLV = "--alltoallv"
 _STORE = "--store"
 _QUIET = "--quiet"
-_FLAGS = (_PROVE, _PROFILE, _PROVISIONAL, _MEASURE, _EXPLORE, _QUIET)
-_VALUES = (_VIA, _SHARE, _RISK, _STORE)
 _USUAL_SHARE, _USUAL_RISK = "5%", "0.1%"
 # The exit code where the application succeeded and nothing proves that the tuning was in force.
 _UNPROVEN = 3
 
 
 class RunCommand(TyperCommand):
-    """`--measure=10%` before the directory is `--measure --share 10%`, as it is behind it (``_split``)."""
+    """Takes its options before the directory, and between it and the command; ``--measure=10%`` has its share too."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        before, rest = list[str](), list(args)
+        rest = list(args)
+        options = self._taken(rest, unknown=True)
+        if rest and rest[0] != "--":
+            place = rest.pop(0)
+            options += self._taken(rest, unknown=False)
+            rest = [place, *(rest[1:] if rest[:1] == ["--"] else rest)]
+        return super().parse_args(ctx, [*options, *rest])
+
+    def _taken(self, rest: list[str], *, unknown: bool) -> list[str]:
+        """The options at the beginning of ``rest``, which loses them; with ``unknown`` what only looks like one too."""
+        known = {name: option for option in self.params if isinstance(option, TyperOption) for name in option.opts}
+        taken: list[str] = []
         while rest and rest[0].startswith("-") and rest[0] != "--":
+            name, equals, value = rest[0].partition("=")
+            if name not in known and not unknown:
+                break
             word = rest.pop(0)
-            if word.startswith(f"{_MEASURE}="):
-                before += [_MEASURE, _SHARE, word.partition("=")[2]]
+            if name == _MEASURE and equals:
+                taken += [_MEASURE, _SHARE, value]
             else:
-                before += [word, *([rest.pop(0)] if word in (*_VALUES, _ALLTOALLV) and rest else [])]
-        return super().parse_args(ctx, [*before, *rest])
+                valued = name in known and not known[name].is_flag and not equals
+                if valued and not rest:
+                    raise InputError(f"{name} has no value", "See colltune run --help")
+                taken += [word, *([rest.pop(0)] if valued else [])]
+        return taken
 
 
 def run(
@@ -121,23 +136,21 @@ def run(
             )
         command = [str(tuned), *context.args]
         _replace_by(command, alltoallv_alone(command, alltoallv, os.environ))
-    flags, values, command = _split(context.args)
-    measure = measure or _MEASURE in flags
     options = RunOptions(
-        prove=prove or _PROVE in flags,
-        profile=profile or _PROFILE in flags,
+        prove=prove,
+        profile=profile,
         measure=measure,
-        share=parse_share(values.get(_SHARE, share)) if measure else 0,
-        explore=explore or _EXPLORE in flags,
-        risk=parse_risk(values.get(_RISK, risk)),
-        provisional=provisional or _PROVISIONAL in flags,
-        via=values.get(_VIA, via),
+        share=parse_share(share) if measure else 0,
+        explore=explore,
+        risk=parse_risk(risk),
+        provisional=provisional,
+        via=via,
         alltoallv=alltoallv,
-        store=Path(values[_STORE]) if _STORE in values else store,
+        store=store,
     )
-    ready = ready_run(tuned, command, options, os.environ, unheard if quiet or _QUIET in flags else _say)
+    ready = ready_run(tuned, context.args, options, os.environ, unheard if quiet else _say)
     if not options.watches:
-        _replace_by(command, ready.started())
+        _replace_by(context.args, ready.started())
     done = ready.run(_say)
     raise typer.Exit(done.exit_code or (_UNPROVEN if done.proof is not None and not done.proof.proven else 0))
 
@@ -152,24 +165,3 @@ def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[st
 
 def _say(text: str) -> None:
     echo(f"colltune: {text.rstrip('.')}.", err=True)
-
-
-def _split(arguments: Sequence[str]) -> tuple[set[str], dict[str, str], list[str]]:
-    """What follows the directory: the flags and the options with values that are there, and the command.
-
-    ``--measure=10%`` is ``--measure --share 10%``.
-    """
-    rest = list(arguments)
-    flags: set[str] = set()
-    values: dict[str, str] = {}
-    while rest and (name := rest[0].partition("=")[0]) in (*_FLAGS, *_VALUES):
-        if rest[0] in _FLAGS:
-            flags.add(rest.pop(0))
-        elif name == _MEASURE:
-            flags.add(name)
-            values[_SHARE] = rest.pop(0).partition("=")[2]
-        elif "=" in rest[0]:
-            values[name] = rest.pop(0).partition("=")[2]
-        else:
-            values[name], rest = (rest[1] if len(rest) > 1 else "?"), rest[2:]
-    return flags, values, rest[1:] if rest[:1] == ["--"] else rest

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
-from colltune.cli.options import NO_VERDICT, AsJson, HostFile, Mpiexec, Nodes, Ppn, Tuned, Via
+from colltune.cli.options import NO_VERDICT, AsJson, Tuned, Via, offers
+from colltune.session.arguments import MachineArguments, machine_options
 
 
+@offers(MachineArguments)
 def verify(
     tuned: Tuned,
     quick: Annotated[
@@ -34,10 +36,7 @@ def verify(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     as_json: AsJson = False,
     via: Via = "file",
-    mpiexec: Mpiexec = None,
-    hostfile: HostFile = None,
-    nodes: Nodes = None,
-    ppn: Ppn = None,
+    **where: Unpack[MachineArguments],
 ) -> None:
     """Does a tuning hold? Are results right, and is it faster, and nowhere slower? Exit code 1 if not.
 
@@ -52,10 +51,9 @@ def verify(
     from colltune.cli.verify_results import check_candidates, check_results
     from colltune.core.errors import InputError
     from colltune.core.units import parse_duration
-    from colltune.session.arguments import machine_options
     from colltune.session.compare import verify as compare_with_default
 
-    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn})
+    machine = machine_options(where)
     if as_json and (quick or results or candidates):
         raise InputError("--json tells of the whole question", "Leave out --quick, --results and --candidates")
     if quick and results:

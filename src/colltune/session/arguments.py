@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, cast, get_type_hints
 
 from colltune.core.errors import InputError
+from colltune.core.units import parse_size
 
 if TYPE_CHECKING:
     from colltune.bench.workbench import MachineOptions
 
+# The largest message that is tuned, collected, planned or predicted for, where nobody says another.
+MAX_SIZE = "1MiB"
+LARGEST_BYTES = parse_size(MAX_SIZE)
 PathLike = str | os.PathLike[str]
 _Arguments = TypeVar("_Arguments", bound=Mapping[str, object])
 
@@ -74,7 +78,7 @@ class CampaignArguments(TypedDict, total=False):
         ),
     ]
     min_size: Annotated[str | int, Said("Smallest message.", "1")]
-    max_size: Annotated[str | int, Said("Largest message, such as 64KiB or 1MiB.", "1MiB")]
+    max_size: Annotated[str | int, Said("Largest message, such as 64KiB or 1MiB.", MAX_SIZE)]
     resume: Annotated[bool, Said("Go on with a campaign that was cut off.", False, bool)]
     gate: Annotated[str, Said("on: keep only rules proven faster in fresh launches. off: keep all (research).", "on")]
     reproducible: Annotated[bool, Said("Reductions give the same bits for every message size and timing.", False, bool)]

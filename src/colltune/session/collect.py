@@ -21,6 +21,7 @@ from colltune.core.space import Point, Space, counts, message_sizes, powers_of_t
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.measure.contract import Effort, Source
 from colltune.search.campaign import Progress
+from colltune.session.arguments import LARGEST_BYTES
 from colltune.store.journal import Journal
 from colltune.store.table import require_format, rows_of, save_rows
 
@@ -52,7 +53,7 @@ class CollectOptions:
 
     collectives: Sequence[str]
     smallest_bytes: int = 1
-    largest_bytes: int = 1 << 20
+    largest_bytes: int = LARGEST_BYTES
     between: int = 1
     node_counts: Sequence[int] | None = None
     ppn_counts: Sequence[int] | None = None

@@ -26,6 +26,7 @@ from colltune.prove.replay.conformance import rank_counts
 from colltune.prove.replay.on_workbench import ReplaySlice, replay_slice
 from colltune.prove.time_plan import TimePlan
 from colltune.search.extrapolate import Extrapolation
+from colltune.session.arguments import LARGEST_BYTES
 from colltune.store.earlier import measurements
 from colltune.store.tuning import load_tuning
 
@@ -165,7 +166,7 @@ def costs_of(
     *,
     thread_level: str = "single",
     smallest_bytes: int = 1,
-    largest_bytes: int = 1 << 20,
+    largest_bytes: int = LARGEST_BYTES,
     budgets_s: Sequence[float] = BUDGETS_S,
     launch_s: float | None = None,
     node_bytes: int | None = None,

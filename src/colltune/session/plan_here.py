@@ -12,6 +12,7 @@ from colltune.bench.workbench import MachineOptions, check_collectives, open_wor
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.units import require_sizes
+from colltune.session.arguments import LARGEST_BYTES
 from colltune.session.plan import BUDGETS_S, Costs, calibrate, calibration_of, costs_of
 from colltune.store.tuning import load_tuning
 
@@ -22,7 +23,7 @@ def plan_here(
     *,
     tuned: Path | None = None,
     smallest_bytes: int = 1,
-    largest_bytes: int = 1 << 20,
+    largest_bytes: int = LARGEST_BYTES,
     budgets_s: Sequence[float] = BUDGETS_S,
     launch_s: float | None = None,
 ) -> Costs:

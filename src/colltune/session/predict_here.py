@@ -15,6 +15,7 @@ from colltune.core.scenario import NONBLOCKING
 from colltune.deploy.applied import put_in_force
 from colltune.predict.calibration import MOST_PROBABLE
 from colltune.predict.model import load_model
+from colltune.session.arguments import LARGEST_BYTES
 from colltune.session.predict import PredictResult, existing_tuning, predict, widened
 from colltune.store.tuning import save_tuning
 
@@ -36,7 +37,7 @@ def predict_here(
     machine: MachineOptions,
     *,
     model: Path | None = None,
-    largest_bytes: int = 1 << 20,
+    largest_bytes: int = LARGEST_BYTES,
     calibrated: bool = False,
     risk: float = MOST_PROBABLE,
     note: Callable[[str], None] = lambda _text: None,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import LaunchError
@@ -17,6 +19,8 @@ from colltune.prove.replay.on_workbench import departing
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.payoff import after_check
 from colltune.store.tuning import save_tuning
+
+_T = TypeVar("_T")
 
 
 def check_with_application(
@@ -32,70 +36,50 @@ def check_with_application(
 
     Where calls of the application meet page faults, it also runs with a heap that keeps memory.
     """
+
+    def tried(stage: str, ask: Callable[[Trial], _T], failed: str, stopped: str) -> tuple[_T, float] | None:
+        """What ``ask`` finds, and the seconds it took; None, and a note, where the application fails or is stopped."""
+        listener.stage(stage)
+        started_s, say = time.monotonic(), listener.note
+        with workplace(out) as place:
+            log, budget_s = out / LOG, options.budget_s
+            trial = Trial(bench, result.tuning, application.command, place, log, budget_s, options.seed, say)
+            try:
+                with stop.cuts():
+                    return ask(trial), time.monotonic() - started_s
+            except LaunchError as error:
+                say(f"{failed} {error}")
+            except INTERRUPTIONS:
+                say(stopped)
+        return None
+
     if departing(result.tuning.rule_sets):  # else the application would run as it does without a tuning
-        result = _check_rules(bench, result, application, options, out, listener, stop)
+        compared = tried(
+            "running the application with the rules and without",
+            Trial.check,
+            "the application was not compared: without the rules it",
+            "stopped before the application was compared; the rules stand as proven",
+        )
+        if compared is not None:
+            checked, took_s = compared
+            for name, reason in checked.withdrawn.items():
+                listener.note(f"the rules of {name} are withdrawn: {reason}")
+            left = without(bench, result.tuning, checked.withdrawn.keys())
+            result = after_check(result, checked, left, took_s)
+            save_tuning(out, result.tuning)
     if not faulting(application) or stop.made:
         return result
-    listener.stage("running the application with a heap that keeps memory and without")
-    started_s = time.monotonic()
-    with workplace(out) as place:
-        trial = _trial(bench, result, application, options, out, place, listener)
-        try:
-            with stop.cuts():
-                found = trial.check_heap()
-        except LaunchError as error:
-            listener.note(f"the state of the heap was not compared: the application {error}")
-            return result
-        except INTERRUPTIONS:
-            listener.note("stopped before the state of the heap was compared")
-            return result
-    listener.note(found.finding)
-    before = result.tuning.summary
-    summary = replace(before, heap=found, total_s=before.total_s + time.monotonic() - started_s)
-    result = replace(result, tuning=replace(result.tuning, summary=summary))
-    save_tuning(out, result.tuning)
-    return result
-
-
-def _trial(
-    bench: Workbench,
-    result: TuneResult,
-    application: Profile,
-    options: TuneOptions,
-    out: Path,
-    place: Path,
-    listener: Listener,
-) -> Trial:
-    return Trial(
-        bench, result.tuning, application.command, place, out / LOG, options.budget_s, options.seed, listener.note
+    heaps = tried(
+        "running the application with a heap that keeps memory and without",
+        Trial.check_heap,
+        "the state of the heap was not compared: the application",
+        "stopped before the state of the heap was compared",
     )
-
-
-def _check_rules(
-    bench: Workbench,
-    result: TuneResult,
-    application: Profile,
-    options: TuneOptions,
-    out: Path,
-    listener: Listener,
-    stop: StopRequest,
-) -> TuneResult:
-    listener.stage("running the application with the rules and without")
-    started_s = time.monotonic()
-    with workplace(out) as place:
-        trial = _trial(bench, result, application, options, out, place, listener)
-        try:
-            with stop.cuts():
-                checked = trial.check()
-        except LaunchError as error:
-            listener.note(f"the application was not compared: without the rules it {error}")
-            return result
-        except INTERRUPTIONS:
-            listener.note("stopped before the application was compared; the rules stand as proven")
-            return result
-    for name, reason in checked.withdrawn.items():
-        listener.note(f"the rules of {name} are withdrawn: {reason}")
-    left = without(bench, result.tuning, checked.withdrawn.keys())
-    result = after_check(result, checked, left, time.monotonic() - started_s)
-    save_tuning(out, result.tuning)
+    if heaps is not None:
+        found, took_s = heaps
+        listener.note(found.finding)
+        before = result.tuning.summary
+        summary = replace(before, heap=found, total_s=before.total_s + took_s)
+        result = replace(result, tuning=replace(result.tuning, summary=summary))
+        save_tuning(out, result.tuning)
     return result

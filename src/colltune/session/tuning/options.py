@@ -16,6 +16,7 @@ from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.units import parse_duration, parse_size, require_sizes
 from colltune.measure.contract import Effort
 from colltune.session.arguments import (
+    LARGEST_BYTES,
     MachineArguments,
     PathLike,
     TuneArguments,
@@ -53,7 +54,7 @@ class TuneOptions:
 
     collectives: Sequence[str]
     smallest_bytes: int = 1
-    largest_bytes: int = 1 << 20
+    largest_bytes: int = LARGEST_BYTES
     budget_s: float = 300.0
     resume: bool = False
     seed: int = 1
