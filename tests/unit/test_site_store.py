@@ -21,11 +21,11 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.site.entry import BadEntryError, Entry, Provenance, name_of, pack, unpack
-from colltune.site.identity import FABRIC, Identity
+from colltune.site.identity import Identity
 from colltune.site.index import open_index
 from colltune.site.store import INBOX, SiteStore
 
-HERE = Environment("mpich", "5.0.2", "ab" * 32, "a CPU, 2 cores", 4, 2, "single", {FABRIC: "ethernet"})
+HERE = Environment("mpich", "5.0.2", "ab" * 32, "a CPU, 2 cores", 4, 2, "single", {"fabric": "ethernet"})
 KEY = Identity.of(HERE).key
 NOW_S = 1.7e9
 

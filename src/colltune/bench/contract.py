@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 from colltune.catalog import Catalogue
@@ -134,6 +135,11 @@ class WithoutMpi:
 
 class LibraryBench(Bench, Protocol):
     """A bench whose MPI library loads the files of a tuning."""
+
+    @property
+    def mpicc(self) -> Path:
+        """The compiler of this MPI."""
+        ...
 
     def launch(self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard) -> Launch:
         """A fresh launch of the job with ``variables`` set for every rank: by these the library loads files."""

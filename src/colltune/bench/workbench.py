@@ -80,6 +80,10 @@ class Workbench:
         return self.backend.catalogue
 
     @property
+    def mpicc(self) -> Path:
+        return self.installation.mpicc
+
+    @property
     def library(self) -> LibraryBench:
         return self
 
@@ -313,7 +317,7 @@ def require_tuned(bench: Workbench, tuned: Environment) -> None:
 
 def _said_place(tuned: Environment) -> str:
     """Where a tuning says that its launcher is, for a reader: what a tuning names is not run."""
-    named = tuned.facts.get("mpiexec", "")
+    named = tuned.mpiexec
     return f" ({named})" if named and named.isprintable() else ""
 
 

@@ -95,5 +95,5 @@ def _show(result: PredictResult, out: Path) -> None:
             "Nothing was measured or proven. `colltune study predict --calibrate` measures for 10 s and is surer;"
             " `colltune tune` proves."
         )
-    mpiexec = result.tuning.environment.facts.get("mpiexec", "")
+    mpiexec = result.tuning.environment.mpiexec
     typer.echo(f"Run your application with: {run_command(out, mpiexec)}")

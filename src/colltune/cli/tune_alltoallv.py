@@ -87,7 +87,7 @@ def _show(result: AlltoallvResult) -> None:
         go_on = go_on_command(sys.argv[1:])
         typer.echo(f"The job was ended before the proof was over, so no table was written; go on with: {go_on}")
     elif result.rules:
-        mpiexec = result.environment.facts.get("mpiexec", "")
+        mpiexec = result.environment.mpiexec
         typer.echo(f"Run your application with: {run_alltoallv_command(result.table, mpiexec)}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
 from typing import NamedTuple
@@ -130,7 +130,8 @@ class OtherViews(NamedTuple):
 class Environment:
     """What must be equal for two measurements to be compared: the MPI build, the machine, the job's shape.
 
-    ``facts`` holds further details that are shown but not compared.
+    ``facts`` holds further details, which are shown but not compared. Those on which anything depends have a property
+    of their own, "" where nobody said.
     """
 
     mpi: str  # "mpich"
@@ -141,6 +142,24 @@ class Environment:
     ppn: int
     thread_level: str
     facts: dict[str, str] = field(default_factory=dict, compare=False, hash=False)
+
+    @property
+    def mpiexec(self) -> str:
+        """The launcher, in the words of whoever measured: to be shown, and never to be run."""
+        return self.facts.get("mpiexec", "")
+
+    @property
+    def libmpi(self) -> str:
+        """Where the library file was, whose hash is ``mpi_build``."""
+        return self.facts.get("libmpi", "")
+
+    @property
+    def fabric(self) -> str:
+        """The network between nodes: the store of a site tells machines apart by it."""
+        return self.facts.get("fabric", "")
+
+    def with_fabric(self, fabric: str) -> Environment:
+        return replace(self, facts={**self.facts, "fabric": fabric})
 
     @property
     def has_mpi(self) -> bool:

@@ -55,7 +55,7 @@ def by_selector_alone(
 ) -> Tuning:
     """``tuning`` with ``rule_sets`` and nothing else, as the selector decides. Raises as ``in_force_via``."""
     made = with_live(bench, replace(tuning, rule_sets=rule_sets, files={}, by_shape=None), rule_sets)
-    return in_force_via(made, "live", environment, lambda: bench.environment.facts["mpicc"])
+    return in_force_via(made, "live", environment, lambda: bench.mpicc)
 
 
 def require_way(way: str) -> None:
@@ -64,7 +64,7 @@ def require_way(way: str) -> None:
         raise InputError(f"--via {way} is no way to put a tuning in force", f"Use {' or '.join(_WAYS)}")
 
 
-def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str], mpicc: Callable[[], str | Path]) -> Tuning:
+def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str], mpicc: Callable[[], Path]) -> Tuning:
     """``tuning`` as it decides by way of ``way``, "file" or "live": its rules, and the variables that put it in force.
 
     "live" compiles the library that is preloaded with ``mpicc``, of the MPI that is here. Raises

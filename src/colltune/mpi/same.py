@@ -99,7 +99,7 @@ class TunedMpi:
                 self._require_build(library, f"{path} belongs to {library}")
                 return library
         library = self._nearest(environ)
-        if library is None and (named := self.tuned.facts.get("libmpi")):
+        if library is None and (named := self.tuned.libmpi):
             if not Path(named).is_file():
                 self._refuse(f"its library {named} is not here any more")
             self._require_build(Path(named), f"{named} was put in its place")
@@ -124,7 +124,7 @@ class TunedMpi:
         here = self.tuned
         raise InputError(
             f"{self.name} was tuned for {here.mpi} {here.mpi_version} (build {here.mpi_build[:12]}), and {found}",
-            f"Use the MPI that was tuned ({here.facts.get('mpiexec', here.mpi)}), or tune this one",
+            f"Use the MPI that was tuned ({here.mpiexec or here.mpi}), or tune this one",
         )
 
     def require_read(self, library: Path | None) -> str:

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from colltune.core.hardware import Hardware
 from colltune.core.sample import Environment
 
-FABRIC = "fabric"  # the fact of an environment that names it
 # Variables by which a user sends messages over another network than the library would.
 _CHOSEN_BY = ("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES", "MPIR_CVAR_OFI_USE_PROVIDER", "OMPI_MCA_pml", "OMPI_MCA_mtl")
 _DIGITS = 16
@@ -38,7 +37,7 @@ class Identity:
             environment.mpi_version,
             environment.mpi_build,
             environment.thread_level,
-            environment.facts.get(FABRIC, ""),
+            environment.fabric,
         )
 
     @property

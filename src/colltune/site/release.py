@@ -185,7 +185,7 @@ class _Making:
             collectives=tuple(sorted(name for name, one in tuning.rule_sets.items() if one.departs)),
             proven=len(tuning.summary.having(Verdict.KEPT)),
             variables=dict(tuning.variables),
-            libmpi=self._library(tuning.environment.facts.get("libmpi", "")),
+            libmpi=self._library(tuning.environment.libmpi),
             files={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
             writers=tuple(sorted(writers)),
         )

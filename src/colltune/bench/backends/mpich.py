@@ -88,9 +88,8 @@ class MpichBackend:
 
 def _library(environment: Environment) -> Path:
     """The libmpi that was tuned. Raises InputError where it is not here any more, or is another one now."""
-    facts = environment.facts
-    beside = Path(facts.get("mpiexec", "")).parent.parent / "lib"
-    named = [Path(facts["libmpi"])] if "libmpi" in facts else [beside / "libmpi.so.12", beside / "libmpi.so"]
+    beside = Path(environment.mpiexec).parent.parent / "lib"
+    named = [Path(environment.libmpi)] if environment.libmpi else [beside / "libmpi.so.12", beside / "libmpi.so"]
     for path in named:
         if path.is_file():
             if sha256(read_file(path, LARGEST_BYTES, link=True)).hexdigest() != environment.mpi_build:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
@@ -16,7 +15,6 @@ from colltune.session.application_gain import gain_of
 from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
 from colltune.site.canary import files_of_run
 from colltune.site.entry import Entry, Provenance, Saved
-from colltune.site.identity import FABRIC
 from colltune.site.knowledge import job_name
 from colltune.site.release import LOADED, RELEASES, PublishedTuning, active, read_release, releases
 from colltune.site.release import MANIFEST as RELEASE_MANIFEST
@@ -121,7 +119,7 @@ def _environment_of(run: ApplicationRun, published: PublishedTuning | None) -> E
     here = run.record.environment
     if published is None or not published.identity.fabric:
         return here
-    return replace(here, facts={**here.facts, FABRIC: published.identity.fabric})
+    return here.with_fabric(published.identity.fabric)
 
 
 def saved_by(run: ApplicationRun) -> Saved:

@@ -26,7 +26,7 @@ from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
 from colltune.session.tuning.payoff import Payoff, for_application, machine_like, payoff_of
 from colltune.session.tuning.tune import tune
-from colltune.site.identity import FABRIC, describe_fabric
+from colltune.site.identity import describe_fabric
 from colltune.store.lock import locked
 
 _WORTH_A_NOTE = 0.01  # of the time of a run
@@ -69,8 +69,8 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
         machine = machine_like(application, machine, options.thread_level, job)
     bench = open_workbench(machine, os.environ)
     # Also without a store: `colltune site add` may add it later, and must know what it speaks of.
-    facts = {**bench.environment.facts, FABRIC: describe_fabric(read_features(RunningMachine()), os.environ)}
-    bench = replace(bench, environment=replace(bench.environment, facts=facts))
+    fabric = describe_fabric(read_features(RunningMachine()), os.environ)
+    bench = replace(bench, environment=bench.environment.with_fabric(fabric))
     if application is not None:
         shape = (bench.nodes, bench.ppn)
         if (share := alltoallv_share(application)) >= _WORTH_A_NOTE:
