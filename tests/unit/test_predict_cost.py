@@ -49,16 +49,6 @@ def test_the_constants_of_a_machine_are_found_again() -> None:
     assert found.seconds(PAIRS) == pytest.approx(terms(PAIRS) @ wanted, rel=0.1)
 
 
-def test_few_measurements_are_completed_by_the_constants_of_others() -> None:
-    here, others = machine(2e-6, 1e-10), machine(1.5e-6, 1.4e-10)
-    few = dict(list(times(here).items())[::9])
-    alone, drawn = fit_constants(few), fit_constants(few, others)
-    assert alone is not None
-    assert drawn is not None
-    truth = np.log(terms(PAIRS) @ here)
-    assert np.abs(np.log(drawn.seconds(PAIRS)) - truth).mean() < np.abs(np.log(terms(PAIRS) @ others) - truth).mean()
-
-
 def test_nothing_is_said_of_what_nobody_described() -> None:
     unknown = [(SCENARIOS[0], Choice("of_tomorrow")), (SCENARIOS[0], DEFAULT)]
     unknown.append((Scenario("allreduce", 4096, 128, 64), CHOICES[0]))  # more ranks than there is time to go through

@@ -144,18 +144,6 @@ def test_a_file_that_is_no_model_is_refused(model: TimesModel, tmp_path: Path) -
         load_model(tmp_path / "missing.npz")
 
 
-def test_only_the_collectives_that_are_asked_for_are_read() -> None:
-    whole = load_model()
-    some = load_model(only=["alltoall", "reduce_scatter_block"])
-    assert set(some.collectives) == {"alltoall", "reduce_scatter"}
-    pairs = [(Scenario("alltoall", 4, 8, 1024), Choice(name)) for name in ("pairwise", "bruck")]
-    assert np.array_equal(
-        some.collectives["alltoall"].predict(pairs).log_time, whole.collectives["alltoall"].predict(pairs).log_time
-    )
-    # What other clusters did not measure is the mean of all.
-    assert set(load_model(only=["alltoall", "bcast"]).collectives) == set(whole.collectives)
-
-
 @settings(deadline=None, max_examples=10)
 @given(st.integers(0, 2**31 - 1))
 def test_arrays_say_what_scikit_learn_says(seed: int) -> None:

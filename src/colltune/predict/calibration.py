@@ -46,6 +46,8 @@ _CAUTION, _MOST_CAUTION = 0.5, 1.0
 LOSS = 0.03
 # With no more than this probability may a choice that replaces the default lose more than LOSS.
 MOST_PROBABLE = 0.01
+# Standard deviation of a measured log time, where nothing better is known.
+_NOISE_SD = 1.5 * MEASURED_SD
 # Times that a collective can take, and one of which nothing is known.
 _LEAST_S, _UNKNOWN_S, _MOST_S = 1e-7, 1e-4, 100.0
 
@@ -61,7 +63,7 @@ class Proposal:
 class Calibration:
     """What is known of the log times of one collective on one machine. A Model, once something was told.
 
-    ``pairs``: the grid over which the selection is to be good. ``noise_sd``: of a measured log time.
+    ``pairs``: the grid over which the selection is to be good.
     """
 
     def __init__(
@@ -71,12 +73,11 @@ class Calibration:
         constants: Constants,
         kernel: PairKernel,
         seed: int = 0,
-        noise_sd: float = 1.5 * MEASURED_SD,
         defaults: Mapping[Scenario, Choice] | None = None,
     ) -> None:
         """``defaults``: what stays in each scenario unless another choice is surely faster; it is in the grid."""
         self._prior, self._constants, self._kernel = prior, constants, kernel
-        self._noise = noise_sd**2
+        self._noise = _NOISE_SD**2
         self._random = np.random.default_rng(seed)
         self._pairs = self._thinned(pairs)
         self._row = {pair: row for row, pair in enumerate(self._pairs)}

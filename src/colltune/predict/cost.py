@@ -102,13 +102,8 @@ def _terms(scenario: Scenario, choice: Choice) -> tuple[float, ...]:
     )
 
 
-def fit_constants(
-    times: Mapping[Pair, float], towards: Floats | None = None, strength: float = 1.0
-) -> Constants | None:
-    """The constants of one machine; None where fewer than two of its pairs are described.
-
-    ``times``: seconds. ``towards`` (d,): the constants of others, worth ``strength`` measurements each.
-    """
+def fit_constants(times: Mapping[Pair, float]) -> Constants | None:
+    """The constants of one machine, from seconds; None where fewer than two of its pairs are described."""
     from scipy.optimize import nnls
 
     pairs = list(times)
@@ -121,25 +116,18 @@ def fit_constants(
     scale = np.abs(shares).max(axis=0)
     used = scale > 0
     shares, scale = shares[:, used] / scale[used], scale[used]
-    drawn = np.zeros((0, used.sum()))
-    if towards is not None:
-        wanted = np.maximum(towards[used] * scale, 1e-12)
-        drawn = np.sqrt(strength) * np.diag(1.0 / wanted)
     weight = np.ones(len(shares))
     own = np.zeros(int(used.sum()))
     for _ in range(_ITERATIONS):
-        left = np.vstack([shares * weight[:, None], drawn])
-        own, _ = nnls(left, np.concatenate([weight, np.full(len(drawn), np.sqrt(strength))]))
+        own, _ = nnls(shares * weight[:, None], weight)
         said = np.maximum(shares @ own, 1e-6)
         weight = 1.0 / np.sqrt(np.maximum(np.abs(np.log(said)), _ROBUST)) / np.sqrt(np.maximum(said, 0.3))
-    left = np.vstack([shares * weight[:, None], drawn])
+    left = shares * weight[:, None]
     error = float(np.median(np.abs(np.log(said)))) / 0.674
     spread = np.sqrt(np.maximum(np.diag(np.linalg.pinv(left.T @ left)), 0.0)) * error
     values, uncertainty = np.zeros(len(TERMS)), np.full(len(TERMS), np.inf)
     values[used] = own / scale
     uncertainty[used] = spread / np.maximum(own, 1e-12)
-    if towards is not None:
-        values[~used] = towards[~used]
     return Constants(values, uncertainty)
 
 

@@ -5,7 +5,7 @@ The file is a NumPy archive of plain arrays and one JSON text; reading it runs n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -142,32 +142,26 @@ class TimesModel:
         return Constants(pooled(some), some[0].uncertainty), min(one.bearable for one in self.collectives.values())
 
 
-def load_model(path: Path | None = None, only: Collection[str] = ()) -> TimesModel:
-    """The model of a file, or the one that colltune ships. Raises InputError for a file that is no model.
-
-    ``only``: collectives, if no others are going to be asked for. All are read where one of these is not in the file.
-    """
+def load_model(path: Path | None = None) -> TimesModel:
+    """The model of a file, or the one that colltune ships. Raises InputError for a file that is no model."""
     try:
         shipped = resources.files("colltune.predict").joinpath(FILE)
         data = shipped.read_bytes() if path is None else read_file(path, link=True)
-        return _read(Archive(data), {_LIKE.get(name, name) for name in only})
+        return _read(Archive(data))
     except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(
             f"{path or 'the shipped model'} is not a model: {error!r}", "Make one by `colltune study train`"
         ) from error
 
 
-def _read(arrays: Mapping[str, Any], only: Collection[str]) -> TimesModel:
+def _read(arrays: Mapping[str, Any]) -> TimesModel:
     head = parse_json(bytes(arrays[HEAD]))
     if head["schema"] != SCHEMA or head["terms"] != list(TERMS):
         raise ValueError(f"it has schema {head['schema']}, and this colltune reads {SCHEMA}")
     if head["hyperparameters"] != [name for name, _ in HYPERPARAMETERS]:
         raise ValueError("its hyperparameters are of another colltune")
     found = {}
-    wanted = only if only and set(only) <= set(head["collectives"]) else head["collectives"]
     for collective, one in head["collectives"].items():
-        if collective not in wanted:
-            continue
         number = {parse_choice(text): place for place, text in enumerate(one["choices"])}
         values = np.array(one["constants"], dtype=float)
         bearable = np.inf if one["bearable"] is None else float(one["bearable"])

@@ -57,10 +57,7 @@ def times_of(grid: Grid) -> Times:
 class TransferPrior:
     """A Model of relative times, from measurements of other machines, shapes or simulations (seconds per pair)."""
 
-    def __init__(
-        self, sources: Sequence[Times], choices: Sequence[Choice], seed: int = 0, own: Times | None = None
-    ) -> None:
-        """``own``: what the machine itself measured; its constants are fitted to it."""
+    def __init__(self, sources: Sequence[Times], choices: Sequence[Choice], seed: int = 0) -> None:
         wanted = set(choices)
         pairs: list[tuple[Scenario, Choice]] = []
         ratios: list[float] = []
@@ -73,7 +70,7 @@ class TransferPrior:
         self._number = {choice: place for place, choice in enumerate(seen)}
         self._wanted = frozenset(choices)
         self.bearable = bearable(sources)
-        self.constants = self._constants(sources, own)
+        self.constants = self._constants(sources)
         self._trees: Any = None
         self._theta = PRIOR_MEAN
         self._processes: dict[Choice, ChoiceProcess] = {}
@@ -81,14 +78,12 @@ class TransferPrior:
             self._grow(pairs, np.array(ratios), seed)
 
     @staticmethod
-    def _constants(sources: Sequence[Times], own: Times | None) -> Constants | None:
-        """Of this machine where it was measured, else the mean of the others'."""
+    def _constants(sources: Sequence[Times]) -> Constants | None:
+        """The mean of those of the sources."""
         found = [one for one in map(fit_constants, sources) if one is not None]
         if not found:
-            return fit_constants(own) if own else None
-        mean = pooled(found)
-        fitted = fit_constants(own, mean) if own else None
-        return fitted or Constants(mean, np.std(np.log([one.values + 1e-16 for one in found]), axis=0))
+            return None
+        return Constants(pooled(found), np.std(np.log([one.values + 1e-16 for one in found]), axis=0))
 
     @property
     def trees(self) -> Any:
