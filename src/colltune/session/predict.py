@@ -111,6 +111,8 @@ def _space(bench: Workbench, collective: str, largest_bytes: int) -> Space:
 
 def _guesses(bench: Workbench, model: TimesModel, space: Space, risk: float) -> list[Guess]:
     """The default stays where other clusters say nothing: of its own algorithm, of any other, of such a scenario."""
+    if not space.scenarios:
+        return []
     name = space.collective
     times = model.of(name)
     groups: list[tuple[Scenario, Choice, list[Choice]]] = []
