@@ -83,7 +83,7 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
     if not findings.environment.has_mpi:
         steps.append(("no MPI", f"reads these rules: they are of {findings.environment.mpi} times"))
     elif findings.only_live:  # no file of this library says them
-        mpiexec = findings.environment.facts.get("mpiexec", "")
+        mpiexec = findings.environment.mpiexec
         steps.append(("use it", run_command(directory.absolute(), mpiexec, live=True)))
     elif any(rules.departs for rules in findings.rule_sets.values()):
         steps.append(("use it", use_command(directory)))
