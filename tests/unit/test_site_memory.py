@@ -200,7 +200,7 @@ def test_what_was_measured_is_in_the_store_before_the_proof_begins(
 
     bench = small(MemoryBench)
     with monkeypatch.context() as context:
-        context.setattr("colltune.session.tuning.tune._gate", killed)
+        context.setattr("colltune.session.tuning.tune._judged", killed)
         with pytest.raises(KeyboardInterrupt):
             job(bench, store, tmp_path / "out")
     (entry,) = index_of(store, bench).entries
