@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from colltune.core.units import parse_duration, parse_size
-from colltune.session.arguments import MachineArguments, PathLike, machine_options
+from colltune.session.arguments import MAX_SIZE, MachineArguments, PathLike, machine_options
 
 if TYPE_CHECKING:
     from colltune.session.compare import Verification
@@ -21,7 +21,7 @@ def compare(
     mpiexec_a: str | None = None,
     mpiexec_b: str | None = None,
     min_size: str | int = "1",
-    max_size: str | int = "1MiB",
+    max_size: str | int = MAX_SIZE,
     budget: str | float = "5m",
     seed: int = 1,
     thread_level: str = "single",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from colltune.cli.options import NO_VERDICT, AsJson, HostFile, Mpiexec, Nodes, Ppn, ThreadLevel
+from colltune.cli.options import NO_VERDICT, AsJson, MaxSize, MinSize, ThreadLevel, offers
 from colltune.core.units import format_count
+from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
 if TYPE_CHECKING:
     from colltune.prove.compare.verdict import MeanSpeedup
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _SIDE = "nothing, NAME=VALUE (several joined by commas), a selection file, or a tuning directory."
 
 
+@offers(MachineArguments)
 def compare(
     a: Annotated[str, typer.Argument(help=_SIDE, show_default=False)],
     b: Annotated[str, typer.Argument(help="What is compared with it: the same.", show_default=False)],
@@ -26,16 +28,13 @@ def compare(
     ] = None,
     mpiexec_a: Annotated[str | None, typer.Option(help="mpiexec of the MPI of A, to compare two builds.")] = None,
     mpiexec_b: Annotated[str | None, typer.Option(help="mpiexec of the MPI of B.")] = None,
-    min_size: Annotated[str, typer.Option(help="Smallest message.")] = "1",
-    max_size: Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")] = "1MiB",
+    min_size: MinSize = "1",
+    max_size: MaxSize = MAX_SIZE,
     budget: Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")] = "5m",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     as_json: AsJson = False,
     thread_level: ThreadLevel = "single",
-    mpiexec: Mpiexec = None,
-    hostfile: HostFile = None,
-    nodes: Nodes = None,
-    ppn: Ppn = None,
+    **where: Unpack[MachineArguments],
 ) -> None:
     """Are two settings, files, tunings or builds of an MPI equally fast? Exit code 1 if B is slower anywhere.
 
@@ -46,10 +45,9 @@ def compare(
     from colltune.cli.as_json import print_json
     from colltune.cli.terminal import make_console
     from colltune.core.units import parse_duration, parse_size
-    from colltune.session.arguments import machine_options
     from colltune.session.compare import compare as run_compare
 
-    machine = machine_options({"mpiexec": mpiexec, "hostfile": hostfile, "nodes": nodes, "ppn": ppn}, thread_level)
+    machine = machine_options(where, thread_level)
     found = run_compare(
         a,
         b,
