@@ -18,10 +18,10 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
-from colltune.bench.recorded_cluster import RecordedBench
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
+from colltune.bench.recorded_cluster import RecordedBench
 from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
