@@ -232,3 +232,8 @@ def test_the_changelog_keeps_its_form() -> None:
     kinds = re.findall(r"^### (.*)$", changelog, re.MULTILINE)
     assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert changelog.index("## [Unreleased]") < changelog.index("## [0.2.0]")
+    for section in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
+        # Lines for users stand below a kind. A merge by union puts them elsewhere, and brings old ones back.
+        kinds = re.findall(r"^### (.*)$", section, re.MULTILINE)
+        assert "\n- " not in section.partition("\n### ")[0]
+        assert len(kinds) == len(set(kinds))
