@@ -77,13 +77,13 @@ def test_an_equal_setting_is_not_claimed(either: Installation) -> None:
 def test_two_builds_are_compared_each_with_its_own_agent(either: Installation) -> None:
     other = other_build(either)
     builds = ("--mpiexec-a", either.mpiexec, "--mpiexec-b", other, "--ppn", 2)
-    said = compare("nothing", SLOW["openmpi"], "bcast", *SIZES, *builds, code=1) if (
-        either.library == "openmpi"
-    ) else compare(SLOW["mpich"], "nothing", "bcast", *SIZES, *builds)  # fmt: skip
-    assert (
-        f"A: {'nothing' if either.library == 'openmpi' else SLOW['mpich']}; {either.library} {either.version}" in said
-    )
-    assert str(other) in said
+    # Debian's MPICH 4.0 has no algorithm by which a broadcast could be made so slow.
+    if either.library == "mpich":
+        said, verdict = compare(SLOW["mpich"], "nothing", "bcast", *SIZES, *builds), "2 faster"
+    else:
+        said, verdict = compare("nothing", SLOW["openmpi"], "bcast", *SIZES, *builds, code=1), "2 slower"
+    for text in (f"{either.library} {either.version}, 2 ranks", str(other), verdict):
+        assert text in " ".join(said.split())
 
 
 def test_a_path_that_leads_to_the_other_build_is_refused(openmpi: Installation) -> None:
