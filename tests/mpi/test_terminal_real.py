@@ -38,6 +38,7 @@ COMMANDS = {
     "profile show": ["profile", "show", "app.json"],
     "tune --profile": ["tune", "--profile", "app.json", "--budget", "30s", "--out", "app", "--mpiexec", "MPIEXEC"],
     "compare": ["compare", "nothing", "MPIR_CVAR_BCAST_COMPOSITION=0", "barrier", "--budget", "20s", *_TINY],
+    "guidelines": ["study", "guidelines", "--budget", "20s", *_TINY],
     "plan": ["plan", "allreduce", "--nodes", "16384", "--ppn", "128", *_SMALL],
     "collect": [
         "study",

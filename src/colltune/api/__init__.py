@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from colltune.api.compared import compare
+from colltune.api.compared import compare, guidelines
 from colltune.api.tuned import Tuned, load
 from colltune.core.units import parse_duration, parse_size
 from colltune.session.arguments import (
@@ -53,6 +53,7 @@ __all__ = [
     "evaluate",
     "features",
     "gather",
+    "guidelines",
     "lint",
     "load",
     "plan",

@@ -1,4 +1,4 @@
-"""Comparisons from Python of any two settings, files, tunings or builds."""
+"""Comparisons from Python: of any two settings, and of collectives with others that do the same."""
 
 from __future__ import annotations
 
@@ -42,3 +42,20 @@ def compare(
         seed=seed,
         note=note,
     )
+
+
+def guidelines(
+    *,
+    min_size: str | int = "4",
+    max_size: str | int = "256KiB",
+    budget: str | float = "5m",
+    seed: int = 1,
+    thread_level: str = "single",
+    note: Callable[[str], None] = lambda _text: None,
+    **machine: Unpack[MachineArguments],
+) -> Verification:
+    """Which calls take longer than others that do the same (``slower``), as `colltune study guidelines` finds them."""
+    from colltune.session.compare import find_violations
+
+    where, sizes = machine_options(machine, thread_level), (parse_size(min_size), parse_size(max_size))
+    return find_violations(where, sizes=sizes, budget_s=parse_duration(budget), seed=seed, note=note)

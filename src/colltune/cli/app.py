@@ -52,13 +52,14 @@ _SECTIONS = {
     },
     "For a site, and for people who study tuning": {
         "site": _Entry("The memory of a site, and the tunings it hands out", is_group=True),
-        "study": _Entry("collect, evaluate, train, predict", is_group=True),
+        "study": _Entry("collect, evaluate, train, predict, guidelines", is_group=True),
     },
 }
 _STUDY = {
     "collect": _Entry("Measure every algorithm at every size, into a table"),
     "evaluate": _Entry("Compare strategies on recorded tables"),
     "train": _Entry("Learn from the tables of other clusters"),
+    "guidelines": _Entry("Which collectives take longer than others that do the same"),
     "predict": _Entry("Write a tuning without measuring, or after a few calls"),
 }
 _ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
@@ -95,7 +96,7 @@ _FORMER = {
     "diff": _Former("report A --diff B", _diff),
     "features": _prefixed("doctor", "--features"),
     "gather": _Former("doctor --record FILE", _gather),
-    **{name: _prefixed("study", name) for name in _STUDY},
+    **{name: _prefixed("study", name) for name in _STUDY if name != "guidelines"},
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, NoReturn, Unpack
 
 import typer
 
@@ -42,7 +42,6 @@ def compare(
     launches, and judged as `colltune verify` judges. The exit code is 4 if nothing can be said: other programs used the
     processors, or --budget was too short for what may differ.
     """
-    from colltune.cli.as_json import print_json
     from colltune.cli.terminal import make_console
     from colltune.core.units import parse_duration, parse_size
     from colltune.session.compare import compare as run_compare
@@ -59,12 +58,18 @@ def compare(
         seed=seed,
         note=lambda note: make_console(err=as_json).print(note, markup=False),
     )
+    finish("compare", found, as_json)
+
+
+def finish(command: str, found: Verification, as_json: bool) -> NoReturn:
+    """Prints ``found``, and ends with its exit code."""
+    from colltune.cli.as_json import print_json
+
     if as_json:
-        print_json("compare", {**as_record(found), "looked_at": len(found.screened), "open": found.open})
+        print_json(command, {**as_record(found), "looked_at": len(found.screened), "open": found.open})
     else:
         show(found, "use a larger --budget")
-    faster = found.nowhere_slower
-    raise typer.Exit(NO_VERDICT if faster is None else 0 if faster else 1)
+    raise typer.Exit({True: 0, False: 1, None: NO_VERDICT}[found.nowhere_slower])
 
 
 def as_record(found: Verification) -> dict[str, object]:

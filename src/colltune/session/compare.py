@@ -21,12 +21,15 @@ from colltune.deploy.live_selector import require_way
 from colltune.measure.contract import Convention, Effort
 from colltune.measure.osu import OsuBenchmarks
 from colltune.prove.compare.default_against_tuned import scenarios_to_verify
+from colltune.prove.compare.guidelines import Guideline, guidelines_at, judge_guidelines
 from colltune.prove.compare.two_sides import (
     EFFORT,
     FEWEST_LAUNCHES,
     Medians,
     Side,
+    Turns,
     compare_sides,
+    launch_by_turns,
 )
 from colltune.prove.compare.verdict import PRACTICAL, Comparison, PointVerdict, fewest_launches
 from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side
@@ -182,6 +185,49 @@ def look_and_compare(
     missing = [s for s in chosen if s not in compared] + untried + [s for s in scenarios if s not in seen]
     launches = max((len(one.a_launches_s) for one in found), default=0)
     return _judged(Verification(found, launches, names=("A", "B"), screened=looks, open=missing), a)
+
+
+def find_violations(
+    machine: MachineOptions,
+    *,
+    sizes: tuple[int, int] = (4, 1 << 18),
+    budget_s: float = 300.0,
+    seed: int = 1,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Verification:
+    """Which calls take longer than others that do the same, by ``guidelines_at`` for the whole job: those are slower.
+
+    All are looked at in a few launches, and what seems violated is measured anew, as by ``compare``.
+    """
+    side, _ = open_sides(NamedSide(NOTHING), NamedSide(NOTHING), machine, os.environ, note=note)
+    return violations_of(side, sizes, budget_s, seed, note)
+
+
+def violations_of(
+    side: Side, sizes: tuple[int, int], budget_s: float, seed: int, note: Callable[[str], None] = lambda _text: None
+) -> Verification:
+    """What ``find_violations`` does once the MPI can be launched."""
+    bench, began_s = side.bench, side.bench.now_s()
+    guidelines = guidelines_at(bench.nodes, bench.ppn, *sizes)
+    note(f"{bench.headline}: looking at {format_count(len(guidelines), 'guideline')} in {_LOOKS} launches ...")
+
+    def measured(some: Sequence[Guideline], launches: int, seed: int, share: float, effort: Effort) -> list[Comparison]:
+        calls = sorted({s for one in some for s in (one.call, *one.mock_up)}, key=lambda scenario: scenario.size_bytes)
+        ends_s = began_s + share * budget_s
+        turns = Turns(effort=effort, note=note, deadline_s=ends_s, until_s=ends_s + _GRACE * budget_s)
+        return judge_guidelines(some, launch_by_turns((side,), calls, launches, seed, **turns)[0])
+
+    looks = measured(guidelines, _LOOKS, seed, _SHARE, _LOOK)
+    suspect = {(one.scenario, one.choice.algorithm) for one in looks if one.ratio < 1.0 / _ALIKE}
+    suspected = [one for one in guidelines if (one.call, one.text) in suspect]
+    found: list[Comparison] = []
+    if suspected:
+        note(f"measuring {format_count(len(suspected), 'guideline')} that may be violated in new launches ...")
+        found = measured(suspected, _MOST_LAUNCHES, seed + _LOOKS, 1.0, EFFORT)
+    launches = max((len(one.a_launches_s) for one in found), default=0)
+    compared = {(one.scenario, one.choice.algorithm) for one in found}
+    missing = [one.call for one in suspected if (one.call, one.text) not in compared]
+    return _judged(Verification(found, launches, names=("mock-up", "call"), screened=looks, open=missing), side)
 
 
 def _to_look_at(names: Sequence[str], sizes: tuple[int, int], step: int, bench: Bench) -> list[Scenario]:

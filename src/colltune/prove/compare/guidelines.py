@@ -1,0 +1,117 @@
+"""What any MPI should keep: no collective takes longer than others that do the same (performance guidelines).
+
+The idea and the list are of Träff, Gropp and Thakur (2010) and of Hunold and Carpen-Amarie (PGMPI), as far as colltune
+measures the collectives. The right side is not called as one program. It is the sum of its calls, each timed from a
+common start to the end of its slowest rank: no less than their sequence takes, in which no rank has to wait between
+them. What has to be filled or copied beside counts with 1 ns for each byte, which is slower than memories are. So
+what is called violated here is violated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
+from colltune.prove.compare.two_sides import Launched
+from colltune.prove.compare.verdict import Comparison, compare_all
+
+# Of n bytes; *p: of n bytes for each rank, /p: of the part of a rank. "local" is what a rank fills or copies beside.
+_MOCK_UPS = (
+    "allgather <= gather + bcast*p",
+    "allgather <= allgatherv",
+    "allgather <= alltoall + local*p",
+    "allgather <= allreduce*p + local*p",
+    "allreduce <= reduce + bcast",
+    "allreduce <= reduce_scatter_block + allgather/p",
+    "barrier <= allreduce",
+    "bcast <= scatter/p + allgather/p",
+    "gather <= allgather",
+    "gather <= reduce*p + local*p",
+    "reduce <= allreduce",
+    "reduce <= reduce_scatter_block + gather/p",
+    "reduce_scatter <= reduce + scatter/p",
+    "reduce_scatter_block <= reduce_scatter",
+    "reduce_scatter_block <= reduce + scatter/p",
+    "reduce_scatter_block <= allreduce + local",
+    "scatter <= bcast*p + local",
+)
+_TERM = re.compile(r"(\w+)(\*p|/p)?")
+_LOCAL, _LOCAL_S = "local", 1e-9
+_ELEMENT, _FACTOR = 4, 8
+
+
+@dataclass(frozen=True)
+class Guideline:
+    """``call`` should take no longer than all of ``mock_up``, one after the other, and ``local_bytes`` filled.
+
+    ``text``: the mock-up, in words.
+    """
+
+    call: Scenario
+    mock_up: tuple[Scenario, ...]
+    text: str
+    local_bytes: int = 0
+
+
+def guidelines_at(nodes: int, ppn: int, smallest: int, largest: int) -> list[Guideline]:
+    """Those of one shape of job, for calls of ``smallest`` to ``largest`` bytes, every eighth size; none beyond."""
+    found = [one for text in _MOCK_UPS for one in _mocked(text, nodes, ppn, smallest, largest)]
+    called = {scenario for one in found for scenario in (one.call, *one.mock_up)}
+    for name in sorted({scenario.collective for scenario in called}):
+        sizes = sorted(scenario for scenario in called if scenario.collective == name)
+        found += [Guideline(one, (more,), f"{name} of {more.size_bytes} B") for one, more in pairwise(sizes)]
+    return found
+
+
+def _mocked(text: str, nodes: int, ppn: int, smallest: int, largest: int) -> Iterator[Guideline]:
+    name, _, right = text.partition(" <= ")
+    terms = [match.groups() for match in map(_TERM.fullmatch, right.split(" + ")) if match is not None]
+    ranks = nodes * ppn
+    factors = {None: (1, 1), "*p": (ranks, 1), "/p": (1, ranks)}
+    # A part of each rank is a whole number of elements.
+    size = _ELEMENT * (ranks if "/p" in text or "reduce_scatter" in text else 1)
+    while size < smallest:
+        size *= _FACTOR
+    while size <= largest:
+        parts = [(term, size * factors[scale][0] // factors[scale][1]) for term, scale in terms]
+        calls = tuple(Scenario(term, nodes, ppn, part) for term, part in parts if term != _LOCAL)
+        local = sum(part for term, part in parts if term == _LOCAL)
+        if max(part for _, part in parts) <= largest:
+            yield Guideline(Scenario(name, nodes, ppn, 0 if name == "barrier" else size), calls, right, local)
+        if name == "barrier":
+            return
+        size *= _FACTOR
+
+
+def judge_guidelines(guidelines: Sequence[Guideline], measured: Launched) -> list[Comparison]:
+    """The mock-up (A) against the call (B), by launches that measured both; slower: the guideline is violated.
+
+    Where page faults are met, that state of the heap counts in which the call does better. A guideline of which a call
+    was not measured is left out.
+    """
+    guidelines = [one for one in guidelines if all(len(measured.times_s[s]) > 1 for s in (one.call, *one.mock_up))]
+    return [
+        max(states, key=lambda one: one.ratio)
+        for states in zip(
+            _judged(guidelines, measured, kept=False), _judged(guidelines, measured, kept=True), strict=True
+        )
+    ]
+
+
+def _judged(guidelines: Sequence[Guideline], measured: Launched, *, kept: bool) -> list[Comparison]:
+    launches = min((len(measured.times_s[s]) for one in guidelines for s in (one.call, *one.mock_up)), default=0)
+    times_s = {s: measured.kept(s, launches) if kept else measured.times_s[s][:launches] for s in measured.times_s}
+    return compare_all({_key(one): (_mock_up_s(one, times_s), times_s[one.call]) for one in guidelines})
+
+
+def _key(one: Guideline) -> tuple[Scenario, Choice]:
+    return one.call, Choice(one.text)
+
+
+def _mock_up_s(one: Guideline, times_s: Mapping[Scenario, Sequence[float]]) -> list[float]:
+    each = zip(*(times_s[scenario] for scenario in one.mock_up), strict=True)
+    return [sum(of_launch) + _LOCAL_S * one.local_bytes for of_launch in each]
