@@ -67,7 +67,7 @@ static int ct__start(ct_point *point, int index)
     if (code != MPI_SUCCESS || state->status != CT_OK)
         return code;
     int calls = shortest_s * request->warm_up > request->box_s ? 1 : request->warm_up;
-    if (point->group->fresh && index == 0)
+    if (point->group->fresh && index == 0 && !ct_point_long(point, shortest_s))
         calls = CT__FRESH_WARM_UP;
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
         if (i == calls - 1) /* shared-memory collectives start late, so their result is seen only now */

@@ -6,6 +6,9 @@
 
 /* Calls of one choice in a row: an application repeats a call too, and the first after a change runs colder. */
 enum { CT__BURST = 4 };
+/* Repetitions of a long call where more were asked for. One that was to be looked at this often, or less, and turns out
+ * to be long is timed once. */
+enum { CT__LEAST = 3 };
 /* A choice whose interval lies above this multiple of the best one's is not measured more finely. */
 static double const CT__DOMINATED = 1.5;
 /* Time boxes that the fewest repetitions may take. */
@@ -40,7 +43,8 @@ static int ct__fewest(const ct_point *point, const ct_choice_state *state)
     if (state->hopeless)
         return 1;
     double fitting = CT__PATIENCE * point->request->box_s / (state->estimate_s + 1e-9);
-    int least = point->request->fewest < 3 ? point->request->fewest : 3;
+    int least = ct_point_long(point, state->estimate_s) ? 1 : point->request->fewest;
+    least = point->request->fewest > CT__LEAST ? CT__LEAST : least;
     return fitting >= point->request->fewest ? point->request->fewest : fitting < least ? least : (int)fitting;
 }
 
@@ -159,7 +163,8 @@ int ct_point_repeat(ct_point *point, double *scratch)
             if (!state->live)
                 continue;
             any = true;
-            int grown = state->count * 2, fewest = ct__fewest(point, state);
+            int fewest = ct__fewest(point, state);
+            int grown = ct_point_long(point, state->estimate_s) ? state->count : state->count * 2;
             state->quota = state->hopeless ? 1 : grown < fewest ? fewest : grown > request->most ? request->most : grown;
             int needed = (state->quota - state->count + CT__BURST - 1) / CT__BURST;
             rounds = needed > rounds ? needed : rounds;

@@ -130,3 +130,15 @@ def test_pairs_of_different_tables_are_drawn_apart() -> None:
         return sample.times_s
 
     assert drawn("bcast", RING) != drawn("allreduce", RING)
+
+
+def test_a_first_look_at_a_long_call_is_one_repetition_and_a_hopeless_choice_is_timed_once() -> None:
+    """As the agent does it (tests/mpi/test_live_source.py)."""
+    scenarios = tuple(Scenario("bcast", 4, 1, 2**power) for power in (3, 20))
+    fast, slow = Choice("fast"), Choice("slow")
+    times_s = np.array([[1e-5, 2e-5], [0.01, 0.8]])
+    grid = Grid("cliff/bcast", "bcast", scenarios, (fast, slow), times_s, np.array([1e-5, 0.01]))
+    launch = RecordedBench([grid], launch_s=0.0).launch(SEED)
+    looks = [Point(scenarios[1], (slow,), 3), Point(scenarios[1], (slow,)), Point(scenarios[1], (DEFAULT, fast, slow))]
+    counts = [[len(s.times_s) for s in samples] for _, samples in launch.measure(looks, Effort())]
+    assert counts == [[1], [3], [10, 10, 1]]

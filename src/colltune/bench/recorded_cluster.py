@@ -19,6 +19,7 @@ from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
+from colltune.measure.answers import Answered
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, Pair, ReplaySource, TimeDrift
 from colltune.schedule.topology_files import load_topology
@@ -171,16 +172,28 @@ class Thinking:
 
 
 class _Launch(ReplaySource):
-    """``thinking``: that of its bench."""
+    """One that is as patient as the agent; ``thinking``: that of its bench."""
 
     thinking: Thinking | None = None
 
     def _measured(self, point: Point, effort: Effort) -> list[Sample]:
+        known = [(point.scenario, choice) for choice in point.choices if (point.scenario, choice) in self._known]
+        self._best_s = min((self._table.time(*pair) for pair in known), default=math.inf)
         if self.thinking is None:
             return super()._measured(point, effort)
         with self.thinking.measuring() as samples:
             samples += super()._measured(point, effort)
         return samples
+
+    def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:
+        if (scenario, choice) in self._known:
+            patience = effort.limited(repetitions).patience(self._table.time(scenario, choice), self._best_s)
+            repetitions = min(repetitions or self._cost.repetitions, patience)
+        return super()._answer(scenario, choice, repetitions, effort)
+
+    @cached_property
+    def _known(self) -> frozenset[Pair]:
+        return frozenset(self._table.recorded)
 
 
 class _Tables:

@@ -15,8 +15,8 @@ from colltune.learn.contract import Learner
 from colltune.learn.scenario_columns import Floats
 from colltune.schedule.durations import Calls, Durations
 
-# Points that are looked at where all that a learner asks for is too expensive.
-_SOME = 64
+# Scenarios that are looked at where all that a learner asks for is too expensive, and repetitions of what is measured.
+_SOME, _FEW = 64, 3
 
 
 class Agenda:
@@ -105,11 +105,12 @@ class Agenda:
         return [Point(scenario, choices) for scenario, choices in self._open.items()]
 
     def some_within(self, most_s: float) -> list[Point]:
-        """Of the open points that should take ``most_s`` at most, about _SOME, from all over the space."""
+        """Of the open choices that should take ``most_s`` at most, single first looks from all over the space."""
         self._look_up()
-        fitting = (self._left > 0.0) & (self._feared_s * self._left <= most_s)
+        fitting = (self._left > 0.0) & (self._feared_s <= most_s)
         scenarios = [scenario for scenario in self._open if fitting[self._place[scenario]]]
-        return [Point(scenario, self._open[scenario]) for scenario in scenarios[:: -(-len(scenarios) // _SOME) or 1]]
+        some = scenarios[:: -(-len(scenarios) // _SOME) or 1]
+        return [Point(scenario, (choice,), _FEW) for scenario in some for choice in self._open[scenario]]
 
     def from_learner(self, count: int) -> list[Point]:
         """What the learner would have measured next; sets ``reason`` once that is nothing."""
