@@ -48,7 +48,7 @@ def belief_of(rows: list[int], times: list[float]) -> tuple[Belief, np.ndarray]:
     scenarios = [Scenario("bcast", 2, 1, 2**power) for power in range(0, 20, 2)]
     z = scenario_columns(scenarios)
     seen = observations(z[rows], rows, [0] * len(rows), times)
-    return Belief(z, 1, seen, PRIOR_MEAN, 3.0, 0, 0), z
+    return Belief(z, 1, seen, PRIOR_MEAN, 3.0), z
 
 
 def test_updating_by_one_pair_equals_believing_anew_where_the_trend_is_the_same():

@@ -27,7 +27,7 @@ def belief() -> Belief:
     rows = random.choice(len(SCENARIOS), 12, replace=False)
     numbers = np.arange(12) % CHOICES
     times = np.exp(random.normal(-12.0, 0.3, 12))
-    return Belief(z, CHOICES, observations(z[rows], rows, numbers, times), PRIOR_MEAN, 3.0, 0, 0)
+    return Belief(z, CHOICES, observations(z[rows], rows, numbers, times), PRIOR_MEAN, 3.0)
 
 
 def every_pair() -> tuple[np.ndarray, np.ndarray]:

@@ -12,20 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from colltune.learn.gaussian import (
-    PRIOR_MEAN,
     ChoiceProcess,
     Floats,
     Rows,
     Trend,
-    fit_theta,
     kernel,
     kernel_diagonal,
     rough_variance,
 )
 from colltune.learn.noise import MEASURED_SD
 
-# The most observations of one choice that the fit of the hyperparameters uses: more cost time and change little.
-_FIT_ROWS = 16
 # Log seconds assumed for every pair before the first measurement: 50 us.
 _UNKNOWN = -10.0
 # The least variance: that of a difference of rounded numbers may be none.
@@ -52,34 +48,17 @@ class Observations:
 class Belief:
     """Independent Gaussian processes, one for each choice, over the rows of a grid."""
 
-    def __init__(
-        self,
-        z: Floats,
-        choices: int,
-        seen: Observations,
-        theta: Floats | None,
-        freedom: float,
-        iterations: int,
-        seed: int,
-    ) -> None:
-        """``theta``: hyperparameters to start from; they are fitted where ``iterations`` is above zero."""
-        self._z, self._choices = z, choices
-        self._seen = seen
-        self.theta = PRIOR_MEAN if theta is None else theta
+    def __init__(self, z: Floats, choices: int, seen: Observations, theta: Floats, freedom: float) -> None:
+        """``theta``: the hyperparameters; ``freedom``: see ChoiceProcess."""
+        self.theta, self._seen = theta, seen
         self._trend = Trend(seen.z, seen.number, seen.log_time, choices) if len(seen) else None
         residual = seen.log_time - self._trend.at(seen.z) if self._trend else seen.log_time
-        of_choice = [np.flatnonzero(seen.number == number) for number in range(choices)]
-        if iterations and len(seen):
-            random = np.random.default_rng(seed)
-            some = [rows if len(rows) <= _FIT_ROWS else random.choice(rows, _FIT_ROWS, False) for rows in of_choice]
-            groups = [(seen.z[rows], residual[rows], seen.noise[rows]) for rows in some if len(rows)]
-            self.theta = fit_theta(self.theta, groups, iterations)
-        self._of_choice = of_choice
+        self._of_choice = [np.flatnonzero(seen.number == number) for number in range(choices)]
         self._processes = [
-            ChoiceProcess(self.theta, seen.z[rows], residual[rows], seen.noise[rows], freedom) for rows in of_choice
+            ChoiceProcess(theta, seen.z[rows], residual[rows], seen.noise[rows], freedom) for rows in self._of_choice
         ]
-        self._prior = kernel(self.theta, z, z)
-        self._prior[np.diag_indices(len(z))] += rough_variance(self.theta)
+        self._prior = kernel(theta, z, z)
+        self._prior[np.diag_indices(len(z))] += rough_variance(theta)
         self.mean = np.empty((len(z), choices))
         self.variance = np.empty((len(z), choices))
         # Of each choice the covariance is scale * prior - root.T @ root: a row more for each measurement, and no (N, N)

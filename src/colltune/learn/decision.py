@@ -301,8 +301,6 @@ class DecisionLearner:
             replace(seen, log_time=seen.log_time - self._trust.offsets(measured)),
             self._trust.theta,
             self._settings.freedom,
-            0,
-            self._seed,
         )
         grid = [(self._space.scenarios[row], choice) for row in rows for choice in self._choices]
         self._belief.mean += self._trust.offsets(grid).reshape(self._belief.mean.shape)

@@ -39,8 +39,6 @@ class DecisionModel:
             Observations(seen.z, rows, seen.number, seen.log_time - self._trust.offsets(pairs), seen.noise),
             self._trust.theta,
             freedom,
-            0,
-            trust.seed,
         )
 
     def predict(self, pairs: Sequence[Pair]) -> Prediction:

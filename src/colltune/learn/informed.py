@@ -47,6 +47,7 @@ _EARNED = 1.0
 _BELIEVED = 0.4
 # Degrees of freedom of the likelihood: one outlier must not outweigh the rest.
 _FREEDOM = 3.0
+# The most observations of one choice that the fit of the hyperparameters uses: more cost time and change little.
 _FIT_ROWS = 16
 
 
