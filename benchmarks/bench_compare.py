@@ -8,8 +8,8 @@ that a long series can be made of short ones; with RUNS 0 two builds are compare
 whose MPI_Allreduce waits: for a fifth of what the call of 1 KiB takes. The equal one sets what is the default.
 
 ``slower_found``: of ``slower_runs``, those that said that allreduce is slower at a size up to 1 KiB, and of bcast
-nothing; ``equal_silent``: of ``equal_runs``, those that called nothing slower or faster. ``run_s``: what one takes. ``busy``: seeds
-that were left out, for other programs ran.
+nothing; ``equal_silent``: of ``equal_runs``, those that called nothing slower or faster. ``run_s``: what one takes.
+``busy``: seeds that were left out, for other programs ran.
 ``builds_s``, ``builds_slower``, ``builds_faster``: MPICH beside this Python against Debian's, all collectives.
 """
 
