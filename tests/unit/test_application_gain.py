@@ -11,7 +11,6 @@ import pytest
 import typer
 
 from colltune.cli.app import app
-from colltune.cli.run import _split
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
@@ -173,9 +172,7 @@ def test_a_run_that_was_killed_has_what_it_measured(tmp_path: Path) -> None:
     assert line.startswith("after 1.5 s, not ended by MPI_Finalize: by 3 pairs of blocks the tuning ")
 
 
-def test_the_share_is_given_in_two_ways() -> None:
-    assert _split(["--measure=10%", "--", "mpiexec"]) == ({"--measure"}, {"--share": "10%"}, ["mpiexec"])
-    assert _split(["--measure", "--share", "50", "mpiexec"]) == ({"--measure"}, {"--share": "50"}, ["mpiexec"])
+def test_the_share_is_a_whole_percentage() -> None:
     assert (parse_share("5%"), parse_share("50")) == (5, 50)
     for text in ("0%", "51%", "5.5%", "half"):
         with pytest.raises(InputError, match="no whole percentage"):
@@ -185,8 +182,9 @@ def test_the_share_is_given_in_two_ways() -> None:
 @pytest.mark.parametrize(
     ("words", "asked", "left"),
     [
-        (["--measure=10%", "tuned", "--", "./app", "--measure=3"], "10%", ["--", "./app", "--measure=3"]),
+        (["--measure=10%", "tuned", "--", "./app", "--measure=3"], "10%", ["./app", "--measure=3"]),
         (["--share", "9%", "--measure=10%", "tuned", "./app", "--measure=3"], "10%", ["./app", "--measure=3"]),
+        (["--measure", "--share", "50", "tuned", "mpiexec"], "50", ["mpiexec"]),
         (["tuned", "./app", "--measure=3"], None, ["./app", "--measure=3"]),
     ],
 )

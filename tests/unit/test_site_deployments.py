@@ -51,6 +51,7 @@ BUNDLES = {
     "jinja2": "Python-bundle-PyPI",
     "rich": "Python-bundle-PyPI",
     "threadpoolctl": "Python-bundle-PyPI",
+    "pyyaml": "PyYAML",
 }
 
 
