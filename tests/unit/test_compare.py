@@ -94,6 +94,14 @@ def test_what_there_is_no_time_for_is_said(capsys: pytest.CaptureFixture[str]) -
     assert f"May differ, and the time was too short: {len(found.open)} calls; use a larger --budget." in said
 
 
+def test_where_calls_take_long_the_first_of_them_are_looked_at_in_every_launch() -> None:
+    bench = TwoSided(truth=lambda _s, _c: 1e-2, slower={CALLS[0]: 1.3})
+    found = compared(bench, budget_s=12.0)
+    assert 0 < len(found.screened) < len(CALLS)
+    assert [one.scenario for one in found.slower] == [CALLS[0]]
+    assert set(found.open) == set(CALLS) - {one.scenario for one in found.screened}
+
+
 def test_a_table_has_a_column_of_choices_where_a_rule_decides_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     show(compared(TwoSided(slower={SLOW: 1.5})), "")
     said = capsys.readouterr().out

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Unpack
 
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, Workbench
@@ -36,7 +37,7 @@ from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side
 from colltune.store.earlier import tuned_sizes
 
 # The screening: of each side so many launches, of each collective every so manieth size, and of the budget this share.
-_LOOKS, _STEP, _SHARE = 3, 3, 0.4
+_LOOKS, _STEP, _SHARE = 3, 3, 0.5
 _LOOK = Effort(relative_width=0.03, box_s=0.01, fewest=10, most=200)
 # What differs by less in the screening is not looked at further: half of what counts as a difference.
 _ALIKE = 1.0 + PRACTICAL / 2
@@ -170,8 +171,7 @@ def look_and_compare(
         _LOOKS,
         seed,
         effort=_LOOK,
-        deadline_s=began_s + _SHARE * budget_s,
-        until_s=began_s + budget_s,
+        launch_s=_SHARE * budget_s / (2 * _LOOKS),
         note=note,
     )
     look_s, ends_s = (a.bench.now_s() - began_s) / (2 * _LOOKS), began_s + budget_s
@@ -211,22 +211,25 @@ def violations_of(
     guidelines = guidelines_at(bench.nodes, bench.ppn, *sizes)
     note(f"{bench.headline}: looking at {format_count(len(guidelines), 'guideline')} in {_LOOKS} launches ...")
 
-    def measured(some: Sequence[Guideline], launches: int, seed: int, share: float, effort: Effort) -> list[Comparison]:
+    def measured(some: Sequence[Guideline], launches: int, seed: int, **turns: Unpack[Turns]) -> list[Comparison]:
         calls = sorted({s for one in some for s in (one.call, *one.mock_up)}, key=lambda scenario: scenario.size_bytes)
-        ends_s = began_s + share * budget_s
-        turns = Turns(effort=effort, note=note, deadline_s=ends_s, until_s=ends_s + _GRACE * budget_s)
         return judge_guidelines(some, launch_by_turns((side,), calls, launches, seed, **turns)[0])
 
-    looks = measured(guidelines, _LOOKS, seed, _SHARE, _LOOK)
+    looks = measured(guidelines, _LOOKS, seed, effort=_LOOK, launch_s=_SHARE * budget_s / _LOOKS, note=note)
     suspect = {(one.scenario, one.choice.algorithm) for one in looks if one.ratio < 1.0 / _ALIKE}
     suspected = [one for one in guidelines if (one.call, one.text) in suspect]
     found: list[Comparison] = []
     if suspected:
         note(f"measuring {format_count(len(suspected), 'guideline')} that may be violated in new launches ...")
-        found = measured(suspected, _MOST_LAUNCHES, seed + _LOOKS, 1.0, EFFORT)
+        ends_s = began_s + budget_s
+        until_s = ends_s + _GRACE * budget_s
+        found = measured(suspected, _MOST_LAUNCHES, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
     launches = max((len(one.a_launches_s) for one in found), default=0)
     compared = {(one.scenario, one.choice.algorithm) for one in found}
-    missing = [one.call for one in suspected if (one.call, one.text) not in compared]
+    looked_at = {(one.scenario, one.choice.algorithm) for one in looks}
+    missing = [
+        one.call for one in guidelines if (one.call, one.text) not in (compared if one in suspected else looked_at)
+    ]
     return _judged(Verification(found, launches, names=("mock-up", "call"), screened=looks, open=missing), side)
 
 

@@ -50,6 +50,7 @@ class Turns(TypedDict, total=False):
     effort: Effort
     deadline_s: float
     until_s: float
+    launch_s: float
     note: Callable[[str], None]
 
 
@@ -108,14 +109,16 @@ def launch_by_turns(
     effort: Effort = EFFORT,
     deadline_s: float = math.inf,
     until_s: float = math.inf,
+    launch_s: float = math.inf,
     note: Callable[[str], None] = lambda _note: None,
 ) -> list[Launched]:
     """Measures ``scenarios`` in ``launches`` launches of each side, which take turns in random order.
 
     With ``osu`` that program measures in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
     each side, if more would end after ``deadline_s``, which is on the clock of the bench of the first. Measuring ends
-    at ``until_s``. ``note`` hears of the scenarios that the agent refused to measure. Raises LaunchError where a launch
-    fails: then that side is not in order, whatever its speed.
+    at ``until_s``, and in each launch after ``launch_s``, so that the first of ``scenarios`` are measured in all.
+    ``note`` hears of the scenarios that the agent refused to measure. Raises LaunchError where a launch fails: then
+    that side is not in order, whatever its speed.
     """
     order, bench, refused = random.Random(seed), sides[0].bench, dict[Scenario, str]()
     measured = [Launched() for _ in sides]
@@ -128,7 +131,8 @@ def launch_by_turns(
         for which in order.sample(range(len(sides))[::-1], len(sides)):
             kept: Mapping[Scenario, float] = {}
             if osu is None:
-                found, kept = _medians_of_launch(sides[which], scenarios, seed + launch, effort, until_s, refused)
+                ends_s = min(until_s, bench.now_s() + launch_s)
+                found, kept = _medians_of_launch(sides[which], scenarios, seed + launch, effort, ends_s, refused)
             else:
                 found = dict(osu(sides[which].variables, scenarios))
             for scenario, time_s in kept.items():
