@@ -12,15 +12,17 @@ from memory_bench import MemoryBench
 from colltune.cli.as_json import print_json
 from colltune.cli.compare import as_record, show
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.disturbance import Load
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.measure.drawn import Noise, SimulatedSource
+from colltune.measure.watch import Watch
 from colltune.prove.compare.default_against_tuned import tuned_side
 from colltune.prove.compare.two_sides import Side, compare_sides
 from colltune.prove.compare.verdict import PointVerdict
-from colltune.session.compare import Verification, look_and_compare
+from colltune.session.compare import Verification, _judged, look_and_compare
 from colltune.session.sides import parse_side
 from colltune.store.tuning import Tuning, save_tuning
 from documented_json import check_document
@@ -100,6 +102,17 @@ def test_where_calls_take_long_the_first_of_them_are_looked_at_in_every_launch()
     assert 0 < len(found.screened) < len(CALLS)
     assert [one.scenario for one in found.slower] == [CALLS[0]]
     assert set(found.open) == set(CALLS) - {one.scenario for one in found.screened}
+
+
+def test_what_decides_has_to_be_calm_by_itself() -> None:
+    bench, found = TwoSided(), compared(TwoSided(slower={SLOW: 1.5}))
+    bench.watch = Watch()
+    bench.watch.is_disturbed(Load(0.0, 0.0, 0.0, 0.0, 0.0, 0), 100.0)
+    looks = bench.watch.tally.mark
+    bench.watch.is_disturbed(Load(0.0, 0.9, 0.0, 0.0, 0.9, 0), 10.0)
+    side = Side("A", bench)
+    assert _judged(found, side).comparisons
+    assert _judged(found, side, looks).nowhere_slower is None
 
 
 def test_a_table_has_a_column_of_choices_where_a_rule_decides_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:

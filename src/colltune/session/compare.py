@@ -46,6 +46,7 @@ _MOST_LAUNCHES = 12
 _GRACE = 0.5
 # What a launch takes over the calls that it measures: their results are checked, and they are timed again.
 _OVERHEAD = 2.0
+_Mark = tuple[int, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,7 @@ def look_and_compare(
         launch_s=_SHARE * budget_s / (2 * _LOOKS),
         note=note,
     )
+    looked = _mark(a)
     look_s, ends_s = (a.bench.now_s() - began_s) / (2 * _LOOKS), began_s + budget_s
     chosen, untried = _affordable(looks, look_s, ends_s - a.bench.now_s(), all_of=all_of)
     found: list[Comparison] = []
@@ -184,7 +186,7 @@ def look_and_compare(
     seen, compared = {one.scenario for one in looks}, {one.scenario for one in found}
     missing = [s for s in chosen if s not in compared] + untried + [s for s in scenarios if s not in seen]
     launches = max((len(one.a_launches_s) for one in found), default=0)
-    return _judged(Verification(found, launches, names=("A", "B"), screened=looks, open=missing), a)
+    return _judged(Verification(found, launches, names=("A", "B"), screened=looks, open=missing), a, looked)
 
 
 def find_violations(
@@ -216,6 +218,7 @@ def violations_of(
         return judge_guidelines(some, launch_by_turns((side,), calls, launches, seed, **turns)[0])
 
     looks = measured(guidelines, _LOOKS, seed, effort=_LOOK, launch_s=_SHARE * budget_s / _LOOKS, note=note)
+    looked = _mark(side)
     suspect = {(one.scenario, one.choice.algorithm) for one in looks if one.ratio < 1.0 / _ALIKE}
     suspected = [one for one in guidelines if (one.call, one.text) in suspect]
     found: list[Comparison] = []
@@ -230,7 +233,7 @@ def violations_of(
     missing = [
         one.call for one in guidelines if (one.call, one.text) not in (compared if one in suspected else looked_at)
     ]
-    return _judged(Verification(found, launches, names=("mock-up", "call"), screened=looks, open=missing), side)
+    return _judged(Verification(found, launches, names=("mock-up", "call"), screened=looks, open=missing), side, looked)
 
 
 def _to_look_at(names: Sequence[str], sizes: tuple[int, int], step: int, bench: Bench) -> list[Scenario]:
@@ -273,13 +276,21 @@ def _gap(one: Comparison) -> float:
     return max(abs(math.log(state.ratio)) for state in (one, one.kept) if state is not None)
 
 
-def _judged(found: Verification, side: Side) -> Verification:
-    """``found`` with what other programs did; then nothing of it counts where that was too much."""
+def _judged(found: Verification, side: Side, looks: _Mark = (0, {})) -> Verification:
+    """``found`` with what other programs did; then nothing of it counts where that was too much.
+
+    ``looks``: the mark of the watch after the looks: what decides has to be calm by itself.
+    """
     watch = side.bench.watch
     if watch is None:
         return found
-    disturbance = watch.tally.found(names=watch.nodes)
+    deciding = watch.tally.found(looks, watch.nodes)
+    disturbance = deciding if deciding.is_busy else watch.tally.found(names=watch.nodes)
     return replace(found, disturbance=disturbance, comparisons=() if disturbance.is_busy else found.comparisons)
+
+
+def _mark(side: Side) -> _Mark:
+    return (0, {}) if side.bench.watch is None else side.bench.watch.tally.mark
 
 
 def _osu_medians(programs: OsuBenchmarks, bench: Bench) -> Medians:
