@@ -14,6 +14,7 @@ import pytest
 
 from colltune.core.proven import Verdict
 from colltune.mpi.installation import Installation
+from colltune.session.explain import explain_call
 from colltune.store.dataset import load_grids
 from colltune.store.packed_grids import unpack_grids
 from colltune.store.tuning import load_tuning
@@ -55,6 +56,9 @@ def test_a_machine_without_an_mpi_sees_the_recorded_cluster_and_what_is_missing(
         default_s = float(grid.default_s[grid.rows[decision.scenario]])
         assert math.log(default_s / grid.time(decision.scenario, decision.choice)) > -0.03
     assert "LUMI" in (tmp_path / "demo" / "lumi" / "report.html").read_text(encoding="utf-8")
+    one = kept[0].scenario
+    told = explain_call(tmp_path / "demo" / "lumi", one.collective, one.size_bytes, one.nodes, one.ppn)
+    assert f"runs      {kept[0].choice}" in told
 
 
 @pytest.mark.mpi

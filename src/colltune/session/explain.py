@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from colltune.bench.backends import recall_backend
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
 from colltune.core.scenario import REDUCTIONS, Scenario
@@ -131,5 +131,9 @@ def _outcomes(tuning: Tuning, scenario: Scenario) -> tuple[str, str]:
     environment = tuning.environment
     backend = recall_backend(environment)
     files = {Path(name).name: data for name, data in tuning.files.items()}
+    if not files:  # of recorded times: no MPI reads its rules
+        choice = tuning.rule_sets[scenario.collective].evaluate(scenario)
+        default = backend.describe_default(scenario, environment.thread_level)
+        return (default if choice == DEFAULT else str(choice)), default
     runs = backend.describe(files, scenario, environment.thread_level)
     return runs, backend.describe_default(scenario, environment.thread_level)
