@@ -20,7 +20,7 @@ INSIDE = """
     import json, os, subprocess, sys
     from colltune.mpi.detect import find_mpi
     from colltune.mpi.job import find_job
-    from colltune.mpi.launch import Request, launch
+    from colltune.mpi.launch import LaunchRequest, launch
 
     program, shapes, launchers = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
     job = find_job(os.environ)
@@ -28,7 +28,7 @@ INSIDE = """
     for launcher in launchers:
         installation = find_mpi(launcher, os.environ)
         for nodes, ppn in shapes:
-            command = launch(installation, job, Request([program], nodes, ppn, {"COLLTUNE_TEST": "a, b=c"}))
+            command = launch(installation, job, LaunchRequest([program], nodes, ppn, {"COLLTUNE_TEST": "a, b=c"}))
             whole = {**os.environ, **command.environment}
             run = subprocess.run(command.argv, env=whole, input="word", capture_output=True, text=True, timeout=60)
             print(json.dumps([run.returncode, sorted(run.stdout.splitlines()), run.stderr]))
