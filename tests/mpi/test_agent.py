@@ -212,9 +212,13 @@ def test_what_a_computation_hides_of_a_nonblocking_call_is_told(
         request(1, name, 4096, ranks, "0", "skew_us=100", "choice="),
         request(2, name.removeprefix("i"), 64, ranks),
     ]
-    overlapped, blocking = [line for line in talk(sanitized_agent, ranks, lines) if line.startswith("result ")]
-    assert " status=ok " in overlapped
-    figures = {key: figure(overlapped, key) for key in ("compute_us", "pure_us", "tested_us", "b2b_us", "skewed_us")}
+    told = ("compute_us", "pure_us", "tested_us", "b2b_us", "skewed_us")
+    for _attempt in range(5):  # of a call that a busy machine held for long the agent takes its time alone
+        overlapped, blocking = [line for line in talk(sanitized_agent, ranks, lines) if line.startswith("result ")]
+        assert " status=ok " in overlapped
+        figures = {key: figure(overlapped, key) for key in told}
+        if None not in figures.values():
+            break
     assert all(value is not None for value in figures.values()), figures
     assert figures["pure_us"] > 0.0
     assert figures["tested_us"] > 0.0
