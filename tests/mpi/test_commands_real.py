@@ -150,4 +150,4 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
     assert found.nonblocking["ialltoallv"]  # MPICH has a variable for each of them
     assert found.neighbourhood["ineighbor_alltoallv"]
     assert "cannot be steered" not in said
-    assert f"{'persistent':<22} {found.persistent}\n" in said
+    assert f"{'persistent':<14} {found.persistent}\n" in said
