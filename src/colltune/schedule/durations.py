@@ -30,7 +30,7 @@ _CLEAR = 10.0
 
 
 @dataclass(frozen=True)
-class Calls:
+class ScenarioRows:
     """Scenarios of one collective as ``rows`` (n, 5) of what time depends on; ``several`` (n,): on several nodes."""
 
     collective: str
@@ -38,7 +38,7 @@ class Calls:
     several: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, scenarios: Sequence[Scenario]) -> Calls:
+    def of(cls, scenarios: Sequence[Scenario]) -> ScenarioRows:
         rows = np.array([_row(scenario) for scenario in scenarios]).reshape(-1, 5)
         name = scenarios[0].collective if scenarios else ""
         return cls(name, rows, np.array([scenario.nodes > 1 for scenario in scenarios], dtype=bool))
@@ -81,9 +81,9 @@ class Durations:
 
     def expect_s(self, scenario: Scenario) -> float:
         """Expected seconds of one choice in ``scenario``."""
-        return float(self.expected_s(Calls.of([scenario]))[0])
+        return float(self.expected_s(ScenarioRows.of([scenario]))[0])
 
-    def expected_s(self, calls: Calls) -> Floats:
+    def expected_s(self, calls: ScenarioRows) -> Floats:
         """(n,): expected seconds of one choice in each of ``calls``. Uses other collectives where its own was not
         measured.
         """
@@ -102,9 +102,9 @@ class Durations:
 
     def fear_s(self, scenario: Scenario) -> float:
         """What one choice in ``scenario`` may take, see feared_s."""
-        return float(self.feared_s(Calls.of([scenario]))[0])
+        return float(self.feared_s(ScenarioRows.of([scenario]))[0])
 
-    def feared_s(self, calls: Calls) -> Floats:
+    def feared_s(self, calls: ScenarioRows) -> Floats:
         """As ``expected_s``, but where nothing tells what bytes cost, all that was seen is put down to them.
 
         On more ranks than were measured, all of it is taken to grow with these.

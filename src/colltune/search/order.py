@@ -13,7 +13,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space, weight_of
 from colltune.learn.contract import Learner
 from colltune.learn.scenario_columns import Floats
-from colltune.schedule.durations import Calls, Durations
+from colltune.schedule.durations import Durations, ScenarioRows
 
 # Scenarios that are looked at where all that a learner asks for is too expensive, and repetitions of what is measured.
 _SOME, _FEW = 64, 3
@@ -33,7 +33,7 @@ class Agenda:
         self._open = {scenario: space.choices(scenario) for scenario in ordered}
         self._place = {scenario: place for place, scenario in enumerate(ordered)}
         self._left = np.array([len(choices) for choices in self._open.values()], dtype=float)
-        self._calls = Calls.of(ordered)
+        self._calls = ScenarioRows.of(ordered)
         self._expected_s = self._feared_s = np.zeros(0)  # of one choice, by the ``_version`` of the durations
         self._version = -1
         self._broken: set[Choice] = set()
