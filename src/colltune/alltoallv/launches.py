@@ -9,6 +9,7 @@ from typing import Protocol
 
 from colltune.alltoallv.samples import AlltoallvSource
 from colltune.alltoallv.setting import COLLECTIVE
+from colltune.bench.contract import Place
 from colltune.bench.workbench import Workbench
 from colltune.core.sample import Environment
 from colltune.machine.compile import build_parts, cache_directory
@@ -24,26 +25,8 @@ class PatternLaunch(Source, Protocol):
         ...
 
 
-class PatternBench(Protocol):
-    """What tuning the all-to-all asks of a job: less than `bench.contract.Bench`, for nothing is in a catalogue."""
-
-    @property
-    def environment(self) -> Environment: ...
-
-    @property
-    def nodes(self) -> int: ...
-
-    @property
-    def ppn(self) -> int: ...
-
-    @property
-    def watch(self) -> Watch | None:
-        """What judges whether other programs disturb the measurements; None where there are none."""
-        ...
-
-    def now_s(self) -> float:
-        """The clock, in seconds from any beginning."""
-        ...
+class PatternBench(Place, Protocol):
+    """What tuning the all-to-all asks of a job: less than `Bench`, for nothing is in a catalogue."""
 
     def launch(self, seed: int, number: int) -> PatternLaunch:
         """A fresh launch, which its samples know by ``number``."""

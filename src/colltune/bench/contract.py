@@ -28,8 +28,8 @@ def unheard(kind: str, facts: Mapping[str, object]) -> None:
     del kind, facts
 
 
-class Bench(Protocol):
-    """A place to measure.
+class Place(Protocol):
+    """A job, or what stands for one, and its clock.
 
     Whatever takes time is on its clock: launches, measurements, and what we compute meanwhile.
     """
@@ -42,6 +42,19 @@ class Bench(Protocol):
 
     @property
     def ppn(self) -> int: ...
+
+    @property
+    def watch(self) -> Watch | None:
+        """What judges whether other programs disturb the measurements; None where there are none."""
+        ...
+
+    def now_s(self) -> float:
+        """The clock, in seconds from any beginning."""
+        ...
+
+
+class Bench(Place, Protocol):
+    """A place to measure the collectives of a catalogue."""
 
     @property
     def catalogue(self) -> Catalogue: ...
@@ -64,11 +77,6 @@ class Bench(Protocol):
     @property
     def parts_disturb(self) -> bool:
         """Whether measurements on disjoint nodes may disturb one another, so that this is to be checked."""
-        ...
-
-    @property
-    def watch(self) -> Watch | None:
-        """What judges whether other programs disturb the measurements; None where there are none."""
         ...
 
     @property
@@ -97,10 +105,6 @@ class Bench(Protocol):
 
     def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
         """Of the nodes: as the user ``named`` it, or as far as it is known. Raises InputError for one that misfits."""
-        ...
-
-    def now_s(self) -> float:
-        """The clock, in seconds from any beginning."""
         ...
 
     def launch(self, seed: int, *, on_event: Event = unheard) -> Launch:

@@ -69,7 +69,12 @@ def finish(command: str, found: Verification, as_json: bool) -> NoReturn:
         print_json(command, {**as_record(found), "looked_at": len(found.screened), "open": found.open})
     else:
         show(found, "use a larger --budget")
-    raise typer.Exit({True: 0, False: 1, None: NO_VERDICT}[found.nowhere_slower])
+    raise typer.Exit(exit_code(found))
+
+
+def exit_code(found: Verification) -> int:
+    """1 where the second side is slower anywhere, NO_VERDICT where nothing can be said of that."""
+    return {True: 0, False: 1, None: NO_VERDICT}[found.nowhere_slower]
 
 
 def as_record(found: Verification) -> dict[str, object]:

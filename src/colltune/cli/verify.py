@@ -7,7 +7,7 @@ from typing import Annotated, Unpack
 
 import typer
 
-from colltune.cli.options import NO_VERDICT, AsJson, Tuned, Via, offers
+from colltune.cli.options import AsJson, Tuned, Via, offers
 from colltune.session.arguments import MachineArguments, machine_options
 
 
@@ -45,7 +45,7 @@ def verify(
     While other programs use the processors nothing is said of speed, and the exit code is 4.
     """
     from colltune.cli.as_json import print_json
-    from colltune.cli.compare import as_record, show
+    from colltune.cli.compare import as_record, exit_code, show
     from colltune.cli.terminal import make_console
     from colltune.cli.verify_quick import check_quickly
     from colltune.cli.verify_results import check_candidates, check_results
@@ -81,5 +81,4 @@ def verify(
             print_json("verify", {"results_right": right, **as_record(found)})
         else:
             show(found, "use --launches {launches}")
-        faster = found.nowhere_slower
-        raise typer.Exit(NO_VERDICT if right and faster is None else 0 if right and faster else 1)
+        raise typer.Exit(exit_code(found) if right else 1)

@@ -130,10 +130,9 @@ def _outcomes(tuning: Tuning, scenario: Scenario) -> tuple[str, str]:
     """What runs with the files and what runs without them."""
     environment = tuning.environment
     backend = recall_backend(environment)
+    default = backend.describe_default(scenario, environment.thread_level)
     files = {Path(name).name: data for name, data in tuning.files.items()}
     if not files:  # of recorded times: no MPI reads its rules
         choice = tuning.rule_sets[scenario.collective].evaluate(scenario)
-        default = backend.describe_default(scenario, environment.thread_level)
         return (default if choice == DEFAULT else str(choice)), default
-    runs = backend.describe(files, scenario, environment.thread_level)
-    return runs, backend.describe_default(scenario, environment.thread_level)
+    return backend.describe(files, scenario, environment.thread_level), default
