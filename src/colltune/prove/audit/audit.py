@@ -29,7 +29,7 @@ from colltune.prove.audit.evidence import FEWEST_LAUNCHES, Yardstick, log_eviden
 from colltune.prove.audit.harm import spared
 from colltune.prove.audit.outcome import decisions_of, standing_of
 from colltune.prove.audit.taken import Bests, Measured, PairTimes
-from colltune.prove.audit.worth import Outlay, gain_of
+from colltune.prove.audit.worth import ComparisonCosts, Outlay, gain_of
 
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.
@@ -94,9 +94,7 @@ class Audit:
     _deviations: Deviations = field(default_factory=Deviations, init=False)
     _last_open: int = field(default=0, init=False)  # the last launch in which anything was open
     _until_s: float = field(default=math.inf, init=False)  # when the launch at hand is over
-    _off: float = field(default=1.0, init=False)  # what comparisons took over what they were expected to take
-    _expected_s: float = field(default=0.0, init=False)
-    _took_s: float = field(default=0.0, init=False)
+    _costs: ComparisonCosts = field(default_factory=ComparisonCosts, init=False)
     _known: Mapping[tuple[str, Choice], ChoiceEffect] = field(default_factory=dict, init=False)
     _least: float = field(default=0.0, init=False)  # gain per second
     _paid_launches: int = field(default=0, init=False)  # that are worth their time
@@ -202,7 +200,7 @@ class Audit:
         left_s = deadline_s - self.clock() - self.launch_s
         self._leave_unpaid(left_s)
         cheapest_s = min((min(case.costs_s) for case in self._active()), default=math.inf)
-        return left_s > self._off * cheapest_s
+        return left_s > self._costs.likely_s(cheapest_s)
 
     def _leave_unpaid(self, left_s: float) -> None:
         """Finds what of the open claims is worth the time; what is proven already may take its time to be surer."""
@@ -248,7 +246,7 @@ class Audit:
         return _MOST_LOOKS + 1
 
     def _cost_s(self, case: Case) -> float:
-        return self._off * case.usual_cost_s
+        return self._costs.likely_s(case.usual_cost_s)
 
     def _launches_to_come(self, left_s: float) -> int:
         """After the one at hand: as many as leave most of the time to comparisons, and at first as many as it takes."""
@@ -306,9 +304,9 @@ class Audit:
         for case in cases:
             now_s = self.clock()
             left_s = min(self._until_s, deadline_s) - now_s
-            dearest_s = max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * self._off * min(case.costs_s))
-            limit_s = min(dearest_s, left_s) / self._off
-            scenario = case.next_scenario([cost <= limit_s for cost in case.costs_s])
+            likely_s = [self._costs.likely_s(cost_s) for cost_s in case.costs_s]
+            limit_s = min(max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * min(likely_s)), left_s)
+            scenario = case.next_scenario([cost_s <= limit_s for cost_s in likely_s])
             if scenario is not None:
                 choices = (self.baseline(scenario), case.claim.choice)
                 yield Point(scenario, choices, self.repetitions(scenario), self.skew_s(scenario))
@@ -335,18 +333,13 @@ class Audit:
         if len(point.choices) < 2 or len(found) < 2:
             return
         default, chosen = found[point.choices[0]], found[point.choices[1]]
-        self._note_cost(scenario, default.cost_s + chosen.cost_s)
+        self._costs.note(self.cost_s(scenario), default.cost_s + chosen.cost_s)
         times = PairTimes(default.time_s, chosen.time_s)
         self._bests.tell(scenario, chosen.choice, times)
         for case in ours:
             if case.claim.choice == chosen.choice:
                 views, heaps = OtherViews.of(default, chosen), Heaps.of(default, chosen)
                 case.take(scenario, self.launches, log_speedup(default, chosen), views, Measured(times, heaps))
-
-    def _note_cost(self, scenario: Scenario, took_s: float) -> None:
-        self._expected_s += self.cost_s(scenario)
-        self._took_s += took_s
-        self._off = max(self._took_s, 1e-9) / max(self._expected_s, 1e-9)
 
     def _distrust(self, collective: str, choice: Choice, why: str) -> None:
         for case in self._cases:

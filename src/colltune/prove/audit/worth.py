@@ -47,6 +47,45 @@ def chance_of(case: Case, yardstick: Yardstick) -> float:
     return 1.0 / (1.0 + math.exp(-min(max(log_odds, -50.0), 50.0)))
 
 
+@dataclass
+class ComparisonCosts:
+    """What comparisons take, from what they were expected to take and took so far.
+
+    Took = what each takes besides its calls + a factor x expected, by least squares of relative errors, neither below
+    0; the factor is held near 1, weakly, for comparisons that are all alike do not tell it. One factor alone, learnt
+    from short calls that take little but what comes with each, would make long calls look thousands of times as dear.
+    """
+
+    _ones: float = 0.0  # sums over comparisons, in units of what each took
+    _expected: float = 0.0
+    _products: float = 0.0
+    _squares: float = 0.02
+    _shares: float = 0.02
+    besides_s: float = 0.0
+    factor: float = 1.0
+
+    def note(self, expected_s: float, took_s: float) -> None:
+        took_s = max(took_s, 1e-9)
+        one, expected = 1.0 / took_s, expected_s / took_s
+        self._ones += one * one
+        self._expected += one
+        self._products += one * expected
+        self._squares += expected * expected
+        self._shares += expected
+        determinant = self._ones * self._squares - self._products**2
+        besides_s = self._expected * self._squares - self._products * self._shares
+        factor = self._ones * self._shares - self._products * self._expected
+        if determinant <= 1e-9 * self._ones * self._squares or besides_s <= 0.0:
+            self.besides_s, self.factor = 0.0, self._shares / self._squares
+        elif factor <= 0.0:
+            self.besides_s, self.factor = self._expected / self._ones, 0.0
+        else:
+            self.besides_s, self.factor = besides_s / determinant, factor / determinant
+
+    def likely_s(self, expected_s: float) -> float:
+        return self.besides_s + self.factor * expected_s
+
+
 @dataclass(frozen=True)
 class Outlay:
     """What going on costs: ``launch_s`` for each launch, ``after_s`` once if anything is proven, ``least`` gain per s.
