@@ -163,7 +163,7 @@ TUNINGS = [RECORDED / "tunings" / name for name in ("ended", "measured", "predic
 
 
 @reader(
-    "store.tuning session.site.runs store.summary_json store.fields",
+    "store.tuning session.site.runs store.summary_json",
     of_json,
     files(*(one / MANIFEST for one in TUNINGS)),
 )

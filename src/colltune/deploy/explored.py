@@ -7,23 +7,29 @@ It has their rules, as the live selector reads them, and a record of the tuning 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from colltune.catalog import load
 from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.applied import AppliedTuning
 from colltune.emit.live_rules import LIVE_FILE, live_choices, live_faults
-from colltune.machine.files import parse_json, read_file, read_text
+from colltune.machine.files import read_file, read_record, read_text
 from colltune.machine.preload import PRELOAD, preload_variables
 from colltune.store.tuning import MANIFEST, write_files
 
 FOLDER = "candidates"
 VARIABLE = "COLLTUNE_CANDIDATES"
 _RECORD, _SCHEMA = "candidates.json", 1
+
+
+class _Record(msgspec.Struct):
+    schema: int
+    tuning: str
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Candidates:
 
 def save_candidates(directory: Path, files: Mapping[str, bytes]) -> Candidates:
     """Writes the rules of candidates, ``files`` by name, for the tuning in ``directory``. Raises ColltuneError."""
-    record = json.dumps({"schema": _SCHEMA, "tuning": _digest(directory)}).encode() + b"\n"
+    record = msgspec.json.encode(_Record(_SCHEMA, _digest(directory))) + b"\n"
     try:
         write_files(directory / FOLDER, {**files, _RECORD: record})
     except OSError as error:
@@ -49,14 +55,14 @@ def load_candidates(directory: Path) -> Candidates:
     place = directory / FOLDER
     replay = f"Check their results in a job of this shape: colltune verify --results --candidates {directory}"
     try:
-        record, text = parse_json(read_file(place / _RECORD)), read_text(place / LIVE_FILE)
+        record, text = read_record(read_file(place / _RECORD), _Record), read_text(place / LIVE_FILE)
     except FileNotFoundError as error:
         raise InputError(
             f"what the proof of {directory} left open was not checked for wrong results", replay
         ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{place} cannot be read: {error}", replay) from error
-    if not isinstance(record, dict) or record.get("schema") != _SCHEMA or record.get("tuning") != _digest(directory):
+    if record != _Record(_SCHEMA, _digest(directory)):
         raise InputError(f"{place} was made for another tuning than {directory} holds now", replay)
     return Candidates((place / LIVE_FILE).resolve(), tuple(live_choices(text)))
 

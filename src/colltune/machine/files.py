@@ -93,10 +93,10 @@ def unpacked(data: bytes, most_bytes: int = MOST_BYTES) -> bytes:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """As ``json.loads``. Raises ValueError also for no text, and beyond 64-bit integers, 1e18, DEEPEST levels."""
+    """As ``json.loads``. Raises ValueError also for no text, NaN, and beyond 64-bit integers, 1e18, DEEPEST levels."""
     text = data.decode("utf-8") if isinstance(data, bytes) else data
     try:
-        document = json.loads(text, parse_int=_whole, parse_float=_real)
+        document = json.loads(text, parse_int=_whole, parse_float=_real, parse_constant=_constant)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
     if _SURROGATE.search(text):
@@ -119,6 +119,19 @@ def read_record(data: bytes | str, kind: type[_T]) -> _T:
         raise ValueError(str(error)) from None
 
 
+def fitted(document: object, kind: type[_T], *, strict: bool = True) -> _T:
+    """What ``parse_json`` read as a value of ``kind``. Raises ValueError with the place of what is wrong.
+
+    ``strict``: whether text is no number; False for rows of words.
+    """
+    import msgspec
+
+    try:
+        return msgspec.convert(document, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
 def _whole(digits: str) -> int:
     if len(digits) > _DIGITS:
         raise ValueError(f"it holds the integer {digits[:_DIGITS]}..., which is out of range")
@@ -130,6 +143,13 @@ def _real(digits: str) -> float:
     if abs(value := float(digits)) > _LARGEST:
         raise ValueError(f"it holds the number {digits[:_DIGITS]}, which is out of range")
     return value
+
+
+def _constant(name: str) -> float:
+    """An infinite bound is none; what is no number is no figure of anything."""
+    if name == "NaN":
+        raise ValueError("it holds NaN, which is no number")
+    return float(name)
 
 
 def _parts(one: dict[str, Any] | list[Any]) -> Iterable[Any]:

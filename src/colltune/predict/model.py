@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.machine.arrays import Archive
-from colltune.machine.files import parse_json, read_file
+from colltune.machine.files import read_file, read_record
 from colltune.predict.bursts import in_flight, posts_at_once
 from colltune.predict.calibration import Calibration
 from colltune.predict.cost import TERMS, Constants, Pair, described, pooled
@@ -42,8 +43,8 @@ _LIKE = {"reduce_scatter_block": "reduce_scatter"}
 class Range:
     """The log2 nodes, ppn and size that were trained on, least and greatest."""
 
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    low: tuple[float, float, float]
+    high: tuple[float, float, float]
 
     @classmethod
     def of(cls, scenarios: Sequence[Scenario]) -> Range:
@@ -154,26 +155,40 @@ def load_model(path: Path | None = None) -> TimesModel:
         ) from error
 
 
+class _Times(msgspec.Struct):
+    """What of ``CollectiveTimes`` is no array."""
+
+    choices: tuple[str, ...]
+    constants: tuple[float, ...]
+    uncertainty: tuple[float, ...]
+    bearable: float | None
+    clusters: tuple[str, ...]
+    trained: Range
+
+
+class _Head(msgspec.Struct):
+    schema: int
+    terms: tuple[str, ...]
+    hyperparameters: tuple[str, ...]
+    theta: tuple[float, ...]
+    collectives: dict[str, _Times]
+
+
 def _read(arrays: Mapping[str, Any]) -> TimesModel:
-    head = parse_json(bytes(arrays[HEAD]))
-    if head["schema"] != SCHEMA or head["terms"] != list(TERMS):
-        raise ValueError(f"it has schema {head['schema']}, and this colltune reads {SCHEMA}")
-    if head["hyperparameters"] != [name for name, _ in HYPERPARAMETERS]:
+    head = read_record(bytes(arrays[HEAD]), _Head)
+    if head.schema != SCHEMA or head.terms != tuple(TERMS):
+        raise ValueError(f"it has schema {head.schema}, and this colltune reads {SCHEMA}")
+    if head.hyperparameters != tuple(name for name, _ in HYPERPARAMETERS):
         raise ValueError("its hyperparameters are of another colltune")
     found = {}
-    for collective, one in head["collectives"].items():
-        number = {parse_choice(text): place for place, text in enumerate(one["choices"])}
-        values = np.array(one["constants"], dtype=float)
-        bearable = np.inf if one["bearable"] is None else float(one["bearable"])
+    for collective, one in head.collectives.items():
+        number = {parse_choice(text): place for place, text in enumerate(one.choices)}
+        constants = Constants(np.array(one.constants), np.array(one.uncertainty))
         prefix = f"{collective}."
         # An array of the archive is decompressed when it is looked up.
         own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
-        width = prior_rows([(Scenario(collective, 2, 1, 64), choice) for choice in list(number)[:1]], number, values)
-        forest = Forest.from_arrays(own, width.shape[1])
-        constants = Constants(values, np.array(one["uncertainty"], dtype=float))
-        trained = Range(tuple(map(float, one["trained"]["low"])), tuple(map(float, one["trained"]["high"])))
-        if not len(trained.low) == len(trained.high) == 3:
-            raise ValueError(f"{collective}: a range of nodes, ppn and size has 3 bounds on each side")
-        clusters = tuple(map(str, one["clusters"]))
-        found[collective] = CollectiveTimes(forest, number, constants, bearable, clusters, trained)
-    return TimesModel(found, np.array(head["theta"], dtype=float))
+        some = [(Scenario(collective, 2, 1, 64), choice) for choice in list(number)[:1]]
+        forest = Forest.from_arrays(own, prior_rows(some, number, constants.values).shape[1])
+        bearable = np.inf if one.bearable is None else one.bearable
+        found[collective] = CollectiveTimes(forest, number, constants, bearable, one.clusters, one.trained)
+    return TimesModel(found, np.array(head.theta))

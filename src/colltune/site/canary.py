@@ -13,15 +13,15 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.machine.files import parse_json, read_file, read_record, write_atomically
+from colltune.machine.files import read_file, read_record, write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance
 from colltune.site.release import RELEASES, active, read_release
 from colltune.site.store import SiteStore
-from colltune.store.applications import RUN, ApplicationRun, read_run
+from colltune.store.applications import RUN, ApplicationRun, read_run, record_file
 from colltune.store.tuning import write_files
 
 CANARY = "canary.json"
@@ -102,8 +102,7 @@ def release_of(store: SiteStore, job: str) -> str:
 def files_of_run(run: ApplicationRun, command: str) -> dict[str, bytes]:
     """What an entry holds of a run, with ``command`` in place of its own. Raises InputError for too large a one."""
     files = {path.name: read_file(path) for path in sorted(run.place.iterdir()) if path.is_file()}
-    record = {**parse_json(files[RUN]), "command": shlex.split(command)}
-    files[RUN] = (json.dumps(record, indent=1) + "\n").encode()
+    files[RUN] = record_file(replace(run.record, command=tuple(shlex.split(command))))
     if sum(map(len, files.values())) > _MOST_BYTES:
         raise InputError(f"{run.place} is larger than an entry may be", "Measure a shorter run")
     return files

@@ -12,10 +12,12 @@ from contextlib import suppress
 from dataclasses import astuple
 from math import log
 
+import msgspec
+
 from colltune.core.choice import DEFAULT, format_choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.machine.files import parse_json
+from colltune.machine.files import read_record
 from colltune.site.entry import Entry
 from colltune.site.packed import pack_numbers
 from colltune.site.pairs import PairedRatio, comparisons_of
@@ -116,12 +118,16 @@ def _listed(name: str, entry: Entry) -> tuple[object, ...]:
             tuned, entry.confirms)  # fmt: skip
 
 
+class _Tuned(msgspec.Struct):
+    rules: dict[str, msgspec.Raw]
+
+
 def _collectives(entry: Entry) -> list[str]:
     """Of the tuning that an entry holds, if it holds one."""
     from colltune.store.tuning import MANIFEST
 
-    with suppress(KeyError, ValueError, TypeError, AttributeError):
-        return sorted(parse_json(entry.files[MANIFEST])["rules"])
+    with suppress(KeyError, ValueError):
+        return sorted(read_record(entry.files[MANIFEST], _Tuned).rules)
     return []
 
 

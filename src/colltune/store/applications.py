@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
-from colltune.core.choice import Choice
+import msgspec
+
+from colltune.core.choice import Choice, format_choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
-from colltune.machine.files import parse_json, read_file, read_text, write_atomically
+from colltune.machine.files import fitted, parse_json, read_file, read_text, write_atomically
 from colltune.store.earlier import entries, new_entry
-from colltune.store.fields import FieldError, as_object, decode, encode
+from colltune.store.records import Count
+from colltune.store.summary_json import read_choice
 
 RUN = "application-run.json"
 PARTS = "blocks"
@@ -70,12 +74,34 @@ class ApplicationRun:
         return replace(self, jobs=tuple(jobs))
 
 
+class _Record(msgspec.Struct):
+    """``RunRecord`` as its file holds it."""
+
+    schema: int
+    environment: Environment
+    choices: tuple[str, ...]
+    bases: dict[str, SizeBasis]
+    share: int
+    command: tuple[str, ...] = ()
+    candidates: Count = 0
+
+    def read(self) -> RunRecord:
+        choices = tuple(map(read_choice, self.choices))
+        return RunRecord(self.environment, choices, self.bases, self.share, self.command, self.candidates)
+
+
+def record_file(record: RunRecord) -> bytes:
+    """The content of the file RUN."""
+    choices, bases = tuple(map(format_choice, record.choices)), dict(record.bases)
+    held = _Record(_SCHEMA, record.environment, choices, bases, record.share, record.command, record.candidates)
+    return (json.dumps(msgspec.to_builtins(held), indent=1) + "\n").encode()
+
+
 def begin_run(directory: Path, record: RunRecord, when_s: float) -> Path:
     """Makes the folder of a run; ranks are to write to files there that begin with PARTS. Raises ColltuneError."""
     place = new_entry(directory, when_s)
-    written = as_object(encode(record), "record")
     try:
-        write_atomically(place / RUN, (json.dumps({"schema": _SCHEMA, **written}, indent=1) + "\n").encode())
+        write_atomically(place / RUN, record_file(record))
     except OSError as error:
         raise ColltuneError(f"cannot write {place / RUN}: {error.strerror}", "Give a writable directory") from error
     return place
@@ -85,13 +111,13 @@ def read_run(place: Path) -> ApplicationRun:
     """The run in a folder of the history. Raises InputError for what was not written by this colltune."""
     path = place / RUN
     try:
-        written = as_object(parse_json(read_file(path)), "the whole")
-        if written.get("schema") != _SCHEMA:
-            raise InputError(f"{path} has schema {written.get('schema')}", "Use the colltune that wrote it")
-        record = decode(RunRecord, written, "the whole")
+        written = fitted(parse_json(read_file(path)), _Record)
+        if written.schema != _SCHEMA:
+            raise InputError(f"{path} has schema {written.schema}", "Use the colltune that wrote it")
+        record = written.read()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", "Run the application with --measure") from error
-    except (FieldError, ValueError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: {error}", f"Remove {place} if it is damaged") from error
     jobs = tuple(read_experiments(sorted(place.glob(f"{PARTS}.*"))))
     if any(cell.choice >= len(record.choices) for job in jobs for cell in job.cells):
@@ -133,49 +159,101 @@ def read_experiments(files: Iterable[Path]) -> list[Experiment]:
     for path in files:
         part = _read(path)
         if part is not None:
-            jobs.setdefault(part.job.number, []).append(part)
+            jobs.setdefault(part.job.id, []).append(part)
     return [_joined(parts) for _, parts in sorted(jobs.items())]
 
 
-_Row = dict[str, str]
+_Positive = Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
 
 
-@dataclass(frozen=True)
-class _Job:
-    number: int
-    rank: int
-    ranks: int
-    nodes: int
-    share: int
+class _JobLine(msgspec.Struct):
+    id: Count
+    rank: Count
+    ranks: _Positive
+    nodes: _Positive
+    share: Count
 
 
-@dataclass(frozen=True)
-class _End:
-    """The last that a file says of the time; of a rank that has not ended, ``lost_pairs`` is not known."""
+class _CellLine(msgspec.Struct):
+    id: Count
+    function: str
+    choice: Count
+    least: Count
+    most: Count
+    size: _Positive
+    nodes: Count
+    ppn: Count
+    tuned_calls: Count
+    default_calls: Count
+    communicators: Count
+    off: Count
+    agree_ns: Count
 
-    elapsed_s: float
-    lost_pairs: int = 0
+    def __post_init__(self) -> None:
+        if self.function not in COLLECTIVES:
+            raise ValueError(f"function is {self.function!r}, which is no collective")
+
+    def read(self) -> Cell:
+        return Cell(
+            self.function, self.choice, self.least, self.most, self.size, self.nodes, self.ppn, self.tuned_calls,
+            self.default_calls, self.communicators, self.off, self.agree_ns * 1e-9, (),
+        )  # fmt: skip
+
+
+class _PairLine(msgspec.Struct):
+    cell: Count
+    calls: _Positive
+    sampled: _Positive
+    default_first: Count
+    default_call_ns: Count
+    default_wall_ns: Count
+    default_sampled_ns: Count
+    default_least_ns: Count
+    tuned_call_ns: Count
+    tuned_wall_ns: Count
+    tuned_sampled_ns: Count
+    tuned_least_ns: Count
+    elapsed_ns: Count
+
+    def read(self) -> BlockPair:
+        default, tuned = (
+            BlockTimes(*(getattr(self, f"{side}_{name}_ns") * 1e-9 for name in ("call", "wall", "sampled", "least")))
+            for side in ("default", "tuned")
+        )
+        return BlockPair(self.calls, self.sampled, self.default_first == 1, default, tuned)
+
+
+class _EndLine(msgspec.Struct):
+    elapsed_ns: Count
+    lost_pairs: Count
 
 
 @dataclass
 class _Part:
-    """What one rank left. ``cells``: by their numbers, as they were last, without their ``pairs``."""
+    """What one rank left. ``cells``: by their numbers, as they were last, without their ``pairs``.
 
-    job: _Job
-    cells: dict[int, Cell]
-    pairs: dict[int, list[BlockPair]]
-    last_pair: _End | None = None
-    end: _End | None = None
+    Of a rank that has not ended, the pairs that it lost are not known.
+    """
 
-    def add(self, word: str, row: _Row) -> None:
-        """Raises KeyError for what is missing in ``row``, and ValueError for what is no number or out of place."""
+    job: _JobLine
+    cells: dict[int, Cell] = field(default_factory=dict)
+    pairs: dict[int, list[BlockPair]] = field(default_factory=dict)
+    elapsed_ns: int = 0
+    lost_pairs: int = 0
+    ended: bool = False
+
+    def add(self, word: str, row: dict[str, str]) -> None:
+        """Raises ValueError for what is missing in ``row``, no number or out of place."""
         if word == "cell":
-            self.cells[_number(row, "id")] = _cell(row)
+            cell = fitted(row, _CellLine, strict=False)
+            self.cells[cell.id] = cell.read()
         elif word == "pair":
-            self.pairs.setdefault(_number(row, "cell"), []).append(_pair(row))
-            self.last_pair = _End(_number(row, "elapsed_ns") * 1e-9)
+            pair = fitted(row, _PairLine, strict=False)
+            self.pairs.setdefault(pair.cell, []).append(pair.read())
+            self.elapsed_ns = pair.elapsed_ns
         elif word == "end":
-            self.end = _End(_number(row, "elapsed_ns") * 1e-9, _number(row, "lost_pairs"))
+            end = fitted(row, _EndLine, strict=False)
+            self.elapsed_ns, self.lost_pairs, self.ended = end.elapsed_ns, end.lost_pairs, True
         else:
             raise ValueError(f"{word!r} is none of cell, pair and end")
 
@@ -189,20 +267,19 @@ def _read(path: Path) -> _Part | None:
         raise InputError(f"{path} cannot be read: {error}", advice) from error
     if lines and lines[0] != _HEAD:
         raise InputError(f"{path} is no measurement of this colltune", advice)
-    if len(lines) < 2:
-        return None
     part: _Part | None = None
     for number, line in enumerate(lines[1:], 2):
         word, _, rest = line.partition(" ")
         try:
             row = dict(item.split("=") for item in rest.split())
-            if part is None:
-                part = _Part(_job(word, row), {}, {})
-            else:
+            if part is not None:
                 part.add(word, row)
-        except (KeyError, ValueError) as error:
-            why = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-            raise InputError(f"{path}:{number}: the line {line[:60]!r} is damaged: {why}", advice) from error
+            elif word == "job":
+                part = _Part(fitted(row, _JobLine, strict=False))
+            else:
+                raise ValueError("the job is not named first")
+        except ValueError as error:
+            raise InputError(f"{path}:{number}: the line {line[:60]!r} is damaged: {error}", advice) from error
     return part
 
 
@@ -217,15 +294,14 @@ def _joined(parts: list[_Part]) -> Experiment:
                 cell
             )
     first = next((part for part in parts if part.job.rank == 0), parts[0])
-    ends = [end for part in parts if (end := part.end or part.last_pair) is not None]
     return Experiment(
         ranks=first.job.ranks,
         nodes=first.job.nodes,
         share=first.job.share,
-        elapsed_s=max((end.elapsed_s for end in ends), default=0.0),
-        lost_pairs=sum(end.lost_pairs for end in ends),
+        elapsed_s=max(part.elapsed_ns for part in parts) * 1e-9,
+        lost_pairs=sum(part.lost_pairs for part in parts),
         cells=tuple(_sum(cells) for _, cells in sorted(found.items(), key=lambda item: repr(item[0]))),
-        complete=first.end is not None,
+        complete=first.ended,
     )
 
 
@@ -237,37 +313,3 @@ def _sum(cells: list[Cell]) -> Cell:
         sum(one.default_calls for one in cells), sum(one.communicators for one in cells), sum(one.off for one in cells),
         sum(one.agree_s for one in cells), tuple(pair for one in cells for pair in one.pairs),
     )  # fmt: skip
-
-
-def _job(word: str, row: _Row) -> _Job:
-    if word != "job":
-        raise ValueError("the job is not named first")
-    return _Job(
-        _number(row, "id"), _number(row, "rank"), _number(row, "ranks", 1), _number(row, "nodes", 1),
-        _number(row, "share"),
-    )  # fmt: skip
-
-
-def _cell(row: _Row) -> Cell:
-    if row["function"] not in COLLECTIVES:
-        raise ValueError(f"function is {row['function']!r}, which is no collective")
-    return Cell(
-        row["function"], _number(row, "choice"), _number(row, "least"), _number(row, "most"), _number(row, "size", 1),
-        _number(row, "nodes"), _number(row, "ppn"), _number(row, "tuned_calls"), _number(row, "default_calls"),
-        _number(row, "communicators"), _number(row, "off"), _number(row, "agree_ns") * 1e-9, (),
-    )  # fmt: skip
-
-
-def _pair(row: _Row) -> BlockPair:
-    def block(side: str) -> BlockTimes:
-        return BlockTimes(*(_number(row, f"{side}_{name}_ns") * 1e-9 for name in ("call", "wall", "sampled", "least")))
-
-    first = _number(row, "default_first") == 1
-    return BlockPair(_number(row, "calls", 1), _number(row, "sampled", 1), first, block("default"), block("tuned"))
-
-
-def _number(row: _Row, name: str, least: int = 0) -> int:
-    text = row[name]
-    if not text.isdecimal() or len(text) > 20 or int(text) < least:
-        raise ValueError(f"{name} is {text[:20]!r}, which is no whole number from {least} on")
-    return int(text)

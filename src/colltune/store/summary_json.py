@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import astuple, replace
+from typing import Annotated, Any
 
+import msgspec
+
+from colltune.core.choice import Choice, format_choice, parse_choice
 from colltune.core.disturbance import Disturbance
+from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict
+from colltune.core.scenario import Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, PredictedSizes, Summary, TimeShare
-from colltune.store.fields import as_list, as_object, decode, encode, unfit
+from colltune.machine.files import fitted
 
 # What the median of a few dozen ratios can be told by.
 _RATIO_DIGITS, _SURENESS_DIGITS = 4, 3
@@ -17,128 +22,150 @@ _RATIO_DIGITS, _SURENESS_DIGITS = 4, 3
 _UNTRIED = "the budget ended after"
 
 
-def write_summary(summary: Summary) -> dict[str, object]:
-    """``summary`` as ``json`` takes it; what is derived from the decisions stands beside them, for people."""
-    decisions = [_rounded(one) for one in summary.decisions]
-    written: dict[str, object] = {
-        "seed": summary.seed,
-        "gated": summary.gated,
-        "samples": summary.samples,
-        "reasons": dict(summary.reasons),
-        "interrupted": summary.interrupted,
-        "share": encode(summary.share),
-        "gate": [_write_decision(one) for one in decisions],
-        "reproducible": list(summary.reproducible),
-        "total_s": summary.total_s,
-    }
-    speedup = replace(summary, decisions=tuple(decisions)).speedup
-    if speedup is not None:
-        written |= {"speedup": speedup.mean, "speedup_low": speedup.low, "speedup_worst": speedup.worst}
-    if summary.budget is not None:
-        written |= {"budget_s": summary.budget.budget_s, "fixed_cost_s": summary.budget.fixed_cost_s}
-    optional = {
-        "budget_for_all_s": None if summary.budget is None else summary.budget.for_all_s,
-        "job": summary.job,
-        "since_s": summary.since_s,
-        "added_to": summary.added_to or None,
-        "application": summary.application or None,
-        "heap": summary.heap,
-        "disturbance": summary.disturbance,
-    }
-    written |= {name: encode(value) for name, value in optional.items() if value is not None}
-    return written if summary.prediction is None else written | _write_prediction(summary.prediction)
+def read_choice(text: str) -> Choice:
+    """As ``parse_choice``. Raises ValueError, to which msgspec adds the place."""
+    try:
+        return parse_choice(text)
+    except InputError as error:
+        raise ValueError(error.what) from None
 
 
-def read_summary(written: object, where: str = "summary") -> Summary:
-    """The inverse of ``write_summary``; what is missing, as in files of before, has its default. Raises FieldError."""
-    held = as_object(written, where)
-
-    def take(name: str, kind: Any, default: object) -> Any:
-        return default if held.get(name) is None else decode(kind, held[name], f"{where}.{name}")
-
-    gate = enumerate(as_list(held.get("gate", []), f"{where}.gate"))
-    return Summary(
-        seed=take("seed", int, 0),
-        gated=take("gated", bool, True),
-        samples=take("samples", int, 0),
-        reasons=take("reasons", Mapping[str, str], {}),
-        interrupted=take("interrupted", bool, False),
-        share=take("share", TimeShare, TimeShare()),
-        decisions=tuple(_read_decision(entry, f"{where}.gate[{i}]") for i, entry in gate),
-        reproducible=take("reproducible", tuple[str, ...], ()),
-        job=take("job", tuple[int, int], None),
-        budget=_read_budget(held, where),
-        total_s=take("total_s", float, 0.0),
-        since_s=take("since_s", float, None),
-        added_to=take("added_to", bool, False),
-        application=take("application", tuple[ApplicationRuns, ...], ()),
-        heap=take("heap", HeapRuns, None),
-        disturbance=take("disturbance", Disturbance, None),
-        prediction=_read_prediction(held, where) if take("predicted", bool, False) else None,
-    )
-
-
-def _rounded(decision: Decision) -> Decision:
-    """``decision`` as a file holds it. Bounds of rounded ratios are the rounded bounds: both are among the ratios."""
-    region = None
-    if decision.region is not None:
-        speedup, low, high = decision.region
-        region = (round(speedup, _RATIO_DIGITS), round(low, _RATIO_DIGITS), round(high, _RATIO_DIGITS))
-    heaps = None if decision.heaps is None else (round(decision.heaps[0], 2), round(decision.heaps[1], 2))
-    ratios = tuple(round(ratio, _RATIO_DIGITS) for ratio in decision.ratios)
-    return replace(decision, ratios=ratios, region=region, heaps=heaps)
-
-
-def _write_decision(decision: Decision) -> dict[str, object]:
-    low = round(decision.low, _RATIO_DIGITS)
-    written = as_object(encode(replace(decision, stated_low=None)), "a decision")
-    # What a decision need not have is left out, as earlier releases did that knew nothing of it.
-    return {**{name: value for name, value in written.items() if value not in (None, False)}, "low": low}
-
-
-def _read_decision(written: object, where: str) -> Decision:
+class _Decision(msgspec.Struct, omit_defaults=True):
     """An entry of ``gate``. Its ``low`` counts where an earlier release came to another bound, or gave none."""
-    entry = as_object(written, where)
-    read: Decision = decode(Decision, {"reason": "", **entry}, where)
-    if any(ratio < 0.0 for ratio in read.ratios):
-        raise unfit(f"{where}.ratios", list(read.ratios), "ratios of times, which are not negative")
-    if read.verdict is Verdict.REFUSED and read.reason.startswith(_UNTRIED):
-        read = replace(read, verdict=Verdict.NOT_TRIED)
-    low = entry.get("low", min(read.ratios, default=0.0))
-    stated: float = decode(float, low, f"{where}.low")
-    return replace(read, stated_low=None if stated == round(read.low, _RATIO_DIGITS) else stated)
+
+    scenario: tuple[str, int, int, int]
+    choice: str
+    verdict: Verdict
+    ratios: tuple[Annotated[float, msgspec.Meta(ge=0.0)], ...]
+    reason: str = ""
+    region: tuple[float, float, float] | None = None
+    slow_file: bool = False
+    low: float | None = None
+    heaps: tuple[float, float] | None = None
+    launches: int = 0
+    runs: int = 0
+    cut: bool = False
+
+    def __post_init__(self) -> None:
+        self.read()
+
+    @classmethod
+    def of(cls, decision: Decision) -> _Decision:
+        """``decision``, rounded. Bounds of rounded ratios are the rounded bounds: both are among the ratios."""
+        held = {name: getattr(decision, name) for name in _AS_THEY_ARE}
+        scenario, low = astuple(decision.scenario), round(decision.low, _RATIO_DIGITS)
+        region = None if decision.region is None else _rounded(decision.region, _RATIO_DIGITS)
+        heaps = None if decision.heaps is None else _rounded(decision.heaps, 2)
+        ratios = _rounded(decision.ratios, _RATIO_DIGITS)
+        return cls(scenario, format_choice(decision.choice), ratios=ratios, region=region, heaps=heaps, low=low, **held)
+
+    def read(self) -> Decision:
+        held: dict[str, Any] = {name: getattr(self, name) for name in _AS_THEY_ARE}
+        if self.verdict is Verdict.REFUSED and self.reason.startswith(_UNTRIED):
+            held["verdict"] = Verdict.NOT_TRIED
+        scenario, choice = Scenario(*self.scenario), read_choice(self.choice)
+        read = Decision(scenario, choice, ratios=self.ratios, region=self.region, heaps=self.heaps, **held)
+        low = min(self.ratios, default=0.0) if self.low is None else self.low
+        return read if low == round(read.low, _RATIO_DIGITS) else replace(read, stated_low=low)
 
 
-def _read_budget(held: Mapping[str, object], where: str) -> Budget | None:
-    names = {"budget_s": "budget_s", "fixed_cost_s": "fixed_cost_s", "for_all_s": "budget_for_all_s"}
-    figures = {name: decode(float | None, held.get(there), f"{where}.{there}") for name, there in names.items()}
-    return None if figures["budget_s"] is None else decode(Budget, figures, where)
+_AS_THEY_ARE = ("verdict", "reason", "slow_file", "launches", "runs", "cut")
 
 
-def _write_prediction(prediction: PredictedSizes) -> dict[str, object]:
-    return {
-        "predicted": True,
-        "sizes": encode(prediction.sizes),
-        "guesses": [_write_guess(one) for one in prediction.guesses],
-    }
+class _Guess(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    collective: str
+    nodes: int
+    ppn: int
+    size_bytes: int
+    choice: str
+    sureness: float
+    reason: str
+
+    def __post_init__(self) -> None:
+        self.read()
+
+    def read(self) -> Guess:
+        scenario = Scenario(self.collective, self.nodes, self.ppn, self.size_bytes)
+        return Guess(scenario, read_choice(self.choice), self.sureness, self.reason)
 
 
-def _write_guess(guess: Guess) -> list[object]:
-    s = guess.scenario
-    sureness = round(guess.sureness, _SURENESS_DIGITS)
-    return [s.collective, s.nodes, s.ppn, s.size_bytes, encode(guess.choice), sureness, guess.reason]
+class WrittenSummary(msgspec.Struct):
+    """A summary as a file holds it; what is missing, as in files of before, has its default. None is left out."""
+
+    seed: int = 0
+    gated: bool = True
+    samples: int = 0
+    reasons: dict[str, str] = {}
+    interrupted: bool = False
+    share: TimeShare = TimeShare()
+    gate: tuple[_Decision, ...] = ()
+    reproducible: tuple[str, ...] = ()
+    total_s: float = 0.0
+    budget_s: float | None = None
+    fixed_cost_s: float | None = None
+    budget_for_all_s: float | None = None
+    job: tuple[int, int] | None = None
+    since_s: float | None = None
+    added_to: bool | None = None
+    application: tuple[ApplicationRuns, ...] | None = None
+    heap: HeapRuns | None = None
+    disturbance: Disturbance | None = None
+    predicted: bool | None = None
+    sizes: dict[str, tuple[int, ...]] | None = None
+    guesses: tuple[_Guess, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget_s is not None and self.fixed_cost_s is None:
+            raise ValueError("Object missing required field `fixed_cost_s`")
+
+    def read(self) -> Summary:
+        budget = prediction = None
+        if self.budget_s is not None and self.fixed_cost_s is not None:
+            budget = Budget(self.budget_s, self.fixed_cost_s, self.budget_for_all_s)
+        if self.predicted:
+            prediction = PredictedSizes(self.sizes or {}, tuple(one.read() for one in self.guesses or ()))
+        return Summary(
+            self.seed, self.gated, self.samples, self.reasons, self.interrupted, self.share,
+            tuple(one.read() for one in self.gate), self.reproducible, self.job, budget, self.total_s, self.since_s,
+            bool(self.added_to), self.application or (), self.heap, prediction, self.disturbance,
+        )  # fmt: skip
 
 
-def _read_prediction(held: Mapping[str, object], where: str) -> PredictedSizes:
-    guesses = enumerate(as_list(held.get("guesses", []), f"{where}.guesses"))
-    sizes = decode(Mapping[str, tuple[int, ...]], held.get("sizes", {}), f"{where}.sizes")
-    return PredictedSizes(sizes, tuple(_read_guess(one, f"{where}.guesses[{i}]") for i, one in guesses))
+def write_summary(summary: Summary) -> dict[str, Any]:
+    """``summary`` as ``json`` takes it; what is derived from the decisions stands beside them, for people."""
+    held = WrittenSummary(
+        summary.seed, summary.gated, summary.samples, dict(summary.reasons), summary.interrupted, summary.share,
+        tuple(_Decision.of(one) for one in summary.decisions), summary.reproducible, summary.total_s,
+        job=summary.job, since_s=summary.since_s, added_to=summary.added_to or None,
+        application=summary.application or None, heap=summary.heap, disturbance=summary.disturbance,
+    )  # fmt: skip
+    if (budget := summary.budget) is not None:
+        held.budget_s, held.fixed_cost_s, held.budget_for_all_s = budget.budget_s, budget.fixed_cost_s, budget.for_all_s
+    if (prediction := summary.prediction) is not None:
+        held.predicted, held.sizes = True, dict(prediction.sizes)
+        held.guesses = tuple(
+            _Guess(
+                at.collective,
+                at.nodes,
+                at.ppn,
+                at.size_bytes,
+                format_choice(one.choice),
+                round(one.sureness, _SURENESS_DIGITS),
+                one.reason,
+            )
+            for one in prediction.guesses
+            for at in (one.scenario,)
+        )
+    written = {name: value for name, value in msgspec.to_builtins(held).items() if value is not None}
+    if (speedup := held.read().speedup) is not None:
+        written |= {"speedup": speedup.mean, "speedup_low": speedup.low, "speedup_worst": speedup.worst}
+    return written
 
 
-def _read_guess(written: object, where: str) -> Guess:
-    row = as_list(written, where)
-    if len(row) != 7:
-        raise unfit(where, written, "a list of 7")
-    parts = {"scenario": row[:4], "choice": row[4], "sureness": row[5], "reason": row[6]}
-    guess: Guess = decode(Guess, parts, where)
-    return guess
+def read_summary(written: object) -> Summary:
+    """The inverse of ``write_summary``. Raises ValueError with the place of what is wrong."""
+    return fitted(written, WrittenSummary).read()
+
+
+def _rounded(values: Iterable[float], digits: int) -> tuple[Any, ...]:
+    return tuple(round(value, digits) for value in values)

@@ -14,17 +14,18 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from colltune.catalog.named_files import PLACE, PROVISIONAL, held_of, refusal_of
-from colltune.core.choice import Choice
+from colltune.core.choice import format_choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.proven import Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
-from colltune.machine.files import parse_json, read_file, write_atomically
-from colltune.store.fields import FieldError, as_object, decode, encode
-from colltune.store.summary_json import read_summary, write_summary
+from colltune.machine.files import fitted, parse_json, read_file, write_atomically
+from colltune.store.summary_json import WrittenSummary, read_choice, write_summary
 
 SCHEMA = 1
 _AGAIN = "Run `colltune tune` again, or with --resume to use what was measured"
@@ -32,7 +33,6 @@ MANIFEST = "tuning.json"
 JOURNAL = "journal.jsonl"
 CONFIRMATION = "confirmation.jsonl"  # the measurements of the proof
 _COLUMNS = "max_ppn max_ranks max_size choice"
-_Row = tuple[int | None, int | None, int | None, Choice]
 _REPORT, _EXPORTS = "report.html", "export"  # made from a tuning, and removed when it changes
 
 
@@ -120,6 +120,32 @@ class Tuning:
         return {name: value.replace(PLACE, place) for name, value in self.variables.items()}
 
 
+class _Rules(msgspec.Struct):
+    basis: SizeBasis
+    rows: tuple[tuple[int | None, int | None, int | None, str], ...] = msgspec.field(name=_COLUMNS)
+
+
+class _Decisions(msgspec.Struct, kw_only=True):
+    """``files``: the SHA-256 of each, by its name."""
+
+    rules: dict[str, _Rules]
+    files: dict[str, str]
+    variables: dict[str, str]
+    by_shape: dict[str, _Rules] | None = None
+    live: dict[str, _Rules] | None = None
+
+
+class _Manifest(_Decisions, kw_only=True):
+    environment: Environment
+    jobs: tuple[tuple[int, int], ...] = ()
+    summary: WrittenSummary
+    provisional: _Decisions | None = None
+
+
+class _Head(msgspec.Struct):
+    schema: object = None
+
+
 def save_tuning(directory: Path, tuning: Tuning) -> None:
     """Writes a tuning; the manifest last and in one step, so the directory has the old tuning or the new one."""
     manifest = {
@@ -199,38 +225,31 @@ def load_tuning(directory: Path) -> Tuning:
             f"{directory} {what} ({MANIFEST})", f"Make one: colltune tune bcast allreduce --out {directory}"
         )
     try:
-        manifest = as_object(parse_json(read_file(path)), "the whole")
-        if manifest.get("schema") != SCHEMA:
+        document = parse_json(read_file(path))
+        if (schema := fitted(document, _Head).schema) != SCHEMA:
             raise InputError(
-                f"{path} has schema {manifest.get('schema')}; this colltune reads {SCHEMA}",
-                "Use the colltune that wrote it",
+                f"{path} has schema {schema}; this colltune reads {SCHEMA}", "Use the colltune that wrote it"
             )
-        return _read_tuning(directory, manifest)
+        return _read_tuning(directory, fitted(document, _Manifest))
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}", _AGAIN) from error
-    except FieldError as error:
-        raise InputError(f"{path}: {error}", _AGAIN) from error
     except ValueError as error:
-        raise InputError(f"{path} is not a tuning: {error!r}", _AGAIN) from error
+        raise InputError(f"{path}: {error}", _AGAIN) from error
 
 
-def _read_tuning(directory: Path, manifest: Mapping[str, object]) -> Tuning:
-    held = manifest.get(PROVISIONAL)
-    environment = decode(Environment, manifest.get("environment"), "environment")
-    own, later = _Read(directory, manifest, environment.mpi), None
-    if held is not None:
-        read = _Read(directory, as_object(held, PROVISIONAL), environment.mpi, f"{PROVISIONAL}.")
-        later = Provisional(read.rules(), read.files(), read.variables(), read.rules_if_any("by_shape"), read.live())
+def _read_tuning(directory: Path, manifest: _Manifest) -> Tuning:
+    mpi, later = manifest.environment.mpi, manifest.provisional
+    own = _read_decisions(directory, manifest, mpi)
     return Tuning(
-        environment=environment,
-        rule_sets=own.rules(),
-        files=own.files(),
-        variables=own.variables(),
-        summary=read_summary(manifest.get("summary")),
-        provisional=later,
-        jobs=decode(tuple[tuple[int, int], ...], manifest.get("jobs", []), "jobs"),
-        by_shape=own.rules_if_any("by_shape"),
-        live=own.live(),
+        environment=manifest.environment,
+        rule_sets=own.rule_sets,
+        files=own.files,
+        variables=own.variables,
+        summary=manifest.summary.read(),
+        provisional=None if later is None else _read_decisions(directory, later, mpi, f"{PROVISIONAL}."),
+        jobs=manifest.jobs,
+        by_shape=own.by_shape,
+        live=own.live,
     )
 
 
@@ -260,67 +279,40 @@ def _write_decisions(tuning: Tuning | Provisional) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
-class _Read:
-    """Reads what ``_write_decisions`` wrote, for ``mpi``. ``place``: where that is in the manifest, for errors."""
-
-    directory: Path
-    written: Mapping[str, object]
-    mpi: str
-    place: str = ""
-
-    def rules(self) -> dict[str, RuleSet]:
-        return _read_rules(self.written.get("rules"), f"{self.place}rules")
-
-    def rules_if_any(self, name: str) -> dict[str, RuleSet] | None:
-        found = self.written.get(name)
-        return None if found is None else _read_rules(found, f"{self.place}{name}")
-
-    def live(self) -> dict[str, RuleSet] | None:
-        return self.rules_if_any("live")
-
-    def variables(self) -> dict[str, str]:
-        """Raises FieldError for a variable that names no file of the tuning: an application would get it."""
-        found = self._texts("variables")
-        if why := refusal_of(self.mpi, found):
-            raise FieldError(f"{self.place}variables would set {why}")
-        return held_of(self.mpi, found, self._texts("files"))
-
-    def files(self) -> dict[str, bytes]:
-        """Raises InputError for a file that is not what was written, OSError for one that is missing."""
-        hashes = self._texts("files")
-        if outside := [name for name in hashes if not _is_inside(name)]:
-            raise FieldError(f"{self.place}files names {outside[0]!r}, outside of its directory")
-        files = {name: read_file(self.directory / name) for name in hashes}
-        for name, data in files.items():
-            if hashlib.sha256(data).hexdigest() != hashes[name]:
-                raise InputError(f"{self.directory / name} was changed or cut short after it was written", _AGAIN)
-        return files
-
-    def _texts(self, name: str) -> dict[str, str]:
-        found: dict[str, str] = decode(Mapping[str, str], self.written.get(name), f"{self.place}{name}")
-        return found
-
-
 def _write_rules(rule_sets: Mapping[str, RuleSet]) -> dict[str, object]:
     return {
         name: {
             "basis": rules.basis.value,
-            _COLUMNS: [[r.max_ppn, r.max_ranks, r.max_size, encode(r.choice)] for r in rules.rules],
+            _COLUMNS: [[r.max_ppn, r.max_ranks, r.max_size, format_choice(r.choice)] for r in rules.rules],
         }
         for name, rules in rule_sets.items()
     }
 
 
-def _read_rules(written: object, where: str) -> dict[str, RuleSet]:
-    found = {}
-    for name, entry in as_object(written, where).items():
-        here = f"{where}.{name}"
-        held = as_object(entry, here)
-        rows = decode(tuple[_Row, ...], held.get(_COLUMNS), f"{here}.{_COLUMNS}")
-        basis = decode(SizeBasis, held.get("basis"), f"{here}.basis")
-        try:
-            found[name] = RuleSet(name, basis, tuple(Rule(*row) for row in rows))
-        except ValueError as error:
-            raise FieldError(f"{here} does not fit: {error}") from None
-    return found
+def _read_decisions(directory: Path, held: _Decisions, mpi: str, place: str = "") -> Provisional:
+    """What ``_write_decisions`` wrote, for ``mpi``. ``place``: where that is in the manifest, for errors.
+
+    Raises ValueError for a variable that names no file of the tuning, since an application would get it; InputError for
+    a file that is not what was written; OSError for one that is missing.
+    """
+    rules, by_shape, live = (
+        None if some is None else {name: _rule_set(name, one, f"{place}{what}") for name, one in some.items()}
+        for what, some in (("rules", held.rules), ("by_shape", held.by_shape), ("live", held.live))
+    )
+    if outside := [name for name in held.files if not _is_inside(name)]:
+        raise ValueError(f"{place}files names {outside[0]!r}, outside of its directory")
+    files = {name: read_file(directory / name) for name in held.files}
+    for name, data in files.items():
+        if hashlib.sha256(data).hexdigest() != held.files[name]:
+            raise InputError(f"{directory / name} was changed or cut short after it was written", _AGAIN)
+    if why := refusal_of(mpi, held.variables):
+        raise ValueError(f"{place}variables would set {why}")
+    return Provisional(rules or {}, files, held_of(mpi, held.variables, held.files), by_shape, live)
+
+
+def _rule_set(name: str, written: _Rules, place: str) -> RuleSet:
+    try:
+        rules = (Rule(ppn, ranks, size, read_choice(choice)) for ppn, ranks, size, choice in written.rows)
+        return RuleSet(name, written.basis, tuple(rules))
+    except ValueError as error:
+        raise ValueError(f"{place}.{name} does not fit: {error}") from None

@@ -7,9 +7,11 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
+from colltune.core.choice import Choice, format_choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.explored import Candidates
 from colltune.deploy.live_selector import FOLDER
@@ -26,7 +28,6 @@ from colltune.store.applications import (
     read_run,
 )
 from colltune.store.earlier import GAIN
-from colltune.store.fields import encode
 from colltune.store.tuning import Tuning
 
 _OUT, _SHARE, _RISK = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE", "COLLTUNE_EXPLORE_RISK"
@@ -56,10 +57,8 @@ class MeasuredRun:
         target = self.place / GAIN
         for number, gain in enumerate(gains, 1):
             target = self.place / (GAIN if number == len(gains) else f"{number}-{GAIN}")
-            written = encode(gain)
-            assert isinstance(written, dict)
             try:
-                text = json.dumps({"schema": 1, **written}, indent=2, allow_nan=False)
+                text = json.dumps({"schema": 1, **_written(gain)}, indent=2, allow_nan=False, default=_written)
                 target.write_text(text + "\n", encoding="utf-8")
             except OSError as error:
                 raise ColltuneError(f"cannot write {target}: {error.strerror}", "Give a writable directory") from error
@@ -103,6 +102,14 @@ def begin_measuring(
     if exploration is not None:
         variables[_RISK] = str(round(1e6 * exploration.risk))
     return MeasuredRun(variables, place)
+
+
+def _written(value: Any) -> Any:
+    """A choice as text, and anything else by its fields, but those that are not known."""
+    if isinstance(value, Choice):
+        return format_choice(value)
+    held = {one.name: getattr(value, one.name) for one in fields(value)}
+    return {name: found for name, found in held.items() if found is not None}
 
 
 def _gains(run: ApplicationRun, directory: Path) -> list[ApplicationGain]:
