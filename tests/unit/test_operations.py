@@ -14,6 +14,7 @@ from lint_trees import complete_file
 from memory_bench import MemoryLibrary
 from test_site_memory import job, small
 
+from colltune.catalog.named_files import FILES, SWITCHES
 from colltune.cli.stopping import heed_scheduler
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
@@ -165,3 +166,16 @@ def test_the_page_of_variables_names_every_one() -> None:
     found = {name for path in sources for name in re.findall(r"\"(COLLTUNE_[A-Z_]*[A-Z])\"", path.read_text())}
     assert len(found) > 10
     assert sorted(name for name in found if f"`{name}`" not in page) == []
+
+
+def test_the_page_on_uninstalling_finds_every_variable_that_a_tuning_sets() -> None:
+    page = (ROOT / "docs/how-to/uninstall.md").read_text()
+    (command,) = re.findall(r"`(env \| grep [^`]*)`", page)
+    ours = {
+        "COLLTUNE_RELEASE",
+        "LD_PRELOAD",
+        *(name for of in (FILES, SWITCHES) for names in of.values() for name in names),
+    }
+    environment = dict.fromkeys(ours, "") | {"PATH": "/usr/bin:/bin", "OMPI_MCA_btl": "self"}
+    done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=True)
+    assert {line.partition("=")[0] for line in done.stdout.splitlines()} == ours
