@@ -170,7 +170,8 @@ def test_a_file_that_grows_while_it_is_read_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 10**5, "[" * 100 + "]" * 100, "9" * 5000, '"\\ud800"', '{"a": "\\uDFFF"}', "\ud800", "", "{"]
+    "text",
+    ["[" * 10**5, "[" * 100 + "]" * 100, "9" * 5000, '"\\ud800"', '{"a": "\\uDFFF"}', "\ud800", "[NaN]", "", "{"],
 )
 def test_json_without_bound_is_no_json(text: str) -> None:
     with pytest.raises(ValueError, match=r".") as error:
