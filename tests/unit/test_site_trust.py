@@ -11,21 +11,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lint_trees import complete_file
 from test_site_release import NOW, lint, tuned
 from test_site_store import HERE, KEY, NOW_S, entry
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
+from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.session.site.state import described, lost_here
+from colltune.emit.live_rules import LIVE_FILE
+from colltune.session.site.state import described, lost_here, publish_here
 from colltune.site.canary import Report, witnesses_of
 from colltune.site.entry import Entry
 from colltune.site.index import open_index
 from colltune.site.release import activate, publish, releases
 from colltune.site.store import INBOX, SiteStore
+from colltune.store.tuning import MANIFEST
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can write as other users")
 EVE, BOB = 54321, 54322
+FILE = "mpich/mpich-coll.json"
 RECORDED = Path(__file__).parents[1] / "recorded" / "stores"
 
 
@@ -106,6 +111,34 @@ def test_one_user_alone_is_not_enough_for_a_release(store: SiteStore, tmp_path: 
         "  bcast: tree",
         "  sets MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE={directory}/mpich/mpich-coll.json",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("mpich/mpich-coll.json", b'{"collective=bcast": {}}', "have no rules"),
+        ("mpich/later.json", b"{}", "is no file that mpich"),
+        ("bin/sh", b"#!/bin/sh", "is no file that mpich"),
+        (
+            f"live/{LIVE_FILE}",
+            b"colltune-rules 2\nchoice 0 - MPIR_CVAR_DEBUG_HOLD=1 # bcast binomial\n"
+            b"rules bcast message\nrule - - - 0\n",
+            "is not chosen by",
+        ),
+    ],
+)
+def test_no_file_is_published_that_does_not_pass_lint(
+    name: str, data: bytes, why: str, store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW)
+    for variable in [one for one in os.environ if one.startswith(("SLURM_", "PBS_", "JOB_", "LSB_", "FLUX_"))]:
+        monkeypatch.delenv(variable)
+    for nodes, files in ((2, {FILE: complete_file(), name: data}), (4, {FILE: complete_file()})):
+        made = tuned(tmp_path, nodes, choice=Choice("binomial"), files=files)
+        store.add(replace(made, files={**files, MANIFEST: made.files[MANIFEST]}))
+    release = publish_here(store)
+    assert [one.nodes for one in release.tunings] == [4]
+    assert any(why in reason for reason in release.refused), release.refused
 
 
 def test_a_newer_tuning_of_one_user_does_not_hide_the_one_before(store: SiteStore, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ VARIABLE = "COLLTUNE_CANDIDATES"
 _RECORD, _SCHEMA = "candidates.json", 1
 
 
-class _Record(msgspec.Struct):
+class _OfTuning(msgspec.Struct):
     schema: int
     tuning: str
 
@@ -42,7 +42,7 @@ class Candidates:
 
 def save_candidates(directory: Path, files: Mapping[str, bytes]) -> Candidates:
     """Writes the rules of candidates, ``files`` by name, for the tuning in ``directory``. Raises ColltuneError."""
-    record = msgspec.json.encode(_Record(_SCHEMA, _digest(directory))) + b"\n"
+    record = msgspec.json.encode(_OfTuning(_SCHEMA, _digest(directory))) + b"\n"
     try:
         write_files(directory / FOLDER, {**files, _RECORD: record})
     except OSError as error:
@@ -55,14 +55,14 @@ def load_candidates(directory: Path) -> Candidates:
     place = directory / FOLDER
     replay = f"Check their results in a job of this shape: colltune verify --results --candidates {directory}"
     try:
-        record, text = read_record(read_file(place / _RECORD), _Record), read_text(place / LIVE_FILE)
+        record, text = read_record(read_file(place / _RECORD), _OfTuning), read_text(place / LIVE_FILE)
     except FileNotFoundError as error:
         raise InputError(
             f"what the proof of {directory} left open was not checked for wrong results", replay
         ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{place} cannot be read: {error}", replay) from error
-    if record != _Record(_SCHEMA, _digest(directory)):
+    if record != _OfTuning(_SCHEMA, _digest(directory)):
         raise InputError(f"{place} was made for another tuning than {directory} holds now", replay)
     return Candidates((place / LIVE_FILE).resolve(), tuple(live_choices(text)))
 

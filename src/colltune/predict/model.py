@@ -155,7 +155,7 @@ def load_model(path: Path | None = None) -> TimesModel:
         ) from error
 
 
-class _Times(msgspec.Struct):
+class _WrittenTimes(msgspec.Struct):
     """What of ``CollectiveTimes`` is no array."""
 
     choices: tuple[str, ...]
@@ -166,16 +166,16 @@ class _Times(msgspec.Struct):
     trained: Range
 
 
-class _Head(msgspec.Struct):
+class _ModelHead(msgspec.Struct):
     schema: int
     terms: tuple[str, ...]
     hyperparameters: tuple[str, ...]
     theta: tuple[float, ...]
-    collectives: dict[str, _Times]
+    collectives: dict[str, _WrittenTimes]
 
 
 def _read(arrays: Mapping[str, Any]) -> TimesModel:
-    head = read_record(bytes(arrays[HEAD]), _Head)
+    head = read_record(bytes(arrays[HEAD]), _ModelHead)
     if head.schema != SCHEMA or head.terms != tuple(TERMS):
         raise ValueError(f"it has schema {head.schema}, and this colltune reads {SCHEMA}")
     if head.hyperparameters != tuple(name for name, _ in HYPERPARAMETERS):

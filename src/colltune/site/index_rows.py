@@ -118,7 +118,7 @@ def _listed(name: str, entry: Entry) -> tuple[object, ...]:
             tuned, entry.confirms)  # fmt: skip
 
 
-class _Tuned(msgspec.Struct):
+class _RulesAlone(msgspec.Struct):
     rules: dict[str, msgspec.Raw]
 
 
@@ -127,7 +127,7 @@ def _collectives(entry: Entry) -> list[str]:
     from colltune.store.tuning import MANIFEST
 
     with suppress(KeyError, ValueError):
-        return sorted(read_record(entry.files[MANIFEST], _Tuned).rules)
+        return sorted(read_record(entry.files[MANIFEST], _RulesAlone).rules)
     return []
 
 

@@ -74,7 +74,7 @@ class ApplicationRun:
         return replace(self, jobs=tuple(jobs))
 
 
-class _Record(msgspec.Struct):
+class _WrittenRun(msgspec.Struct):
     """``RunRecord`` as its file holds it."""
 
     schema: int
@@ -93,7 +93,7 @@ class _Record(msgspec.Struct):
 def record_file(record: RunRecord) -> bytes:
     """The content of the file RUN."""
     choices, bases = tuple(map(format_choice, record.choices)), dict(record.bases)
-    held = _Record(_SCHEMA, record.environment, choices, bases, record.share, record.command, record.candidates)
+    held = _WrittenRun(_SCHEMA, record.environment, choices, bases, record.share, record.command, record.candidates)
     return (json.dumps(msgspec.to_builtins(held), indent=1) + "\n").encode()
 
 
@@ -111,7 +111,7 @@ def read_run(place: Path) -> ApplicationRun:
     """The run in a folder of the history. Raises InputError for what was not written by this colltune."""
     path = place / RUN
     try:
-        written = fitted(parse_json(read_file(path)), _Record)
+        written = fitted(parse_json(read_file(path)), _WrittenRun)
         if written.schema != _SCHEMA:
             raise InputError(f"{path} has schema {written.schema}", "Use the colltune that wrote it")
         record = written.read()

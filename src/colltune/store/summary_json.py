@@ -30,7 +30,7 @@ def read_choice(text: str) -> Choice:
         raise ValueError(error.what) from None
 
 
-class _Decision(msgspec.Struct, omit_defaults=True):
+class _WrittenDecision(msgspec.Struct, omit_defaults=True):
     """An entry of ``gate``. Its ``low`` counts where an earlier release came to another bound, or gave none."""
 
     scenario: tuple[str, int, int, int]
@@ -50,7 +50,7 @@ class _Decision(msgspec.Struct, omit_defaults=True):
         self.read()
 
     @classmethod
-    def of(cls, decision: Decision) -> _Decision:
+    def of(cls, decision: Decision) -> _WrittenDecision:
         """``decision``, rounded. Bounds of rounded ratios are the rounded bounds: both are among the ratios."""
         held = {name: getattr(decision, name) for name in _AS_THEY_ARE}
         scenario, low = astuple(decision.scenario), round(decision.low, _RATIO_DIGITS)
@@ -72,7 +72,7 @@ class _Decision(msgspec.Struct, omit_defaults=True):
 _AS_THEY_ARE = ("verdict", "reason", "slow_file", "launches", "runs", "cut")
 
 
-class _Guess(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class _WrittenGuess(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     collective: str
     nodes: int
     ppn: int
@@ -98,7 +98,7 @@ class WrittenSummary(msgspec.Struct):
     reasons: dict[str, str] = {}
     interrupted: bool = False
     share: TimeShare = TimeShare()
-    gate: tuple[_Decision, ...] = ()
+    gate: tuple[_WrittenDecision, ...] = ()
     reproducible: tuple[str, ...] = ()
     total_s: float = 0.0
     budget_s: float | None = None
@@ -112,7 +112,7 @@ class WrittenSummary(msgspec.Struct):
     disturbance: Disturbance | None = None
     predicted: bool | None = None
     sizes: dict[str, tuple[int, ...]] | None = None
-    guesses: tuple[_Guess, ...] | None = None
+    guesses: tuple[_WrittenGuess, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.budget_s is not None and self.fixed_cost_s is None:
@@ -135,7 +135,7 @@ def write_summary(summary: Summary) -> dict[str, Any]:
     """``summary`` as ``json`` takes it; what is derived from the decisions stands beside them, for people."""
     held = WrittenSummary(
         summary.seed, summary.gated, summary.samples, dict(summary.reasons), summary.interrupted, summary.share,
-        tuple(_Decision.of(one) for one in summary.decisions), summary.reproducible, summary.total_s,
+        tuple(_WrittenDecision.of(one) for one in summary.decisions), summary.reproducible, summary.total_s,
         job=summary.job, since_s=summary.since_s, added_to=summary.added_to or None,
         application=summary.application or None, heap=summary.heap, disturbance=summary.disturbance,
     )  # fmt: skip
@@ -144,7 +144,7 @@ def write_summary(summary: Summary) -> dict[str, Any]:
     if (prediction := summary.prediction) is not None:
         held.predicted, held.sizes = True, dict(prediction.sizes)
         held.guesses = tuple(
-            _Guess(
+            _WrittenGuess(
                 at.collective,
                 at.nodes,
                 at.ppn,

@@ -120,29 +120,29 @@ class Tuning:
         return {name: value.replace(PLACE, place) for name, value in self.variables.items()}
 
 
-class _Rules(msgspec.Struct):
+class _WrittenRules(msgspec.Struct):
     basis: SizeBasis
     rows: tuple[tuple[int | None, int | None, int | None, str], ...] = msgspec.field(name=_COLUMNS)
 
 
-class _Decisions(msgspec.Struct, kw_only=True):
+class _WrittenDecisions(msgspec.Struct, kw_only=True):
     """``files``: the SHA-256 of each, by its name."""
 
-    rules: dict[str, _Rules]
+    rules: dict[str, _WrittenRules]
     files: dict[str, str]
     variables: dict[str, str]
-    by_shape: dict[str, _Rules] | None = None
-    live: dict[str, _Rules] | None = None
+    by_shape: dict[str, _WrittenRules] | None = None
+    live: dict[str, _WrittenRules] | None = None
 
 
-class _Manifest(_Decisions, kw_only=True):
+class _WrittenTuning(_WrittenDecisions, kw_only=True):
     environment: Environment
     jobs: tuple[tuple[int, int], ...] = ()
     summary: WrittenSummary
-    provisional: _Decisions | None = None
+    provisional: _WrittenDecisions | None = None
 
 
-class _Head(msgspec.Struct):
+class _Schema(msgspec.Struct):
     schema: object = None
 
 
@@ -226,18 +226,18 @@ def load_tuning(directory: Path) -> Tuning:
         )
     try:
         document = parse_json(read_file(path))
-        if (schema := fitted(document, _Head).schema) != SCHEMA:
+        if (schema := fitted(document, _Schema).schema) != SCHEMA:
             raise InputError(
                 f"{path} has schema {schema}; this colltune reads {SCHEMA}", "Use the colltune that wrote it"
             )
-        return _read_tuning(directory, fitted(document, _Manifest))
+        return _read_tuning(directory, fitted(document, _WrittenTuning))
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}", _AGAIN) from error
     except ValueError as error:
         raise InputError(f"{path}: {error}", _AGAIN) from error
 
 
-def _read_tuning(directory: Path, manifest: _Manifest) -> Tuning:
+def _read_tuning(directory: Path, manifest: _WrittenTuning) -> Tuning:
     mpi, later = manifest.environment.mpi, manifest.provisional
     own = _read_decisions(directory, manifest, mpi)
     return Tuning(
@@ -289,7 +289,7 @@ def _write_rules(rule_sets: Mapping[str, RuleSet]) -> dict[str, object]:
     }
 
 
-def _read_decisions(directory: Path, held: _Decisions, mpi: str, place: str = "") -> Provisional:
+def _read_decisions(directory: Path, held: _WrittenDecisions, mpi: str, place: str = "") -> Provisional:
     """What ``_write_decisions`` wrote, for ``mpi``. ``place``: where that is in the manifest, for errors.
 
     Raises ValueError for a variable that names no file of the tuning, since an application would get it; InputError for
@@ -310,7 +310,7 @@ def _read_decisions(directory: Path, held: _Decisions, mpi: str, place: str = ""
     return Provisional(rules or {}, files, held_of(mpi, held.variables, held.files), by_shape, live)
 
 
-def _rule_set(name: str, written: _Rules, place: str) -> RuleSet:
+def _rule_set(name: str, written: _WrittenRules, place: str) -> RuleSet:
     try:
         rules = (Rule(ppn, ranks, size, read_choice(choice)) for ppn, ranks, size, choice in written.rows)
         return RuleSet(name, written.basis, tuple(rules))
