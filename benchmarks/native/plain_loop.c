@@ -14,10 +14,10 @@
 
 enum { WARM_UP = 20, FEWEST = 20, MOST = 20000, PARTS = 5 };
 
-static const char *const NAMES[] = {"allgather", "allgatherv", "allreduce", "alltoall", "barrier", "bcast", "gather",
-                                    "reduce", "reduce_scatter", "reduce_scatter_block", "scatter"};
-enum { ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, BARRIER, BCAST, GATHER, REDUCE, REDUCE_SCATTER,
-       REDUCE_SCATTER_BLOCK, SCATTER, KINDS };
+static const char *const NAMES[] = {"allgather", "allgatherv", "allreduce", "alltoall", "barrier", "bcast", "exscan",
+                                    "gather", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "scatter"};
+enum { ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, BARRIER, BCAST, EXSCAN, GATHER, REDUCE, REDUCE_SCATTER,
+       REDUCE_SCATTER_BLOCK, SCAN, SCATTER, KINDS };
 
 static int kind, size, *counts, *displacements;
 static char *from, *to;
@@ -33,10 +33,12 @@ static void call(int bytes)
     case ALLTOALL: MPI_Alltoall(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, all); break;
     case BARRIER: MPI_Barrier(all); break;
     case BCAST: MPI_Bcast(from, bytes, MPI_BYTE, 0, all); break;
+    case EXSCAN: MPI_Exscan(from, to, elements, MPI_FLOAT, MPI_SUM, all); break;
     case GATHER: MPI_Gather(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, all); break;
     case REDUCE: MPI_Reduce(from, to, elements, MPI_FLOAT, MPI_SUM, 0, all); break;
     case REDUCE_SCATTER: MPI_Reduce_scatter(from, to, counts, MPI_FLOAT, MPI_SUM, all); break;
     case REDUCE_SCATTER_BLOCK: MPI_Reduce_scatter_block(from, to, elements / size, MPI_FLOAT, MPI_SUM, all); break;
+    case SCAN: MPI_Scan(from, to, elements, MPI_FLOAT, MPI_SUM, all); break;
     case SCATTER: MPI_Scatter(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, all); break;
     default: break;
     }

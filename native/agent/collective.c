@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 typedef enum {
-    CT__ALLGATHER, CT__ALLGATHERV, CT__ALLREDUCE, CT__ALLTOALL, CT__BARRIER, CT__BCAST,
-    CT__GATHER, CT__REDUCE, CT__REDUCE_SCATTER, CT__REDUCE_SCATTER_BLOCK, CT__SCATTER, CT__KINDS
+    CT__ALLGATHER, CT__ALLGATHERV, CT__ALLREDUCE, CT__ALLTOALL, CT__BARRIER, CT__BCAST, CT__EXSCAN,
+    CT__GATHER, CT__REDUCE, CT__REDUCE_SCATTER, CT__REDUCE_SCATTER_BLOCK, CT__SCAN, CT__SCATTER, CT__KINDS
 } ct__kind;
 
 static const char *const CT__NAMES[CT__KINDS] = {
-    "allgather", "allgatherv", "allreduce", "alltoall", "barrier", "bcast",
-    "gather", "reduce", "reduce_scatter", "reduce_scatter_block", "scatter"};
+    "allgather", "allgatherv", "allreduce", "alltoall", "barrier", "bcast", "exscan",
+    "gather", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "scatter"};
 
 /* The kinds that are timed in their non-blocking form too: "ibcast" and so on. */
 static const bool CT__NONBLOCKING[CT__KINDS] = {
@@ -37,7 +37,7 @@ static size_t const CT__MOST_BYTES = INT_MAX; /* of one buffer: counts and displ
 static bool ct__reduces(ct__kind kind)
 {
     return kind == CT__ALLREDUCE || kind == CT__REDUCE || kind == CT__REDUCE_SCATTER ||
-           kind == CT__REDUCE_SCATTER_BLOCK;
+           kind == CT__REDUCE_SCATTER_BLOCK || kind == CT__SCAN || kind == CT__EXSCAN;
 }
 
 /* One buffer for each direction serves all requests: pages are touched once, and alignment never changes. */
@@ -241,6 +241,8 @@ int ct_call_run(ct_timed_call *c, MPI_Comm comm)
         return MPI_Barrier(comm);
     case CT__BCAST:
         return MPI_Bcast(c->rank == c->root ? c->send : c->receive, c->count, MPI_BYTE, c->root, comm);
+    case CT__EXSCAN:
+        return MPI_Exscan(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, comm);
     case CT__GATHER:
         return MPI_Gather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, comm);
     case CT__REDUCE:
@@ -249,6 +251,8 @@ int ct_call_run(ct_timed_call *c, MPI_Comm comm)
         return MPI_Reduce_scatter(c->send, c->receive, c->counts, MPI_FLOAT, MPI_SUM, comm);
     case CT__REDUCE_SCATTER_BLOCK:
         return MPI_Reduce_scatter_block(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, comm);
+    case CT__SCAN:
+        return MPI_Scan(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, comm);
     case CT__SCATTER:
         return MPI_Scatter(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, comm);
     case CT__KINDS:
@@ -276,12 +280,13 @@ static bool ct__bytes_from(const unsigned char *got, size_t bytes, int rank, siz
     return true;
 }
 
-static bool ct__sums(const ct_timed_call *call, size_t elements, size_t first)
+/* The sums of the first `ranks` ranks. */
+static bool ct__sums(const ct_timed_call *call, size_t elements, size_t first, int ranks)
 {
     float sums[64], *got = call->receive;
     for (size_t i = 0; i < 64; i++) {
         long sum = 0;
-        for (int rank = 0; rank < call->size; rank++)
+        for (int rank = 0; rank < ranks; rank++)
             sum += ct__element(rank, i);
         sums[i] = (float)sum;
     }
@@ -312,13 +317,17 @@ bool ct_call_correct(ct_timed_call *call)
     case CT__SCATTER:
         return ct__bytes_from(got, count, call->root, (size_t)call->rank * count);
     case CT__ALLREDUCE:
-        return ct__sums(call, count, 0);
+        return ct__sums(call, count, 0, call->size);
     case CT__REDUCE:
-        return call->rank != call->root || ct__sums(call, count, 0);
+        return call->rank != call->root || ct__sums(call, count, 0, call->size);
     case CT__REDUCE_SCATTER:
-        return ct__sums(call, (size_t)call->counts[call->rank], (size_t)call->displacements[call->rank]);
+        return ct__sums(call, (size_t)call->counts[call->rank], (size_t)call->displacements[call->rank], call->size);
     case CT__REDUCE_SCATTER_BLOCK:
-        return ct__sums(call, count, count * (size_t)call->rank);
+        return ct__sums(call, count, count * (size_t)call->rank, call->size);
+    case CT__SCAN:
+        return ct__sums(call, count, 0, call->rank + 1);
+    case CT__EXSCAN: /* rank 0 gets nothing */
+        return call->rank == 0 || ct__sums(call, count, 0, call->rank);
     case CT__KINDS:
         break;
     }

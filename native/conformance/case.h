@@ -22,6 +22,7 @@ struct ct_flight;
 struct ct_collective {
     const char *name;
     bool has_root, reduces, has_shapes, has_in_place, has_data;
+    bool is_within;      /* not defined between groups */
     bool count_is_block; /* the count is one block per rank, not the whole vector */
     bool size_is_block;  /* and so is the size that people and benchmarks name for it */
     void (*run)(const struct ct_case *c, struct ct_verdict *verdict);

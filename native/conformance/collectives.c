@@ -15,6 +15,8 @@ const struct ct_collective ct_collectives[CT_COLLECTIVES] = {
      .size_is_block = true, .run = ct_alltoallv_run},
     {.name = "barrier", .has_root = true, .run = ct_barrier_run},
     {.name = "bcast", .has_data = true, .has_root = true, .run = ct_bcast_run},
+    {.name = "exscan", .has_data = true, .has_in_place = true, .reduces = true, .is_within = true,
+     .run = ct_exscan_run},
     {.name = "gather", .has_data = true, .has_root = true, .has_in_place = true, .count_is_block = true,
      .size_is_block = true, .run = ct_gather_run},
     {.name = "iallgather", .has_data = true, .has_in_place = true, .count_is_block = true, .size_is_block = true,
@@ -31,6 +33,7 @@ const struct ct_collective ct_collectives[CT_COLLECTIVES] = {
      .count_is_block = true, .run = ct_reduce_scatter_run},
     {.name = "reduce_scatter_block", .has_data = true, .has_in_place = true, .reduces = true,
      .count_is_block = true, .run = ct_reduce_scatter_block_run},
+    {.name = "scan", .has_data = true, .has_in_place = true, .reduces = true, .is_within = true, .run = ct_scan_run},
     {.name = "scatter", .has_data = true, .has_root = true, .has_in_place = true, .count_is_block = true,
      .size_is_block = true, .run = ct_scatter_run},
 };

@@ -4,7 +4,7 @@
 
 #include "case.h"
 
-#define CT_COLLECTIVES 16
+#define CT_COLLECTIVES 18
 
 extern const struct ct_collective ct_collectives[CT_COLLECTIVES];
 
@@ -18,10 +18,12 @@ void ct_alltoall_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_alltoallv_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_barrier_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_bcast_run(const struct ct_case *c, struct ct_verdict *verdict);
+void ct_exscan_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_gather_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_reduce_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_reduce_scatter_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_reduce_scatter_block_run(const struct ct_case *c, struct ct_verdict *verdict);
+void ct_scan_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_scatter_run(const struct ct_case *c, struct ct_verdict *verdict);
 
 /* The buffers of one call, blocking or not. */

@@ -246,7 +246,7 @@ void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum 
     struct ct__plan plan = {.run = run, .comm = comm, .depth = depth, .turn = (unsigned)run->number};
 
     for (int i = 0; i < CT_COLLECTIVES; i++) {
-        if (!run->options->selected[i])
+        if (!run->options->selected[i] || (comm->inter && ct_collectives[i].is_within))
             continue;
         plan.collective = &ct_collectives[i];
         const int n = ct__list_counts(&plan, counts);

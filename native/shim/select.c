@@ -222,6 +222,12 @@ static bool ct__call_on(MPI_Comm comm, const ct_call *c, int *code)
     case CT_REDUCE_SCATTER_BLOCK:
         *code = ct_real.Reduce_scatter_block(c->send, c->recv, got, c->recv_type, c->op, comm);
         return true;
+    case CT_SCAN:
+        *code = ct_real.Scan(c->send, c->recv, sent, c->send_type, c->op, comm);
+        return true;
+    case CT_EXSCAN:
+        *code = ct_real.Exscan(c->send, c->recv, sent, c->send_type, c->op, comm);
+        return true;
     default:
         return false;
     }

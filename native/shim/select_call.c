@@ -45,7 +45,7 @@ static bool ct__block(const ct_call *call, MPI_Count *count, MPI_Datatype *type)
     case CT_BARRIER:
         *count = 0;
         return true;
-    case CT_BCAST: case CT_REDUCE: case CT_ALLREDUCE:
+    case CT_BCAST: case CT_REDUCE: case CT_ALLREDUCE: case CT_SCAN: case CT_EXSCAN:
         *count = call->send_count, *type = call->send_type;
         return true;
     case CT_ALLGATHER: case CT_ALLTOALL: case CT_REDUCE_SCATTER_BLOCK:

@@ -49,11 +49,13 @@ FUNCTIONS = {
     "barrier double_ring": "doublering",
     "barrier recursive_doubling": "recursivedoubling",
     "bcast binary_tree": "bintree",
+    "exscan recursive_doubling": "recursivedoubling",
     "reduce linear": "basic_linear",
     "reduce rabenseifner": "redscat_gather",
     "reduce_scatter non_overlapping": "nonoverlapping",
     "reduce_scatter_block recursive_doubling": "recursivedoubling",
     "reduce_scatter_block recursive_halving": "recursivehalving",
+    "scan recursive_doubling": "recursivedoubling",
 }
 
 

@@ -80,6 +80,8 @@ static void call(const char *name, const char *in, char *out, int bytes, MPI_Com
         MPI_Barrier(comm);
     else if (strcmp(name, "bcast") == 0)
         MPI_Bcast(out, count, MPI_FLOAT, 0, comm);
+    else if (strcmp(name, "exscan") == 0)
+        MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, comm);
     else if (strcmp(name, "gather") == 0)
         MPI_Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, comm);
     else if (strcmp(name, "reduce") == 0)
@@ -88,6 +90,8 @@ static void call(const char *name, const char *in, char *out, int bytes, MPI_Com
         MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, MPI_SUM, comm);
     else if (strcmp(name, "reduce_scatter_block") == 0)
         MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, comm);
+    else if (strcmp(name, "scan") == 0)
+        MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, comm);
     else if (strcmp(name, "scatter") == 0)
         MPI_Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, comm);
     else

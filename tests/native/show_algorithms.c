@@ -11,7 +11,7 @@
 extern const char *ct_algorithms(void) __attribute__((weak));
 
 static const char *const names[] = { "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather",
-                                     "reduce", "reduce_scatter", "reduce_scatter_block", "scatter" };
+                                     "reduce", "reduce_scatter", "reduce_scatter_block", "exscan", "scan", "scatter" };
 enum { COLLECTIVES = sizeof names / sizeof *names };
 
 static void call(int collective, const char *in, char *out, int bytes, int ranks, int rank)
@@ -32,6 +32,8 @@ static void call(int collective, const char *in, char *out, int bytes, int ranks
         case 6: MPI_Reduce(in, out, bytes, MPI_BYTE, MPI_BOR, 0, comm); break;
         case 7: MPI_Reduce_scatter(in, out, counts, MPI_BYTE, MPI_BOR, comm); break;
         case 8: MPI_Reduce_scatter_block(in, out, (bytes + ranks - 1) / ranks, MPI_BYTE, MPI_BOR, comm); break;
+        case 9: MPI_Exscan(in, out, bytes, MPI_BYTE, MPI_BOR, comm); break;
+        case 10: MPI_Scan(in, out, bytes, MPI_BYTE, MPI_BOR, comm); break;
         /* What is of no significance off the root is not given, as an application may do. */
         default: MPI_Scatter(rank ? NULL : in, rank ? 0 : bytes, rank ? MPI_DATATYPE_NULL : MPI_BYTE, out, bytes,
                              MPI_BYTE, 0, comm);

@@ -17,8 +17,9 @@
 #include <time.h>
 
 enum { MOST = 512, SETS = 2, REPETITIONS = 7 };
-enum { ALLREDUCE, IALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK };
-static const char *const names[] = { "allreduce", "iallreduce", "reduce", "reduce_scatter", "reduce_scatter_block" };
+enum { ALLREDUCE, EXSCAN, IALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN };
+static const char *const names[] = { "allreduce", "exscan", "iallreduce", "reduce",
+                                     "reduce_scatter", "reduce_scatter_block", "scan" };
 
 struct seen {
     uint32_t bits[MOST];
@@ -61,6 +62,9 @@ static void sum(int collective, const float *in, float *out, int count, const in
         case ALLREDUCE:
             MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
             break;
+        case EXSCAN:
+            MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+            break;
         case IALLREDUCE: {
             MPI_Request request;
             MPI_Iallreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
@@ -72,6 +76,9 @@ static void sum(int collective, const float *in, float *out, int count, const in
             break;
         case REDUCE_SCATTER:
             MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+            break;
+        case SCAN:
+            MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
             break;
         default:
             MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -85,7 +92,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (int i = 0; argc > 2 && i <= REDUCE_SCATTER_BLOCK; i++) {
+    for (int i = 0; argc > 2 && i <= SCAN; i++) {
         if (strcmp(argv[1], names[i]) == 0)
             collective = i;
     }
@@ -94,7 +101,7 @@ int main(int argc, char **argv)
     if (collective < 0 || counts == NULL || first == NULL || any == NULL || ranks == NULL)
         MPI_Abort(MPI_COMM_WORLD, 2);
     int blocks = collective == REDUCE_SCATTER || collective == REDUCE_SCATTER_BLOCK ? size : 1;
-    int has_result = collective != REDUCE || rank == 0;
+    int has_result = collective == EXSCAN ? rank > 0 : collective != REDUCE || rank == 0;
     for (int set = 0; set < SETS; set++) {
         first->n = any->n = ranks->n = 0;
         for (int i = 2; i < argc; i++) {

@@ -245,7 +245,13 @@ def test_the_basis_is_what_mpich_compares() -> None:
     catalogue = load("mpich", "5.0.2")
     basis = {name: catalogue.collective(name).basis for name in TUNABLE}
     assert {name for name in basis if basis[name] is SizeBasis.TOTAL} == {"allgather", "allgatherv", "iallgather"}
-    assert {name for name in basis if basis[name] is SizeBasis.NONE} == {"barrier", "gather", "scatter"}
+    assert {name for name in basis if basis[name] is SizeBasis.NONE} == {
+        "barrier",
+        "exscan",
+        "gather",
+        "scan",
+        "scatter",
+    }
     assert catalogue.collective("gather").nothing_to_tune
     assert catalogue.collective("bcast").nothing_to_tune is None
 

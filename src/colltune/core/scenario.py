@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-REDUCTIONS = frozenset({"allreduce", "iallreduce", "reduce", "reduce_scatter", "reduce_scatter_block"})
+REDUCTIONS = frozenset(
+    {"allreduce", "exscan", "iallreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan"}
+)
 COLLECTIVES = (
     "allgather",
     "allgatherv",
@@ -13,10 +15,12 @@ COLLECTIVES = (
     "alltoall",
     "barrier",
     "bcast",
+    "exscan",
     "gather",
     "reduce",
     "reduce_scatter",
     "reduce_scatter_block",
+    "scan",
     "scatter",
 )
 # Non-blocking ones, whose time is what a computation beside them does not hide (docs/design/nonblocking.md).

@@ -39,8 +39,8 @@ FEWEST_PAIRS = 100
 # As colltune writes a choice itself; a name without parameters may come from any tool.
 _OURS = re.compile(r"[a-z0-9_+.]+\(\w+=\w+(?:,\w+=\w+)*\)")
 _LABELLED = re.compile(r"(?P<name>.+?):(?P<parameters>\w+=\w+(?:,\w+=\w+)*)")
-_GROUPED = re.compile(r"(?P<name>.+?) \((?P<number>\d+) procs/leader\)")
-_SEGMENTED = re.compile(r"(?P<name>.*segment.*?)_(?P<number>\d+)")
+_GROUPED = re.compile(r"(?P<name>.+?) \((?P<number>\d{1,18}) procs/leader\)")
+_SEGMENTED = re.compile(r"(?P<name>.*segment.*?)_(?P<number>\d{1,18})")
 
 
 def load_grids(paths: Iterable[Path], fewest_scenarios: int = FEWEST_SCENARIOS) -> list[Grid]:
@@ -89,7 +89,7 @@ def parse_algorithm(text: str) -> Choice:
         name = match["name"]
         for item in match["parameters"].split(","):
             key, _, value = item.partition("=")
-            parameters.append((key, int(value) if value.isdecimal() else value))
+            parameters.append((key, int(value) if value.isdecimal() and len(value) < 19 else value))
     elif match := _GROUPED.fullmatch(text):
         name, parameters = match["name"], [("procs_per_leader", int(match["number"]))]
     elif match := _SEGMENTED.fullmatch(text):

@@ -329,6 +329,10 @@ COMMON: Table = {
         (r"(?:basic_)?linear|linear_nb", _flat(lambda s: trees.scattered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
     ),
 }
+COMMON["scan"] = COMMON["exscan"] = (
+    (r"recursive_doubling|nb", _flat(lambda s: ex.doubling_scan(s.ranks))),
+    (r"linear", _down("kary", 1, 1)),
+)
 COMMON["reduce_scatter_block"] = (
     (r"nb", Planner(lambda s: _unblocked_scatter(s, s.size_bytes // 4), sized=True)),
     *COMMON["reduce_scatter"],

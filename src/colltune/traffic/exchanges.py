@@ -212,6 +212,14 @@ def butterfly(p: int, share: float, *, mirrored: bool) -> Schedule:
     return plan.then(schedule(iter([round_of(source, target, share)])))
 
 
+def doubling_scan(p: int) -> Schedule:
+    """Prefix sums by recursive doubling: what a rank sends is the sum of its whole subtree."""
+    ranks = np.arange(p)
+    masks = [1 << bit for bit in range((p - 1).bit_length())]
+    pairs = [(ranks[ranks ^ mask < p], (ranks ^ mask)[ranks ^ mask < p]) for mask in masks]
+    return schedule((round_of(source, target, 1.0, reduces=True) for source, target in pairs), memory=1.0)
+
+
 def doubling_scatter(p: int, share: float) -> Schedule:
     """Reduce-scatter by recursive doubling: all that a subtree lacks; incomplete subtrees are served by their first."""
     ranks = np.arange(p)

@@ -99,9 +99,9 @@ class MpichEmitter:
             key = f"collective={rule_set.collective}"
             below = self._below(rule_set)
             tuned = self._intra(rule_set, below)
-            general[key] = {**general[key], "comm_type=intra": tuned.general}
+            general[key] = _with_intra(general[key], tuned.general)
             if rule_set.collective not in NONBLOCKING:
-                ch4[key] = {**ch4[key], "comm_type=intra": tuned.ch4}
+                ch4[key] = _with_intra(ch4[key], tuned.ch4)
             on_node = table_of(below, Where.SHARED_MEMORY)
             if on_node != Steps.always(Steps.always(DEFAULT)):
                 posix[key] = {"comm_type=intra": self._shared_memory(on_node, rule_set.collective)}
@@ -311,6 +311,11 @@ def _guards(algorithm: Algorithm) -> list[Need]:
     if apart:
         raise InputError(f"{algorithm.selection_name} needs {sorted(apart)}, which cannot be guarded", "Leave it out")
     return [need for need in _GUARDS if need in algorithm.needs]
+
+
+def _with_intra(tree: Tree, tuned: Tree) -> Tree:
+    """``tree`` of a collective with ``tuned`` within a group; scan and exscan, made for nothing else, do not ask."""
+    return {**(tree if "comm_type=intra" in tree else {}), "comm_type=intra": tuned}
 
 
 def _branch(branches: Mapping[str, Subtrees]) -> Subtrees:

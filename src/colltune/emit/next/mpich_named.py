@@ -43,6 +43,8 @@ _GUARDS = {
     Need.COUNT_GE_POF2: "count_ge_pof2",
     Need.NOT_IN_PLACE: "!inplace",
 }
+# What no build of that MPICH has run from a file of ours.
+_NOT_TRIED = frozenset({"exscan", "scan"})
 _START = re.compile(rb'\{\s*"name=main"')
 # A tree as it is in the file: an object, or a call of another one.
 NamedTree = dict[str, Any] | str
@@ -63,7 +65,7 @@ class MpichNamedEmitter:
 
     def _writes(self, rule_set: RuleSet, choice: Choice) -> bool:
         algorithm = self._catalogue.algorithm(rule_set.collective, choice)
-        known = ALGORITHMS.get(algorithm.selection_name)
+        known = None if rule_set.collective in _NOT_TRIED else ALGORITHMS.get(algorithm.selection_name)
         if algorithm.kind is Kind.COMPOSITION or algorithm.composed or known is None:
             return False
         if not algorithm.written_by_file(choice):

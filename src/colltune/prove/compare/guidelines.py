@@ -27,6 +27,7 @@ _MOCK_UPS = (
     "allgather <= allreduce*p + local*p",
     "allreduce <= reduce + bcast",
     "allreduce <= reduce_scatter_block + allgather/p",
+    "allreduce <= scan + bcast",
     "barrier <= allreduce",
     "bcast <= scatter/p + allgather/p",
     "gather <= allgather",
@@ -37,6 +38,7 @@ _MOCK_UPS = (
     "reduce_scatter_block <= reduce_scatter",
     "reduce_scatter_block <= reduce + scatter/p",
     "reduce_scatter_block <= allreduce + local",
+    "scan <= exscan + local",
     "scatter <= bcast*p + local",
 )
 _TERM = re.compile(r"(\w+)(\*p|/p)?")
