@@ -1,4 +1,4 @@
-"""One number, one meaning: what is printed of drawn tunings and runs of an application is parsed, and must agree."""
+"""One number, one meaning: what is printed of drawn tunings, runs and comparisons is parsed, and must agree."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import io
 import math
 import re
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from colltune.cli.compare import exit_code, show
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
@@ -22,6 +24,7 @@ from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.core.units import format_budget, parse_duration
 from colltune.distill.minimal_rules import distill_proven
+from colltune.prove.compare.verdict import compare_all
 from colltune.report.ending import ending
 from colltune.report.explanation import Explanation, format_explanation
 from colltune.report.findings import Findings
@@ -30,6 +33,7 @@ from colltune.report.html import _decision_rows
 from colltune.report.job import job_shape, shape_gains
 from colltune.report.text import print_findings
 from colltune.session.application_gain import gain_of
+from colltune.session.compare import Verification
 from colltune.session.gain_text import gain_line, gain_page
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})
@@ -205,3 +209,36 @@ def test_what_is_printed_of_a_run_agrees(run: Experiment) -> None:
         assert math.isclose(cell.by_default.call_s / cell.tuned.call_s, cell.faster_in_calls.estimate, rel_tol=1e-6)
         assert math.isclose(whole[0] / whole[1], cell.faster.estimate, rel_tol=1e-6)
     assert any("their ratio is the speed-up" in text for text in gain_page(gain))
+
+
+@st.composite
+def verifications(draw: st.DrawFn) -> Verification:
+    """Points with times of any magnitude, by launches that scatter."""
+    launches = draw(st.integers(2, 9))
+    sides = {}
+    for number in range(draw(st.integers(1, 6))):
+        middle_s, ratio = draw(times), draw(ratios)
+        of_launch = st.lists(st.floats(0.8, 1.25), min_size=launches, max_size=launches)
+        a_s = [middle_s * factor for factor in draw(of_launch)]
+        b_s = [middle_s / ratio * factor for factor in draw(of_launch)]
+        sides[Scenario("bcast", 2, 2, 64 << number), draw(st.sampled_from([DEFAULT, *CHOICES]))] = a_s, b_s
+    return Verification(compare_all(sides), launches)
+
+
+@given(verifications())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_printed_of_a_comparison_agrees(found: Verification) -> None:
+    out = io.StringIO()
+    with redirect_stdout(out):
+        show(found, "use --launches {launches}")
+    text = " ".join(out.getvalue().split())
+    rows = re.findall(r"(\d+\.\d\d) +(\d+\.\d\d) to (\d+\.\d\d|inf) +(faster|same|slower)", text)
+    assert len(rows) == len(found.comparisons)
+    for printed, low, high, verdict in rows:
+        ratio = float(printed)
+        assert float(low) <= ratio <= float(high)
+        assert {"faster": ratio >= 1.03, "slower": ratio <= 0.97, "same": True}[verdict]
+    counts = {verdict: sum(row[3] == verdict for row in rows) for verdict in ("faster", "same", "slower")}
+    assert text.endswith(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")
+    assert "It may differ from that of the two columns" in text
+    assert exit_code(found) == (1 if counts["slower"] else 0)
