@@ -33,7 +33,7 @@ $(DEMO)/.ready: requirements-demo.txt pyproject.toml
 	@touch $@
 
 demo: $(DEMO)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## a recorded cluster and this machine, tuned into demo/ (MPI=mpich or MPI=openmpi)
-	@PATH="$(abspath $(DEMO)/bin):$$PATH" $(DEMO)/bin/colltune demo --mpiexec $(MPIEXEC) --out demo
+	@$(DEMO)/bin/colltune demo --mpiexec $(MPIEXEC) --out demo
 
 # Tests that run no MPI run side by side; those that do have the cores to themselves, one at a time.
 WORKERS ?= $(shell nproc)

@@ -94,4 +94,22 @@ def test_a_tuning_beside_them_proves_nothing_and_says_why(library: Installation,
     assert "other programs" in sentence
     assert "not known" not in sentence
     said = " ".join(done.stdout.split())
-    assert said.count(sentence) >= 2, done.stdout  # above the figures, and last
+    assert sentence in said, done.stdout
+    assert "next       the same command again, when no other program uses these processors" in done.stdout
+
+
+@pytest.mark.usefixtures("spinners")
+def test_doctor_beside_them_says_what_to_do_and_the_command_for_afterwards(library: Installation) -> None:
+    words = ["doctor", "--ppn", "2", "--mpiexec", str(library.mpiexec)]
+    done = subprocess.run(
+        [sys.executable, "-m", "colltune", *words],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = dict(line.split(maxsplit=1) for line in done.stdout.replace("not ready", "not_ready").splitlines())
+    assert "end them, or wait" in told["not_ready"]
+    assert told["afterwards"].partition(" ")[2].startswith(f"tune bcast allreduce --mpiexec {library.mpiexec} --ppn 2")

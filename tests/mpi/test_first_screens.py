@@ -19,9 +19,9 @@ def test_doctor_fits_a_screen_and_ends_with_what_to_type_or_what_is_missing(mpi:
     lines = text.split("\n")
     assert len(lines) <= 23
     last = next(line for line in reversed(lines) if not line.startswith(" "))
-    assert last.startswith(("ready ", "not ready "))
-    if last.startswith("ready "):
-        assert f"tune bcast allreduce --mpiexec {mpi.mpiexec}" in last
+    # Other programs may use this machine while the test runs.
+    assert last.startswith("afterwards " if "\nnot ready " in text else "ready ")
+    assert f"tune bcast allreduce --mpiexec {mpi.mpiexec}" in last
 
 
 def test_doctor_is_one_document(mpi: Installation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.deploy.applied import numbered_algorithms
 from colltune.emit.contract import variables_for
+from colltune.machine.command_lines import use_command
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.same import TunedMpi
@@ -33,6 +35,7 @@ pytestmark = pytest.mark.mpi
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "tests" / "native"
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
+_FILE = {"mpich": "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "openmpi": "OMPI_MCA_coll_tuned_dynamic_rules_filename"}
 _CHOICE = {"mpich": "recursive_doubling", "openmpi": "recursive_doubling"}
 
 
@@ -143,6 +146,54 @@ def test_the_launcher_of_another_mpi_is_refused(kit: Kit, other: Kit, tmp_path: 
         refused(colltune("run", tuned, "--", link, "-n", "2", kit.program), *told)
     refused(colltune("run", tuned, "--", "env", f"PATH={other.mpi.mpiexec.parent}", "mpiexec", kit.program), *told)
     refused(colltune("env", tuned, path=bin_of(other.mpi)), *told)
+
+
+@pytest.mark.parametrize("first", ["the other MPI", "none"])
+def test_the_printed_line_works_in_a_shell_that_finds_another_mpi(
+    kit: Kit, other: Kit, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a reader pastes it, and then starts his program by a plain mpiexec."""
+    tuned = kit.tuned(tmp_path / "a tuning")
+    # A directory of its own: /usr/bin may have an MPI of Debian's.
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "sed", "cat", "env", "ldd", "bash", "gcc", "cc"):
+        if there := shutil.which(name):
+            (tools / name).symlink_to(there)
+    path = f"{other.mpi.mpiexec.parent}:{tools}" if first == "the other MPI" else str(tools)
+    monkeypatch.setenv("PATH", path)
+    line = use_command(tuned, str(kit.mpi.mpiexec))
+    assert f"--mpiexec {kit.mpi.mpiexec}" in line
+    program, arguments = line.removeprefix('eval "$(').split(" ", 1)
+    assert program.endswith("colltune")
+    (tools / "grep").symlink_to(shutil.which("grep", path="/usr/bin:/bin") or "")
+    filtered = f'env | grep "^{_FILE[kit.mpi.library]}"'
+    typed = f'eval "$({shlex.join(COLLTUNE)} {arguments}; mpiexec -n 2 {kit.program}; {filtered}'
+    environment = {**os.environ, **AS_ROOT, "PATH": path}
+    done = subprocess.run(
+        ["/bin/bash", "-c", typed], env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stderr == ""
+    one, two, variable = done.stdout.splitlines()
+    assert (one, two) == ("sum 1", "sum 1")
+    assert str(tuned) in variable
+
+
+def test_env_names_a_launcher_that_no_path_makes_the_mpiexec(kit: Kit, other: Kit, tmp_path: Path) -> None:
+    """As Debian's mpiexec.mpich, beside the mpiexec of another MPI."""
+    tuned = kit.tuned(tmp_path / "tuned")
+    there = tmp_path / "bin"
+    there.mkdir()
+    starts = {"mpiexec": other.mpi.mpiexec, "mpiexec.mine": kit.mpi.mpiexec, "mpicc.mine": kit.mpi.mpicc}
+    for name, program in starts.items():
+        (there / name).write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+        (there / name).chmod(0o755)
+    path = f"{there}:/usr/bin:/bin"
+    done = colltune("env", "--mpiexec", there / "mpiexec.mine", tuned, path=path)
+    assert (done.returncode, done.stderr) == (0, "colltune: start your programs by mpiexec.mine\n")
+    assert "PATH=" not in done.stdout
+    refused(colltune("env", "--mpiexec", there / "mpiexec", tuned, path=path), "was tuned for", "starts")
+    refused(colltune("env", "--mpiexec", there / "none", tuned, path=path), "is not a program")
 
 
 def test_a_program_of_another_mpi_is_refused(kit: Kit, other: Kit, tmp_path: Path) -> None:

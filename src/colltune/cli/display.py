@@ -157,9 +157,6 @@ class Display:
             self._whole(line)
         if result.outcome.interrupted:
             self._whole(f"{'command':<10} {go_on}")
-        disturbance = result.tuning.summary.disturbance
-        if disturbance is not None and disturbance.is_busy:
-            self._whole(wrapped(disturbance.sentence))
 
     def _whole(self, text: str) -> None:
         """In lines as they are: commands can be copied."""

@@ -57,9 +57,10 @@ def doctor(
         return
     if found.missing:
         echo(f"{'not ready':<14} {found.missing}", indent=15)
+    if not found.choices:
         return
     options = [word for name, value in where.items() if value is not None for word in (f"--{name}", str(value))]
     options += [] if thread_level == "single" else ["--thread-level", thread_level]
     names = [name for name in ("bcast", "allreduce") if name in found.choices]
     line = colltune_command("tune", *(names or found.choices), *options, "--budget", "5m", "--out", "tuned")
-    typer.echo(f"{'ready':<14} {line}")
+    typer.echo(f"{'afterwards' if found.missing else 'ready':<14} {line}")

@@ -13,9 +13,14 @@ def colltune_command(*words: object) -> str:
     return shlex.join([_program(), *map(str, words)])
 
 
-def use_command(tuned: Path) -> str:
-    """The line that puts ``tuned`` in force for all that the shell starts after it, from whatever directory."""
-    return f'eval "$({colltune_command("env", tuned.absolute())})"'
+def use_command(tuned: Path, mpiexec: str = "") -> str:
+    """The line that puts ``tuned`` in force for all that the shell starts after it, from whatever directory.
+
+    It names ``mpiexec``, that of the tuning, where the shell would find another or none.
+    """
+    is_needed = Path(mpiexec).is_file() and not _starts_plain(mpiexec)
+    mpi = ["--mpiexec", mpiexec] if is_needed else []
+    return f'eval "$({colltune_command("env", *mpi, tuned.absolute())})"'
 
 
 def run_command(tuned: object, mpiexec: str = "", ranks: int = 0, *, live: bool = False) -> str:
@@ -38,10 +43,12 @@ def _launcher(mpiexec: str, ranks: int) -> list[str]:
 
 def _shortest(mpiexec: str) -> str:
     """Plain ``mpiexec`` where that starts the same: `colltune run` finds it where PATH has none."""
+    return "mpiexec" if not mpiexec or shutil.which("mpiexec") is None or _starts_plain(mpiexec) else mpiexec
+
+
+def _starts_plain(mpiexec: str) -> bool:
     there = shutil.which("mpiexec")
-    if not mpiexec or there is None or Path(there).resolve() == Path(mpiexec).resolve():
-        return "mpiexec"
-    return mpiexec
+    return there is not None and Path(there).resolve() == Path(mpiexec).resolve()
 
 
 def _program() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from colltune.mpi.launchers import is_launcher
@@ -16,13 +16,10 @@ _WRAPPERS = frozenset(
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
-def launcher_place(command: Sequence[str]) -> int | None:
+def launcher_place(command: Sequence[str], is_one: Callable[[str], bool] = is_launcher) -> int | None:
     """Where the launcher stands in ``command``: first, or behind `env X=1` and the like; None where there is none."""
-    if not command or is_launcher(command[0]):
-        return 0 if command else None
-    if Path(command[0]).name not in _WRAPPERS:
-        return None
-    return next((at for at, word in enumerate(command) if is_launcher(word)), None)
+    searched = command if command and Path(command[0]).name in _WRAPPERS else command[:1]
+    return next((at for at, word in enumerate(searched) if is_one(word)), None)
 
 
 def given_by_wrapper(command: Sequence[str]) -> dict[str, str]:

@@ -83,11 +83,12 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
     if not findings.environment.has_mpi:
         steps.append(("no MPI", f"reads these rules: they are of {findings.environment.mpi} times"))
     elif findings.only_live:  # no file of this library says them
-        mpiexec = findings.environment.mpiexec
-        steps.append(("use it", run_command(directory.absolute(), mpiexec, live=True)))
+        steps.append(("use it", run_command(directory.absolute(), findings.environment.mpiexec, live=True)))
     elif any(rules.departs for rules in findings.rule_sets.values()):
-        steps.append(("use it", use_command(directory)))
-    if summary.interrupted:
+        steps.append(("use it", use_command(directory, findings.environment.mpiexec)))
+    if summary.disturbance is not None and summary.disturbance.is_busy:
+        steps.append(("next", "the same command again, when no other program uses these processors"))
+    elif summary.interrupted:
         steps.append(("go on", "the job was ended first: the same command with --resume goes on and proves the rest"))
     elif untried := [one for one in findings.regions(Verdict.NOT_TRIED) if one.reason != NOT_WORTH]:
         enough = summary.budget_for_all_s

@@ -63,7 +63,7 @@ class Diagnosis:
             return self.obstacles[0]
         if not self.choices:
             return "there is no collective that can be tuned"
-        return "other programs use the processors of the ranks" if self.disturbance.is_busy else ""
+        return "other programs use the processors of the ranks: end them, or wait" if self.disturbance.is_busy else ""
 
 
 def diagnose(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
 
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
@@ -12,7 +11,7 @@ from colltune.core.units import format_count
 from colltune.deploy.applied import AppliedTuning
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import Scheduler, find_job
-from colltune.mpi.program import launcher_place
+from colltune.mpi.launch_line import read_launch_line
 from colltune.prove.loaded import overriding
 
 
@@ -56,24 +55,21 @@ def silent_rules(force: AppliedTuning, command: Sequence[str] = ()) -> str:
 
 
 def job_shape(environ: Mapping[str, str], command: Sequence[str] = ()) -> tuple[int, int, int] | None:
-    """Nodes, ranks per node and ranks of ``command``, as far as its -n and the scheduler tell; else None."""
-    counts = {"-n": 0, "-np": 0, "-ppn": 0}
-    place = launcher_place(command)
-    for word, value in pairwise(command[place or 0 :]):
-        if not word.startswith("-") and not value.startswith("-"):
-            break  # from here on it is the program
-        if word in counts and not counts[word] and value.isdigit():
-            counts[word] = int(value)
-    ranks = counts["-n"] or counts["-np"]
+    """Nodes, ranks per node and ranks of ``command``, as far as it and the scheduler tell; else None."""
+    asked = read_launch_line(command)
     try:
         job = find_job(environ, flux_resources=ask_flux(environ))
     except InputError:
         return None
-    if not ranks and job.scheduler is Scheduler.NONE:
+    if asked is None or (asked.names_hosts and not asked.ppn):
         return None
-    ppn = counts["-ppn"] or (max(ranks, 1) if job.scheduler is Scheduler.NONE else job.ppn)
-    ranks = ranks or len(job.nodes) * ppn
-    return math.ceil(ranks / ppn), min(ppn, ranks), ranks
+    alone = job.scheduler is Scheduler.NONE
+    nodes, ranks = asked.nodes or (0 if alone else len(job.nodes)), asked.ranks
+    if alone and not ranks and not (nodes and asked.ppn):
+        return None
+    ppn = asked.ppn or (math.ceil(ranks / asked.nodes) if ranks and asked.nodes else ranks if alone else job.ppn)
+    ranks = ranks or nodes * ppn
+    return (math.ceil(ranks / ppn), min(ppn, ranks), ranks) if ppn and ranks else None
 
 
 def effect_lines(force: AppliedTuning, command: Sequence[str], obstacles: Sequence[str]) -> list[str]:
