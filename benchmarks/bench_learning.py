@@ -29,7 +29,6 @@ from colltune.research.compare import (
     Estimate,
     estimate,
     reach_by_grid,
-    read_steps,
     write_steps,
     write_table,
 )
@@ -38,6 +37,7 @@ from colltune.research.metrics import Metrics
 from colltune.research.simulate import GOOD_ENOUGH, Run
 from colltune.research.strategies import NAMES, OURS, RANDOM_LOG, contestants, shown_as
 from colltune.research.tunings_summary import Axis, by_strategy, curve, write_stops
+from steps_table import read_steps
 
 Figures = dict[str, float | int]
 DATA = Path(__file__).parent / "data"

@@ -32,10 +32,11 @@ from colltune.learn.decision import DecisionLearner
 from colltune.predict.bursts import Times
 from colltune.predict.training import FEWEST_SCENARIOS
 from colltune.predict.transfer import TransferPrior, times_of
-from colltune.research.compare import estimate, read_steps, write_steps
+from colltune.research.compare import estimate, write_steps
 from colltune.research.simulate import Pace, Run, simulate
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from steps_table import read_steps
 
 DATA = Path(__file__).parent / "data"
 PICO = ("pico_leonardo", "pico_lumi", "pico_marenostrum5")

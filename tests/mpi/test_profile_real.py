@@ -165,7 +165,7 @@ def test_how_calls_were_made_is_noted(kit: Kit, tmp_path: Path) -> None:
     assert alltoallv.blocks is not None
     # Rank r sends 2 doubles to itself and 1 to each rank of the other parity: 2 + 2 of them, and one count is 0.
     assert alltoallv.blocks.sparsity == pytest.approx(0.25)
-    assert alltoallv.blocks.self_share == pytest.approx(0.5)
+    assert alltoallv.blocks.self_bytes / alltoallv.blocks.total_bytes == pytest.approx(0.5)
     assert alltoallv.blocks.spread == pytest.approx(0.5**0.5)
     others = [
         only(profile, name, form=form)

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,6 @@ from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.emit.simulated_rules import FILE as SIMULATED_FILE
 from colltune.emit.simulated_rules import SimulatedEmitter
-from colltune.emit.thresholds import parse_thresholds
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine
 from colltune.measure.agent_process import parse_fields
@@ -68,8 +67,6 @@ from colltune.predict.model import load_model
 from colltune.profile.parts import read_parts
 from colltune.profile.profile_files import load_profile, save_profile
 from colltune.prove.in_run.matched_calls import read_effect
-from colltune.research.compare import read_steps
-from colltune.research.metrics import Metrics
 from colltune.research.weights import load_call_counts
 from colltune.schedule.topology_files import parse_plain, parse_scheme, parse_slurm_conf, parse_slurm_yaml
 from colltune.site.canary import current
@@ -470,12 +467,6 @@ def ucc_conf(data: bytes) -> None:
         format_check(check)
 
 
-@reader("emit.thresholds", of_lines, texts("# Thresholds\nexport MPIR_CVAR_BCAST_SHORT_MSG_SIZE=12288\n"
-        "export MPIR_CVAR_BCAST_LONG_MSG_SIZE=524288\n"))  # fmt: skip
-def thresholds(data: bytes) -> None:
-    parse_thresholds(data)
-
-
 @reader("emit.simulated_rules", of_json, lambda: [SimulatedEmitter().emit([RULES])[SIMULATED_FILE]])
 def simulated_rules(data: bytes) -> None:
     SimulatedEmitter().parse({SIMULATED_FILE: data}, "bcast")
@@ -654,22 +645,6 @@ def table_parquet(data: bytes) -> None:
 
 def _table(path: Path) -> bytes:
     return b"\n".join(gzip.decompress(path.read_bytes()).splitlines()[:400]) + b"\n"
-
-
-def _steps() -> list[bytes]:
-    names = [one.name for one in fields(Metrics)]
-    head = ["grid", "strategy", "seed", "cost", "cost_s", "share", "stop", *names]
-    return [
-        "\n".join(
-            [",".join(head), *[",".join(["g", "s", "0", "0.5", "9", "0.1", "1", *["1.5"] * len(names)])] * 3]
-        ).encode()
-    ]
-
-
-@reader("research.compare", of_lines, _steps)
-def steps_table(data: bytes) -> None:
-    with folder(**{"t.csv": data}) as place:
-        read_steps(place / "t.csv")
 
 
 @reader("measure.smpi bench.simulated_cluster", of_lines, texts('{"time x 2 2": [1e-5, true]}\n{"why": "it failed"}\n'))

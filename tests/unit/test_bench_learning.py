@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.research.compare import read_steps, write_steps
+from colltune.research.compare import write_steps
 from commands import script
+from steps_table import read_steps
 
 pytest.importorskip("pandas")
 

@@ -30,11 +30,12 @@ from colltune.emit.next.mpich_named_grammar import VARIABLE
 from colltune.emit.next.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
-from colltune.emit.thresholds import CVARS_FILE, parse_thresholds
+from colltune.emit.thresholds import CVARS_FILE
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.session.export import FORMATS, export
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+from thresholds_file import parse_thresholds
 
 SIZES = (1, 4095, 4096, 4097, 1 << 20)
 

@@ -37,9 +37,14 @@ def test_open_mpi_is_told_what_to_hand_on(mpi: str, words: list[str], tmp_path: 
 
 
 def test_a_file_of_open_mpi_on_another_count_of_nodes_is_an_obstacle(tmp_path: Path) -> None:
-    found = in_force("openmpi", {"PATH": ""}, tmp_path).obstacles(["mpiexec", "./app"])
+    found = in_force("openmpi", {"PATH": ""}, tmp_path).obstacles(["mpiexec", "-n", "4", "./app"])
     assert any("tuned on 2 nodes, and this job has 1" in text for text in found)
-    assert in_force("mpich", {"PATH": ""}, tmp_path).obstacles(["mpiexec", "./app"]) == []
+    assert in_force("mpich", {"PATH": ""}, tmp_path).obstacles(["mpiexec", "-n", "4", "./app"]) == []
+
+
+@pytest.mark.parametrize("command", ["", "mpirun --hostfile hosts -n 8 ./app", "mpirun -n 8 -npernode 4 ./app"])
+def test_nothing_is_said_of_the_nodes_where_nobody_knows_them_or_they_fit(command: str, tmp_path: Path) -> None:
+    assert in_force("openmpi", {"PATH": ""}, tmp_path).obstacles(command.split()) == []
 
 
 def test_the_files_of_a_module_do_not_decide_the_calls_by_default_of_the_live_selector(

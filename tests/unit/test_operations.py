@@ -21,7 +21,8 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.stop import StopRequest
-from colltune.session.own_settings import job_shape, settings_line
+from colltune.mpi.launch_line import job_shape
+from colltune.session.own_settings import settings_line
 from colltune.session.site.pending import command_text
 from colltune.site.store import INBOX, MARK, SiteStore
 from colltune.store.tuning import Tuning, load_tuning, save_tuning

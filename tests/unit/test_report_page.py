@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
@@ -104,6 +105,30 @@ def test_the_page_draws_without_a_word_on_the_console_and_passes_axe(
         assert chart.locator("path").count() > 3
         assert chart.evaluate("one => one.getBoundingClientRect().width") > 200
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert axe.Axe().run(page).response["violations"] == []
+    assert heard == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_of_a_tuning_without_rules_says_what_was_tried_and_what_to_do(
+    browser: Any, width: int, tmp_path: Path
+) -> None:
+    found = campaign()
+    decisions = [replace(one, verdict=Verdict.REFUSED) for one in found.summary.decisions]
+    decisions[0] = replace(decisions[0], verdict=Verdict.NOT_TRIED, reason="no time")
+    rule_sets = {name: RuleSet.always(name, SizeBasis.MESSAGE) for name in found.rule_sets}
+    empty = replace(found, rule_sets=rule_sets, summary=replace(found.summary, decisions=tuple(decisions)))
+    path = tmp_path / "report.html"
+    path.write_text(build_page(empty, Path("/tuned")), encoding="utf-8")
+    page, heard = opened(browser, path, "light", width)
+    assert page.locator("#latency, #maps").count() == 0
+    targets = [link.get_attribute("href") for link in page.locator("nav a").all()]
+    assert all(page.locator(target).count() == 1 for target in targets)
+    rows = [row.locator("td").all_inner_texts() for row in page.locator("#decisions tbody tr").all()]
+    assert rows == [["allreduce", "15", "15", "14", "1", "3"], ["alltoall", "15", "15", "15", "0", "3"]]
+    assert "Next: tune again with" in page.locator("header").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    unfold(page)
     assert axe.Axe().run(page).response["violations"] == []
     assert heard == []
 

@@ -87,8 +87,8 @@ def test_no_table_cuts_a_number(make: Callable[[], TextTable], width: int) -> No
     assert "…" not in text
     assert all(len(line) <= width for line in text.splitlines()), text
     flat = " ".join(text.split())
-    for row in table.rows:
-        for header, cell in zip(table.headers, row, strict=bool(row)):
+    for row in (row for row in table.rows if len(row) > 1):  # others are headings
+        for header, cell in zip(table.headers, row, strict=True):
             if header.endswith(">"):
                 assert cell in flat, (header, cell, text)
     told = re.findall(r"\d+(?:\.\d+)?", flat)
@@ -96,6 +96,18 @@ def test_no_table_cuts_a_number(make: Callable[[], TextTable], width: int) -> No
         for cell in row:
             for number in re.findall(r"\d+(?:\.\d+)?", cell):
                 assert number in told, (number, text)
+
+
+@pytest.mark.parametrize("make", [comparisons, drift])
+def test_a_row_of_verify_is_one_line_of_80_columns(make: Callable[[], TextTable]) -> None:
+    """Also where collective, shape and choice are the longest that there are: these head the rows that share them."""
+    table = make()
+    headings = sum(len(row) == 1 for row in table.rows)
+    text = "\n".join(table.lines(80))
+    assert headings == len(_SCENARIOS)
+    for row in (row for row in table.rows if len(row) > 1):
+        (line,) = [line for line in text.splitlines() if line.strip().startswith(row[0])]
+        assert [cell for cell in row if cell in line] == list(row)
 
 
 def test_a_wide_terminal_shows_a_table_with_its_bars_and_a_narrow_one_drops_these() -> None:

@@ -10,7 +10,8 @@ import pytest
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.emit.thresholds import MODELS, fit, format_fits, parse_thresholds
+from colltune.emit.thresholds import MODELS, fit, format_fits
+from thresholds_file import parse_thresholds
 
 TIMES = dict[tuple[Scenario, Choice], float]
 

@@ -34,9 +34,9 @@ class TextTable:
     def add_row(self, *cells: str) -> None:
         self.rows.append(cells)
 
-    def add_section(self) -> None:
-        """An empty line between the row before and the next."""
-        self.rows.append(())
+    def add_section(self, heading: str = "") -> None:
+        """A line of its own between the row before and the next: ``heading``, or an empty one."""
+        self.rows.append((heading,))
 
     def lines(self, width: int) -> list[str]:
         """The header and the rows in at most ``width`` columns; by row, with every value named, if nothing else fits.
@@ -59,11 +59,12 @@ class TextTable:
         head = self._row(columns, widths, [self.headers[column].rstrip(">?") for column in columns])
         body: list[str] = []
         for row in self.rows:
-            body += self._row(columns, widths, [row[column] for column in columns]) if row else [""]
+            cells = [row[column] for column in columns] if len(row) > 1 else []
+            body += self._row(columns, widths, cells) if cells else _folded(row[0], width)
         return title, head, body
 
     def _cells(self, column: int) -> Iterable[str]:
-        return [self.headers[column].rstrip(">?"), *(row[column] for row in self.rows if row)]
+        return [self.headers[column].rstrip(">?"), *(row[column] for row in self.rows if len(row) > 1)]
 
     def _is_number(self, column: int) -> bool:
         return self.headers[column].endswith(">")
@@ -94,8 +95,8 @@ class TextTable:
 
     def _record(self, columns: Sequence[int], row: Sequence[str], width: int) -> Iterator[str]:
         """The names of a row, and under them its numbers, each with its header."""
-        if not row:
-            yield ""
+        if len(row) == 1:
+            yield from _folded(row[0], width)
             return
         names = [row[column] for column in columns if not self._is_number(column) and row[column]]
         yield from _folded(" ".join(names), width)

@@ -79,19 +79,18 @@ class AppliedTuning:
         from colltune.bench.backends.openmpi import find_obstacles
         from colltune.deploy.live_selector import only_live
         from colltune.machine.preload import PRELOAD
-        from colltune.mpi.detect import ask_flux
-        from colltune.mpi.job import find_job
+        from colltune.mpi.launch_line import job_shape
 
         environment = self.environment
         found = find_obstacles(environment, command)
         if PRELOAD not in self.variables and (unsaid := only_live(self.tuning)):
             found.append(f"no file of Open MPI decides {', '.join(unsaid)}: for these use --via live")
-        nodes = len(find_job(environment, flux_resources=ask_flux(environment)).nodes)
+        shape = job_shape(environment, command)
         counts = sorted({count for count, _ in self.tuning.tuned_in})
-        if nodes not in counts:
+        if shape is not None and shape[0] not in counts:
             found.append(
                 f"tuned on {' and '.join(map(str, counts))} {'node' if counts == [1] else 'nodes'}, and this job has"
-                f" {nodes}: a file of Open MPI cannot tell them apart"
+                f" {shape[0]}: a file of Open MPI cannot tell them apart"
             )
         return found
 

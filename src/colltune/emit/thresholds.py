@@ -9,7 +9,6 @@ value below each of them and one above all cover all cases.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -197,16 +196,3 @@ def format_fits(fits: Sequence[Fit]) -> bytes:
             if cray:
                 lines.append(f"export {cray}={value}")
     return ("\n".join(lines) + "\n").encode("ascii")
-
-
-def parse_thresholds(data: bytes) -> dict[str, tuple[int, ...]]:
-    """The thresholds in a file of exports, by collective; a collective without any is left out."""
-    text = data.decode("ascii", "replace")
-    found = dict(re.findall(r"^export MPIR_CVAR_([A-Z_]+)=([0-9]{1,10})$", text, re.MULTILINE))
-    return {
-        name: tuple(
-            int(found.get(variable, default)) for variable, default in zip(model.variables, model.defaults, strict=True)
-        )
-        for name, model in MODELS.items()
-        if any(variable in found for variable in model.variables)
-    }

@@ -53,11 +53,6 @@ class CountsPerRank:
         return self.empty / self.count if self.count else 0.0
 
     @property
-    def self_share(self) -> float:
-        """Share of the bytes that stay on their rank."""
-        return self.self_bytes / self.total_bytes if self.total_bytes else 0.0
-
-    @property
     def spread(self) -> float:
         """Standard deviation of the counts over their mean; 0 for equal ones."""
         if not self.total_bytes:

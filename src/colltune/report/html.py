@@ -19,7 +19,7 @@ from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
-from colltune.core.units import format_count, format_duration, format_size, format_times
+from colltune.core.units import format_duration, format_size, format_times
 from colltune.core.version import __version__
 from colltune.report.charts import panel_charts, time_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
@@ -63,7 +63,8 @@ def build_page(findings: Findings, directory: Path) -> str:
     from markupsafe import Markup
 
     charts = can_draw()
-    drawn = [(panel, Markup(svg)) for panel, svg in _drawn_panels(findings)] if charts else []
+    decisions = _decision_rows(findings)
+    drawn = [(panel, Markup(svg)) for panel, svg in _drawn_panels(findings)] if charts and decisions else []
     shown = min(_OPEN_PANELS, len({panel.collective for panel, _ in drawn}))
     curves = time_charts(findings) if charts else {}
     over_time = {name: Markup(drawn_for_page(chart, _DESCRIPTIONS[name])) for name, chart in curves.items()}
@@ -71,7 +72,6 @@ def build_page(findings: Findings, directory: Path) -> str:
     gains = shape_gains(findings) if findings.summary.gated else []
     beside = [one for one in gains if one.shape != job_shape(findings)]
     first = dict(told(findings, gains, len(gains)))
-    decisions = _decision_rows(findings)
     text = resources.files("colltune.report").joinpath("page")
     template = Templates(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
         text.joinpath("report.html.j2").read_text(encoding="utf-8")
@@ -124,10 +124,17 @@ def build_page(findings: Findings, directory: Path) -> str:
     )
 
 
-def _tried(findings: Findings) -> str:
-    choices = {(sample.scenario.collective, sample.choice) for sample in findings.samples}
-    algorithms = format_count(len(choices), "algorithm with its parameters", "algorithms with their parameters")
-    return f"{format_calls(len(known_scenarios(findings)))} were looked at, with {algorithms}."
+def _tried(findings: Findings) -> list[tuple[str, int, int, int, int, int]]:
+    """By collective: how much of it was measured, and what became of what looked faster."""
+    known = Counter(scenario.collective for scenario in known_scenarios(findings))
+    choices = Counter(name for name, _ in {(one.scenario.collective, one.choice) for one in findings.samples})
+    having = findings.summary.having
+    refused = Counter(one.scenario.collective for one in having(Verdict.REFUSED))
+    left = Counter(one.scenario.collective for one in having(Verdict.NOT_TRIED) + having(Verdict.PROVISIONAL))
+    return [
+        (name, known[name], refused[name] + left[name], refused[name], left[name], choices[name])
+        for name in sorted(known)
+    ]
 
 
 def _gain_row(one: ShapeGain) -> list[str]:

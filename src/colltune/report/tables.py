@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 from colltune.core.choice import DEFAULT, Choice
@@ -79,45 +80,49 @@ def format_region_figures(region: JudgedRegion) -> tuple[str, str, str, str]:
 def comparisons_table(comparisons: Iterable[VerifiedRow], names: tuple[str, str] = ("default", "tuned")) -> TextTable:
     """One row per scenario: the times of two sides, by ``names``, their ratio with its interval, and the verdict.
 
-    The ratio with a heap that keeps what is freed is beside it where any call meets page faults, and the choice where a
-    rule decides any.
+    The ratio with a heap that keeps what is freed is beside it where any call meets page faults. Collective, nodes x
+    ranks per node, and the choice where a rule decides any, head the rows that share them: a row fits a terminal.
     """
     rows = list(comparisons)
     by_heap = any(row.kept is not None for row in rows)
     by_rule = any(row.choice != DEFAULT for row in rows)
-    where = ("call", *(["choice"] if by_rule else []))
     figures = (*(f"{name}>" for name in names), "ratio>", "interval>", *(["heap keeps>"] if by_heap else []))
-    table = TextTable((*where, *figures, "verdict"))
-    for row in rows:
-        table.add_row(
-            _call(row.scenario),
-            *([str(row.choice)] if by_rule else []),
-            format_duration(row.a_s),
-            format_duration(row.b_s),
-            f"{row.ratio:.2f}",
-            f"{row.low:.2f} to {row.high:.2f}",
-            *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),
-            row.verdict,
-        )
+    table = TextTable(("size>", *figures, "verdict"))
+    for where, some in groupby(rows, lambda row: _heading(row.scenario, row.choice if by_rule else None)):
+        table.add_section(where)
+        for row in some:
+            table.add_row(
+                _size(row.scenario),
+                format_duration(row.a_s),
+                format_duration(row.b_s),
+                f"{row.ratio:.2f}",
+                f"{row.low:.2f} to {row.high:.2f}",
+                *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),
+                row.verdict,
+            )
     return table
 
 
-def _call(scenario: Scenario) -> str:
-    size = f", {format_size(scenario.size_bytes)}" if scenario.collective != "barrier" else ""
-    return f"{scenario.collective} {scenario.nodes} x {scenario.ppn}{size}"
+def _heading(scenario: Scenario, choice: Choice | None) -> str:
+    return f"{scenario.collective} {scenario.nodes} x {scenario.ppn}" + ("" if choice is None else f", {choice}")
+
+
+def _size(scenario: Scenario) -> str:
+    return format_size(scenario.size_bytes) if scenario.collective != "barrier" else ""
 
 
 def drift_table(rows: Iterable[Rechecked]) -> TextTable:
-    """One row per point: the speed-up of its choice over the default then and now, and the verdict."""
-    table = TextTable(("call", "choice", "then>", "now>", "launches>", "default>", ""))
-    for row in rows:
-        table.add_row(
-            _call(row.scenario),
-            str(row.choice),
-            "" if row.then is None else f"{row.then:.2f}",
-            "" if row.now is None else f"{row.now:.2f}",
-            "" if row.least is None or row.most is None else f"{row.least:.2f} to {row.most:.2f}",
-            "" if row.pace is None else f"x {row.pace:.2f}",
-            row.finding,
-        )
+    """One row per point, under its choice: the speed-up over the default then and now, and the verdict."""
+    table = TextTable(("size>", "then>", "now>", "launches>", "default>", ""))
+    for where, some in groupby(rows, lambda row: _heading(row.scenario, row.choice)):
+        table.add_section(where)
+        for row in some:
+            table.add_row(
+                _size(row.scenario),
+                "" if row.then is None else f"{row.then:.2f}",
+                "" if row.now is None else f"{row.now:.2f}",
+                "" if row.least is None or row.most is None else f"{row.least:.2f} to {row.most:.2f}",
+                "" if row.pace is None else f"x {row.pace:.2f}",
+                row.finding,
+            )
     return table

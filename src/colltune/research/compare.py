@@ -6,17 +6,14 @@ Notations: a run that never gets good enough is taken to cost everything, 1.0: t
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
-from colltune.core.errors import InputError
-from colltune.machine.files import LARGEST_BYTES, read_text
 from colltune.research.metrics import Metrics
-from colltune.research.simulate import GOOD_ENOUGH, Run, Step
+from colltune.research.simulate import GOOD_ENOUGH, Run
 
 _BOOTSTRAPS = 2000
 
@@ -61,25 +58,6 @@ def write_steps(path: Path, runs: Iterable[Run]) -> None:
                 cost_s = step.cost * run.total_s
                 marks = [f"{step.cost:.6g}", f"{cost_s:.6g}", f"{step.share:.6g}", int(step is run.stop)]
                 writer.writerow([run.grid, run.strategy, run.seed, *marks, *(f"{values[name]:.6g}" for name in names)])
-
-
-def read_steps(path: Path) -> list[Run]:
-    """The runs of a file by ``write_steps``, to its six figures. Raises InputError where it is none."""
-    names = [field.name for field in fields(Metrics)]
-    tunings: dict[tuple[str, str, int], list[tuple[Step, bool, float]]] = {}
-    try:
-        for row in csv.DictReader(io.StringIO(read_text(path, LARGEST_BYTES, link=True))):
-            metrics = Metrics(**{name: float(row[name]) for name in names})
-            step = Step(float(row["cost"]), float(row["share"]), metrics)
-            total_s = float(row["cost_s"]) / step.cost if step.cost else 0.0
-            key = (row["grid"], row["strategy"], int(row["seed"]))
-            tunings.setdefault(key, []).append((step, row["stop"] == "1", total_s))
-    except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
-        raise InputError(f"{path} is no table of steps: {error}", "Give one that an earlier run left") from error
-    return [
-        Run(*key, tuple(step for step, _, _ in own), next((step for step, stop, _ in own if stop), None), own[-1][2])
-        for key, own in tunings.items()
-    ]
 
 
 def write_table(path: Path, reach: Mapping[tuple[str, str], Estimate]) -> None:

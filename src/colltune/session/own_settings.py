@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 
 from colltune.core.choice import DEFAULT
-from colltune.core.errors import InputError
 from colltune.core.units import format_count
 from colltune.deploy.applied import AppliedTuning
-from colltune.mpi.detect import ask_flux
-from colltune.mpi.job import Scheduler, find_job
-from colltune.mpi.launch_line import read_launch_line
+from colltune.mpi.launch_line import job_shape
 from colltune.prove.loaded import overriding
 
 
@@ -52,24 +48,6 @@ def silent_rules(force: AppliedTuning, command: Sequence[str] = ()) -> str:
         if meets
         else f"{force.directory} has no rule for {where}: it was tuned on {tuned_on} (nodes x ranks per node)"
     )
-
-
-def job_shape(environ: Mapping[str, str], command: Sequence[str] = ()) -> tuple[int, int, int] | None:
-    """Nodes, ranks per node and ranks of ``command``, as far as it and the scheduler tell; else None."""
-    asked = read_launch_line(command)
-    try:
-        job = find_job(environ, flux_resources=ask_flux(environ))
-    except InputError:
-        return None
-    if asked is None or (asked.names_hosts and not asked.ppn):
-        return None
-    alone = job.scheduler is Scheduler.NONE
-    nodes, ranks = asked.nodes or (0 if alone else len(job.nodes)), asked.ranks
-    if alone and not ranks and not (nodes and asked.ppn):
-        return None
-    ppn = asked.ppn or (math.ceil(ranks / asked.nodes) if ranks and asked.nodes else ranks if alone else job.ppn)
-    ranks = ranks or nodes * ppn
-    return (math.ceil(ranks / ppn), min(ppn, ranks), ranks) if ppn and ranks else None
 
 
 def effect_lines(force: AppliedTuning, command: Sequence[str], obstacles: Sequence[str]) -> list[str]:
