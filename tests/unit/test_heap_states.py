@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from colltune.cli.compare import comparisons_table
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.heap import page_faults_of, setting_text
 from colltune.core.sample import Heaps, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 from colltune.machine.compile import source_directory
 from colltune.prove.compare.verdict import PointVerdict, compare
-from colltune.report.tables import comparisons_table
 
 HERE = Scenario("reduce_scatter", 1, 2, 1 << 18)
 PAYS = Sample(HERE, DEFAULT, Status.OK, (210e-6,) * 3, faults=96.0, kept_s=26e-6)

@@ -14,6 +14,7 @@ from rich.console import Console
 from test_evaluation import run_of
 from test_report import findings, sample
 
+from colltune.cli.compare import comparisons_table
 from colltune.cli.profile_show import _table as calls_table
 from colltune.core.choice import DEFAULT, parse_choice
 from colltune.core.judged_together import judged_regions
@@ -24,7 +25,7 @@ from colltune.core.text_table import TextTable
 from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.prove.compare.verdict import Comparison
 from colltune.report.diff_text import compare_decisions, decisions_table, environments_table
-from colltune.report.tables import Rechecked, comparisons_table, drift_table, regions_table
+from colltune.report.tables import Rechecked, drift_table, regions_table
 from colltune.report.text import _print_map
 from colltune.research.strategy_tables import means_table, reach_table
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, NoReturn, Unpack
 
 import typer
@@ -13,7 +14,8 @@ from colltune.core.units import format_count
 from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
 if TYPE_CHECKING:
-    from colltune.prove.compare.verdict import MeanSpeedup
+    from colltune.core.text_table import TextTable
+    from colltune.prove.compare.verdict import Comparison, MeanSpeedup
     from colltune.session.compare import Verification
 
 _SIDE = "nothing, NAME=VALUE (several joined by commas), a selection file, or a tuning directory."
@@ -102,7 +104,6 @@ def show(found: Verification, more: str) -> None:
     ``more``: what to do for more launches, with their number as {launches}.
     """
     from colltune.cli.terminal import make_console
-    from colltune.report.tables import comparisons_table
 
     console = make_console()
     if found.disturbance.sentence:
@@ -113,6 +114,36 @@ def show(found: Verification, more: str) -> None:
         console.print(comparisons_table(found.comparisons, found.names))
     for line in _summary(found, more):
         console.print(line, markup=False)
+
+
+def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] = ("default", "tuned")) -> TextTable:
+    """One row per scenario: the times of two sides, by ``names``, their ratio with its interval, and the verdict.
+
+    The ratio with a heap that keeps what is freed is beside it where any call meets page faults. Collective, nodes x
+    ranks per node, and the choice where a rule decides any, head the rows that share them: a row fits a terminal.
+    """
+    from colltune.core.choice import DEFAULT
+    from colltune.core.text_table import TextTable
+    from colltune.core.units import format_duration
+    from colltune.report.tables import call_heading, call_size
+
+    by_heap = any(row.kept is not None for row in comparisons)
+    by_rule = any(row.choice != DEFAULT for row in comparisons)
+    figures = (*(f"{name}>" for name in names), "ratio>", "interval>", *(["heap keeps>"] if by_heap else []))
+    table = TextTable(("size>", *figures, "verdict"))
+    for where, some in groupby(comparisons, lambda row: call_heading(row.scenario, row.choice if by_rule else None)):
+        table.add_section(where)
+        for row in some:
+            table.add_row(
+                call_size(row.scenario),
+                format_duration(row.a_s),
+                format_duration(row.b_s),
+                f"{row.ratio:.2f}",
+                f"{row.low:.2f} to {row.high:.2f}",
+                *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),
+                row.verdict,
+            )
+    return table
 
 
 def _summary(found: Verification, more: str) -> Iterator[str]:

@@ -5,36 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
 
-from colltune.core.choice import DEFAULT, Choice
+from colltune.core.choice import Choice
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.scenario import Scenario
 from colltune.core.text_table import TextTable
-from colltune.core.units import format_duration, format_size
-
-
-class VerifiedRow(Protocol):
-    """A row of the verification; ``colltune.prove.compare.verdict.Comparison`` is one."""
-
-    @property
-    def scenario(self) -> Scenario: ...
-    @property
-    def choice(self) -> Choice: ...
-    @property
-    def a_s(self) -> float: ...
-    @property
-    def b_s(self) -> float: ...
-    @property
-    def ratio(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def kept(self) -> VerifiedRow | None: ...
-    @property
-    def verdict(self) -> str: ...
+from colltune.core.units import format_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,48 +53,24 @@ def format_region_figures(region: JudgedRegion) -> tuple[str, str, str, str]:
     return str(region.choice), f"{region.speedup:.2f}", f"{region.low:.2f}", str(len(region.decisions))
 
 
-def comparisons_table(comparisons: Iterable[VerifiedRow], names: tuple[str, str] = ("default", "tuned")) -> TextTable:
-    """One row per scenario: the times of two sides, by ``names``, their ratio with its interval, and the verdict.
-
-    The ratio with a heap that keeps what is freed is beside it where any call meets page faults. Collective, nodes x
-    ranks per node, and the choice where a rule decides any, head the rows that share them: a row fits a terminal.
-    """
-    rows = list(comparisons)
-    by_heap = any(row.kept is not None for row in rows)
-    by_rule = any(row.choice != DEFAULT for row in rows)
-    figures = (*(f"{name}>" for name in names), "ratio>", "interval>", *(["heap keeps>"] if by_heap else []))
-    table = TextTable(("size>", *figures, "verdict"))
-    for where, some in groupby(rows, lambda row: _heading(row.scenario, row.choice if by_rule else None)):
-        table.add_section(where)
-        for row in some:
-            table.add_row(
-                _size(row.scenario),
-                format_duration(row.a_s),
-                format_duration(row.b_s),
-                f"{row.ratio:.2f}",
-                f"{row.low:.2f} to {row.high:.2f}",
-                *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),
-                row.verdict,
-            )
-    return table
-
-
-def _heading(scenario: Scenario, choice: Choice | None) -> str:
+def call_heading(scenario: Scenario, choice: Choice | None) -> str:
+    """What heads the rows of one collective on one shape."""
     return f"{scenario.collective} {scenario.nodes} x {scenario.ppn}" + ("" if choice is None else f", {choice}")
 
 
-def _size(scenario: Scenario) -> str:
+def call_size(scenario: Scenario) -> str:
+    """The message size; empty for a barrier."""
     return format_size(scenario.size_bytes) if scenario.collective != "barrier" else ""
 
 
 def drift_table(rows: Iterable[Rechecked]) -> TextTable:
     """One row per point, under its choice: the speed-up over the default then and now, and the verdict."""
     table = TextTable(("size>", "then>", "now>", "launches>", "default>", ""))
-    for where, some in groupby(rows, lambda row: _heading(row.scenario, row.choice)):
+    for where, some in groupby(rows, lambda row: call_heading(row.scenario, row.choice)):
         table.add_section(where)
         for row in some:
             table.add_row(
-                _size(row.scenario),
+                call_size(row.scenario),
                 "" if row.then is None else f"{row.then:.2f}",
                 "" if row.now is None else f"{row.now:.2f}",
                 "" if row.least is None or row.most is None else f"{row.least:.2f} to {row.most:.2f}",
