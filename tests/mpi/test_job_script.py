@@ -23,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 # All nodes of this Slurm are one machine; MPICH is told to take its two ranks for two nodes.
 TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 
+# Repetitions of a first look, which an expensive campaign takes all over the space.
+FIRST_LOOK = 3
+
 
 def readme_script() -> str:
     """The Slurm script that the README shows."""
@@ -126,6 +129,9 @@ def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
     samples = read_journal(journal).samples
     assert samples[: len(first)] == first
     assert {(s.scenario.nodes, s.scenario.ppn) for s in samples} == {(2, 1)}
-    once = Counter((s.scenario, s.choice) for s in samples if s.status is Status.OK)
-    assert set(once.values()) == {1}
+    taken = [sample for sample in samples if sample.status is Status.OK]
+    # What only had a first look may be measured in full, once.
+    in_full = Counter((s.scenario, s.choice) for s in taken if len(s.times_s) > FIRST_LOOK)
+    assert set(in_full.values()) == {1}
+    assert max(Counter((s.scenario, s.choice) for s in taken).values()) <= 2
     assert load_tuning(tuned).summary.interrupted is False

@@ -63,6 +63,21 @@ def test_the_whole_small_grid_is_measured_and_each_choice_is_ok(tuned: Path) -> 
         assert DEFAULT in {sample.choice for sample in samples if sample.scenario == scenario}
 
 
+def test_settings_of_the_users_own_are_told_before_anything_is_measured(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+    monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial")
+    monkeypatch.setenv(file, str(tmp_path / "own.json"))
+    options = ("--min-size", "64", "--max-size", "64", "--ppn", "2", "--gate", "off")
+    done = tune(mpi, tmp_path / "tuned", "bcast", *options)
+    assert done.returncode == 0, done.stderr
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "warning: your own MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial goes before" in told
+    assert f"your own {file} is left out while this measures" in told
+    assert told.index("your own") < told.index("measuring")
+
+
 def test_a_tuning_begins_with_what_was_measured_before(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
     again = tmp_path / "tuned"
     shutil.copytree(tuned, again)
