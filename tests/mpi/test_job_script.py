@@ -14,6 +14,7 @@ import pytest
 from slurm_cluster import slurm_cluster, why_not
 
 from colltune.core.sample import Status
+from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
@@ -22,9 +23,6 @@ pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=
 ROOT = Path(__file__).parents[2]
 # All nodes of this Slurm are one machine; MPICH is told to take its two ranks for two nodes.
 TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
-
-# Repetitions of a first look, which an expensive campaign takes all over the space.
-FIRST_LOOK = 3
 
 
 def readme_script() -> str:
@@ -93,7 +91,7 @@ def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
 ) -> None:
     script, tuned = readme_script(), tmp_path / "tuned"
     # A minute is the shortest limit that Slurm knows; the campaign is made to last longer.
-    limit = [("--time=01:00:00", "--time=00:01:00"), ("--budget 5m", "--budget 30m --max-size 32MiB")]
+    limit = [("--time=01:00:00", "--time=00:01:00"), ("--budget 5m", "--budget 30m --max-size 128MiB")]
     job = submit(slurm, tmp_path, script, *(limit if end == "timed out" else []))
 
     def said() -> str:
@@ -130,8 +128,8 @@ def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
     assert samples[: len(first)] == first
     assert {(s.scenario.nodes, s.scenario.ppn) for s in samples} == {(2, 1)}
     taken = [sample for sample in samples if sample.status is Status.OK]
-    # What only had a first look may be measured in full, once.
-    in_full = Counter((s.scenario, s.choice) for s in taken if len(s.times_s) > FIRST_LOOK)
+    # What only had a first look, of few repetitions, may be measured in full, once.
+    in_full = Counter((s.scenario, s.choice) for s in taken if len(s.times_s) >= Effort().fewest)
     assert set(in_full.values()) == {1}
     assert max(Counter((s.scenario, s.choice) for s in taken).values()) <= 2
     assert load_tuning(tuned).summary.interrupted is False

@@ -175,7 +175,8 @@ class _JobLine(msgspec.Struct):
 
 
 class _CellLine(msgspec.Struct):
-    id: Count
+    """The first fields are those of ``Cell``, in their order."""
+
     function: str
     choice: Count
     least: Count
@@ -188,16 +189,15 @@ class _CellLine(msgspec.Struct):
     communicators: Count
     off: Count
     agree_ns: Count
+    id: Count
 
     def __post_init__(self) -> None:
         if self.function not in COLLECTIVES:
             raise ValueError(f"function is {self.function!r}, which is no collective")
 
     def read(self) -> Cell:
-        return Cell(
-            self.function, self.choice, self.least, self.most, self.size, self.nodes, self.ppn, self.tuned_calls,
-            self.default_calls, self.communicators, self.off, self.agree_ns * 1e-9, (),
-        )  # fmt: skip
+        *known, agree_ns, _id = msgspec.structs.astuple(self)
+        return Cell(*(*known, agree_ns * 1e-9, ()))
 
 
 class _PairLine(msgspec.Struct):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -53,7 +53,7 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
     def of(cls, decision: Decision) -> _WrittenDecision:
         """``decision``, rounded. Bounds of rounded ratios are the rounded bounds: both are among the ratios."""
         held = {name: getattr(decision, name) for name in _AS_THEY_ARE}
-        scenario, low = astuple(decision.scenario), round(decision.low, _RATIO_DIGITS)
+        scenario, low = _place(decision.scenario), round(decision.low, _RATIO_DIGITS)
         region = None if decision.region is None else _rounded(decision.region, _RATIO_DIGITS)
         heaps = None if decision.heaps is None else _rounded(decision.heaps, 2)
         ratios = _rounded(decision.ratios, _RATIO_DIGITS)
@@ -72,21 +72,8 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
 _AS_THEY_ARE = ("verdict", "reason", "slow_file", "launches", "runs", "cut")
 
 
-class _WrittenGuess(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    collective: str
-    nodes: int
-    ppn: int
-    size_bytes: int
-    choice: str
-    sureness: float
-    reason: str
-
-    def __post_init__(self) -> None:
-        self.read()
-
-    def read(self) -> Guess:
-        scenario = Scenario(self.collective, self.nodes, self.ppn, self.size_bytes)
-        return Guess(scenario, read_choice(self.choice), self.sureness, self.reason)
+# Of a guess: its scenario, choice, sureness and reason.
+_GuessRow = tuple[str, int, int, int, str, float, str]
 
 
 class WrittenSummary(msgspec.Struct):
@@ -112,18 +99,21 @@ class WrittenSummary(msgspec.Struct):
     disturbance: Disturbance | None = None
     predicted: bool | None = None
     sizes: dict[str, tuple[int, ...]] | None = None
-    guesses: tuple[_WrittenGuess, ...] | None = None
+    guesses: tuple[_GuessRow, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.budget_s is not None and self.fixed_cost_s is None:
-            raise ValueError("Object missing required field `fixed_cost_s`")
+        self.read()
 
     def read(self) -> Summary:
         budget = prediction = None
-        if self.budget_s is not None and self.fixed_cost_s is not None:
+        if self.budget_s is not None:
+            if self.fixed_cost_s is None:
+                raise ValueError("Object missing required field `fixed_cost_s`")
             budget = Budget(self.budget_s, self.fixed_cost_s, self.budget_for_all_s)
         if self.predicted:
-            prediction = PredictedSizes(self.sizes or {}, tuple(one.read() for one in self.guesses or ()))
+            rows = self.guesses or ()
+            guesses = tuple(Guess(Scenario(*row[:4]), read_choice(row[4]), row[5], row[6]) for row in rows)
+            prediction = PredictedSizes(self.sizes or {}, guesses)
         return Summary(
             self.seed, self.gated, self.samples, self.reasons, self.interrupted, self.share,
             tuple(one.read() for one in self.gate), self.reproducible, self.job, budget, self.total_s, self.since_s,
@@ -144,17 +134,8 @@ def write_summary(summary: Summary) -> dict[str, Any]:
     if (prediction := summary.prediction) is not None:
         held.predicted, held.sizes = True, dict(prediction.sizes)
         held.guesses = tuple(
-            _WrittenGuess(
-                at.collective,
-                at.nodes,
-                at.ppn,
-                at.size_bytes,
-                format_choice(one.choice),
-                round(one.sureness, _SURENESS_DIGITS),
-                one.reason,
-            )
+            (*_place(one.scenario), format_choice(one.choice), round(one.sureness, _SURENESS_DIGITS), one.reason)
             for one in prediction.guesses
-            for at in (one.scenario,)
         )
     written = {name: value for name, value in msgspec.to_builtins(held).items() if value is not None}
     if (speedup := held.read().speedup) is not None:
@@ -165,6 +146,10 @@ def write_summary(summary: Summary) -> dict[str, Any]:
 def read_summary(written: object) -> Summary:
     """The inverse of ``write_summary``. Raises ValueError with the place of what is wrong."""
     return fitted(written, WrittenSummary).read()
+
+
+def _place(scenario: Scenario) -> tuple[str, int, int, int]:
+    return scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
 
 
 def _rounded(values: Iterable[float], digits: int) -> tuple[Any, ...]:
