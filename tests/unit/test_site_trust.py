@@ -113,6 +113,29 @@ def test_one_user_alone_is_not_enough_for_a_release(store: SiteStore, tmp_path: 
     ]
 
 
+def test_publish_shows_what_it_hands_out_and_takes_the_word_of_a_trusted_user(
+    store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
+    monkeypatch.setattr("time.time", lambda: NOW)
+    outside_of_a_job(monkeypatch)
+    made = tuned(tmp_path, 2, choice=Choice("binomial"), files={FILE: complete_file()})
+    added_by(store, EVE, replace(made, files={FILE: complete_file(), MANIFEST: made.files[MANIFEST]}))
+    refused = CliRunner().invoke(app, ["site", "publish"])
+    assert isinstance(refused.exception, InputError)
+    assert releases(store) == []
+    done = CliRunner().invoke(app, ["site", "publish", "--trust", str(EVE)])
+    assert done.exit_code == 0, done.output
+    assert f"said by {EVE}" in done.output
+    assert "  bcast: binomial\n" in done.output
+    assert f"  sets MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE={{directory}}/{FILE}\n" in done.output
+
+
+def outside_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in [one for one in os.environ if one.startswith(("SLURM_", "PBS_", "JOB_", "LSB_", "FLUX_"))]:
+        monkeypatch.delenv(variable)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
@@ -131,8 +154,7 @@ def test_no_file_is_published_that_does_not_pass_lint(
     name: str, data: bytes, why: str, store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.time", lambda: NOW)
-    for variable in [one for one in os.environ if one.startswith(("SLURM_", "PBS_", "JOB_", "LSB_", "FLUX_"))]:
-        monkeypatch.delenv(variable)
+    outside_of_a_job(monkeypatch)
     for nodes, files in ((2, {FILE: complete_file(), name: data}), (4, {FILE: complete_file()})):
         made = tuned(tmp_path, nodes, choice=Choice("binomial"), files=files)
         store.add(replace(made, files={**files, MANIFEST: made.files[MANIFEST]}))
