@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import astuple
+from importlib import resources
 from math import log
 
 import msgspec
@@ -25,24 +26,7 @@ from colltune.site.pairs import PairedRatio, comparisons_of
 VERSION = 7
 # Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
 _LOOKS, _PACES = 40, 12
-TABLES = """
-CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT UNIQUE, began_s REAL, uid INTEGER, job TEXT, hosts TEXT,
-    nodes INTEGER, ppn INTEGER, samples INTEGER, compared INTEGER, colltune TEXT, command TEXT, tuned TEXT,
-    confirms TEXT);
-CREATE TABLE unused (name TEXT PRIMARY KEY, reason TEXT) WITHOUT ROWID;
-CREATE TABLE measured (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, date_s REAL,
-    entry INTEGER, status TEXT, numbers BLOB, detail TEXT,
-    PRIMARY KEY (collective, nodes, ppn, size, choice)) WITHOUT ROWID;
-CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, choice TEXT, entry INTEGER,
-    launch INTEGER, date_s REAL, value REAL, back_to_back REAL, mean_over_ranks REAL, late_arrivals REAL,
-    untouched REAL,
-    baseline TEXT);
-CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
-CREATE TABLE changed (collective TEXT, nodes INTEGER, ppn INTEGER, entry INTEGER, date_s REAL);
-CREATE TABLE pace (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER, entry INTEGER, date_s REAL, log_s REAL);
-CREATE TABLE saved (entry INTEGER, release TEXT, run REAL, saved REAL, low REAL, high REAL);
-CREATE INDEX pace_at ON pace (collective, nodes, ppn, size);
-"""
+TABLES = resources.files("colltune.site").joinpath("index.sql").read_text(encoding="utf-8")
 LISTED = "name, began_s, uid, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
 # A clock that says less counts from the start of its node: from no date.
 _SINCE_THE_EPOCH_S = 1e9

@@ -8,33 +8,33 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
-from typing import Protocol
 
 from colltune.site.identity import Identity
 from colltune.site.knowledge import JOB_NUMBERS
 
 
-class ReleasedTuning(Protocol):
-    """A tuning in a release, see ``release.Published``."""
+@dataclass(frozen=True)
+class PublishedTuning:
+    """A tuning in a release. ``directory``: within it. ``entry``: where it comes from. ``files``: their SHA-256.
 
-    @property
-    def directory(self) -> str: ...
+    ``writers``: the users whose jobs handed it over or confirmed it, by their numbers.
+    """
 
-    @property
-    def identity(self) -> Identity: ...
-
-    @property
-    def nodes(self) -> int: ...
-
-    @property
-    def ppn(self) -> int: ...
-
-    @property
-    def variables(self) -> Mapping[str, str]: ...
-
-    @property
-    def libmpi(self) -> str: ...
+    directory: str
+    identity: Identity
+    nodes: int
+    ppn: int
+    entry: str
+    confirmed_s: float
+    collectives: tuple[str, ...]
+    proven: int
+    variables: Mapping[str, str]
+    libmpi: str
+    files: Mapping[str, str]
+    writers: tuple[int, ...] = ()
 
 
 _PLACE = "{directory}"
@@ -44,211 +44,14 @@ To see who signed it: colltune site verify {release} --store {store} --signers S
 Without colltune, in {place}:
 sha256sum --check SHA256SUMS
 ssh-keygen -Y verify -n colltune -I NAME -f SIGNERS -s SHA256SUMS.sig < SHA256SUMS"""
-_LUA = """\
--- Written by `colltune site publish`; a release is never changed.
-help([[{{ about }}
-What is not proven faster than the library's default is the library's default.
-{{ signed }}]])
-whatis("{{ about }}")
-local own, version = "{{ place }}", "{{ name }}"
-local outbox = own:match("^(.*)/releases/[^/]+$")
-
-local function first(...)
-    for _, name in ipairs({ ... }) do
-        local text = os.getenv(name)
-        if text and text ~= "" then return text end
-    end
-end
-
--- What `release` has for this MPI: its library, and the shapes with a tuning of their own, the smallest first.
-local function read(release)
-    local found = { release = release, libmpi = "", build = "", shapes = {} }
-    local file = assert(io.open(release .. "/modules/shapes/" .. version))
-    for line in file:lines() do
-        local word, rest = line:match("^(%a+) (.*)$")
-        if word == "tuning" then
-            local nodes, ppn, directory = rest:match("^(%d+) (%d+) (.+)$")
-            table.insert(found.shapes,
-                { nodes = tonumber(nodes), ppn = tonumber(ppn), directory = directory, variables = {} })
-        elseif word == "set" then
-            local name, value = rest:match("^(%S+) (.*)$")
-            found.shapes[#found.shapes].variables[name] = value
-        elseif word then
-            found[word] = rest
-        end
-    end
-    file:close()
-    return found
-end
-
-local function fits(tuned)
-    if tuned.libmpi == "" or not isFile(tuned.libmpi) then return true end
-    local found = capture("sha256sum '" .. tuned.libmpi .. "'"):match("^%x+")
-    return not found or found == tuned.build
-end
-
--- The candidate release, if this job is one of those that get it: by the same hash as in `colltune site run`.
-local function candidate()
-    local job = first({{ jobs }})
-    local file = job and io.open(outbox .. "/canary.json")
-    if not file then return nil end
-    local said = file:read("*a")
-    file:close()
-    local release, share = said:match('"release": "([%w.-]+)"'), said:match('"share": (%d+)')
-    local text = "'" .. (job .. " " .. release):gsub("'", "'\\\\''") .. "'"
-    local digits = capture("printf %s " .. text .. " | sha256sum"):match("^%x%x%x%x%x%x%x%x")
-    if tonumber(digits, 16) % 100 < tonumber(share) then
-        local tuned = read(outbox .. "/releases/" .. release)
-        return fits(tuned) and tuned or nil
-    end
-end
-
--- A job keeps what it has loaded. Whatever is wrong with another release leaves it with this one.
-local known, tuned = true, nil
-if mode() == "load" then
-    known, tuned = pcall(candidate)
-elseif mode() == "unload" and first("COLLTUNE_RELEASE") then
-    known, tuned = pcall(read, first("COLLTUNE_RELEASE"))
-end
-if not known or not tuned then tuned = read(own) end
-if mode() == "load" and not fits(tuned) then
-    LmodError("the MPI library " .. tuned.libmpi .. " is not the one that was tuned: publish a new release")
-end
--- The shape of this job; outside of one, the largest that was tuned.
-local nodes = tonumber((first("SLURM_JOB_NUM_NODES", "SLURM_NNODES", "PBS_NUM_NODES") or ""):match("^%d+"))
-local ppn = tonumber((first("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "PBS_NUM_PPN") or ""):match("^%d+"))
-local chosen = nil
-for _, one in ipairs(tuned.shapes) do
-    if not nodes or not ppn or (not chosen and one.nodes >= nodes and one.ppn >= ppn) then
-        chosen = one
-    end
-end
-if chosen then
-    local directory = tuned.release .. "/" .. chosen.directory
-    for name, value in pairs(chosen.variables) do
-        pushenv(name, (value:gsub("{directory}", (directory:gsub("%%", "%%%%")))))
-    end
-    setenv("COLLTUNE_RELEASE", tuned.release)
-    setenv("COLLTUNE_TUNED", directory)
-end
-"""
-_TCL = """\
-#%Module1.0
-# Written by `colltune site publish`; a release is never changed.
-proc ModulesHelp { } {
-    puts stderr {{ '{' }}{{ about }}
-What is not proven faster than the library's default is the library's default.
-{{ signed }}}
-}
-module-whatis {{ '{' }}{{ about }}}
-set own {{ '{' }}{{ place }}}
-set version {{ '{' }}{{ name }}}
-regexp {^(.*)/releases/[^/]+$} $own all outbox
-
-proc colltuneFirst { names } {
-    foreach name $names {
-        if { [info exists ::env($name)] && $::env($name) ne "" } { return $::env($name) }
-    }
-    return ""
-}
-
-# What a release has for this MPI: itself, the library, its checksum, and the shapes with a tuning of their own, the
-# smallest first (nodes, ranks per node, directory, variables).
-proc colltuneRead { release version } {
-    set libmpi ""
-    set build ""
-    set shapes {}
-    set file [open "$release/modules/shapes/$version"]
-    foreach line [split [read $file] "\\n"] {
-        if { [regexp {^tuning ([0-9]+) ([0-9]+) (.+)$} $line all nodes ppn directory] } {
-            lappend shapes $nodes $ppn $directory {}
-        } elseif { [regexp {^set ([^ ]+) (.*)$} $line all name value] } {
-            lset shapes end [concat [lindex $shapes end] [list $name $value]]
-        } elseif { ![regexp {^libmpi (.*)$} $line all libmpi] } {
-            regexp {^build (.*)$} $line all build
-        }
-    }
-    close $file
-    return [list $release $libmpi $build $shapes]
-}
-
-proc colltuneFits { tuned } {
-    set libmpi [lindex $tuned 1]
-    if { ![file isfile $libmpi] || [catch { exec sha256sum $libmpi } said] } { return 1 }
-    return [expr { [lindex $said 0] eq [lindex $tuned 2] }]
-}
-
-# The candidate release, if this job is one of those that get it: by the same hash as in `colltune site run`.
-proc colltuneCandidate { outbox version } {
-    set job [colltuneFirst { {{ jobs }} }]
-    if { $job eq "" || ![file exists "$outbox/canary.json"] } { return {} }
-    set file [open "$outbox/canary.json"]
-    set said [read $file]
-    close $file
-    regexp {"release": "([A-Za-z0-9.-]+)"} $said all release
-    regexp {"share": ([0-9]+)} $said all share
-    set digits [string range [exec sha256sum << "$job $release"] 0 7]
-    if { [expr { "0x$digits" % 100 }] >= $share } { return {} }
-    set tuned [colltuneRead "$outbox/releases/$release" $version]
-    return [lindex [list {} $tuned] [colltuneFits $tuned]]
-}
-
-# A value of the user's own comes back when the module is unloaded. Modules have pushenv from 5.1 on. Lmod's, for Tcl,
-# takes our value for the user's in 8.6, so it gets the user's first, and the pop of the unload leaves that one.
-proc colltunePush { name value } {
-    set kept "__COLLTUNE_HAD_$name"
-    if { [info commands pushenv] eq "" || ([module-info mode load] && ![info exists ::env($name)]) } {
-        setenv $name $value
-    } elseif { [module-info mode load] } {
-        pushenv $name $::env($name)
-        pushenv $name $value
-        setenv $kept 1
-    } elseif { [colltuneFirst $kept] ne "" } {
-        setenv $kept 1
-        pushenv $name $value
-    } else {
-        setenv $name $value
-    }
-}
-
-# A job keeps what it has loaded. Whatever is wrong with another release leaves it with this one.
-set tuned {}
-if { [module-info mode load] } {
-    if { [catch { colltuneCandidate $outbox $version } tuned] } { set tuned {} }
-} elseif { ([module-info mode unload] || [module-info mode remove]) && [colltuneFirst COLLTUNE_RELEASE] ne "" } {
-    if { [catch { colltuneRead [colltuneFirst COLLTUNE_RELEASE] $version } tuned] } { set tuned {} }
-}
-if { $tuned eq "" } { set tuned [colltuneRead $own $version] }
-if { [module-info mode load] && ![colltuneFits $tuned] } {
-    puts stderr "the MPI library [lindex $tuned 1] is not the one that was tuned: publish a new release"
-    break
-}
-# The shape of this job; outside of one, the largest that was tuned.
-set nodes ""
-set ppn ""
-regexp {^[0-9]+} [colltuneFirst { SLURM_JOB_NUM_NODES SLURM_NNODES PBS_NUM_NODES }] nodes
-regexp {^[0-9]+} [colltuneFirst { SLURM_NTASKS_PER_NODE SLURM_TASKS_PER_NODE PBS_NUM_PPN }] ppn
-set chosen {}
-foreach { n p directory variables } [lindex $tuned 3] {
-    if { $nodes eq "" || $ppn eq "" || ($chosen eq "" && $n >= $nodes && $p >= $ppn) } {
-        set chosen [list "[lindex $tuned 0]/$directory" $variables]
-    }
-}
-if { $chosen ne "" } {
-    foreach { name value } [lindex $chosen 1] {
-        colltunePush $name [string map [list "{directory}" [lindex $chosen 0]] $value]
-    }
-    setenv COLLTUNE_RELEASE [lindex $tuned 0]
-    setenv COLLTUNE_TUNED [lindex $chosen 0]
-}
-"""
 
 
-def module_files(place: Path, tunings: Sequence[ReleasedTuning]) -> dict[str, bytes]:
+def module_files(place: Path, tunings: Sequence[PublishedTuning]) -> dict[str, bytes]:
     """By their names in the release at ``place``: one for each identity, in ``modules/lmod`` and ``modules/tcl``."""
     from jinja2 import Environment, StrictUndefined
 
     jinja = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    templates = resources.files("colltune.site")
     files: dict[str, bytes] = {}
     for name, found in _named(tunings):
         identity = found[0].identity
@@ -261,8 +64,10 @@ def module_files(place: Path, tunings: Sequence[ReleasedTuning]) -> dict[str, by
             ),
         }
         lua, tcl = (
-            jinja.from_string(text).render(values, jobs=separator.join(map(form.format, JOB_NUMBERS))).encode()
-            for text, form, separator in ((_LUA, '"{}"', ", "), (_TCL, "{}", " "))
+            jinja.from_string((templates / f"module.{language}.j2").read_text(encoding="utf-8"))
+            .render(values, jobs=separator.join(map(form.format, JOB_NUMBERS)))
+            .encode()
+            for language, form, separator in (("lua", '"{}"', ", "), ("tcl", "{}", " "))
         )
         files[f"modules/lmod/colltune-tuned/{name}.lua"] = lua
         files[f"modules/tcl/colltune-tuned/{name}"] = tcl
@@ -270,7 +75,7 @@ def module_files(place: Path, tunings: Sequence[ReleasedTuning]) -> dict[str, by
     return files
 
 
-def _shapes(tunings: Sequence[ReleasedTuning]) -> str:
+def _shapes(tunings: Sequence[PublishedTuning]) -> str:
     """What a module reads of a release, a line each, without a quote or a bracket: its own, or that of a candidate."""
     lines = [f"libmpi {_plain(tunings[0].libmpi)}", f"build {_plain(tunings[0].identity.mpi_build)}"]
     for one in sorted(tunings, key=lambda one: (one.nodes * one.ppn, one.nodes)):
@@ -280,9 +85,9 @@ def _shapes(tunings: Sequence[ReleasedTuning]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _named(tunings: Sequence[ReleasedTuning]) -> Iterator[tuple[str, Sequence[ReleasedTuning]]]:
+def _named(tunings: Sequence[PublishedTuning]) -> Iterator[tuple[str, Sequence[PublishedTuning]]]:
     """A version of the module for each identity: MPI and version, and what it takes to tell them apart."""
-    found: defaultdict[Identity, list[ReleasedTuning]] = defaultdict(list)
+    found: defaultdict[Identity, list[PublishedTuning]] = defaultdict(list)
     for one in tunings:
         found[one.identity].append(one)
     labels = Counter(identity.label for identity in found)

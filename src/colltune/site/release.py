@@ -20,7 +20,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from colltune.site.entry import SUFFIX, BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Index, Listed, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, not_for_others, tuning_in
-from colltune.site.modules import module_files
+from colltune.site.modules import PublishedTuning, module_files
 from colltune.site.signing import SUMS, checksums
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST as TUNING
@@ -47,27 +47,6 @@ _WRITERS = 2  # so many users have to say a tuning that is of nobody who is trus
 _LEFTOVER_S = 86400.0  # a writer that was killed left what is older
 # Finds what is wrong in the files of a tuning, a line each.
 Lint = Callable[[Tuning], Iterable[str]]
-
-
-@dataclass(frozen=True)
-class PublishedTuning:
-    """A tuning in a release. ``directory``: within it. ``entry``: where it comes from. ``files``: their SHA-256.
-
-    ``writers``: the users whose jobs handed it over or confirmed it, by their numbers.
-    """
-
-    directory: str
-    identity: Identity
-    nodes: int
-    ppn: int
-    entry: str
-    confirmed_s: float
-    collectives: tuple[str, ...]
-    proven: int
-    variables: Mapping[str, str]
-    libmpi: str
-    files: Mapping[str, str]
-    writers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from colltune.prove.in_run.in_application import alike, in_calls, interval_of, l
 from colltune.session.site.runs import copied
 from colltune.site.canary import Canary, Report, current, release_of, reports_of, stop, witnesses_of
 from colltune.site.knowledge import job_name
-from colltune.site.release import RELEASES, PublishedTuning, Release, activate, read_release
+from colltune.site.modules import PublishedTuning
+from colltune.site.release import RELEASES, Release, activate, read_release
 from colltune.site.store import SiteStore
 from colltune.store.applications import ApplicationRun
 

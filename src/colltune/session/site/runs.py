@@ -16,7 +16,8 @@ from colltune.session.site.pending import add_or_put_by, add_pending, command_te
 from colltune.site.canary import files_of_run
 from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.knowledge import job_name
-from colltune.site.release import LOADED, RELEASES, PublishedTuning, active, read_release, releases
+from colltune.site.modules import PublishedTuning
+from colltune.site.release import LOADED, RELEASES, active, read_release, releases
 from colltune.site.release import MANIFEST as RELEASE_MANIFEST
 from colltune.site.store import VARIABLE, SiteStore
 from colltune.store.applications import RUN, ApplicationRun, read_run
