@@ -34,13 +34,13 @@ sys.path.insert(0, str(ROOT / "tests" / "mpi"))
 from namespaces import namespace_cluster, why_not  # noqa: E402
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench  # noqa: E402
-from colltune.catalog.read import process_settings  # noqa: E402
 from colltune.core.choice import DEFAULT, Choice  # noqa: E402
 from colltune.core.proven import lower_bound, upper_bound  # noqa: E402
 from colltune.core.sample import Status  # noqa: E402
 from colltune.core.scenario import Scenario  # noqa: E402
 from colltune.core.space import Point  # noqa: E402
 from colltune.measure.contract import Effort  # noqa: E402
+from process_settings import process_settings  # noqa: E402
 
 SETTINGS = {one.name: dict(one.variables) for one in process_settings("mpich")}
 AS_IT_IS = "as it is"

@@ -11,13 +11,13 @@ import pytest
 from jobs import QUIET
 
 from colltune.catalog import load
-from colltune.catalog.read import process_settings
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.reads import Asked, refusal_of
 from colltune.prove.replay.conformance import PROGRAM, replay_arguments, run_conformance
+from process_settings import process_settings
 
 pytestmark = pytest.mark.mpi
 CATALOGUE = load("mpich", "5.0.2")

@@ -57,15 +57,6 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessSetting:
-    """A setting of the whole process: ``variables`` of its environment, with values. ``risk``: what it may harm."""
-
-    name: str
-    variables: tuple[tuple[str, str], ...]
-    risk: str
-
-
-@dataclass(frozen=True, slots=True)
 class Algorithm:
     """One algorithm of one collective in one version of the library.
 

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from colltune.catalog.catalogue import Catalogue
-from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter, ProcessSetting
+from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.catalog.openmpi_components import OpenMpiCatalogue, openmpi_entry
 from colltune.core.errors import InputError
 from colltune.core.scenario import NONBLOCKING, SizeBasis
@@ -28,7 +28,7 @@ def load(library: str, version: str) -> Catalogue:
     """
     if library not in LIBRARIES:
         raise InputError(f"there is no catalogue of {library!r}", f"There is one of {', '.join(LIBRARIES)}")
-    table = _table(library)
+    table = read_toml(library)
     known: list[str] = table["versions"]
     wanted = _version(version)
     if wanted < _version(known[0]):
@@ -42,28 +42,18 @@ def load(library: str, version: str) -> Catalogue:
 
 def known_versions(library: str) -> tuple[str, ...]:
     """The versions that the catalogue of ``library`` tells apart, ascending."""
-    return tuple(_table(library)["versions"])
-
-
-def process_settings(library: str) -> tuple[ProcessSetting, ...]:
-    """What can be set for a whole process of ``library`` beside its algorithms; none for most libraries."""
-    table = _table(library)
-    return tuple(
-        ProcessSetting(
-            row["name"], tuple((table["prefix"] + name, value) for name, value in row["variables"].items()), row["risk"]
-        )
-        for row in table.get("process_settings", ())
-    )
+    return tuple(read_toml(library)["versions"])
 
 
 @cache
-def _table(library: str) -> dict[str, Any]:
-    return tomllib.loads(resources.files("colltune.catalog").joinpath(f"{library}.toml").read_text("utf-8"))
+def read_toml(name: str) -> dict[str, Any]:
+    """A catalogue, or what else is known of libraries, as its file has it."""
+    return tomllib.loads(resources.files("colltune.catalog").joinpath(f"{name}.toml").read_text("utf-8"))
 
 
 @cache
 def _catalogue(library: str, version: str, warning: str | None) -> Catalogue:
-    table = _table(library)
+    table = read_toml(library)
     if library != "mpich":
         rows = {
             name: {**body, "algorithms": [row for row in body["algorithms"] if _present(row, version)]}

@@ -12,7 +12,7 @@ from colltune.core.rules import RuleSet
 class Emitter(Protocol):
     """Writes decisions in the format of one library version.
 
-    Laws (tested on every implementation by ``colltune.testing.emitter.EmitterContract``): equal rule sets give
+    Laws (tested on every implementation by ``tests/emitter_laws.py``): equal rule sets give
     equal bytes; the rules parsed back decide every scenario as the rule sets do, at each bound and one beside it; a
     collective without a rule set keeps the library's own decisions.
     """

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Protocol
 
@@ -26,32 +27,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "hwloc.xml": ("lstopo-no-graphics", "--of", "xml"),
 }
 # What a record holds of a machine; nothing of it needs root, and nothing of it names the machine.
-PATTERNS = (
-    "proc/cpuinfo",
-    "sys/devices/system/cpu/online",
-    "sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id",
-    "sys/devices/system/cpu/cpu[0-9]*/topology/core_id",
-    "sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
-    "sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*/level",
-    "sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*/size",
-    "sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*/shared_cpu_list",
-    "sys/devices/system/node/node[0-9]*/cpulist",
-    "sys/class/infiniband/*/ports/*/rate",
-    "sys/class/infiniband/*/ports/*/state",
-    "sys/class/infiniband/*/ports/*/link_layer",
-    "sys/class/infiniband/*/device/current_link_speed",
-    "sys/class/infiniband/*/device/current_link_width",
-    "sys/class/cxi/*/device/port/speed",
-    "sys/class/cxi/*/device/port/link",
-    "sys/class/cxi/*/device/properties/current_esm_link_speed",
-    "sys/class/cxi/*/device/current_link_speed",
-    "sys/class/cxi/*/device/current_link_width",
-    "sys/class/net/*/speed",
-    "sys/class/net/*/operstate",
-    "sys/class/net/*/device/vendor",
-    "sys/class/net/*/device/current_link_speed",
-    "sys/class/net/*/device/current_link_width",
-)
+PATTERNS = resources.files("colltune.machine").joinpath("record_patterns.txt").read_text(encoding="utf-8").split()
 _PATIENCE_S = 20.0
 _GZIPPED = b"\x1f\x8b"
 _LARGEST_BYTES = 1 << 22

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from colltune.catalog import Catalogue, Need, load
-from colltune.catalog.read import known_versions
+from colltune.catalog.read import known_versions, read_toml
 from colltune.emit.lint.check import Severity, shown
 from colltune.emit.lint.json_text import JsonEntry
 from colltune.emit.lint.names import FileKind, LeafName, leaf_names
@@ -43,75 +43,7 @@ class Guard(NamedTuple):
     why: str
 
 
-GUARDS = {
-    "intra": Guard(
-        "comm_type=intra", True, "comm_type=inter", "on an intercommunicator", "it works within one group of ranks"
-    ),
-    "inter": Guard(
-        "comm_type=inter", True, "comm_type=intra", "on an intracommunicator", "it works between two groups of ranks"
-    ),
-    Need.IN_PLACE: Guard(
-        "is_sendbuf_inplace=yes",
-        True,
-        "is_sendbuf_inplace=no",
-        "not in place",
-        "it serves calls with MPI_IN_PLACE only",
-    ),
-    Need.NOT_IN_PLACE: Guard(
-        "is_sendbuf_inplace=no", True, "is_sendbuf_inplace=yes", "in place", "it needs a send buffer, not MPI_IN_PLACE"
-    ),
-    Need.POWER_OF_TWO: Guard(
-        "comm_size=pow2", True, "comm_size=any", "on {odd} ranks", "it needs a power of two of ranks"
-    ),
-    Need.ONE_NODE: Guard(
-        "comm_size=node_comm_size", True, "comm_size=any", "on several nodes", "it needs all ranks on one node"
-    ),
-    Need.PARENT_COMM: Guard(
-        "comm_hierarchy=parent",
-        True,
-        "comm_hierarchy=any",
-        "on a communicator with one rank per node, or on one that MPICH makes for itself",
-        "it needs several ranks on some node",
-    ),
-    "node-consecutive": Guard(
-        "is_node_consecutive=yes",
-        True,
-        "is_node_consecutive=no",
-        "where neighbouring ranks are on different nodes",
-        "it needs the ranks of a node in a row",
-    ),
-    "one-thread": Guard(
-        "is_multi_threaded=no",
-        True,
-        "is_multi_threaded=yes",
-        "with MPI_THREAD_MULTIPLE",
-        "it needs one thread in MPI at a time",
-    ),
-    Need.COMMUTATIVE: Guard(
-        "is_commutative=yes",
-        True,
-        "is_commutative=no",
-        "with an operation that does not commute",
-        "it reorders the operands",
-    ),
-    Need.BUILTIN_OP: Guard(
-        "is_op_built_in=yes",
-        True,
-        "is_op_built_in=no",
-        "with an operation of the user's own",
-        "it cuts vectors where only MPI's own operations allow it",
-    ),
-    Need.REGULAR_COUNTS: Guard(
-        "is_block_regular=yes", True, "is_block_regular=no", "with unequal counts", "it needs equal counts on all ranks"
-    ),
-    Need.COUNT_GE_POF2: Guard(
-        "count<pow2",
-        False,
-        "count=any",
-        "with fewer elements than ranks",
-        "it needs as many elements as the largest power of two up to the number of ranks",
-    ),
-}
+GUARDS = {need: Guard(**row) for need, row in read_toml("mpich_leaves")["guards"].items()}
 
 
 def find_leaf_faults(

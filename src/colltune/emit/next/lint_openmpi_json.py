@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from colltune.catalog import Catalogue, CollectiveEntry, Need
+from colltune.catalog.read import read_toml
 from colltune.core.scenario import SizeBasis
 from colltune.emit.lint.check import Check, Severity, shown
 from colltune.emit.next.openmpi_json import INFINITE, Distribution
@@ -21,25 +22,7 @@ from colltune.machine.files import parse_json
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|\n')
 _LINE = "\0line"  # no key of a file: JSON forbids the character
 _SCHEMA_NAMES = {"reducescatter": "reduce_scatter", "reducescatterblock": "reduce_scatter_block"}
-# The algorithms as coll/tuned of 6.0 names them; the number is the place, from 0.
-_NAMES = {
-    "allgather": "ignore linear bruck-k-fanout recursive_doubling ring neighbor two_proc sparbit direct-messaging",
-    "allgatherv": "ignore default bruck ring neighbor two_proc sparbit",
-    "allreduce": "ignore basic_linear nonoverlapping recursive_doubling ring segmented_ring rabenseifner"
-    " allgather_reduce",
-    "alltoall": "ignore linear pairwise modified_bruck linear_sync two_proc",
-    "alltoallv": "ignore basic_linear pairwise",
-    "barrier": "ignore linear double_ring recursive_doubling bruck two_proc tree",
-    "bcast": "ignore basic_linear chain pipeline split_binary_tree binary_tree binomial knomial scatter_allgather"
-    " scatter_allgather_ring",
-    "exscan": "ignore linear recursive_doubling",
-    "gather": "ignore basic_linear binomial linear_sync",
-    "reduce": "ignore linear chain pipeline binary binomial in-order_binary rabenseifner knomial",
-    "reduce_scatter": "ignore non-overlapping recursive_halving ring butterfly",
-    "reduce_scatter_block": "ignore basic_linear recursive_doubling recursive_halving butterfly",
-    "scan": "ignore linear recursive_doubling",
-    "scatter": "ignore basic_linear binomial linear_nb",
-}
+_NAMES = read_toml("next_formats")["openmpi"]
 _RULE_KEYS = {"msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs"}
 _COMMUNICATOR_KEYS = {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}
 _HARMLESS = "cannot be measured"

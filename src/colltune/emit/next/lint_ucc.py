@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from colltune.catalog.read import read_toml
 from colltune.emit.lint.check import Check, Severity, shown
 
 _LINE = re.compile(r"([^=:\s]+)\s*[=:]\s*(.*)")
@@ -28,24 +29,7 @@ allgather allgatherv allreduce alltoall alltoallv barrier bcast fanin fanout gat
 reduce_scatterv scatter scatterv
 """
 _COLLECTIVES = frozenset(_NAMES.split())
-# Of TL/UCP, by number; of other components algorithms are not judged.
-ALGORITHMS = {
-    "allgather": ("knomial", "ring", "neighbor", "bruck", "sparbit", "linear", "batched"),
-    "allgatherv": ("ring", "knomial"),
-    "allreduce": ("knomial", "sra_knomial", "sliding_window", "dbt", "ring"),
-    "alltoall": ("pairwise", "bruck", "onesided"),
-    "alltoallv": ("pairwise", "hybrid", "onesided"),
-    "barrier": ("knomial",),
-    "bcast": ("knomial", "sag_knomial", "dbt"),
-    "fanin": ("knomial",),
-    "fanout": ("knomial",),
-    "gather": ("knomial",),
-    "gatherv": ("linear",),
-    "reduce": ("knomial", "dbt", "srg"),
-    "reduce_scatter": ("ring", "knomial"),
-    "reduce_scatterv": ("ring",),
-    "scatterv": ("linear",),
-}
+ALGORITHMS = {name: tuple(text.split()) for name, text in read_toml("next_formats")["ucc"].items()}
 _DROPPED = "UCC drops the whole string, with a line among its errors, and decides by itself"
 _REFUSED = "UCC refuses the whole file and does not begin: the caller falls back to its own collectives"
 _LONGEST_SECTION = 127  # UCC keeps so many characters

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from colltune.catalog.read import read_toml
+
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_JSON_FILE"
 NAME, CALL, ALGORITHM, COLLECTIVE, ANY = "name=", "call=", "algorithm=", "collective=", "any"
 # The library keeps this much of a name, and ends it nowhere if it is longer.
@@ -52,40 +54,13 @@ class AlgorithmName:
     parameters: tuple[str, ...] = ()
 
 
-# collective: algorithm [!condition | condition | parameter=] ...; blocking, on intracommunicators.
-_ALGORITHMS = """
-allgather: brucks; k_brucks k=; recursive_doubling pof2; ring; recexch_doubling k= single_phase_recv=;
- recexch_halving k= single_phase_recv=; circ_graph
-allgatherv: brucks; recursive_doubling pof2; ring
-allreduce: smp commutative hierarchical; recursive_doubling; recursive_multiplying commutative k=;
- reduce_scatter_allgather count_ge_pof2 builtin_op; tree commutative tree_type= k= chunk_size= buffer_per_child=;
- recexch commutative k= single_phase_recv=; ring commutative; k_reduce_scatter_allgather commutative k=
- single_phase_recv=; ccl ccl=
-alltoall: brucks !inplace; k_brucks !inplace k=; pairwise !inplace; pairwise_sendrecv_replace inplace;
- scattered !inplace
-alltoallv: pairwise_sendrecv_replace inplace; scattered !inplace
-alltoallw: pairwise_sendrecv_replace inplace; scattered !inplace
-barrier: k_dissemination k=; recexch k= single_phase_recv=; smp hierarchical
-bcast: binomial; scatter_recursive_doubling_allgather pof2; scatter_ring_allgather; circ_graph; smp hierarchical;
- tree tree_type= k= is_non_blocking=; pipelined_tree tree_type= k= is_non_blocking= chunk_size= recv_pre_posted=
-exscan: recursive_doubling
-gather: binomial
-reduce: binomial; circ_graph commutative; smp commutative hierarchical;
- reduce_scatter_gather count_ge_pof2 builtin_op
-reduce_scatter: noncommutative pof2 block_regular; pairwise commutative; recursive_doubling;
- recursive_halving commutative
-reduce_scatter_block: noncommutative pof2; pairwise commutative; recursive_doubling; recursive_halving commutative
-scan: smp commutative node_consecutive; recursive_doubling
-scatter: binomial
-"""
 _POSIX = ("barrier", "bcast", "reduce", "allreduce")
 
 
 def _algorithms() -> dict[str, AlgorithmName]:
     names = {}
-    for line in _ALGORITHMS.replace("\n ", " ").strip().splitlines():
-        collective, _, rest = line.partition(": ")
-        for entry in rest.split(";"):
+    for collective, entries in read_toml("next_formats")["mpich"].items():
+        for entry in entries.split(";"):
             key, *words = entry.split()
             needs = tuple(word for word in words if not word.endswith("="))
             parameters = tuple(word[:-1] for word in words if word.endswith("="))

@@ -14,33 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from colltune.catalog.read import read_toml
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.prove.compare.two_sides import Launched
 from colltune.prove.compare.verdict import Comparison, compare_all
 
-# Of n bytes; *p: of n bytes for each rank, /p: of the part of a rank. "local" is what a rank fills or copies beside.
-_MOCK_UPS = (
-    "allgather <= gather + bcast*p",
-    "allgather <= allgatherv",
-    "allgather <= alltoall + local*p",
-    "allgather <= allreduce*p + local*p",
-    "allreduce <= reduce + bcast",
-    "allreduce <= reduce_scatter_block + allgather/p",
-    "allreduce <= scan + bcast",
-    "barrier <= allreduce",
-    "bcast <= scatter/p + allgather/p",
-    "gather <= allgather",
-    "gather <= reduce*p + local*p",
-    "reduce <= allreduce",
-    "reduce <= reduce_scatter_block + gather/p",
-    "reduce_scatter <= reduce + scatter/p",
-    "reduce_scatter_block <= reduce_scatter",
-    "reduce_scatter_block <= reduce + scatter/p",
-    "reduce_scatter_block <= allreduce + local",
-    "scan <= exscan + local",
-    "scatter <= bcast*p + local",
-)
+_MOCK_UPS: list[str] = read_toml("guidelines")["mock_ups"]
 _TERM = re.compile(r"(\w+)(\*p|/p)?")
 _LOCAL, _LOCAL_S = "local", 1e-9
 _ELEMENT, _FACTOR = 4, 8
