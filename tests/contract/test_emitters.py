@@ -20,7 +20,7 @@ from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.next.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
-from colltune.testing.emitter import EmitterContract
+from emitter_laws import EmitterContract
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from mpich_trees import default_trees

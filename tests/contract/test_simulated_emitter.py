@@ -12,7 +12,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.emit.simulated_rules import FILE, SimulatedEmitter
-from colltune.testing.emitter import EmitterContract
+from emitter_laws import EmitterContract
 
 
 class TestSimulatedEmitter(EmitterContract):

@@ -19,7 +19,7 @@ from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Tree, format_tree
 from colltune.mpi.installation import Installation
-from colltune.testing.emitter import random_rules
+from emitter_laws import random_rules
 
 pytestmark = pytest.mark.mpi
 

@@ -18,7 +18,7 @@ from colltune.core.scenario import COLLECTIVES, PER_BLOCK, Scenario, SizeBasis
 from colltune.core.space import shapes
 from colltune.emit.openmpi.rules_file import RULES_FILE, MessageRule, OpenMpiEmitter, parse_rules, reads_version_2
 from colltune.emit.without_ppn import merge_ppn
-from colltune.testing.emitter import random_rules
+from emitter_laws import random_rules
 
 
 def emitter(version: str = "5.0.11") -> OpenMpiEmitter:

@@ -15,7 +15,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.core.space import shapes
 from colltune.emit.openmpi.han import HAN_FILE, Owners, parse_han
-from colltune.testing.emitter import random_rules, scenarios_at_bounds
+from emitter_laws import random_rules, scenarios_at_bounds
 
 OF_HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 

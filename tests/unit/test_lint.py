@@ -22,7 +22,7 @@ from colltune.emit.lint.names import leaf_names
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.mpich.tree import Call, Leaf, Tree, decide, format_tree
-from colltune.testing.emitter import random_rules
+from emitter_laws import random_rules
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
 RING = leaf("MPIR_Allgather_intra_ring")

@@ -19,7 +19,7 @@ from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.openmpi.lint_rules import fix_rules, is_rules_file, lint_rules_files
 from colltune.emit.openmpi.rules_file import RULES_FILE, MessageRule, parse_rules
-from colltune.testing.emitter import random_rules
+from emitter_laws import random_rules
 
 VERSION = "5.0.11"
 

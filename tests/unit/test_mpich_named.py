@@ -20,7 +20,7 @@ from colltune.emit.lint.check import Check, format_check
 from colltune.emit.next.lint_named import is_named_file, lint_named_files
 from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
 from colltune.emit.next.mpich_named_grammar import ALGORITHMS, parse_condition
-from colltune.testing.emitter import EmitterContract, random_rules
+from emitter_laws import EmitterContract, random_rules
 
 VERSION = "5.1.0"
 GOLDEN = Path(__file__).parents[1] / "golden" / "mpich" / "5.1" / NAMED_FILE

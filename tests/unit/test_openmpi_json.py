@@ -22,7 +22,7 @@ from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, format_check
 from colltune.emit.next.lint_openmpi_json import is_rules_json, lint_rules_json
 from colltune.emit.next.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
-from colltune.testing.emitter import random_rules
+from emitter_laws import random_rules
 
 VERSION = "6.0.0"
 GOLDEN = Path(__file__).parents[1] / "golden" / "openmpi" / "6.0" / JSON_FILE

@@ -105,7 +105,7 @@ def test_a_prior_that_is_wrong_is_found_out(prior):
 
     run = simulate(here, "wrong", make, 0)
     assert (run.stop or run.steps[-1]).metrics.slowdown <= 1.03
-    assert not made[0].prior_holds
+    assert not made[0]._trust.believed
 
 
 def test_the_first_measurements_try_the_prior(prior):
@@ -113,8 +113,8 @@ def test_the_first_measurements_try_the_prior(prior):
     learner = DecisionLearner(space, 0, prior=prior)
     (first,) = learner.ask(1)
     assert first.scenario.nodes == 2  # cheap: the smallest shape
-    assert learner.prior_holds  # until something speaks against it
-    assert not DecisionLearner(space, 0).prior_holds
+    assert learner._trust.believed  # until something speaks against it
+    assert not DecisionLearner(space, 0)._trust.believed
 
 
 def seen_of(times, pairs):

@@ -18,8 +18,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from colltune.api.compared import compare, guidelines
-from colltune.api.tuned import Tuned, load
+from colltune.api.compared import compare as compare
+from colltune.api.compared import guidelines as guidelines
+from colltune.api.tuned import Tuned as Tuned
+from colltune.api.tuned import load as load
 from colltune.core.units import parse_duration, parse_size
 from colltune.session.arguments import (
     MAX_SIZE,
@@ -44,26 +46,6 @@ if TYPE_CHECKING:
     from colltune.session.doctor import Diagnosis
     from colltune.session.lint import Linted
     from colltune.session.plan import Costs
-
-__all__ = [
-    "Tuned",
-    "collect",
-    "compare",
-    "doctor",
-    "evaluate",
-    "features",
-    "gather",
-    "guidelines",
-    "lint",
-    "load",
-    "plan",
-    "predict",
-    "profile",
-    "run",
-    "train",
-    "tune",
-    "tune_alltoallv",
-]
 
 
 def tune(

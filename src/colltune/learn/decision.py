@@ -117,11 +117,6 @@ class DecisionLearner:
         self._judged = 0
         self._find_candidates()
 
-    @property
-    def prior_holds(self) -> bool:
-        """Whether there is a prior, and the measurements so far confirm it."""
-        return self._trust.believed
-
     def tell(self, samples: Sequence[Sample]) -> None:
         new = self._history.tell(samples)
         for sample in samples:

@@ -6,21 +6,13 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.scenario import Scenario
 from colltune.machine.process import run_launch
+from colltune.mpi.launch import Command
 
 _TIMEOUT_S = 600.0
-
-
-class _Startable(Protocol):
-    @property
-    def argv(self) -> tuple[str, ...]: ...
-
-    @property
-    def environment(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +35,7 @@ class OsuBenchmarks:
 
     def medians(
         self,
-        command: Callable[..., _Startable],
+        command: Callable[..., Command],
         variables: Mapping[str, str],
         environment: Mapping[str, str],
         scenarios: Sequence[Scenario],

@@ -28,12 +28,12 @@ from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.audit import EFFORT, Audit
-from colltune.prove.audit.case import Compared
 from colltune.prove.audit.claims import claims_of
 from colltune.prove.audit.worth import captured_by
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.proposed import provisional
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
+from colltune.site.pairs import PairedRatio
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
 
@@ -73,7 +73,7 @@ class Before:
     """
 
     settled: Mapping[Scenario, Decision] = field(default_factory=dict)
-    compared: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
+    compared: Mapping[tuple[Scenario, Choice], Sequence[PairedRatio]] = field(default_factory=dict)
     is_in_force: Callable[[Mapping[str, RuleSet]], bool] = lambda _rules: False
     least_gain: Callable[[float], float] = lambda _captured: 0.0
 

@@ -20,8 +20,8 @@ _OFFERS: dict[str, frozenset[str]] = {
     "xhc": frozenset({"allreduce", "barrier", "bcast", "reduce"}),
     "acoll": frozenset({"allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce"}),
     "portals4": frozenset({"allreduce", "barrier", "bcast", "gather", "reduce", "scatter"}),
-    "hcoll": _ALL - {"gather", "scatter"},
-    "ucc": _ALL - {"reduce_scatter"},
+    "hcoll": _ALL - {"exscan", "gather", "scan", "scatter"},
+    "ucc": _ALL - {"exscan", "reduce_scatter", "scan"},
     **{
         name: frozenset()
         for name in ("libnbc", "self", "inter", "ftagree", "sync", "monitoring", "cuda", "accelerator")

@@ -22,7 +22,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.core.switchback import Standing
 from colltune.measure.contract import Effort, Source
-from colltune.prove.audit.case import MOST_LAUNCHES, Case, Compared
+from colltune.prove.audit.case import MOST_LAUNCHES, Case
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.effects import ChoiceEffect, Deviations, Group, Seen, deviations_of
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
@@ -30,6 +30,7 @@ from colltune.prove.audit.harm import spared
 from colltune.prove.audit.outcome import decisions_of, standing_of
 from colltune.prove.audit.taken import Bests, Measured, PairTimes
 from colltune.prove.audit.worth import ComparisonCosts, Outlay, gain_of
+from colltune.site.pairs import PairedRatio
 
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.
@@ -84,7 +85,7 @@ class Audit:
     skew_s: Callable[[Scenario], float] = lambda _scenario: 0.0
     progress: Callable[[Sequence[Decision]], None] = lambda _results: None
     clock: Callable[[], float] = time.monotonic
-    before: Mapping[tuple[Scenario, Choice], Sequence[Compared]] = field(default_factory=dict)
+    before: Mapping[tuple[Scenario, Choice], Sequence[PairedRatio]] = field(default_factory=dict)
     applications: Sequence[Standing] = ()
     least_gain: Callable[[float], float] = lambda _captured: 0.0
     captured: float = 0.0

@@ -8,11 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean, median
-from typing import Protocol
 
 import numpy as np
 
-from colltune.core.choice import Choice
 from colltune.core.proven import PROVEN, Verdict, launches_text
 from colltune.core.sample import Heaps, OtherViews
 from colltune.core.scenario import Scenario
@@ -50,25 +48,6 @@ _PART = 0.15
 _VIEWS = ("back to back", "by the mean over ranks", "where ranks come late", "into memory that was never touched")
 _WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
-
-
-class Compared(Protocol):
-    """A comparison of another job, of ``shape``. ``launch`` names it; ``value`` and ``others`` as in ``Case.take``."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    @property
-    def launch(self) -> str: ...
-
-    @property
-    def baseline(self) -> Choice: ...
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def others(self) -> OtherViews: ...
 
 
 @dataclass
