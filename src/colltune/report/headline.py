@@ -1,12 +1,11 @@
 """The report in one line, and what to know beside it: when, where, for which job, and how sure it is."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from colltune.core.choice import DEFAULT
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Decision, Verdict, launches_text
 from colltune.core.units import format_budget, format_count, format_duration, format_size
@@ -38,6 +37,9 @@ def headline(findings: Findings, most: int = _NAMED) -> str:
     kept = findings.summary.having(Verdict.KEPT)
     if not kept or not findings.summary.gated:
         return nothing_text(findings)
+    if not any(_is_said(findings, one) for one in kept):
+        names = ", ".join(sorted({one.scenario.collective for one in kept}))
+        return f"{names}: proven faster, in calls that no file of this library can tell apart; run --via live does"
     gains, whole = shape_gains(findings), job_shape(findings)
     mine = [one for one in gains if one.shape == whole]
     shown = len(mine) if len(mine) == most + 1 else most  # a name takes no more room than "1 more collective"
@@ -62,7 +64,16 @@ def nothing_text(findings: Findings) -> str:
 def changed_text(findings: Findings) -> str:
     """``"8 of 41 shapes and sizes changed"``."""
     known = len(known_scenarios(findings))
-    return f"{len(findings.summary.having(Verdict.KEPT))} of {format_calls(known)} changed"
+    kept = findings.summary.having(Verdict.KEPT)
+    said = sum(_is_said(findings, one) for one in kept)
+    more = f" ({len(kept) - said} more by --via live alone)" if said < len(kept) else ""
+    return f"{said} of {format_calls(known)} changed{more}"
+
+
+def _is_said(findings: Findings, decision: Decision) -> bool:
+    """Whether the rules that are handed over decide so: a file cannot say everything that is proven."""
+    name = decision.scenario.collective
+    return name in findings.only_live or findings.rule_sets[name].evaluate(decision.scenario) != DEFAULT
 
 
 def steps_text(findings: Findings, directory: Path, width: int = 80) -> list[str]:
