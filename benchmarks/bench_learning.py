@@ -35,7 +35,7 @@ from colltune.research.compare import (
 from colltune.research.evaluation import Plan, evaluate, load
 from colltune.research.metrics import Metrics
 from colltune.research.simulate import GOOD_ENOUGH, Run
-from colltune.research.strategies import NAMES, OURS, RANDOM_LOG, contestants, shown_as
+from colltune.research.strategies import NAMES, OURS, RANDOM_LOG, contestants
 from colltune.research.tunings_summary import Axis, by_strategy, curve, write_stops
 from steps_table import read_steps
 
@@ -155,7 +155,9 @@ def main() -> None:
     limit_s = 60.0 * options.minutes if options.minutes else float("inf")
     # Only our own stop is judged here.
     entrants = [
-        one if one.name in (OURS, OURS_EQUAL) else shown_as(one, one.name, replace(one.pace, to_stop=False))
+        one
+        if one.name in (OURS, OURS_EQUAL)
+        else replace(one, pace=replace(one.pace, to_stop=False), kind=one.kind or one.name)
         for one in contestants(options.strategies.split(","))
     ]
     plan = Plan(entrants, options.seeds, limit_s, options.jobs)

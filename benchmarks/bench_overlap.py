@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "mpi"))
 
 from colltune.bench.workbench import MachineOptions, open_workbench  # noqa: E402
-from colltune.core.sample import Sample  # noqa: E402
+from colltune.core.sample import Overlap, Sample  # noqa: E402
 from colltune.core.scenario import NONBLOCKING, Scenario  # noqa: E402
 from colltune.core.space import Point  # noqa: E402
 from colltune.core.text_table import TextTable  # noqa: E402
@@ -34,13 +34,21 @@ from colltune.measure.contract import Effort  # noqa: E402
 FIGURES = ("pure_us", "seen_us", "tested_us", "hidden", "hidden_tested")
 
 
+def hidden(overlap: Overlap, seen_s: float) -> float:
+    """The share of the call that the computation hid, from 0 to 1, by the time in MPI that was left of it.
+
+    1 - (t_total - t_compute) / t_pure, as OSU's benchmarks of non-blocking collectives print it in percent.
+    """
+    return min(max(1.0 - seen_s / overlap.pure_s, 0.0), 1.0) if overlap.pure_s > 0.0 else 0.0
+
+
 def figures_of(sample: Sample) -> tuple[float, ...] | None:
     """In the order of FIGURES; None for a choice that was not measured to the end."""
     overlap = sample.overlap
     if not sample.times_s or overlap is None:
         return None
     times_s = (overlap.pure_s, sample.time_s, overlap.tested_s)
-    return (*(1e6 * time for time in times_s), *(overlap.hidden(time) for time in times_s[1:]))
+    return (*(1e6 * time for time in times_s), *(hidden(overlap, time) for time in times_s[1:]))
 
 
 def measure(host_file: Path, sizes: list[int], launches: int, box_s: float) -> dict[str, tuple[float, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from colltune.research.contract import Strategy
 from colltune.research.evaluation import Entrant
 from colltune.research.learners.scaling import Scaling
 from colltune.research.simulate import Pace
-from colltune.research.strategies import Contestant, contestants, shown_as
+from colltune.research.strategies import Contestant, contestants
 from papers.study import MARKS, is_power_of_two
 
 AT_MARKS = Pace(marks=tuple(sorted(MARKS)))
@@ -26,6 +26,11 @@ def entrant(kind: str, name: str = "", scaling: Scaling | None = None, pace: Pac
     """A strategy of ``colltune.research.strategies`` under its name in a figure."""
     [found] = contestants([kind], scaling)
     return shown_as(found, name or kind, pace)
+
+
+def shown_as(contestant: Contestant, name: str, pace: Pace | None = None) -> Contestant:
+    """The same strategy under another name, scored at another pace."""
+    return replace(contestant, name=name, pace=pace or contestant.pace, kind=contestant.kind or contestant.name)
 
 
 @dataclass(frozen=True)

@@ -36,13 +36,6 @@ class Overlap(NamedTuple):
     pure_s: float
     tested_s: float
 
-    def hidden(self, seen_s: float) -> float:
-        """The share of the call that the computation hid, from 0 to 1, by the time in MPI that was left of it.
-
-        1 - (t_total - t_compute) / t_pure, as OSU's benchmarks of non-blocking collectives print it in percent.
-        """
-        return min(max(1.0 - seen_s / self.pure_s, 0.0), 1.0) if self.pure_s > 0.0 else 0.0
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -4,8 +4,6 @@
 strategy with N repetitions at every pair, whatever it would take by itself.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -111,11 +109,6 @@ def contestants(names: Sequence[str], scaling: Scaling | None = None) -> list[Co
     if not found:
         raise InputError("no strategy to evaluate", f"There are {', '.join(NAMES)}")
     return found
-
-
-def shown_as(contestant: Contestant, name: str, pace: Pace | None = None) -> Contestant:
-    """The same strategy under another name, scored at another pace."""
-    return replace(contestant, name=name, pace=pace or contestant.pace, kind=contestant.kind or contestant.name)
 
 
 def _parse_name(name: str) -> tuple[str, int]:
