@@ -1,7 +1,5 @@
 """colltune: tunes the collectives of an MPI library inside the job that will use them."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any

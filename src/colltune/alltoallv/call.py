@@ -1,7 +1,5 @@
 """MPI_Alltoallv by the tuned algorithms, called from a program of mpi4py."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The MPI_Alltoallv calls of a profiled application: which parts of the job, sizes and classes of fill they need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

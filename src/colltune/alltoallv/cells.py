@@ -4,8 +4,6 @@ A cell is what the ranks of a call can know of it together: the busiest rank's a
 that are not empty, of the rank that has fewest. Many patterns look alike by these; a rule must fit all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 

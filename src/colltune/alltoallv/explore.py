@@ -1,7 +1,5 @@
 """What the all-to-all takes by each setting, on the parts of the job: one launch, measured as all collectives are."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

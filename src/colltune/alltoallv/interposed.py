@@ -1,7 +1,5 @@
 """How an unchanged program gets MPI_Alltoallv by a table: libcolltune.so is loaded into it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

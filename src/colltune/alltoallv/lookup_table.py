@@ -1,7 +1,5 @@
 """The look-up table that native/alltoallv/table.c reads, by ranks, ranks per node, and average block size."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -3,8 +3,6 @@
 Symbols: P ranks; a matrix is (P, P), the bytes that each rank (row) sends to each (column).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

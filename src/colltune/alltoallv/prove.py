@@ -5,8 +5,6 @@ pattern of each class of fill, then whether it is not slower with the patterns t
 of one pattern: parts of the job and sizes that are neighbours and decide alike.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

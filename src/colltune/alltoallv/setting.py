@@ -1,7 +1,5 @@
 """Settings of the non-uniform all-to-all: an algorithm and its parameters, and those that are worth trying."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import isqrt
 

@@ -1,7 +1,5 @@
 """`colltune tune alltoallv`: measures settings on this job and its parts, proves the best, writes the look-up table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What the commands need on a cluster that exists only in a simulation: the counterpart of ``workbench``."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

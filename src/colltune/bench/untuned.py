@@ -1,7 +1,5 @@
 """Collectives that colltune does not tune: whether the library itself lets its user choose an algorithm for them."""
 
-from __future__ import annotations
-
 from colltune.mpi.installation import Library
 
 NONBLOCKING = (

@@ -1,7 +1,5 @@
 """What each MPI library can run, per version: algorithms, parameters, preconditions."""
 
-from __future__ import annotations
-
 from colltune.catalog.catalogue import Catalogue
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.catalog.read import load

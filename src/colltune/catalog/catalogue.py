@@ -1,7 +1,5 @@
 """The choices that one version of a library offers, and which of them fit a call."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache

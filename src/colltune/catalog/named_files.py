@@ -1,7 +1,5 @@
 """By which variables each MPI reads the files of a tuning: one table, for who writes tunings and for who reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 PLACE = "{directory}"  # in a value: the directory of the tuning

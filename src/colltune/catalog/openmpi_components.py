@@ -1,7 +1,5 @@
 """The catalogue of Open MPI: algorithms by number, which a fresh communicator takes from control variables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from colltune.catalog.catalogue import Catalogue

@@ -1,7 +1,5 @@
 """Reads the catalogue's TOML files for one version of a library."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The catalogue of simulated clusters: simulated.toml, whose head says what its entries mean."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache

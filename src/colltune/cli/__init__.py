@@ -1,7 +1,5 @@
 """The command line: one file per command. The only place that prints, and that ends the process."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,7 +1,5 @@
 """All commands in one application. A command's module is imported when its name is asked for: most runs need one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module

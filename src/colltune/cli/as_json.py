@@ -3,8 +3,6 @@
 The schemas are in docs/reference/json.md. A number that is not known, or has no bound, is null.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

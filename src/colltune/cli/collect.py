@@ -1,7 +1,5 @@
 """`colltune study collect`: the exhaustive table, as a data set."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Unpack
 

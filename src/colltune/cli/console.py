@@ -1,7 +1,5 @@
 """Where the commands print."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import re

@@ -1,7 +1,5 @@
 """`colltune demo`: a recorded cluster and this machine, tuned before the reader's eyes."""
 
-from __future__ import annotations
-
 import time
 from importlib import resources
 from pathlib import Path

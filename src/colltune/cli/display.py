@@ -1,7 +1,5 @@
 """What `colltune tune` shows: a live line on a terminal, plain lines elsewhere, and a dozen lines at the end."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

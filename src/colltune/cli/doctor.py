@@ -1,7 +1,5 @@
 """`colltune doctor`: what is here, what can be tuned, and what cannot, with the reason."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Unpack

@@ -1,7 +1,5 @@
 """`colltune doctor --features` and `--record`: what is known of the hardware, and a record of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`colltune env`: the exports, for those who set their own environment."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """`colltune explain`: which rule decides one call, what runs, and why."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`colltune export`: a tuning in another format."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

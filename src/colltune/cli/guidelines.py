@@ -1,7 +1,5 @@
 """`colltune study guidelines`: which collectives take longer than others that do the same."""
 
-from __future__ import annotations
-
 from typing import Annotated, Unpack
 
 import typer

@@ -1,7 +1,5 @@
 """`colltune lint`: what is wrong with a selection file, before a job finds out."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`colltune profile`: what collectives an application calls, and whether tuning them can pay."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

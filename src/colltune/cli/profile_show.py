@@ -1,7 +1,5 @@
 """How a profile is printed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

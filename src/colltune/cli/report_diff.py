@@ -1,7 +1,5 @@
 """`colltune report A --diff B`: where two tunings decide differently."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

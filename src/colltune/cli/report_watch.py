@@ -1,7 +1,5 @@
 """`colltune report --watch`: what a running application has measured by now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

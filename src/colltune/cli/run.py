@@ -1,7 +1,5 @@
 """`colltune run`: an application, with the tuned file in force."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

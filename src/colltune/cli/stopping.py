@@ -1,7 +1,5 @@
 """The signal by which a scheduler says that a job's time is over."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A terminal that cuts no words."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from typing import Any

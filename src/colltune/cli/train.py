@@ -1,7 +1,5 @@
 """`colltune study train`: a model of other clusters, from their tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`colltune verify`: does a tuning hold? Right results, faster, and nowhere slower."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Unpack
 

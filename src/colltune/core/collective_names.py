@@ -1,7 +1,5 @@
 """Collectives as people name them: ``bcast``, ``MPI_Bcast``, ``bcast,allreduce`` and ``all``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 

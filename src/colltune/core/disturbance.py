@@ -3,8 +3,6 @@
 Others' load is not noise that averages out: it is another machine, on which another algorithm may be best.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum

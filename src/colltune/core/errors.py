@@ -3,8 +3,6 @@
 Libraries raise; only ``colltune.cli`` turns an error into a line on the terminal and an exit code.
 """
 
-from __future__ import annotations
-
 
 class ColltuneError(Exception):
     """Root of every error that colltune raises on purpose.

@@ -1,7 +1,5 @@
 """Libraries that a plain install leaves out: imported where they are used, named as pip knows them if missing."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

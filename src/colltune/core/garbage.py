@@ -1,7 +1,5 @@
 """Python's search for garbage, put off while many objects are made that stay."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

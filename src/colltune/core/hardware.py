@@ -1,7 +1,5 @@
 """The features of a node that decide which algorithm suits it (PML-MPI, section V.A)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any

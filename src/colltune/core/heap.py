@@ -3,8 +3,6 @@
 docs/design/agent.md says what the states of the heap are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from colltune.core.choice import DEFAULT

@@ -1,7 +1,5 @@
 """Host lists as Slurm and Flux write them: ``rack[1-2]n[01-03,7]``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """Regions of the decision table as people read them: decisions that were judged together, as one."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The median time of a choice in a scenario, and which choices are not trusted: one definition for all who decide."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median

@@ -1,7 +1,5 @@
 """What a model of collective times answers, whoever trained it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -4,8 +4,6 @@ Bounds of a region are those of its audit. Bounds of a scenario that was proven 
 ratios, so they hold whatever their distribution.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """What is being tuned: a collective, called on some ranks with some bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

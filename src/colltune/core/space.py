@@ -1,7 +1,5 @@
 """The legal (scenario, choice) pairs of a campaign."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A request to stop, which may come at any moment: it interrupts work that may be interrupted, and is never lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Sizes, durations and counts as people write them."""
 
-from __future__ import annotations
-
 import math
 import re
 

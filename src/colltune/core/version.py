@@ -1,7 +1,5 @@
 """The version of colltune: that of the tag it was built from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 # Written by the build (pyproject.toml). A file, because importlib.metadata would delay every command.

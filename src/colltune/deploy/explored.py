@@ -4,8 +4,6 @@ It has their rules, as the live selector reads them, and a record of the tuning 
 ``--explore`` reads it, and only what passed the conformance check gets into it.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

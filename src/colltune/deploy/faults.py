@@ -1,7 +1,5 @@
 """What is wrong in the files of a tuning, whoever made it: they are read before an application gets them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from colltune.catalog import load

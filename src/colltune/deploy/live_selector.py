@@ -1,7 +1,5 @@
 """The live selector in place of the library's own file: its rules, and how it is put in force."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From measurements to decisions."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence

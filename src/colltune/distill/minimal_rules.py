@@ -16,8 +16,6 @@ What a rule set says, and what it leaves to the library's default:
 - Where the library cannot decide by size, a shape has the one choice with the least sum of log times over its sizes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What the newer campaign looked at and came to an end with is as it says; elsewhe
 size of the one and a size of the other a choice stands only where both make it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

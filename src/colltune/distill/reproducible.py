@@ -6,8 +6,6 @@ sizes: of the algorithms that the catalogue calls reproducible, the one with the
 measured sizes. Shapes that were not measured get the algorithm that is legal on every communicator.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

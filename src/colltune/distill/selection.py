@@ -1,7 +1,5 @@
 """From a model and what was measured to one choice for each scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The interface of an emitter: rules to files of a library, and such files back to rules."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol

@@ -5,8 +5,6 @@ gather or a scatter, which no library's file can compare. The preconditions are 
 selector checks them in each call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 

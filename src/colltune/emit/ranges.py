@@ -7,8 +7,6 @@ MVAPICH2 decides by itself what no range covers; Intel MPI has no value that mea
 exports for a shell.
 """
 
-from __future__ import annotations
-
 import abc
 import re
 import shlex

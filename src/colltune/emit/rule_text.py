@@ -1,7 +1,5 @@
 """The text of rules that libcolltune.so reads (native/common/rules.h), for the live selector and for the all-to-all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 HEAD = "colltune-rules 2"

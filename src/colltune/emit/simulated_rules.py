@@ -1,7 +1,5 @@
 """The rules of a simulated cluster: a file of our own, for people and programs. No MPI reads it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

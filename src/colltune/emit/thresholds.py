@@ -6,8 +6,6 @@ pair is found exactly: the side of a threshold on which a measured call lies cha
 value below each of them and one above all cover all cases.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rules for files that know ranks and sizes, but not how the ranks lie on the nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import reduce
 

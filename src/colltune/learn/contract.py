@@ -1,7 +1,5 @@
 """The interface between a learner and the campaign that drives it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -7,8 +7,6 @@ Dayanik 2009, with the crossing of the best pair of lines in place of all). A cl
 is not measured again; of equal gains the cheapest goes first.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What the decision learner believes of any pair, measured or not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Notations: c pairs, N scenarios. Where c times N is large, only a sample of the 
 one of each pair: which point is worth more does not hang on every neighbour.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from colltune.learn.belief import Belief

@@ -1,7 +1,5 @@
 """The model of a completely measured grid: the measurements themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The uncertainty of a median of a few repetitions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log
 

@@ -1,7 +1,5 @@
 """Scenarios as numbers: ``columns`` (n, 3) of n scenarios are log2 nodes, log2 ppn, log2 (size + 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ which the best choice saves over the default; T, the run time still to come. A m
 w * g * T seconds of the whole job, and holds the whole job while it lasts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

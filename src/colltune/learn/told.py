@@ -1,7 +1,5 @@
 """The samples that a learner was told: their medians, their failures, and the pairs that are still open."""
 
-from __future__ import annotations
-
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

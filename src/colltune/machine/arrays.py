@@ -3,8 +3,6 @@
 NumPy's own reader takes the memory that a head asks for, and raises whatever its parser does.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import math

@@ -1,7 +1,5 @@
 """Commands that are printed for the reader to type: they work as they stand."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys

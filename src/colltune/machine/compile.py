@@ -1,7 +1,5 @@
 """Compiles colltune's C sources with the ``mpicc`` of the MPI that is tuned, once for each MPI build."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -4,8 +4,6 @@ One table says how each is read, and what to do where it makes times differ from
 is left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What is read is a plain file, below a size, and not a link: a device, a pipe or 
 error and no time, and nobody makes us read, and show, a file that only its owner may.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -1,7 +1,5 @@
 """Hardware features of a machine, running or recorded, from /sys, then lscpu, hwloc and /proc. Nothing needs root."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass

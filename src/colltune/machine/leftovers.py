@@ -5,8 +5,6 @@ reaches them, and what is started through them may not notice that the launcher 
 that the launch has in its environment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Reads what kernel and commands print of a machine. Nothing here raises for text that it cannot read: it is None."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The variable that makes the dynamic linker load a library before those of a program."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs that start others: each gets a session of its own, so that it is ended with all that it started."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

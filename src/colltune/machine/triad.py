@@ -1,7 +1,5 @@
 """Measures the memory bandwidth of this node, in well under a second."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

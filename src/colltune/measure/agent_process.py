@@ -1,7 +1,5 @@
 """The agent as a process: lines in, lines out, and an end that is noticed."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import subprocess

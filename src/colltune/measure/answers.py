@@ -1,7 +1,5 @@
 """Sources that have their answers at hand: no job is launched, and time passes on a clock of their own."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections import deque

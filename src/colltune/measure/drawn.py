@@ -1,7 +1,5 @@
 """Measures nothing: draws times from a known truth and known noise, so that decisions can be judged against it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Measures on the real MPI: one launch of the agent serves the whole campaign."""
 
-from __future__ import annotations
-
 import math
 import random
 import time

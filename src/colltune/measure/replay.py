@@ -3,8 +3,6 @@
 What it takes is what the table says that it took, or a model of it.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

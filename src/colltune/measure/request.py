@@ -1,7 +1,5 @@
 """What a live source asks of the agent, and how its numbers are read (docs/design/agent.md)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Control variables by name and value -> the integers that this library means by them."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path

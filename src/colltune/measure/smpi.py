@@ -1,7 +1,5 @@
 """A Source whose machine is simulated by SimGrid's SMPI. docs/design/simulated.md says what is modelled."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import heapq

@@ -1,7 +1,5 @@
 """Clusters that exist only in a simulation: ``dragonfly:64x4`` as text, as a value, and as SimGrid's platform file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """One running simulation: a job of SimGrid's SMPI that times and checks collectives on request."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

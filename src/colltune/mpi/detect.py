@@ -1,7 +1,5 @@
 """Finds the MPI that is here. The only module of ``colltune.mpi`` that runs commands, small ones."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

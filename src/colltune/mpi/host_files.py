@@ -1,7 +1,5 @@
 """Files that name the nodes of a job whose list is too long for a command line. Only the launcher reads them, here."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from functools import cache

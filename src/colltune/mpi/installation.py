@@ -1,7 +1,5 @@
 """What colltune knows about the MPI that it tunes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path

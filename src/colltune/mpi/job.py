@@ -1,7 +1,5 @@
 """Which job this process is in: its nodes, and how many ranks each of them takes. Runs nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The command line that starts a program on a job's nodes. Pure: builds tokens, starts nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """How many ranks and nodes a launch line asks for, as Hydra, Open MPI, Slurm and Flux spell it."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

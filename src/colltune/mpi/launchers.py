@@ -1,7 +1,5 @@
 """The programs that start MPI programs, by their names, and what each of them is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How an application is started with a tuning in force; executes nothing."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence

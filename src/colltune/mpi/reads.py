@@ -4,8 +4,6 @@ By MPI_T, whether it knows the variables that name the files, and the algorithms
 a job at a fault in a file (MPICH), one process begins MPI with the file, before a job of thousands does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

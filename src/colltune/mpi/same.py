@@ -5,8 +5,6 @@ is silently without effect. So the library is looked at that the program will lo
 the one of the launcher, else the one that is at hand.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Mapping, Sequence

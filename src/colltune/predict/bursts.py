@@ -5,8 +5,6 @@ network runs out of resources for messages in flight; then it is hundreds of tim
 machines, and the times below it do not reveal it. MPICH throttles scattered all-to-alls for the same reason.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ level of the scenario is unknown; so beside single pairs, differences are consid
 one, measured together at the cost of two. Without differences this search never looks at a new scenario.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ and work on memory (``colltune.traffic``). The constants of a machine are fitted
 squares of relative errors, repeated with the weights of a robust loss, and drawn towards those of other machines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """When a choice that nobody proved may replace the default, and what is said of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 

@@ -1,7 +1,5 @@
 """Fits the hyperparameters of ``predict/pair_kernel.py`` to what priors left of machines that they had not seen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

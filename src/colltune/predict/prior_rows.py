@@ -1,7 +1,5 @@
 """What the trees of a prior see of a pair, as numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

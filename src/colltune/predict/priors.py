@@ -1,7 +1,5 @@
 """Where a campaign's prior comes from: earlier tunings, tables of times, a simulated twin, or other clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Learns the model of other clusters' times from their tables, and writes its file."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -8,8 +8,6 @@ measured machine they predict its values. The deviation of the prediction comes 
 residuals, and grows with the distance from the measurements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The profile of an application: its collective calls, by communicator, collective and size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

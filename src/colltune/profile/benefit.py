@@ -1,7 +1,5 @@
 """Whether tuning can pay: the time in collectives that an algorithm can change, and what of it may be saved."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from colltune.profile.application_profile import Profile

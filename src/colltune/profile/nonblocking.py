@@ -4,8 +4,6 @@ A profile has the number and the bytes of these calls. What the program sees of 
 not in the profile. So they cannot be weighed against other calls, and `tune --profile` measures none of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from colltune.core.scenario import NONBLOCKING

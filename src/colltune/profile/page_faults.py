@@ -4,8 +4,6 @@ An algorithm that allocates scratch memory in each call, or a program that recei
 meets page faults where the heap gives memory back between the calls (docs/design/agent.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from colltune.core.heap import setting_text

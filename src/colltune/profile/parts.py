@@ -1,7 +1,5 @@
 """Reads what libcolltune.so wrote: lines of ``word name=value ...``, one file of all ranks, or one of each."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Profiles as files: JSON, for people and programs."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a program is started with libcolltune.so in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

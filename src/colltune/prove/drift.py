@@ -1,7 +1,5 @@
 """What became of a tuning: its rules measured again beside the default, in fresh launches, and judged."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import defaultdict

@@ -5,8 +5,6 @@ MPI_Init if MPIR_CVAR_DEBUG_SUMMARY is set. Older releases and Open MPI have no 
 that the files were opened on this node while the application ran.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -1,7 +1,5 @@
 """The proof within the time that is left: choices in fresh launches first, then the files that a library loads."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Candidates for the proof, and the rules that follow from its decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import median

@@ -1,7 +1,5 @@
 """How the time of one tuning is divided, and the least time that it takes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from colltune.core.units import format_duration

@@ -1,7 +1,5 @@
 """The charts of the report, as Vega-Lite specifications in the colours of ``colltune.report.draw``."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Where two tunings decide differently, and in what they were made differently."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 

@@ -4,8 +4,6 @@ Vega-Lite comes with vl-convert-python, which draws without a browser: a page ne
 extra (`report`), for it is larger than all else of a plain install that is not numpy or scipy.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from html import escape

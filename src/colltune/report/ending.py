@@ -1,7 +1,5 @@
 """What a tuning came to, in a dozen lines of 80 columns: this job's gains, smaller shapes, how sure, what stays out."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Why a call gets the algorithm that it gets: the rule, the default, and the measurements around it."""
 
-from __future__ import annotations
-
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence

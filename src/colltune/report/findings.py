@@ -1,7 +1,5 @@
 """The results of a campaign, computed from its measurements: the numbers of the report, without markup."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Where nothing is installed that draws charts (the extra `report`), the page has its tables and says what is missing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """The confidence interval of a median."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from math import comb

@@ -1,7 +1,5 @@
 """What the job gains: on all its nodes and ranks first, then on fewer of them."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

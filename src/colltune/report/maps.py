@@ -1,7 +1,5 @@
 """The selection maps of the page: which algorithm serves which scenario, shaded by what it gains."""
 
-from __future__ import annotations
-
 import json
 from bisect import bisect_right
 from collections import Counter

@@ -1,7 +1,5 @@
 """The curves of a tuning as a picture that stands alone: for a notebook, a ticket or a paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where an application's time goes, as a figure. Needs matplotlib (the extra `evaluate`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

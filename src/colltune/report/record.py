@@ -1,7 +1,5 @@
 """A tuning for other programs, and for a ticket: the first screen of the report as a record and as Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

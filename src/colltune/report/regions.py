@@ -1,7 +1,5 @@
 """Regions of (ranks per node, ranks, size) in words."""
 
-from __future__ import annotations
-
 from colltune.core.decision_table import LEAST_RANKS
 from colltune.core.rules import Region
 from colltune.core.scenario import PER_BLOCK, REDUCTIONS, SizeBasis

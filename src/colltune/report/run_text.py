@@ -1,7 +1,5 @@
 """What runs of the application say of the rules (`run --measure`), as text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from colltune.core.switchback import Interval, Standing

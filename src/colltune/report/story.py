@@ -1,7 +1,5 @@
 """The report in words: the gain, where it is, how certain it is, what it cost, and what to distrust."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from statistics import median
 

@@ -1,7 +1,5 @@
 """The report for a terminal: the same findings without a browser."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figures of whole campaigns: a table for the terminal, rows as CSV, and a picture against the budget."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from dataclasses import fields

@@ -3,8 +3,6 @@
 Notations: a run that never gets good enough is taken to cost everything, 1.0: the user would measure the whole space.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields

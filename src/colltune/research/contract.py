@@ -1,7 +1,5 @@
 """What the evaluation needs of a strategy: how it asks, how it is told, when it stops and what it then believes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol
 

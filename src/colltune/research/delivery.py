@@ -4,8 +4,6 @@ Captured headroom is the sum of log(default / tuned) over the sum of log(default
 table, each by its weight. A choice that is not legal at a scenario leaves it to the default, as the library does.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """A strategy as the campaign drives it: the same loop as in tuning, and the strategy's own order of measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

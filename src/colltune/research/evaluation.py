@@ -1,7 +1,5 @@
 """Compares strategies on recorded tables: many simulated tunings, one per (seed, table, strategy)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

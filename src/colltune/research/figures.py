@@ -1,7 +1,5 @@
 """Curves of simulated tunings as pictures. matplotlib is imported only here, and only when asked for."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

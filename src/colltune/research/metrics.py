@@ -3,8 +3,6 @@
 Notations: N scenarios, M choices; ``selected`` (N,): the column of the grid that was chosen at each scenario.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

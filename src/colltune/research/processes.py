@@ -1,7 +1,5 @@
 """Many tasks one by one or in several processes, until a time."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The comparison of strategies as tables for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from colltune.core.text_table import TextTable

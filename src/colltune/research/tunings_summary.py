@@ -4,8 +4,6 @@ Notations: n runs, X places on an axis. Every interval is the 95% interval of th
 bootstrap: the seeds are drawn again with replacement, and the median taken, many times.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What an application calls, as weights of the scenarios of a table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What whole campaigns deliver at several budgets: many seeds on recorded tables. What `evaluate --campaign` does."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

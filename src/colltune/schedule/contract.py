@@ -1,7 +1,5 @@
 """The contract of packers: which measurements start now, and on which nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

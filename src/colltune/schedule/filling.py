@@ -1,7 +1,5 @@
 """Packing by expected durations: long points first, short ones in the gaps, without barriers between them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

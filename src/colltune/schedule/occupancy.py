@@ -1,7 +1,5 @@
 """Which nodes and layers are in use, and where the next measurement fits best."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence

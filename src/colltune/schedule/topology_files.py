@@ -1,7 +1,5 @@
 """Topologies from what a site has: Slurm's files, a scheme of host names, or a plain file."""
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -3,8 +3,6 @@
 The only module that knows both the learners and the source of samples.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import defaultdict

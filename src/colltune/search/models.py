@@ -1,7 +1,5 @@
 """The models that a campaign leaves, by collective."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from colltune.core.choice import Choice

@@ -1,7 +1,5 @@
 """What is still to be measured of one collective, in which order, and what that may bring."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Measures on disjoint parts of a job at once, and finds out whether they disturb one another."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Starts from earlier campaigns as far as they still hold, and says where they do not."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ time tuned). Intervals are those of ``prove.evidence``, with pairs in place of l
 (docs/design/switchback.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 What `colltune study predict --calibrate` does before it decides.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The conformance check of what the proof left open. What `colltune verify --results --candidates` does."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections import defaultdict

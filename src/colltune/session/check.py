@@ -1,7 +1,5 @@
 """The conformance check of a tuning on the real MPI. What `colltune verify --results` does."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

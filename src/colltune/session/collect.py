@@ -1,7 +1,5 @@
 """Collects the exhaustive table: every legal choice at every scenario. What `colltune study collect` does."""
 
-from __future__ import annotations
-
 import math
 import random
 import time

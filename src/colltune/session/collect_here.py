@@ -1,7 +1,5 @@
 """Collects where the options say: opens this job's MPI or a simulated cluster. What `colltune study collect` does."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compares any two settings, files, tunings or builds of an MPI. What `colltune compare` and `colltune verify` do."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections import Counter

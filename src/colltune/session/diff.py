@@ -1,7 +1,5 @@
 """Where two tunings decide differently. What `colltune diff` does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from colltune.report.diff_text import TuningDifference, compare_decisions, compare_environments

@@ -1,7 +1,5 @@
 """What is here: the MPI, its launcher, the job, and what can be tuned in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

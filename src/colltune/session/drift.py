@@ -1,7 +1,5 @@
 """Measures the rules of a tuning again, after an upgrade for example. What `colltune verify --quick` does."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection, Sequence

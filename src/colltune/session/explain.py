@@ -1,7 +1,5 @@
 """Explains a call under a tuning: the rule, the algorithm, the default, and what was measured around it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writes a tuning in the format of another release, or as thresholds, as far as its measurements support that."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a measured run of the application says, in words: the closing line, and the page behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from colltune.core.switchback import Interval

@@ -1,7 +1,5 @@
 """What is wrong with selection files, whoever wrote them, and guarded copies of those that can be mended."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Makes the HTML page of a tuning, and its summary in a picture: for the command line and the Python interface."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from colltune.report.draw import require_picture

@@ -1,7 +1,5 @@
 """Why a tuning changes nothing, or meets the user's own settings: said in a line, for nobody sees it from outside."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from colltune.core.choice import DEFAULT

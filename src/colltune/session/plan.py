@@ -4,8 +4,6 @@ A calibration is a launch and a few points of this job, or the journal of an ear
 and ranks is an extrapolation: calls by the model of ``colltune.search.extrapolate``, a launch by doublings of nodes.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Plans a tuning where the options say: by an earlier tuning, or by a launch on this job. What `colltune plan` does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ What `colltune study predict` and the Python API do. The model says how fast eac
 likely it loses against the default.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Predicts where the options say: finds MPI and model, and writes. What `colltune study predict` does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

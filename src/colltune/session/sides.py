@@ -1,7 +1,5 @@
 """The two sides of a comparison, as the user names them: nothing, settings, a file or a tuning; and their builds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@
 the release, so that all ranks and steps of one job agree, and every candidate is tried by other jobs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

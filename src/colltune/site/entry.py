@@ -6,8 +6,6 @@ tuning that the job handed over, and a note ``run`` for each file of a measured 
 a checksum of its own; `zcat` shows it.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -4,8 +4,6 @@ The index is a cache: it is made of the entries alone, by whoever reads, and may
 is a database of SQLite in one file, which is read as a whole and replaced as a whole: no lock is ever taken.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zlib

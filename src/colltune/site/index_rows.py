@@ -3,8 +3,6 @@
 All of it is of one database of SQLite (`colltune.site.index`); ``user_version`` is VERSION.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Collection, Sequence

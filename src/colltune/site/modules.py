@@ -4,8 +4,6 @@ Each checks that the MPI library is still the one that was tuned, by its checksu
 While a candidate is tried, those jobs get it that get it by `colltune site run`: `sha256sum` takes the same hash.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Nodes that are slower than the others, as the jobs that ran on them tell."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

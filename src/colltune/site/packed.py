@@ -1,7 +1,5 @@
 """The numbers of a sample as the index keeps them, and the sample made of them again, by the ten thousand at once."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """Comparisons with the default, as evidence that adds up over jobs: one scenario, one choice, one launch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple

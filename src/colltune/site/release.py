@@ -12,8 +12,6 @@
 A release is never changed. What switches is the link, by a rename; who has loaded a release has its own paths.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

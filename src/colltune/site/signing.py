@@ -3,8 +3,6 @@
 What is signed is SHA256SUMS, which names every file of the release: `sha256sum --check` and `ssh-keygen` verify it too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 from collections.abc import Sequence

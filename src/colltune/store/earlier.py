@@ -1,7 +1,5 @@
 """What a tuning directory keeps of earlier campaigns and runs: a folder ``history/DATE/`` of each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -6,8 +6,6 @@ Where it does not, they are drawn from the quantiles STATED, which are wider tha
 there half of all repetitions lie within 0.5 to 1.5% of their median, and one in ten is more than 2 to 5% above it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -5,8 +5,6 @@ of the machine loses at most the last second. A record that was cut off while it
 journal is next opened.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

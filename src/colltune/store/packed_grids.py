@@ -1,7 +1,5 @@
 """Grids in one small file that numpy alone reads: a recorded cluster that comes with the package."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -12,8 +12,6 @@ every time, then the next, and so on), deflated, in base64. Grouping helps becau
 bytes. Whole nanoseconds in 32 bits are not enough: a repetition can take seconds, and a clock may be finer.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -4,8 +4,6 @@ The columns are in COLUMNS, in their order; docs/evaluate.md says what each mean
 inapplicable, wrong, or ended the job) has no row. Writing CSV needs no further library, Parquet needs pyarrow.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

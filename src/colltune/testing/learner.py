@@ -4,8 +4,6 @@ A subclass says how its learner is made; pytest collects the laws. The times com
 and bandwidth, so the suite runs without an MPI and gives the same answer each time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import log2

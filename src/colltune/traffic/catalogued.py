@@ -3,8 +3,6 @@
 Their messages are compared with what crosses the wire, at 2 to 16 ranks, in tests/mpi/test_traffic.py.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from colltune.traffic import exchanges as ex

@@ -5,8 +5,6 @@ messages, the gap per byte with bytes, for the busiest rank and for the link of 
 is the special case of one message at a time. Ranks are placed on the nodes in blocks.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any

@@ -6,8 +6,6 @@ Traff 2005 (butterfly). What happens with ranks that are no power of the radix f
 every one with the messages that are sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

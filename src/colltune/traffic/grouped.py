@@ -4,8 +4,6 @@ Sources: Kandalla et al. 2009 and Bienz, Gropp and Olson 2022 (multi-leader and 
 levels, MPICH's compositions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 The first pattern that matches the whole name decides. Those of a ``library`` come before the common ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Names: PICO's (``_ompi``, ``_mpich`` for the library's own, ``_over`` for its ow
 Advance's. What they send is known from the papers; no test compares it with a wire.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from colltune.traffic import exchanges as ex

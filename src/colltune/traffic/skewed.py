@@ -4,8 +4,6 @@ Step s goes to the rank at distance (1 - (-2)^(s+1)) / 3, forwards from even ran
 third nearer than recursive doubling, and without a fold for even numbers of ranks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -3,8 +3,6 @@
 A tree is the list of each rank's children in the order in which they are served.
 """
 
-from __future__ import annotations
-
 from math import ceil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each MPI library's own ways behind one interface: what can be chosen, how, and what its files decide."""
 
-from __future__ import annotations
-
 from colltune.bench.backends.contract import Backend
 from colltune.bench.backends.mpich import MpichBackend
 from colltune.bench.backends.openmpi import OpenMpiBackend

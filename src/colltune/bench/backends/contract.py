@@ -1,7 +1,5 @@
 """What the workbench asks of a library."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 

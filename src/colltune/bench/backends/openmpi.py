@@ -1,7 +1,5 @@
 """Open MPI 4.1 and 5.0: a file of rules for coll/tuned, and one for han where a job spans nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 

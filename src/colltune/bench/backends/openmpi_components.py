@@ -1,7 +1,5 @@
 """Which component of Open MPI takes a collective: of those that have it, the one of the highest priority."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

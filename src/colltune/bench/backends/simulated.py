@@ -1,7 +1,5 @@
 """A simulated cluster: no MPI, and algorithms of our own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from colltune.catalog import Catalogue

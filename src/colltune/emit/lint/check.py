@@ -1,7 +1,5 @@
 """One finding about a selection file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

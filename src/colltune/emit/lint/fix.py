@@ -5,8 +5,6 @@ comparison that has no rule for them, calls without a rule, calls that an algori
 and a group of rules with an operator that does not exist or does not apply to the collective.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What can be wrong with a leaf: its name, its parameters, and the calls that reach it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches

@@ -4,8 +4,6 @@ The collectives that colltune tunes are in the catalogue. Here is the rest: the 
 other nonblocking and the neighbourhood collectives, and the shared-memory algorithms of the posix file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum

@@ -3,8 +3,6 @@
 An operator that MPICH does not define for a collective ends the program at the first call.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches

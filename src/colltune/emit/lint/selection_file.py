@@ -5,8 +5,6 @@ the first call that meets it. Lint walks the tree with the set of calls that can
 algorithm exactly where a call outside its preconditions can reach it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 

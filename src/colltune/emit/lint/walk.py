@@ -1,7 +1,5 @@
 """The walk through a selection tree that finds its faults."""
 
-from __future__ import annotations
-
 from colltune.catalog import Catalogue
 from colltune.emit.lint.check import Check, Severity, shown
 from colltune.emit.lint.json_text import JsonEntry, JsonValue

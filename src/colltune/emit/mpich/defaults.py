@@ -1,7 +1,5 @@
 """MPICH's built-in selection trees, cut out of the user's own library."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

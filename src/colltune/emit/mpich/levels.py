@@ -1,7 +1,5 @@
 """The levels of a tree of rules in MPICH's selection files: ranks per node, ranks, size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ So ``nb`` of allgather runs whatever the rules of iallgather say. A file cannot 
 the same communicator. Measured under the library's own trees, ``nb`` would be another algorithm with such a file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from colltune.core.choice import Choice

@@ -1,7 +1,5 @@
 """Says in words which algorithm a pair of MPICH's selection trees chooses for a call."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

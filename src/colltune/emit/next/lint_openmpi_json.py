@@ -4,8 +4,6 @@ The reader hides what it refuses: text that is no JSON is tried as a classic fil
 collective drops the whole file, and an unknown algorithm its rule.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

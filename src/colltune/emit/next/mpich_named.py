@@ -5,8 +5,6 @@ choice behind its preconditions, and a call of the copy for everything else. Ran
 compositions are gone.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Its file holds named trees. The library's own are loaded first, and a file repla
 is followed whether its preconditions hold or not.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

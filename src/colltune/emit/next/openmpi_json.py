@@ -7,8 +7,6 @@ own decision. Beside the ranks a communicator is told by how its ranks lie: one 
 ranks per node the two ends are expressible.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum

@@ -5,8 +5,6 @@ collective, communicator size and message size, and names the component for each
 ``han`` elsewhere, as without the file. On one node Open MPI does not use han, with the file or without it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from colltune.catalog.named_files import FILES

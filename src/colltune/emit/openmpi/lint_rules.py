@@ -5,8 +5,6 @@ structure makes it ignore the whole file without a message, and a rule is follow
 or not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Reads a file of rules for coll/tuned as the library does, with the line of each rule."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@ Open MPI ignores a file with a fault without a message, and does not check wheth
 is read back before it is returned, and ``colltune run`` refuses to start with a file that was changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -7,8 +7,6 @@ look next, cuts a region that is faster in one part only, and leaves to the defa
 (``audit.harm``).
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """One claim before the audit: what was compared of it, where to look next, and what that says."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

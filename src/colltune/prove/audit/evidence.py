@@ -13,8 +13,6 @@ unknown variance"; Gruenwald, de Heide and Koolen 2024, "Safe testing", section 
 distribution of the variance too; docs/design/proof.md has the rates with tails and modes that are not Gaussian.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The promise for a whole file: with 99% confidence at most 2% of the weighted sce
 more than 3%, and no scenario that was compared is slower by more than 10%.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

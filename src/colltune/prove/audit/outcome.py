@@ -1,7 +1,5 @@
 """What the audit says of a claim, scenario by scenario."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import replace

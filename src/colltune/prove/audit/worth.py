@@ -7,8 +7,6 @@ second brings on average. Time is spent as long as it is expected to bring as mu
 each by the weight of its scenario.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Compares the library with the tuned file and without it, also at sizes that were not tuned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path

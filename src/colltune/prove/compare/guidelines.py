@@ -7,8 +7,6 @@ them. What has to be filled or copied beside counts with 1 ns for each byte, whi
 what is called violated here is violated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

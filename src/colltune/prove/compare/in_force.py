@@ -4,8 +4,6 @@ The proof measures algorithms that control variables choose. With a file the lib
 in every call; with few ranks and bytes the search can take as long as the better algorithm saves.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence

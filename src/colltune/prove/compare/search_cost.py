@@ -12,8 +12,6 @@ e_i the noise of its launches. All but g_i are normal about 0 (Bayesian linear r
 Long calls tell a, short ones s.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ gain over the earlier one. Both times of a gain are measured side by side, so a 
 shift.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ is shrunk towards the common one accordingly (Smyth 2004, moderated t-statistics
 variance, and very different ones keep their own uncertain estimates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

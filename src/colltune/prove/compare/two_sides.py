@@ -1,7 +1,5 @@
 """Compares any two sides in launches of their own, by turns: settings, files or builds of an MPI."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import defaultdict

@@ -5,8 +5,6 @@ less what the pairs of each run explain, pooled over kinds of calls. It begins a
 run, so that two runs which happen to agree do not take it to zero.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

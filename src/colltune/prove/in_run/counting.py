@@ -1,7 +1,5 @@
 """Counts the calls of a program that match a rule: sets up the preloaded library, and reads the counts."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence

@@ -8,8 +8,6 @@ modes. A rule is lost only if so many of its launches fell short that chance exp
 checks of a tuning, however many rules a check judges. Until then the rule holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -5,8 +5,6 @@ calls alone. Intervals are those of ``colltune.prove.audit.evidence``, with pair
 (docs/design/switchback.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """How many calls of a program matched a rule of a tuning: the counts of the ranks (native/shim/count.c) as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compares the application itself with the tuning and without, and withdraws the tuning where it is slower."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import sys

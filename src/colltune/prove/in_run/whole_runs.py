@@ -3,8 +3,6 @@
 Notations: a side is the set of collectives whose rules are in force; the empty one is the library's default.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

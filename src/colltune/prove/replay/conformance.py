@@ -5,8 +5,6 @@ what to try, starts it, and reads what it found. A case that ends the job or han
 running case in a file.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

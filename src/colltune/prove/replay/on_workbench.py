@@ -1,7 +1,5 @@
 """Runs the conformance check on the MPI of a workbench."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

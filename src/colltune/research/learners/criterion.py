@@ -1,7 +1,5 @@
 """When a learner has learnt enough."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

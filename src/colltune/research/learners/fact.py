@@ -1,7 +1,5 @@
 """FACT (Wilkins et al. 2021): one surrogate forest for each algorithm explores where it is least sure."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from colltune.core.choice import Choice

@@ -1,7 +1,5 @@
 """What a measurement may gain, by what was gained near to it: for learners that have no posterior to ask."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ measurement but when the number of measured scenarios or pairs has grown by ``ba
 between being taken from one ranking; with few measurements that is every time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

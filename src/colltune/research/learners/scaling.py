@@ -3,8 +3,6 @@
 Notations: n observations; ``time_s`` (n,) in seconds; ``best_s`` (n,) the fastest time known at each one's scenario.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import numpy as np

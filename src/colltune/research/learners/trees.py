@@ -1,7 +1,5 @@
 """Random forests of a few hundred rows, by scikit-learn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

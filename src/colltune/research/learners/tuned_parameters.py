@@ -4,8 +4,6 @@ Optuna searches, as DeepHyper did for the authors; the aim is theirs, a small av
 scenarios that the models were not given. Needs Optuna.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Sets up the experiment of `colltune run --measure`, and keeps what it says in the history of the tuning."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

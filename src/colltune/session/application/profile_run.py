@@ -1,7 +1,5 @@
 """Runs an application with the library that notes its collective calls, and gathers what its ranks left."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Runs an application as a child, and finds out whether the tuning was in force."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

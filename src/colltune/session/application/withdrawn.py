@@ -3,8 +3,6 @@
 A rule is proven by its calls alone, and may slow what follows them. `run --measure` times both, and remembers.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Jobs under the releases of a site: which one a job gets, what it reports of it, and whether a candidate may go on."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence

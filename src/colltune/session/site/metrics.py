@@ -1,7 +1,5 @@
 """The status of a store as metrics, in the text format that node_exporter's textfile collector reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from colltune.session.site.state import SiteMachine, StoreStatus

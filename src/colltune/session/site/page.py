@@ -1,7 +1,5 @@
 """The page of a site for its administrator: one HTML file, made of the parts of a tuning's report."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a job adds to the store of its site, and what it keeps beside its tuning while the store takes nothing."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shlex

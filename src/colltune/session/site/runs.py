@@ -1,7 +1,5 @@
 """What applications measured under a tuning (`run --measure`), as entries of the store of their site."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

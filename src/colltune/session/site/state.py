@@ -1,7 +1,5 @@
 """What `colltune site` does: coverage of a store, its releases, and what is added by hand."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import tempfile

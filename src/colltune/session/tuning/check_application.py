@@ -1,7 +1,5 @@
 """The end of `colltune tune --profile --check`: the application itself, with the rules and without."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import replace

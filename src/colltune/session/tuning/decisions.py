@@ -1,7 +1,5 @@
 """The decisions of a campaign, merged with those that its directory holds, as rules and as files of the library."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """The measuring of a tuning: one launch of the job, a learner for each collective, and the plan of the time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

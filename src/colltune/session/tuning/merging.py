@@ -4,8 +4,6 @@ One directory holds the collectives and the shapes of jobs of one MPI at one thr
 campaign does not look at stays as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tuning for one application: the time that can be saved, the time saved, and the cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Where no library loads the files (``bench.library`` is None) they are not compared, and no conformance is replayed.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

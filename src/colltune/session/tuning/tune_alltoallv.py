@@ -1,7 +1,5 @@
 """Tunes MPI_Alltoallv in this job: algorithms of our own, and a table in place of a file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

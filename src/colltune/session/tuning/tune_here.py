@@ -3,8 +3,6 @@
 What `colltune tune` and the Python API do.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import closing
