@@ -8,6 +8,7 @@ squares of relative errors, repeated with the weights of a robust loss, and draw
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 
@@ -155,6 +156,7 @@ _RELATIVE = (
 )
 _ABSOLUTE = ("burst", "burst_rank", "largest", "network_rounds")
 RELATIVE_COLUMNS = len(_RELATIVE) + len(_ABSOLUTE)
+_compared, _absolute = attrgetter(*_RELATIVE), attrgetter(*_ABSOLUTE)
 _FARTHEST = 5.0
 
 
@@ -164,22 +166,24 @@ def _references(scenario: Scenario) -> tuple[Choice, ...]:
     return tuple(choice for choice in map(parse_choice, names) if described(scenario, choice) is not None)
 
 
-@lru_cache(maxsize=100_000)
-def _relative(scenario: Scenario, choice: Choice) -> tuple[float, ...]:
-    found = described(scenario, choice)
+@lru_cache(maxsize=20_000)
+def _least(scenario: Scenario) -> tuple[float, ...] | None:
+    """The least of each of _RELATIVE that a reference has; None where there is no reference."""
     others = [described(scenario, other) for other in _references(scenario)]
-    if found is None or not others:
-        return (-1.0,) * RELATIVE_COLUMNS
-    row = []
-    for name in _RELATIVE:
-        least = min(float(getattr(other, name)) for other in others if other is not None)
-        row.append(float(np.log2((getattr(found, name) + 1.0) / (least + 1.0))))
-    return (*row, *(float(np.log2(getattr(found, name) + 1.0)) for name in _ABSOLUTE))
+    return tuple(map(min, zip(*(_compared(other) for other in others if other is not None), strict=True))) or None
 
 
 def relative_columns(pairs: Sequence[Pair]) -> Floats:
     """(n, RELATIVE_COLUMNS): logarithms of the traffic over that of textbook algorithms; -1 where unknown."""
-    return np.array([_relative(*pair) for pair in pairs], dtype=float).reshape(len(pairs), RELATIVE_COLUMNS)
+    found = np.full((len(pairs), RELATIVE_COLUMNS), -1.0)
+    own = [(described(*pair), _least(pair[0])) for pair in pairs]
+    known = [(row, traffic, least) for row, (traffic, least) in enumerate(own) if traffic is not None and least]
+    if known:
+        rows, sent, references = zip(*known, strict=True)
+        compared, absolute = np.array([_compared(one) for one in sent]), np.array([_absolute(one) for one in sent])
+        ratios = (compared + 1.0) / (np.array(references) + 1.0)
+        found[list(rows)] = np.log2(np.hstack([ratios, absolute + 1.0]))
+    return found
 
 
 def textbook_seconds(scenarios: Sequence[Scenario], values: Floats) -> Floats:

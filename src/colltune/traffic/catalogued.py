@@ -3,6 +3,9 @@
 Their messages are compared with what crosses the wire, at 2 to 16 ranks, in tests/mpi/test_traffic.py.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
+
 import numpy as np
 
 from colltune.traffic import exchanges as ex
@@ -123,24 +126,32 @@ def _neighbor(s: ScheduleSetting) -> Schedule:
     return ex.neighbor_exchange(s.ranks, 1.0) if s.ranks % 2 == 0 else ex.ring(s.ranks, 1.0, s.ranks - 1)
 
 
+@lru_cache(maxsize=16)
+def _shared(make: Callable[..., Schedule], *arguments: float) -> Schedule:
+    """One object for all sizes at which a schedule is the same: it is described once (``describe``)."""
+    return make(*arguments)
+
+
 def _unblocked_allgather(s: ScheduleSetting) -> Schedule:
     """What MPICH's non-blocking allgather(v) chooses for itself."""
     total = s.size_bytes * s.ranks
     if _is_power(s.ranks) and total <= 524288:
-        return ex.doubling_allgather(s.ranks, 1.0)
-    return _bruck(s) if total <= 81920 else ex.ring(s.ranks, 1.0, s.ranks - 1)
+        return _shared(ex.doubling_allgather, s.ranks, 1.0)
+    if total <= 81920:
+        return _shared(ex.bruck_allgather, s.ranks, 2, 1.0)
+    return _shared(ex.ring, s.ranks, 1.0, s.ranks - 1)
 
 
 def _unblocked_allreduce(s: ScheduleSetting) -> Schedule:
     p = s.ranks
     few = s.size_bytes <= 2048 or s.size_bytes // 4 < ex.power_below(p)
-    return ex.doubling_allreduce(p) if few else ex.rabenseifner(p)
+    return _shared(ex.doubling_allreduce if few else ex.rabenseifner, p)
 
 
 def _unblocked_alltoall(s: ScheduleSetting) -> Schedule:
     if s.size_bytes <= 2048 and s.ranks > 8:
-        return ex.bruck_alltoall(s.ranks, 2, 1.0)
-    return ex.all_pairs(s.ranks, 1.0, 32 if s.size_bytes <= 32768 else 1)
+        return _shared(ex.bruck_alltoall, s.ranks, 2, 1.0)
+    return _shared(ex.all_pairs, s.ranks, 1.0, 32 if s.size_bytes <= 32768 else 1)
 
 
 def _unblocked_bcast(s: ScheduleSetting) -> Schedule:
@@ -166,8 +177,7 @@ def _unblocked_reduce(s: ScheduleSetting) -> Schedule:
 
 
 def _unblocked_scatter(s: ScheduleSetting, total: int) -> Schedule:
-    share = 1.0 / s.ranks
-    return ex.halving_scatter(s.ranks, share) if total < 524288 else ex.pairwise_reduce(s.ranks, share)
+    return _shared(ex.halving_scatter if total < 524288 else ex.pairwise_reduce, s.ranks, 1.0 / s.ranks)
 
 
 def _reduce_and_scatter(s: ScheduleSetting) -> Schedule:

@@ -103,11 +103,15 @@ def _sums(
 ) -> tuple[tuple[str, float], ...] | None:
     find = _planner(collective, algorithm, library)
     plan = find(setting) if find is not None else None
-    if plan is None:
-        return None
+    return None if plan is None else _of_schedule(plan, setting.nodes, setting.ppn)
+
+
+# Few: of one shape at several sizes. A schedule of many ranks is large.
+@lru_cache(maxsize=16)
+def _of_schedule(plan: Schedule, nodes: int, ppn: int) -> tuple[tuple[str, float], ...]:
     total = dict.fromkeys(Traffic.__slots__, 0.0)
     for step in plan.steps:
-        part = _of_pairs(step, setting) if isinstance(step, AllPairs) else _of_round(step, setting)
+        part = _of_pairs(step, nodes, ppn) if isinstance(step, AllPairs) else _of_round(step, nodes, ppn)
         for name, value in part.items():
             total[name] = max(total[name], value) if name in ("burst", "burst_rank", "largest") else total[name] + value
     total["copied_bytes"] += plan.copied
@@ -119,11 +123,9 @@ def _busiest(source: NDArray[Any], target: NDArray[Any]) -> float:
     return float(max(source.max(initial=0.0), target.max(initial=0.0)))
 
 
-def _of_round(step: Round, setting: ScheduleSetting) -> dict[str, float]:
-    p, nodes = setting.nodes * setting.ppn, setting.nodes
-    times = step.times
-    source_node, target_node = step.source // setting.ppn, step.target // setting.ppn
-    share = step.share
+def _of_round(step: Round, nodes: int, ppn: int) -> dict[str, float]:
+    p, times, share = nodes * ppn, step.times, step.share
+    source_node, target_node = step.source // ppn, step.target // ppn
     away = source_node != target_node
     pieces = np.broadcast_to(np.asarray(step.pieces, dtype=float), share.shape)
     crosses, net = away * pieces, away * share
@@ -153,10 +155,9 @@ def _of_round(step: Round, setting: ScheduleSetting) -> dict[str, float]:
     }
 
 
-def _of_pairs(step: AllPairs, setting: ScheduleSetting) -> dict[str, float]:
+def _of_pairs(step: AllPairs, nodes: int, ppn: int) -> dict[str, float]:
     groups, n = step.members.shape
-    nodes = setting.nodes
-    where = step.members // setting.ppn
+    where = step.members // ppn
     inside = np.zeros((groups, nodes))
     np.add.at(inside, (np.arange(groups)[:, None], where), 1.0)
     away = n - inside  # (G, nodes): partners of a member on that node that are elsewhere
