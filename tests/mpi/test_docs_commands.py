@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from colltune.cli.options import NO_VERDICT
 from colltune.mpi.installation import Installation
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -22,6 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a reader installs is what these tests already run in; `make test` runs them.
 _INSTALLING = re.compile(r"^(python3 -m venv|\. .*activate|pip install|make (demo|test))\b")
+_COMPARING = re.compile(r"colltune (compare|verify)\b[^\\]*$")
 # The README speaks of a real job; here is a core or two.
 _SMALLER = {"--budget 5m": "--budget 1m --max-size 4KiB", "-n 512 -ppn 32": "-n 2"}
 
@@ -50,7 +52,8 @@ def test_indented_commands_do_not_escape() -> None:
 def test_the_commands_of_a_page_run(mpi: Installation, page: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PBS_O_WORKDIR": str(tmp_path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     environment["PATH"] = os.pathsep.join([str(commands(tmp_path)), str(mpi.mpiexec.parent), environment["PATH"]])
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ("benchmarks", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
     application = tmp_path / "app"
     application.write_text("#!/bin/sh\nexec hostname\n")
     application.chmod(0o755)
@@ -58,6 +61,8 @@ def test_the_commands_of_a_page_run(mpi: Installation, page: Path, tmp_path: Pat
         lines = [line for line in block.splitlines() if not _INSTALLING.match(line)]
         for usual, smaller in _SMALLER.items():
             lines = [line.replace(usual, smaller) for line in lines]
+        # On a machine that tests share, two sides may be too close to tell.
+        lines = [f"{line} || test $? -eq {NO_VERDICT}" if _COMPARING.match(line) else line for line in lines]
         script = "\n".join(lines) if block.startswith("#!") else "set -e\n" + "\n".join(lines)
         done = subprocess.run(
             ["bash", "-c", script],
