@@ -19,20 +19,9 @@ from colltune.traffic import Traffic, describe
 
 # A time is the sum of these numbers, each times a constant. Two thresholds stand for the protocol of large messages.
 TERMS = (
-    "call",
-    "network_rounds",
-    "local_rounds",
-    "rank_messages",
-    "node_messages",
-    "rank_network_bytes",
-    "node_bytes",
-    "local_bytes",
-    "reduced_bytes",
-    "copied_bytes",
-    "far_bytes",
-    "rounds_beyond_8k",
-    "rounds_beyond_256k",
-)
+    "call", "network_rounds", "local_rounds", "rank_messages", "node_messages", "rank_network_bytes", "node_bytes",
+    "local_bytes", "reduced_bytes", "copied_bytes", "far_bytes", "rounds_beyond_8k", "rounds_beyond_256k",
+)  # fmt: skip
 _ITERATIONS = 8
 _MOST_RANKS = 16384
 # Relative errors below this count by their square, beyond it by less.

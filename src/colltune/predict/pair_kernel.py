@@ -32,21 +32,10 @@ from colltune.predict.cost import Pair, relative_columns, terms
 # Name and median of the prior of each. Amplitudes are in units of log time, lengths in doublings (traffic: of the root
 # mean square difference of its columns; shares: of their Euclidean distance).
 HYPERPARAMETERS = (
-    ("constant", 0.2),
-    ("linear", 0.1),
-    ("smooth", 0.25),
-    ("traffic_smooth", 0.25),
-    ("traffic", 0.25),
-    ("constants", 0.3),
-    ("shares", 0.2),
-    ("rough", 0.1),
-    ("traffic_length", 1.0),
-    ("shares_length", 0.3),
-    ("nodes_length", 3.0),
-    ("ppn_length", 3.0),
-    ("size_length", 4.0),
-    ("trees", 1.0),
-)
+    ("constant", 0.2), ("linear", 0.1), ("smooth", 0.25), ("traffic_smooth", 0.25), ("traffic", 0.25),
+    ("constants", 0.3), ("shares", 0.2), ("rough", 0.1), ("traffic_length", 1.0), ("shares_length", 0.3),
+    ("nodes_length", 3.0), ("ppn_length", 3.0), ("size_length", 4.0), ("trees", 1.0),
+)  # fmt: skip
 PRIOR_THETA: Floats = np.log([median for _, median in HYPERPARAMETERS])
 _PLACE = {name: place for place, (name, _) in enumerate(HYPERPARAMETERS)}
 
