@@ -31,9 +31,10 @@ sys.path.insert(0, str(ROOT / "tests" / "mpi"))
 from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
 
 from alltoallv_applications import matrices  # noqa: E402
+from alltoallv_lookup import find  # noqa: E402
 from colltune.alltoallv.cells import fill_class  # noqa: E402
 from colltune.alltoallv.interposed import with_alltoallv  # noqa: E402
-from colltune.alltoallv.lookup_table import FIRST_CALL, find, load_table, save_table  # noqa: E402
+from colltune.alltoallv.lookup_table import FIRST_CALL, load_table, save_table  # noqa: E402
 from colltune.alltoallv.matrices import Matrix  # noqa: E402
 from colltune.alltoallv.samples import AlltoallvSource, Blocks  # noqa: E402
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape  # noqa: E402

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from alltoallv_lookup import find
 from alltoallv_simulators import Pattern, compile_cluster, simulate_own
 from colltune.alltoallv.explore import AlltoallvExploration
-from colltune.alltoallv.lookup_table import find
 from colltune.alltoallv.lookup_table import load_table as load_rules
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, setting_of

@@ -42,6 +42,7 @@ from colltune.store.grid import Grid
 from greedy_batches import GreedyBatchPacker
 from learned import Learned, learn
 from packing_simulation import simulate
+from part_of_grid import part_of
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"
 NODES, WINDOW, ORDERS = 64, 64, 3
@@ -51,7 +52,7 @@ GROUPS = (1, 2, 4, 64)
 def grids() -> list[Grid]:
     """The part of the table that 64 nodes can form."""
     found = load_grids([TABLE])
-    return [grid.only([row for row, s in enumerate(grid.scenarios) if s.nodes <= NODES]) for grid in found]
+    return [part_of(grid, [row for row, s in enumerate(grid.scenarios) if s.nodes <= NODES]) for grid in found]
 
 
 def dragonfly(groups: int) -> Topology:

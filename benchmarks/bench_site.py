@@ -22,6 +22,7 @@ from colltune.research.delivery import Delivery, by_cluster, deliver
 from colltune.site.store import SiteStore
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from part_of_grid import part_of
 
 DATA = Path(__file__).parent / "data"
 
@@ -32,7 +33,7 @@ def part(grids: Sequence[Grid], nodes: int, ppn: int) -> list[Grid]:
     for grid in grids:
         rows = [row for row, one in enumerate(grid.scenarios) if one.nodes <= nodes and one.ppn <= ppn]
         if rows:
-            found.append(grid.only(rows))
+            found.append(part_of(grid, rows))
     return found
 
 

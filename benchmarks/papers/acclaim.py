@@ -16,6 +16,7 @@ from colltune.research.tunings_summary import Axis, by_strategy, curve, places_o
 from colltune.store.grid import Grid
 from papers.entrants import OnPowersOfTwo, Watched, entrant
 from papers.study import Made, Study, at_mark, names_of, over_seeds, text_of
+from part_of_grid import part_of
 
 _SPLIT_MARKS = (0.03, 0.05, 0.1, 0.2, 0.5)
 _TEST_SHARE = 0.2  # of the space, FACT's test set (section V.A)
@@ -143,7 +144,7 @@ def _test_cost(grid: Grid, seeds: int) -> float:
     for seed in range(seeds):
         count = max(1, round(_TEST_SHARE * len(grid.scenarios)))
         rows = np.random.default_rng(seed).choice(len(grid.scenarios), count, replace=False)
-        found.append(cost.total(grid.only([int(row) for row in rows])) / cost.total(grid))
+        found.append(cost.total(part_of(grid, [int(row) for row in rows])) / cost.total(grid))
     return estimate(found).median
 
 

@@ -24,6 +24,7 @@ from colltune.research.tunings_summary import Axis
 from colltune.store.grid import Grid
 from papers.entrants import entrant
 from papers.study import Made, Study, text_of
+from part_of_grid import part_of
 
 _TRIALS = 20
 _FOLDS = 3
@@ -175,7 +176,7 @@ def _held_out(grid: Grid, samples: Sequence[Sample], settings: PublishedSettings
 
 
 def _only(grid: Grid, scenarios: set[Scenario]) -> Grid:
-    return grid.only([grid.rows[scenario] for scenario in sorted(scenarios)])
+    return part_of(grid, [grid.rows[scenario] for scenario in sorted(scenarios)])
 
 
 def _slowdown(

@@ -25,7 +25,7 @@ from colltune.machine.compile import build
 from colltune.measure.resolve import resolve_settings
 from colltune.mpi.installation import Installation
 from colltune.traffic import schedule_of
-from colltune.traffic.rounds import Floats, matrices
+from colltune.traffic.rounds import AllPairs, Floats, Schedule
 
 pytestmark = pytest.mark.mpi
 
@@ -156,6 +156,22 @@ def openmpi_counter(openmpi: Installation, cache: Path, tmp_path_factory: pytest
     )
 
 
+def _matrices(plan: Schedule, ranks: int) -> tuple[Floats, Floats]:
+    """(p, p) messages and shares from each rank to each other: what a counter on the wire sees."""
+    messages, shares = np.zeros((ranks, ranks)), np.zeros((ranks, ranks))
+    for step in plan.steps:
+        if isinstance(step, AllPairs):
+            for group in step.members:
+                for one in group:
+                    others = group[group != one]
+                    messages[one, others] += 1.0
+                    shares[one, others] += step.share
+        else:
+            np.add.at(messages, (step.source, step.target), step.times * step.pieces)
+            np.add.at(shares, (step.source, step.target), step.times * step.share)
+    return messages, shares
+
+
 def _compare(
     found: dict[tuple[str, Choice], Counted], entry: tuple[str, Choice], library: str, nodes: int, ppn: int, factor: int
 ) -> bool:
@@ -167,7 +183,7 @@ def _compare(
     size = _size(name, ranks, factor)
     plan = schedule_of(Scenario(name, nodes, ppn, size), choice, library)
     assert plan is not None, f"{name} {choice} is not described"
-    messages, shares = matrices(plan, ranks)
+    messages, shares = _matrices(plan, ranks)
     # MPICH deals the ranks out to its nodes in turns, the descriptions in blocks.
     place = [(rank % nodes) * ppn + rank // nodes for rank in range(ranks)] if ppn > 1 else list(range(ranks))
     counted, bytes_, packed = (np.zeros((ranks, ranks)) for _ in range(3))

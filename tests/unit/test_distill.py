@@ -264,14 +264,6 @@ def test_no_model_is_asked_for_what_is_legal_only_beyond_the_grid():
     assert distill(Learned(), space, measured, SizeBasis.MESSAGE).evaluate(space.scenarios[0]) == A
 
 
-def test_a_margin_keeps_the_default():
-    space = grid("bcast", [(2, 1)], [8])
-    scenario = space.scenarios[0]
-    measured = {pair: 0.98e-6 if pair[1] == A else 1e-6 for pair in space.pairs()}
-    assert Selection(TableModel(), space, measured).best(scenario) == A
-    assert Selection(TableModel(), space, measured, margin=0.05).best(scenario) == DEFAULT
-
-
 def test_nothing_measured_is_all_default():
     space = grid("bcast", [(2, 1)], [8])
     assert distill(TableModel(), space, {}, SizeBasis.MESSAGE) == RuleSet.always("bcast", SizeBasis.MESSAGE)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from colltune.alltoallv.lookup_table import AlltoallvRule, TableEntry, find, load_table, save_table
+from alltoallv_lookup import find
+from colltune.alltoallv.lookup_table import AlltoallvRule, TableEntry, load_table, save_table
 from colltune.alltoallv.setting import Setting
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.alltoallv.lookup_table import find, load_table, places
+from alltoallv_lookup import find
+from colltune.alltoallv.lookup_table import load_table, places
 from colltune.alltoallv.matrices import load_recorded
 from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import Shape, parts_of, setting_of

@@ -158,14 +158,3 @@ def _parse_range(text: str) -> tuple[int, int]:
         return 0, _NO_BOUND
     low, _, high = text.rpartition("..")
     return int(low or 0), int(high)
-
-
-def find(entries: Iterable[TableEntry], ranks: int, ppn: int, average_bytes: int, fill: int = DENSE[0]) -> Setting:
-    """What the C library chooses: of entries, and of rules, the first that fits; else the library's own."""
-    for entry in entries:
-        if entry.ranks[0] <= ranks <= entry.ranks[1] and entry.ppn[0] <= ppn <= entry.ppn[1]:
-            for rule in entry.rules:
-                if rule.low <= average_bytes <= rule.high and fill in rule.fill:
-                    return rule.setting
-            return LIBRARY
-    return LIBRARY

@@ -66,33 +66,6 @@ def parts_of(nodes: int, ppn: int) -> list[Shape]:
     return [Shape(*shape) for shape in shapes(nodes, ppn) if shape[0] * shape[1] >= FEWEST_RANKS]
 
 
-def steps(ranks: int, radix: int) -> int:
-    """Messages that a rank sends in a Bruck of ``radix`` among ``ranks``."""
-    count, distance = 0, 1
-    while distance < ranks:
-        count += min(radix - 1, (ranks - 1) // distance)
-        distance *= radix
-    return count
-
-
-def hops(ranks: int, radix: int) -> float:
-    """How often a block is sent on average: its distance's digits that are not 0."""
-    moved, distance = 0, 1
-    while distance < ranks:
-        whole, rest = divmod(ranks, distance * radix)
-        moved += whole * distance * (radix - 1) + max(0, rest - distance)
-        distance *= radix
-    return moved / max(ranks - 1, 1)
-
-
-def rounds(ranks: int, radix: int) -> int:
-    """Digits of a distance: messages that have to wait for one another."""
-    count, distance = 0, 1
-    while distance < ranks:
-        count, distance = count + 1, distance * radix
-    return count
-
-
 def radices(ranks: int) -> list[int]:
     """Powers of two up to half of ``ranks``, and the root, near which time over radix often has its minimum."""
     if ranks < 4:

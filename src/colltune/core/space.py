@@ -53,14 +53,9 @@ class Space:
         return (*({DEFAULT} & seen), *sorted(seen - {DEFAULT}))
 
 
-def powers_of_two(limit: int, start: int = 1) -> list[int]:
+def powers_of_two(limit: int) -> list[int]:
     """1, 2, 4 ... up to ``limit``, and ``limit`` itself whether a power of two or not."""
-    values = []
-    value = start
-    while value < limit:
-        values.append(value)
-        value *= 2
-    return [*values, limit] if limit >= start else []
+    return [*(1 << bit for bit in range((limit - 1).bit_length())), limit] if limit >= 1 else []
 
 
 def message_sizes(collective: str, smallest: int, largest: int) -> list[int]:

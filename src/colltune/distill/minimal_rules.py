@@ -37,13 +37,13 @@ from colltune.distill.selection import Measured, Selection
 _CHECKED_RANKS = 16
 
 
-def distill(model: Model, space: Space, measured: Measured, basis: SizeBasis, margin: float = 0.0) -> RuleSet:
+def distill(model: Model, space: Space, measured: Measured, basis: SizeBasis) -> RuleSet:
     """The rules that follow from ``model`` and ``measured`` (median seconds per pair), sizes in ``basis``.
 
     The rule set is total and minimal: no two neighbouring rules or blocks say the same. At each scenario of the space
-    and at each measured one within its sizes, ``evaluate`` gives ``Selection.best``. ``margin`` as in Selection.
+    and at each measured one within its sizes, ``evaluate`` gives ``Selection.best``.
     """
-    selection = Selection(model, space, measured, margin)
+    selection = Selection(model, space, measured)
     sizes = _sizes_by_shape(space, measured)
     selection.prepare([Scenario(space.collective, *shape, size) for shape, some in sizes.items() for size in some])
     return _rule_set(selection, sizes, basis, _Reach.EXTENDED)

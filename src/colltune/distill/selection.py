@@ -24,14 +24,12 @@ class Selection:
     only beyond the grid, of which no model knows anything. Equal times go to the default, then to the first in the
     space's order.
 
-    ``measured``: median seconds per pair. ``margin``: the default stays unless another choice is faster by more than
-    this share of its time; 0 lets the times alone decide.
+    ``measured``: median seconds per pair.
     """
 
     model: Model
     space: Space
     measured: Measured
-    margin: float = 0.0
     _log_times: dict[Scenario, dict[Choice, float]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -81,6 +79,6 @@ class Selection:
             return DEFAULT
         fastest = min(usable, key=lambda choice: (usable[choice], choice != DEFAULT))
         default = usable.get(DEFAULT)
-        if default is not None and usable[fastest] >= default + np.log1p(-self.margin):
+        if default is not None and usable[fastest] >= default:
             return DEFAULT
         return fastest

@@ -5,7 +5,6 @@ Notations: N scenarios, M choices; ``time_s`` (N, M) in seconds, NaN where a cho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -110,20 +109,6 @@ class Grid:
             time_s=np.hstack([column, self.time_s]),
             cost_s=None if self.cost_s is None else np.hstack([nothing, self.cost_s]),
             spread=spread,
-        )
-
-    def only(self, keep: Sequence[int]) -> Grid:
-        """The grid of some of the scenarios."""
-        rows = list(keep)
-        return Grid(
-            self.name,
-            self.collective,
-            tuple(self.scenarios[row] for row in rows),
-            self.choices,
-            self.time_s[rows],
-            self.default_s[rows],
-            None if self.cost_s is None else self.cost_s[rows],
-            None if self.spread is None else self.spread[rows],
         )
 
     @cached_property

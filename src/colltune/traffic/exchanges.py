@@ -26,8 +26,8 @@ def ring(p: int, share: float, rounds: int, *, reduces: bool = False) -> Schedul
     return schedule(iter([round_of(ranks, (ranks + 1) % p, share, rounds, reduces=reduces)] if p > 1 else []))
 
 
-def all_pairs(p: int, share: float, width: int, *, copied: float = 0.0) -> Schedule:
-    return schedule(iter([AllPairs(np.arange(p)[None, :], share, width)] if p > 1 else []), copied)
+def all_pairs(p: int, share: float, width: int) -> Schedule:
+    return schedule(iter([AllPairs(np.arange(p)[None, :], share, width)] if p > 1 else []))
 
 
 def pairwise_reduce(p: int, share: float) -> Schedule:
@@ -68,19 +68,12 @@ def bruck_alltoall(p: int, k: int, share: float) -> Schedule:
     return Schedule(plan.steps, 2 * p * share + 2 * moved, plan.memory)
 
 
-def doubling_allgather(p: int, share: float, members: Ranks | None = None, blocks: Ranks | None = None) -> Schedule:
-    """Recursive doubling among ``members`` (all), a power of two, that begin with ``blocks`` blocks each (one)."""
-    ranks = np.arange(p) if members is None else members
-    have = np.ones(len(ranks)) if blocks is None else blocks.astype(float)
-
-    def steps() -> Iterator[Round]:
-        own, places, mask = have.copy(), np.arange(len(ranks)), 1
-        while mask < len(ranks):
-            yield round_of(ranks, ranks[places ^ mask], share * own)
-            own = own + own[places ^ mask]
-            mask *= 2
-
-    return schedule(steps())
+def doubling_allgather(p: int, share: float) -> Schedule:
+    """Recursive doubling among a power of two of ranks."""
+    ranks = np.arange(p)
+    return schedule(
+        round_of(ranks, ranks ^ mask, share * mask) for mask in (1 << bit for bit in range(p.bit_length() - 1))
+    )
 
 
 def halving(ranks: Ranks, share: float, blocks: Ranks, far_first: bool) -> tuple[Schedule, Ranks]:
@@ -124,15 +117,15 @@ class Fold:
         self.members = np.concatenate([self.busy, np.arange(2 * self.rest, p)])
         self.blocks = np.concatenate([np.full(self.rest, 2), np.ones(self.power - self.rest, dtype=np.intp)])
 
-    def into(self, share: float, *, reduces: bool = True) -> Schedule:
-        return schedule(iter([round_of(self.idle, self.busy, share, reduces=reduces)]))
+    def into(self, share: float) -> Schedule:
+        return schedule(iter([round_of(self.idle, self.busy, share, reduces=True)]))
 
     def out(self, share: float) -> Schedule:
         return schedule(iter([round_of(self.busy, self.idle, share)]))
 
 
-def doubling_allreduce(p: int, fold: Fold | None = None) -> Schedule:
-    fold = fold or Fold(p)
+def doubling_allreduce(p: int) -> Schedule:
+    fold = Fold(p)
     places = np.arange(fold.power)
     masks = [1 << bit for bit in range(fold.power.bit_length() - 1)]
     among = schedule(

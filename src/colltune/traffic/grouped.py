@@ -13,9 +13,9 @@ from colltune.traffic.rounds import AllPairs, Round, Schedule, at_once, on_ranks
 from colltune.traffic.trees import Tree, down, gathered, kary, knomial, scattered, up
 
 
-def _on_groups(plan: Schedule, p: int, size: int, scale: float = 1.0) -> Schedule:
+def _on_groups(plan: Schedule, p: int, size: int) -> Schedule:
     """``plan`` of ``size`` ranks, on every ``size`` ranks in a row."""
-    return at_once([on_ranks(plan, np.arange(first, first + size), scale) for first in range(0, p, size)])
+    return at_once([on_ranks(plan, np.arange(first, first + size)) for first in range(0, p, size)])
 
 
 def two_level(

@@ -109,19 +109,3 @@ def at_once(plans: Sequence[Schedule]) -> Schedule:
             )
             steps.append(replace(first, source=source, target=target, share=share))
     return Schedule(tuple(steps), max(plan.copied for plan in plans), max(plan.memory for plan in plans))
-
-
-def matrices(plan: Schedule, ranks: int) -> tuple[Floats, Floats]:
-    """(p, p) messages and shares from each rank to each other: what a counter on the wire sees."""
-    messages, shares = np.zeros((ranks, ranks)), np.zeros((ranks, ranks))
-    for step in plan.steps:
-        if isinstance(step, AllPairs):
-            for group in step.members:
-                for one in group:
-                    others = group[group != one]
-                    messages[one, others] += 1.0
-                    shares[one, others] += step.share
-        else:
-            np.add.at(messages, (step.source, step.target), step.times * step.pieces)
-            np.add.at(shares, (step.source, step.target), step.times * step.share)
-    return messages, shares

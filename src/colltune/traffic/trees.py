@@ -116,9 +116,9 @@ def _rounds(tree: Tree, width: int, root: int = 0) -> list[tuple[list[int], list
     return [found[turn] for turn in sorted(found)]
 
 
-def down(tree: Tree, width: int, segments: int = 1, root: int = 0) -> Schedule:
+def down(tree: Tree, width: int, segments: int = 1) -> Schedule:
     """A broadcast: everything to every rank, in ``segments`` parts that follow each other."""
-    turns = _rounds(tree, width, root)
+    turns = _rounds(tree, width)
     filling = [round_of(parents, children, 1.0 / segments) for parents, children in turns]
     return schedule(iter([*filling, *_steady(turns, segments)]))
 
@@ -144,10 +144,10 @@ def segments_of(size_bytes: int, segment_bytes: int) -> int:
     return max(1, ceil(size_bytes / segment_bytes)) if segment_bytes > 0 else 1
 
 
-def below(tree: Tree, root: int = 0) -> Floats:
+def below(tree: Tree) -> Floats:
     """(p,): the ranks of each subtree."""
     count = np.ones(len(tree))
-    order = [root]
+    order = [0]
     for rank in order:
         order += tree[rank]
     for rank in reversed(order):
