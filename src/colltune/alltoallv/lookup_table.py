@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting, Shape
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
 from colltune.machine.files import read_text, write_atomically
 
@@ -97,10 +97,8 @@ def save_table(path: Path, entries: Iterable[TableEntry], made: Mapping[str, Any
         f"choice {number} - {format_list([f'{name}={value}' for name, value in asdict(setting).items()])}"
         for setting, number in numbers.items()
     ]
-    try:
+    with on_os_error(f"cannot write {path}", "Give another place by --out"):
         write_atomically(path, format_rules([f"# made: {json.dumps(dict(made))}", *choices, *rules]))
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Give another place by --out") from error
 
 
 def _entry_lines(entry: TableEntry, numbers: dict[Setting, int]) -> Iterator[str]:

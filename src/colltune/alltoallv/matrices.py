@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from colltune.alltoallv.cells import fill_class
 from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import Shape
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.scenario import Scenario
 from colltune.machine.arrays import read_array
 from colltune.machine.files import read_file, read_text, write_atomically
@@ -130,9 +130,7 @@ def write_matrices(recorded: Sequence[RecordedMatrix], directory: Path) -> list[
     for number, one in enumerate(recorded):
         path = directory / f"alltoallv-counts-{number}.txt"
         lines = "".join(" ".join(map(str, row)) + "\n" for row in one.matrix.bytes.tolist())
-        try:
+        with on_os_error(f"cannot write {path}", "Give another place by --out"):
             write_atomically(path, lines.encode("ascii"))
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}", "Give another place by --out") from error
         paths.append(path)
     return paths

@@ -87,11 +87,8 @@ def _write_text(found: Findings, out: Path, tuned: Path) -> None:
     """Raises InputError where it cannot be written."""
     from rich.console import Console
 
-    from colltune.core.errors import InputError
+    from colltune.core.errors import on_os_error
     from colltune.report.text import print_findings
 
-    try:
-        with out.open("w", encoding="utf-8") as file:
-            print_findings(found, Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True), tuned)
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}", "Give another file by --out") from error
+    with on_os_error(f"cannot write {out}", "Give another file by --out"), out.open("w", encoding="utf-8") as file:
+        print_findings(found, Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True), tuned)

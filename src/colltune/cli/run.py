@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperOption
 
 from colltune.cli.console import echo
 from colltune.cli.options import Tuned, Via
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 
 _PROVE = "--prove"
 _PROFILE = "--profile"
@@ -155,10 +155,8 @@ def run(
 
 def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[str, str]]) -> NoReturn:
     arguments, environment = started
-    try:
+    with on_os_error(f"cannot run {command[0]}", "Check the command after --"):
         os.execvpe(arguments[0], list(arguments), dict(environment))
-    except OSError as error:
-        raise InputError(f"cannot run {command[0]}: {error.strerror}", "Check the command after --") from error
 
 
 def _say(text: str) -> None:

@@ -57,14 +57,12 @@ def status(
 
 
 def _write_metrics(path: Path, found: StoreStatus) -> None:
-    from colltune.core.errors import InputError
+    from colltune.core.errors import on_os_error
     from colltune.machine.files import write_atomically
     from colltune.session.site.metrics import metrics
 
-    try:
+    with on_os_error(f"cannot write {path}", "Give another file by --prom"):
         write_atomically(path, metrics(found).encode(), mode=0o644)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --prom") from error
 
 
 def _show_machine(machine: SiteMachine) -> None:

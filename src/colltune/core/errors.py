@@ -3,6 +3,9 @@
 Libraries raise; only ``colltune.cli`` turns an error into a line on the terminal and an exit code.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ColltuneError(Exception):
     """Root of every error that colltune raises on purpose.
@@ -35,3 +38,12 @@ class LaunchError(ColltuneError):
 
 class MeasurementError(ColltuneError):
     """The measuring side broke its contract: an answer that cannot be read, or none at all."""
+
+
+@contextmanager
+def on_os_error(what: str, next_step: str, kind: type[ColltuneError] = InputError) -> Iterator[None]:
+    """Turns an OSError of its block into ``kind``, which says ``what``, with the system's reason, and ``next_step``."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror or error}", next_step) from error

@@ -13,7 +13,7 @@ import msgspec
 
 from colltune.catalog import load
 from colltune.core.choice import Choice
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.deploy.applied import AppliedTuning
 from colltune.emit.live_rules import LIVE_FILE, live_choices, live_faults
 from colltune.machine.files import read_file, read_record, read_text
@@ -41,10 +41,8 @@ class Candidates:
 def save_candidates(directory: Path, files: Mapping[str, bytes]) -> Candidates:
     """Writes the rules of candidates, ``files`` by name, for the tuning in ``directory``. Raises ColltuneError."""
     record = msgspec.json.encode(_OfTuning(_SCHEMA, _digest(directory))) + b"\n"
-    try:
+    with on_os_error(f"cannot write {directory / FOLDER}", "Make room there", ColltuneError):
         write_files(directory / FOLDER, {**files, _RECORD: record})
-    except OSError as error:
-        raise ColltuneError(f"cannot write {directory / FOLDER}: {error.strerror}", "Make room there") from error
     return load_candidates(directory)
 
 

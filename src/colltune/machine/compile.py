@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 
 # Directories under native/ that libcolltune.so is made of, beside COMMON.
 LIBRARY_PARTS = ("shim", "alltoallv")
@@ -185,14 +185,10 @@ def _build(
 
 
 def _compile(command: Sequence[str], name: str, target: Path) -> None:
-    try:
+    with on_os_error(f"cannot write to the cache {target.parent}", "Set COLLTUNE_CACHE to a writable directory"):
         target.parent.mkdir(parents=True, exist_ok=True)
         # Compiled beside the target and renamed, so that two jobs that start together never run half a program.
         workplace = Path(tempfile.mkdtemp(dir=target.parent))
-    except OSError as error:
-        raise InputError(
-            f"cannot write to the cache {target.parent}: {error.strerror}", "Set COLLTUNE_CACHE to a writable directory"
-        ) from error
     try:
         made = workplace / target.name
         whole = [*command, "-lm", "-ldl", "-o", str(made)]

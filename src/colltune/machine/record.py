@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Protocol
 
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.machine.files import read_file, unpacked
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -164,7 +164,7 @@ def record(machine: Machine) -> RecordedMachine:
 
 def save_record(recorded: RecordedMachine, out: Path) -> None:
     """Writes an archive where the name ends in .tar.gz or .tgz, else a directory. Raises InputError."""
-    try:
+    with on_os_error(f"cannot write {out}", "Give another place by --out"):
         if out.name.endswith((".tar.gz", ".tgz")):
             out.parent.mkdir(parents=True, exist_ok=True)
             with tarfile.open(out, "w:gz") as archive:
@@ -178,8 +178,6 @@ def save_record(recorded: RecordedMachine, out: Path) -> None:
             place = out / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}", "Give another place by --out") from error
 
 
 def _from_archive(path: Path) -> dict[str, str]:

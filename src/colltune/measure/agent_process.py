@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from colltune.core.errors import LaunchError
+from colltune.core.errors import LaunchError, on_os_error
 from colltune.machine.process import RunningProgram
 
 _ENDED = None
@@ -24,10 +24,8 @@ class AgentProcess:
         self._stderr_tail: deque[str] = deque(maxlen=40)
         self._lines: queue.Queue[str | None] = queue.Queue()
         self.last_lines: list[str] = []  # what it said at its end, after `close`
-        try:
+        with on_os_error(f"cannot run {command[0]}", "Check --mpiexec", LaunchError):
             self._launch = RunningProgram(command, environment, stdin=subprocess.PIPE)
-        except OSError as error:
-            raise LaunchError(f"cannot run {command[0]}: {error.strerror}", "Check --mpiexec") from error
         self._process = self._launch.process
         assert self._process.stdin is not None
         assert self._process.stdout is not None

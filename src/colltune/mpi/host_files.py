@@ -5,20 +5,18 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from colltune.core.errors import LaunchError
+from colltune.core.errors import LaunchError, on_os_error
 from colltune.machine.files import write_atomically
 
 
 def write_host_file(content: str) -> Path:
     """A file with ``content`` that stays as it is until this process ends. Raises LaunchError."""
-    try:
+    with on_os_error(
+        f"cannot write the list of nodes to {tempfile.gettempdir()}", "Make room, or set TMPDIR", LaunchError
+    ):
         path = Path(_directory().name) / hashlib.sha256(content.encode()).hexdigest()[:16]
         if not path.exists():
             write_atomically(path, content.encode())
-    except OSError as error:
-        raise LaunchError(
-            f"cannot write the list of nodes to {tempfile.gettempdir()}: {error.strerror}", "Make room, or set TMPDIR"
-        ) from error
     return path
 
 

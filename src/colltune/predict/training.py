@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.choice import format_choice
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.predict.bursts import Times
 from colltune.predict.cost import TERMS
 from colltune.predict.model import HEAD, SCHEMA, CollectiveTimes, Range, TimesModel
@@ -89,8 +89,6 @@ def save_model(model: TimesModel, path: Path) -> None:
     arrays[HEAD] = np.frombuffer(text.encode(), dtype=np.uint8)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-    try:
+    with on_os_error(f"cannot write {path}", "Give another place by --out"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(buffer.getvalue())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Give another place by --out") from error

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.machine.files import parse_json, read_file, read_record, write_atomically
 from colltune.profile.application_profile import Profile
 from colltune.profile.parts import part_files, read_parts
@@ -26,10 +26,8 @@ def save_profile(path: Path, profile: Profile) -> None:
     content = {"kind": _KIND, "schema": SCHEMA, **dataclasses.asdict(profile)}
     for calls, written in zip(profile.calls, content["calls"], strict=True):
         written["calls"] = calls.calls
-    try:
+    with on_os_error(f"cannot write {path}", "Give another file by --out"):
         write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --out") from error
 
 
 def load_profile(path: Path) -> Profile:

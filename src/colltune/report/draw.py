@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.extras import extra
 from colltune.report.charts import DEFAULT_LINE, INK, LINE, PALETTE, TUNED_LINE, Spec
 
@@ -72,13 +72,11 @@ def drawn_alone(chart: Spec) -> str:
 def save_picture(svg: str, path: Path) -> None:
     """Writes ``svg`` as the SVG or PNG file ``path``. Raises InputError where it cannot be made."""
     require_picture(path)
-    try:
+    with on_os_error(f"cannot write {path}", "Give another file by --picture"):
         if path.suffix == ".svg":
             path.write_text(svg, encoding="utf-8")
         else:
             path.write_bytes(_converter().svg_to_png(svg, scale=2.0))
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --picture") from error
 
 
 def require_picture(path: Path) -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from colltune.core.errors import InputError
+from colltune.core.errors import on_os_error
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
 from colltune.core.sample import Status
@@ -48,10 +48,8 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def write_page(findings: Findings, path: Path, directory: Path) -> Path:
     """Writes the page of `build_page` to ``path``. Raises InputError where it cannot be made or written."""
     page = build_page(findings, directory)
-    try:
+    with on_os_error(f"cannot write {path}", "Give another file by --out"):
         path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Give another file by --out") from error
     return path
 
 

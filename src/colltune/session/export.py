@@ -9,7 +9,7 @@ from typing import cast
 from colltune.bench.backends.mpich import MpichBackend
 from colltune.catalog import load
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.medians import medians_of
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
@@ -92,10 +92,8 @@ def export_to(
     reader = None if mpiexec is None else find_mpi(mpiexec, os.environ)
     exported = export(directory, target, reader)
     place = out if out is not None else directory / "export" / target
-    try:
+    with on_os_error(f"cannot write to {place}", "Give another directory by --out"):
         write_files(place, exported.files)
-    except OSError as error:
-        raise InputError(f"cannot write to {place}: {error.strerror}", "Give another directory by --out") from error
     if reader is not None and NAMED_FILE in exported.files:
         _require_taken(reader, place)
     return place, exported

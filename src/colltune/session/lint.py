@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from colltune.catalog import load
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.units import format_count
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.selection_file import lint_files
@@ -182,10 +182,8 @@ def _fix_rules(name: str, data: bytes, version: str) -> Path:
 
 def _write_fixed(name: str, ending: str, data: bytes) -> Path:
     path = Path(name).with_suffix(ending)
-    try:
+    with on_os_error(f"cannot write {path}", "Make room there"):
         path.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Make room there") from error
     return path
 
 
@@ -203,7 +201,5 @@ def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> 
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with on_os_error(f"cannot read {path}", "Name a selection file"):
         return read_file(path, link=True)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Name a selection file") from error

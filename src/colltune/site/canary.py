@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.machine.files import read_file, read_record, write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance
 from colltune.site.release import RELEASES, active, read_release
@@ -55,12 +55,8 @@ def begin(store: SiteStore, release: str, share: int, now_s: float | None = None
         raise InputError(f"{release} is active already: all jobs have it", "Name another release")
     made = Canary(release, share, time.time() if now_s is None else now_s)
     document = {"release": made.release, "share": made.share, "since_s": made.since_s}
-    try:
+    with on_os_error(f"cannot write to {store.outbox}", "Check who may write to the outbox", ColltuneError):
         write_atomically(store.outbox / CANARY, (json.dumps(document) + "\n").encode(), mode=0o644)
-    except OSError as error:
-        raise ColltuneError(
-            f"cannot write to {store.outbox}: {error.strerror}", "Check who may write to the outbox"
-        ) from error
     return made
 
 
@@ -77,12 +73,8 @@ def current(store: SiteStore) -> Canary | None:
 
 def stop(store: SiteStore) -> None:
     """No job gets the candidate any more; those that run keep it."""
-    try:
+    with on_os_error(f"cannot write to {store.outbox}", "Check who may write to the outbox", ColltuneError):
         (store.outbox / CANARY).unlink(missing_ok=True)
-    except OSError as error:
-        raise ColltuneError(
-            f"cannot write to {store.outbox}: {error.strerror}", "Check who may write to the outbox"
-        ) from error
 
 
 def is_drawn(job: str, canary: Canary) -> bool:

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.proven import Verdict
 from colltune.machine.compile import OTHERS_WRITE
 from colltune.machine.files import read_file, read_record, write_atomically
@@ -293,13 +293,9 @@ def _switch(store: SiteStore, name: str) -> None:
 
 
 def _write_activations(store: SiteStore, names: Sequence[str]) -> None:
-    try:
+    with on_os_error(f"cannot write to {store.outbox}", "Check who may write to the outbox", ColltuneError):
         document = [{"release": name} for name in names]
         write_atomically(store.outbox / ACTIVATIONS, (json.dumps(document, indent=1) + "\n").encode(), mode=0o644)
-    except OSError as error:
-        raise ColltuneError(
-            f"cannot write to {store.outbox}: {error.strerror}", "Check who may write to the outbox"
-        ) from error
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.machine.compile import cache_directory
 from colltune.machine.files import (
     parse_json,
@@ -88,7 +88,7 @@ class SiteStore:
     @classmethod
     def made(cls, directory: Path) -> SiteStore:
         """Makes a store, or opens the one that is there. Raises InputError where it cannot."""
-        try:
+        with on_os_error(f"cannot make a store in {directory}", "Give another directory"):
             if not directory.is_dir():
                 directory.mkdir(parents=True)
                 directory.chmod(0o755)
@@ -100,10 +100,6 @@ class SiteStore:
             if not (directory / MARK).exists():
                 write_atomically(directory / MARK, (json.dumps({"schema": SCHEMA}) + "\n").encode())
                 (directory / MARK).chmod(0o644)
-        except OSError as error:
-            raise InputError(
-                f"cannot make a store in {directory}: {error.strerror}", "Give another directory"
-            ) from error
         return cls.opened(directory)
 
     @property
@@ -136,12 +132,8 @@ class SiteStore:
         there = self.revoked()
         users, entries = ({*a, *b} for a, b in ((there.users, more.users), (there.entries, more.entries)))
         written = {"users": sorted(users), "entries": sorted(entries)}
-        try:
+        with on_os_error(f"cannot write to {self.outbox}", "Let the owner of the store do it", ColltuneError):
             write_atomically(self.outbox / REVOKED, (json.dumps(written, indent=1) + "\n").encode(), mode=0o644)
-        except OSError as error:
-            raise ColltuneError(
-                f"cannot write to {self.outbox}: {error.strerror}", "Let the owner of the store do it"
-            ) from error
 
     def names(self) -> dict[str, set[str]]:
         """Of all entries, by the key of their identity."""

@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 
 from colltune.core.choice import Choice, format_choice
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
@@ -100,10 +100,8 @@ def record_file(record: RunRecord) -> bytes:
 def begin_run(directory: Path, record: RunRecord, when_s: float) -> Path:
     """Makes the folder of a run; ranks are to write to files there that begin with PARTS. Raises ColltuneError."""
     place = new_entry(directory, when_s)
-    try:
+    with on_os_error(f"cannot write {place / RUN}", "Give a writable directory", ColltuneError):
         write_atomically(place / RUN, record_file(record))
-    except OSError as error:
-        raise ColltuneError(f"cannot write {place / RUN}: {error.strerror}", "Give a writable directory") from error
     return place
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
+from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError, on_os_error
 from colltune.core.sample import Environment, Sample
 from colltune.core.version import __version__
 from colltune.machine.files import LARGEST_BYTES, read_file, sync_directory
@@ -243,10 +243,8 @@ def _closing_on_error(journal: Journal) -> Iterator[None]:
 
 
 def _read_bytes(path: Path) -> bytes:
-    try:
+    with on_os_error(f"cannot read the journal {path}", "Give the path of a journal"):
         return read_file(path, LARGEST_BYTES, link=True)
-    except OSError as error:
-        raise InputError(f"cannot read the journal {path}: {error.strerror}", "Give the path of a journal") from error
 
 
 def _parse(data: bytes, path: Path) -> tuple[Header | None, list[Record], int, int]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.machine.files import read_file, read_record
 
 LOCK = "tuning.lock"
@@ -49,12 +49,8 @@ def locked(directory: Path) -> Iterator[None]:
     And where it cannot be written.
     """
     path, owner = directory / LOCK, Owner.here()
-    try:
+    with on_os_error(f"cannot write {path}", "Make room, or give another directory by --out"):
         _take(path, owner, directory)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {path}: {error.strerror}", "Make room, or give another directory by --out"
-        ) from error
     done = threading.Event()
     toucher = threading.Thread(target=_touch, args=(path, done), daemon=True)
     toucher.start()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from colltune.core.choice import DEFAULT, format_choice
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.extras import extra
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import PER_BLOCK
@@ -114,11 +114,9 @@ def save_rows(path: Path, rows: Sequence[Mapping[str, Value]]) -> None:
     require_format(path)
     parquet = path.name.endswith(".parquet")
     data = _parquet_bytes(rows) if parquet else _csv_bytes(rows, packed=path.name.endswith(".gz"))
-    try:
+    with on_os_error(f"cannot write {path}", "Give another file by --out"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, data)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}", "Give another file by --out") from error
 
 
 def _csv_bytes(rows: Sequence[Mapping[str, Value]], packed: bool) -> bytes:

@@ -18,7 +18,7 @@ import msgspec
 
 from colltune.catalog.named_files import PLACE, PROVISIONAL, held_of, refusal_of
 from colltune.core.choice import format_choice
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.proven import Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
@@ -159,16 +159,15 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
     if held is not None:
         manifest[PROVISIONAL] = _write_decisions(held)
     stale = _stale(directory, {*tuning.files, *(held.files if held is not None else ())}, manifest["rules"])
-    try:
+    with on_os_error(
+        f"cannot write the tuning to {directory}",
+        f"Make room there and run `colltune tune ... --out {directory} --resume`: the measurements are kept",
+        ColltuneError,
+    ):
         write_files(directory, tuning.files)
         write_files(directory, held.files if held is not None else {})
         write_files(directory, {MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()})
         _remove(stale)
-    except OSError as error:
-        raise ColltuneError(
-            f"cannot write the tuning to {directory}: {error.strerror}",
-            f"Make room there and run `colltune tune ... --out {directory} --resume`: the measurements are kept",
-        ) from error
 
 
 def _stale(directory: Path, files: Collection[str], rules: object) -> list[Path]:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.emit.mpich.tree import Tree, is_leaf, parse_tree, read_leaf
 from colltune.machine.files import LARGEST_BYTES, read_file
 
@@ -29,10 +29,8 @@ def cut_default_trees(library: Path) -> DefaultTrees:
     They are JSON texts among the library's constant strings. Raises InputError where they cannot be found, or where
     there are several that differ.
     """
-    try:
+    with on_os_error(f"cannot read {library}", "Name the libmpi.so of your MPICH"):
         data = read_file(library, LARGEST_BYTES, link=True)
-    except OSError as error:
-        raise InputError(f"cannot read {library}: {error.strerror}", "Name the libmpi.so of your MPICH") from None
     found: dict[str, list[Tree]] = {"general": [], "ch4": [], "posix": []}
     for match in _START.finditer(data):
         start = match.start(1)

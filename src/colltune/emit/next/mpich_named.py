@@ -14,7 +14,7 @@ from typing import Any
 from colltune.catalog import Catalogue, Kind, Need
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import BySize, DecisionTable
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.rules import RuleSet
 from colltune.core.steps import Steps
 from colltune.emit.next.mpich_named_grammar import (
@@ -188,10 +188,8 @@ def cut_named_trees(library: Path) -> dict[str, NamedTree]:
 
     Raises InputError where they are not there: an MPICH before the redesign.
     """
-    try:
+    with on_os_error(f"cannot read {library}", "Name the libmpi.so of your MPICH"):
         data = read_file(library, LARGEST_BYTES, link=True)
-    except OSError as error:
-        raise InputError(f"cannot read {library}: {error.strerror}", "Name the libmpi.so of your MPICH") from None
     for match in _START.finditer(data):
         try:
             trees = parse_json(data[match.start() : data.index(b"\0", match.start())])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from colltune.bench.workbench import Workbench
-from colltune.core.errors import InputError, LaunchError
+from colltune.core.errors import InputError, LaunchError, on_os_error
 from colltune.core.heap import KEEPING, setting_text
 from colltune.core.rules import RuleSet
 from colltune.core.summary import HeapRuns
@@ -176,10 +176,8 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> T
 
 def _wait(argv: Sequence[str], environment: Mapping[str, str], output: IO[str], patience_s: float | None) -> int | None:
     """The exit code; None where the job was ended after ``patience_s``."""
-    try:
+    with on_os_error("cannot be started", "Check the command of the profile", LaunchError):
         launch = RunningProgram(argv, environment, stdout=output, stderr=output, guest=True)
-    except OSError as error:
-        raise LaunchError(f"cannot be started: {error.strerror}", "Check the command of the profile") from error
     try:
         return launch.wait(patience_s)
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from colltune.core.choice import Choice, format_choice
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.deploy.explored import Candidates
 from colltune.deploy.live_selector import FOLDER
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
@@ -55,11 +55,9 @@ class MeasuredRun:
         target = self.place / GAIN
         for number, gain in enumerate(gains, 1):
             target = self.place / (GAIN if number == len(gains) else f"{number}-{GAIN}")
-            try:
+            with on_os_error(f"cannot write {target}", "Give a writable directory", ColltuneError):
                 text = json.dumps({"schema": 1, **_written(gain)}, indent=2, allow_nan=False, default=_written)
                 target.write_text(text + "\n", encoding="utf-8")
-            except OSError as error:
-                raise ColltuneError(f"cannot write {target}: {error.strerror}", "Give a writable directory") from error
         return target
 
 

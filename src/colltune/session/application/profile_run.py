@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.profile.application_profile import Profile
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import save_profile
@@ -43,10 +43,8 @@ def profile_run(
     library = build_library(installation.mpicc, cache_directory(environment))
     arguments = [launcher_of(command, installation.mpiexec.parent, environment.get("PATH", "")), *command[1:]]
     arguments = preload_command(arguments, installation.library is Library.OPENMPI)
-    try:
+    with on_os_error(f"cannot run {arguments[0]}", "Check the command after --"):
         code = subprocess.run(arguments, env=preload_environment(library, out, environment), check=False).returncode
-    except OSError as error:
-        raise InputError(f"cannot run {arguments[0]}: {error.strerror}", "Check the command after --") from error
     code = 128 - code if code < 0 else code
     try:
         return ProfiledRun(code, gather_profile(out, command, f"{installation.library} {installation.version}"))

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from colltune.core.errors import InputError
+from colltune.core.errors import on_os_error
 from colltune.emit.live_rules import LIVE_VARIABLE
 from colltune.prove.in_run.counting import Counting
 from colltune.prove.in_run.matched_calls import RuleEffect
@@ -84,7 +84,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], summary: S
     wanted = {*_FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
     try:
-        try:
+        with on_os_error(f"cannot run {command[0]}", "Check the command after --"):
             child = subprocess.Popen(
                 command,
                 env=environment,
@@ -94,8 +94,6 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], summary: S
                 process_group=None if os.isatty(0) else 0,
                 preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
             )
-        except OSError as error:
-            raise InputError(f"cannot run {command[0]}: {error.strerror}", "Check the command after --") from error
         pump = threading.Thread(target=_pump, args=(child, summary)) if summary is not None else None
         if pump is not None:
             pump.start()

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
-from colltune.core.errors import ColltuneError
+from colltune.core.errors import ColltuneError, on_os_error
 from colltune.core.rules import Region, RuleSet
 from colltune.core.steps import Span
 from colltune.core.switchback import RuleFinding, Standing
@@ -47,12 +47,8 @@ def without_slower_rules(
     name = next(name for name in force.tuning.files if name.endswith(LIVE_FILE))
     data = with_fewer_rules(force.tuning.files[name].decode("ascii"), rule_sets.values())
     path = cache_directory(force.environment) / f"live-{hashlib.sha256(data).hexdigest()[:20]}.rules"
-    try:
+    with on_os_error(f"cannot write {path}", "Set COLLTUNE_CACHE to a place of yours", ColltuneError):
         write_atomically(path, data)
-    except OSError as error:
-        raise ColltuneError(
-            f"cannot write {path}: {error.strerror}", "Set COLLTUNE_CACHE to a place of yours"
-        ) from error
     told = {LIVE_VARIABLE: str(path.resolve())}
     return replace(force, variables={**force.variables, **told}, told={**force.told, **told})
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment as Templates
 
-from colltune.core.errors import InputError
+from colltune.core.errors import on_os_error
 from colltune.core.units import format_count
 from colltune.core.version import __version__
 from colltune.report.run_text import ratio_text
@@ -53,10 +53,8 @@ def write_site_page(store: SiteStore, out: Path, now_s: float | None = None) -> 
         version=__version__,
         css=text.joinpath("report.css").read_text(encoding="utf-8"),
     )
-    try:
+    with on_os_error(f"cannot write {out}", "Give another file by --out"):
         out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}", "Give another file by --out") from error
     return out
 
 

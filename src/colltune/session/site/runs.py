@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from colltune.core.errors import ColltuneError, InputError
+from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.sample import Environment
 from colltune.machine.files import read_file
 from colltune.session.application_gain import gain_of
@@ -55,13 +55,11 @@ def copied_if_released(directory: Path, note: Callable[[str], None], out: Path =
 def copied(tuning: Path, release: str, out: Path) -> Path:
     """A copy of ``tuning``, a directory of ``release``, to which runs may add. Raises ColltuneError."""
     place = out / release / tuning.name
-    try:
+    with on_os_error(f"cannot write {place}", "Give another directory by --out", ColltuneError):
         if not place.exists():
             shutil.copytree(tuning, place)
             for path in (place, *place.rglob("*")):
                 path.chmod(0o755 if path.is_dir() else 0o644)  # those of a release are read-only
-    except OSError as error:
-        raise ColltuneError(f"cannot write {place}: {error.strerror}", "Give another directory by --out") from error
     return place
 
 

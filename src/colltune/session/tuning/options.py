@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colltune.core.collective_names import parse_collectives
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.extras import extra
 from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.summary import Budget, Summary, TimeShare
@@ -216,10 +216,8 @@ def budget_of(plan: TimePlan, gate: Sequence[Decision], rest_s: float) -> Budget
 
 def require_writable(directory: Path) -> None:
     """Raises InputError where nothing could be written there: better before the measuring than after."""
-    try:
+    with on_os_error(f"cannot write to {directory}", "Give another directory by --out"):
         directory.mkdir(parents=True, exist_ok=True)
         probe = directory / ".colltune-probe"
         probe.write_bytes(b"")
         probe.unlink()
-    except OSError as error:
-        raise InputError(f"cannot write to {directory}: {error.strerror}", "Give another directory by --out") from error
