@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from alltoallv_lookup import find
 from colltune.alltoallv.lookup_table import (
     FILLS,
     FIRST_CALL,
     AlltoallvRule,
     TableEntry,
     around,
-    find,
     load_table,
     save_table,
 )
