@@ -7,20 +7,24 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import repeat, takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from colltune.bench import workbench
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.choice import DEFAULT
-from colltune.core.disturbance import VARIABLE, Disturbance
+from colltune.core.disturbance import VARIABLE, Calmness, Disturbance
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
+from colltune.measure.live import LiveSource
 from colltune.mpi.installation import Installation
+from colltune.session.doctor import diagnose
 
 pytestmark = pytest.mark.mpi
 POINT = Point(Scenario("bcast", 1, 2, 1024), (DEFAULT,))
@@ -113,3 +117,22 @@ def test_doctor_beside_them_says_what_to_do_and_the_command_for_afterwards(libra
     told = dict(line.split(maxsplit=1) for line in done.stdout.replace("not ready", "not_ready").splitlines())
     assert "end them, or wait" in told["not_ready"]
     assert told["afterwards"].partition(" ")[2].startswith(f"tune bcast allreduce --mpiexec {library.mpiexec} --ppn 2")
+
+
+def test_doctor_judges_the_machine_and_asks_the_library_nothing_while_it_measures(
+    library: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question is a process of its own, which the processors would show as somebody else's."""
+    order: list[str] = []
+    for owner, name in ((workbench, "resolve_settings"), (LiveSource, "start"), (LiveSource, "close")):
+        called = getattr(owner, name)
+
+        def noted(*given: Any, name: str = name, called: Callable[..., Any] = called) -> Any:
+            order.append(name)
+            return called(*given)
+
+        monkeypatch.setattr(owner, name, noted)
+    found = diagnose(MachineOptions(mpiexec=str(library.mpiexec), ppn=2), environment())
+    assert "resolve_settings" not in order[order.index("start") :]
+    assert "resolve_settings" in order
+    assert found.disturbance.state is not Calmness.UNKNOWN

@@ -139,8 +139,9 @@ class Workbench:
     def settings(self, collective: str, choice: Choice) -> Settings | None:
         """The control variables of a choice with their integers; None where this library does not know them."""
         if (collective, choice) not in self._settings:
-            choices = {choice, *self.catalogue.choices(collective)}
-            named = {(collective, one): self.catalogue.settings(collective, one) for one in choices}
+            # The library is asked once for all: it takes a process, whose work a measurement would see as another's.
+            asked = {(name, one) for name in self.catalogue.entries for one in self.catalogue.choices(name)}
+            named = {key: self.catalogue.settings(*key) for key in {*asked, (collective, choice)} - {*self._settings}}
             self._settings.update(resolve_settings(self.agent, named, self.process_environment))
         return self._settings[collective, choice]
 

@@ -84,18 +84,6 @@ def diagnose(
     obstacles = tuple(dict.fromkeys([*bench.backend.obstacles(environ), *outranking]))
     for text in obstacles:
         say("warning", text, True)
-    ready = bench.launch(seed=1)
-    try:
-        started = ready.start()
-        bench.watch.patience_s = 0.0
-        faults = _page_faults(bench, ready)
-        disturbance = bench.watch.tally.found(names=bench.watch.nodes)
-    finally:
-        ready.close()
-    say("test launch", f"{format_count(int(started['ranks']), 'rank')} on {started['nodes']}", True)
-    say("others", disturbance.sentence or "no other program disturbed it", True)
-    if faults:
-        say("page faults", faults, False)
     choices: dict[str, tuple[Choice, ...]] = {}
     nothing: dict[str, str] = {}
     for collective in (name for name in TUNABLE if name in bench.catalogue.entries):
@@ -104,6 +92,19 @@ def diagnose(
         else:
             size = 0 if collective == "barrier" else _SIZE
             choices[collective] = bench.legal(Scenario(collective, bench.nodes, bench.ppn, size))
+    ready = bench.launch(seed=1)
+    try:
+        started = ready.start()
+        bench.watch.patience_s = 0.0
+        faults = _page_faults(bench, ready)
+    finally:
+        ready.close()
+    disturbance = bench.watch.tally.found(names=bench.watch.nodes)
+    say("test launch", f"{format_count(int(started['ranks']), 'rank')} on {started['nodes']}", True)
+    say("others", disturbance.sentence or "no other program disturbed it", True)
+    if faults:
+        say("page faults", faults, False)
+    for collective in (name for name in TUNABLE if name in bench.catalogue.entries):
         way = "" if bench.catalogue.collective(collective).in_file else " (by colltune run --via live)"
         say(collective, f"{nothing.get(collective) or format_choices(choices[collective])}{way}", False)
     say(ALLTOALLV, f"algorithms of colltune's own, by: colltune tune {ALLTOALLV}", False)
