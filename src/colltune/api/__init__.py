@@ -23,10 +23,12 @@ from colltune.api.compared import guidelines as guidelines
 from colltune.api.tuned import Tuned as Tuned
 from colltune.api.tuned import load as load
 from colltune.core.units import parse_duration, parse_size
+from colltune.session.application.run_application import RunOptions, RunOutcome, ready_run
 from colltune.session.arguments import (
     MAX_SIZE,
     MachineArguments,
     PathLike,
+    RunArguments,
     TuneArguments,
     machine_options,
     refuse_with_alltoallv,
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from colltune.predict.model import TimesModel
     from colltune.research.evaluation import StrategyComparison
     from colltune.session.application.profile_run import ProfiledRun
-    from colltune.session.application.run_application import RunOutcome
     from colltune.session.collect import Collected
     from colltune.session.doctor import Diagnosis
     from colltune.session.lint import Linted
@@ -205,17 +206,8 @@ def run(
     tuned: Tuned | PathLike,
     command: Sequence[str],
     *,
-    prove: bool = False,
-    profile: bool = False,
-    measure: bool = False,
-    share: str | int = "5%",
-    explore: bool = False,
-    risk: str | float = "0.1%",
-    provisional: bool = False,
-    via: str = "file",
-    alltoallv: PathLike | None = None,
-    store: PathLike | None = None,
     listener: Callable[[str], None] = lambda _text: None,
+    **arguments: Unpack[RunArguments],
 ) -> RunOutcome:
     """Runs an MPI program with a tuning in force, as `colltune run` does, and waits for its end.
 
@@ -225,23 +217,11 @@ def run(
     ``listener`` hears, a sentence each, what is unsure before the start, and what was found at the end. Raises
     InputError where the command would use another build of the MPI than the one that was tuned.
     """
-    from colltune.session.application.measure_run import parse_risk, parse_share
-    from colltune.session.application.run_application import RunOptions, ready_run
-
-    options = RunOptions(
-        prove=prove,
-        profile=profile,
-        measure=measure,
-        share=parse_share(str(share)),
-        explore=explore,
-        risk=parse_risk(str(risk)),
-        provisional=provisional,
-        via=via,
-        alltoallv=None if alltoallv is None else Path(alltoallv),
-        store=None if store is None else Path(store),
-    )
     directory = tuned.directory if isinstance(tuned, Tuned) else Path(tuned)
-    return ready_run(directory, command, options, os.environ, listener).run(listener)
+    return ready_run(directory, command, RunOptions.of(arguments), os.environ, listener).run(listener)
+
+
+setattr(run, "__signature__", signature_of(run, RunArguments))  # noqa: B010 - as of `tune`
 
 
 def lint(

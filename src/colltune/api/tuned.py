@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -131,10 +131,7 @@ class Tuned:
         """
         rows = [
             {
-                "collective": s.scenario.collective,
-                "nodes": s.scenario.nodes,
-                "ppn": s.scenario.ppn,
-                "size_bytes": s.scenario.size_bytes,
+                **asdict(s.scenario),
                 "choice": str(s.choice),
                 "status": s.status.value,
                 "repetitions": len(s.times_s),
@@ -160,10 +157,7 @@ class Tuned:
         """
         rows = [
             {
-                "collective": d.scenario.collective,
-                "nodes": d.scenario.nodes,
-                "ppn": d.scenario.ppn,
-                "size_bytes": d.scenario.size_bytes,
+                **asdict(d.scenario),
                 "choice": str(d.choice),
                 "verdict": d.verdict.value,
                 "kept": d.verdict is Verdict.KEPT,

@@ -136,6 +136,14 @@ class WithoutMpi:
     parts_disturb: ClassVar[bool] = False
     library: ClassVar[LibraryBench | None] = None
 
+    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:  # noqa: ARG002
+        """Nothing: every rule says the whole choice."""
+        return {}
+
+    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:  # noqa: ARG002
+        """All of it: no file of a library has to say it."""
+        return rule_set
+
 
 class LibraryBench(Bench, Protocol):
     """A bench whose MPI library loads the files of a tuning."""

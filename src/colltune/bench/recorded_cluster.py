@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -97,11 +97,6 @@ class RecordedBench(WithoutMpi):
     def baseline(self, scenario: Scenario) -> Choice:
         return DEFAULT if self.default is None else self.default(scenario)
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
-        """Nothing: every rule says the whole choice."""
-        del scenario, choice
-        return {}
-
     def space(self, collective: str, smallest: int, largest: int) -> Space:
         """The recorded scenarios between two sizes in bytes of which the default is known."""
         fitting = [s for s in self._tunable(self._tables[collective]) if smallest <= s.size_bytes <= largest]
@@ -131,11 +126,6 @@ class RecordedBench(WithoutMpi):
         on_event("launch", {"number": number})
         self._launches.append(launch)
         return launch
-
-    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
-        """All of it."""
-        del jobs
-        return rule_set
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """``rule_sets`` alone: no file, for nothing would load it."""

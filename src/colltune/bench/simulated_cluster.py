@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,11 +109,6 @@ class Simulation(WithoutMpi):
         """What a candidate is compared with: the candidate that the default is."""
         return self.catalogue.default(scenario)
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
-        """Nothing: every rule says the whole algorithm."""
-        del scenario, choice
-        return {}
-
     def space(self, collective: str, smallest: int, largest: int) -> Space:
         """The scenarios on several nodes, for sizes between two bounds in bytes.
 
@@ -148,11 +143,6 @@ class Simulation(WithoutMpi):
         del note
         topology = self.cluster.topology()
         return topology if named is None else load_topology(named, topology.hosts)
-
-    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
-        """All of it: the format is our own."""
-        del jobs
-        return rule_set
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """``rule_sets`` in a file that no MPI reads."""

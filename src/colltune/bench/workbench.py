@@ -291,16 +291,8 @@ def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: M
     EnvironmentMismatchError where the MPI is another one: its file would not be safe here.
     """
     job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
-    bench = open_workbench(
-        MachineOptions(
-            options.mpiexec,
-            options.host_file,
-            options.nodes or min(tuned.nodes, len(job.nodes)),
-            options.ppn or tuned.ppn,
-            tuned.thread_level,
-        ),
-        environ,
-    )
+    nodes, ppn = options.nodes or min(tuned.nodes, len(job.nodes)), options.ppn or tuned.ppn
+    bench = open_workbench(replace(options, nodes=nodes, ppn=ppn, thread_level=tuned.thread_level), environ)
     require_tuned(bench, tuned)
     return bench
 

@@ -1,6 +1,7 @@
 """All commands in one application. A command's module is imported when its name is asked for: most runs need one."""
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
@@ -98,30 +99,14 @@ _FORMER = {
 }
 
 
-class _Commands(MutableMapping[str, Any]):
+class _Commands(UserDict[str, Any]):
     """Commands by name; one is made when it is looked up."""
 
-    def __init__(self, entries: Mapping[str, _Entry]) -> None:
-        self._made: dict[str, Any] = {}
-        self._entries = dict(entries)
-
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = _made(name, self._entries[name])
-        return self._made[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._made[name] = command
-        self._entries.setdefault(name, _Entry(""))
-
-    def __delitem__(self, name: str) -> None:
-        del self._entries[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
+        found = self.data[name]
+        if isinstance(found, _Entry):
+            found = self.data[name] = _made(name, found)
+        return found
 
 
 def _made(name: str, entry: _Entry) -> Any:

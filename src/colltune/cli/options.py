@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from colltune.session.arguments import Said, offered, signature_of
+from colltune.session.arguments import VIA, Said, offered, signature_of
 
 NO_VERDICT = 4  # exit code: nothing can be said, for other programs used the processors or time was too short
 _Command = TypeVar("_Command", bound=Callable[..., None])
@@ -18,10 +18,7 @@ Mpiexec = Annotated[
 ]
 MinSize = Annotated[str, typer.Option(help="Smallest message.")]
 MaxSize = Annotated[str, typer.Option(help="Largest message, such as 64KiB or 1MiB.")]
-Via = Annotated[
-    str,
-    typer.Option(help="file: what the library itself loads. live: a preloaded selector, which can tell more apart."),
-]
+Via = Annotated[str, typer.Option(help=VIA)]
 AsJson = Annotated[
     bool, typer.Option("--json", help="For other programs: one JSON document, by the schema in docs/reference/json.md.")
 ]

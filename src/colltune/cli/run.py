@@ -3,27 +3,17 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, Unpack, cast
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
 from colltune.cli.console import echo
-from colltune.cli.options import Tuned, Via
+from colltune.cli.options import Tuned, offers
 from colltune.core.errors import InputError, on_os_error
+from colltune.session.arguments import RunArguments
 
-_PROVE = "--prove"
-_PROFILE = "--profile"
-_MEASURE = "--measure"
-_SHARE = "--share"
-_EXPLORE = "--explore"
-_RISK = "--risk"
-_VIA = "--via"
-_PROVISIONAL = "--provisional"
-_ALLTOALLV = "--alltoallv"
-_STORE = "--store"
-_QUIET = "--quiet"
-_USUAL_SHARE, _USUAL_RISK = "5%", "0.1%"
+_OF_A_TUNING = ("prove", "profile", "measure", "explore", "provisional")
 # The exit code where the application succeeded and nothing proves that the tuning was in force.
 _UNPROVEN = 3
 
@@ -49,8 +39,8 @@ class RunCommand(TyperCommand):
             if name not in known and not unknown:
                 break
             word = rest.pop(0)
-            if name == _MEASURE and equals:
-                taken += [_MEASURE, _SHARE, value]
+            if name == "--measure" and equals:
+                taken += ["--measure", "--share", value]
             else:
                 valued = name in known and not known[name].is_flag and not equals
                 if valued and not rest:
@@ -59,93 +49,32 @@ class RunCommand(TyperCommand):
         return taken
 
 
+@offers(RunArguments)
 def run(
     tuned: Tuned,
     context: typer.Context,
-    prove: Annotated[
-        bool,
-        typer.Option(
-            _PROVE,
-            help="Say at the end whether the tuning was in force, and how many calls met a rule, by collective;"
-            " exit code 3 if nothing proves it, or no call did.",
-        ),
-    ] = False,
-    profile: Annotated[
-        bool,
-        typer.Option(_PROFILE, help="Note the collective calls too, for the next `tune --profile TUNED`."),
-    ] = False,
-    provisional: Annotated[
-        bool, typer.Option(_PROVISIONAL, help="Also use decisions that a job which was ended left unproven.")
-    ] = False,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            _MEASURE,
-            help="Measure in the application itself what the tuning is worth: a share of its calls runs by default."
-            " Implies --via live.",
-        ),
-    ] = False,
-    share: Annotated[str, typer.Option(_SHARE, help="With --measure: that share, 1% to 50%.")] = _USUAL_SHARE,
-    explore: Annotated[
-        bool,
-        typer.Option(
-            _EXPLORE,
-            help="Also try what the proof left open, in few calls (first: colltune verify --results --candidates), and"
-            " switch off what is slower. Implies --via live.",
-        ),
-    ] = False,
-    risk: Annotated[
-        str, typer.Option(_RISK, help="With --explore: what that may cost of the run's time, as far as is known.")
-    ] = _USUAL_RISK,
     quiet: Annotated[
-        bool, typer.Option(_QUIET, help="Do not say at the start where the tuning changes nothing, or is defeated.")
+        bool, typer.Option("--quiet", help="Do not say at the start where the tuning changes nothing, or is defeated.")
     ] = False,
-    via: Via = "file",
-    alltoallv: Annotated[
-        Path | None,
-        typer.Option(
-            _ALLTOALLV,
-            help="Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out.",
-        ),
-    ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            _STORE,
-            help="With --measure: the store of the site, to which it adds what it measured. Default: COLLTUNE_STORE.",
-            show_default=False,
-        ),
-    ] = None,
+    **arguments: Unpack[RunArguments],
 ) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
 
     Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
-    from colltune.session.application.measure_run import parse_risk, parse_share
     from colltune.session.application.run_application import RunOptions, alltoallv_alone, ready_run, unheard
 
-    if alltoallv is not None and not tuned.is_dir():
-        flags_of = {_PROVE: prove, _PROFILE: profile, _MEASURE: measure, _EXPLORE: explore, _PROVISIONAL: provisional}
-        for flag in (flag for flag, is_given in flags_of.items() if is_given):
+    table, given = arguments["alltoallv"], cast(Mapping[str, object], arguments)
+    if table is not None and not tuned.is_dir():
+        for name in (name for name in _OF_A_TUNING if given[name]):
             raise InputError(
-                f"{flag} says nothing of MPI_Alltoallv, and no other tuning is given",
-                f"Give the directory of a tuning too, or leave {flag} out",
+                f"--{name} says nothing of MPI_Alltoallv, and no other tuning is given",
+                f"Give the directory of a tuning too, or leave --{name} out",
             )
         command = [str(tuned), *context.args]
-        _replace_by(command, alltoallv_alone(command, alltoallv, os.environ))
-    options = RunOptions(
-        prove=prove,
-        profile=profile,
-        measure=measure,
-        share=parse_share(share) if measure else 0,
-        explore=explore,
-        risk=parse_risk(risk),
-        provisional=provisional,
-        via=via,
-        alltoallv=alltoallv,
-        store=store,
-    )
+        _replace_by(command, alltoallv_alone(command, Path(table), os.environ))
+    options = RunOptions.of(arguments)
     ready = ready_run(tuned, context.args, options, os.environ, unheard if quiet else _say)
     if not options.watches:
         _replace_by(context.args, ready.started())

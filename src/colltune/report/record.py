@@ -1,11 +1,11 @@
 """A tuning for other programs, and for a ticket: the first screen of the report as a record and as Markdown."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from colltune.core.proven import Decision
-from colltune.core.scenario import Scenario
 from colltune.report.ending import told
 from colltune.report.findings import Findings
 from colltune.report.headline import facts, next_steps
@@ -54,22 +54,13 @@ def _gain(one: ShapeGain) -> Mapping[str, Any]:
 
 def _decision(one: Decision) -> Mapping[str, Any]:
     return {
-        **_place(one.scenario),
+        **asdict(one.scenario),
         "choice": one.choice,
         "verdict": one.verdict,
         "speedup": one.speedup if one.has_evidence else None,
         "speedup_low": one.low if one.has_evidence else None,
         "launches": one.launches,
         "reason": one.told,
-    }
-
-
-def _place(scenario: Scenario) -> Mapping[str, Any]:
-    return {
-        "collective": scenario.collective,
-        "nodes": scenario.nodes,
-        "ppn": scenario.ppn,
-        "size_bytes": scenario.size_bytes,
     }
 
 

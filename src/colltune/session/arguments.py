@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # The largest message that is tuned, collected, planned or predicted for, where nobody says another.
 MAX_SIZE = "1MiB"
 LARGEST_BYTES = parse_size(MAX_SIZE)
+VIA = "file: what the library itself loads. live: a preloaded selector, which can tell more apart."
 PathLike = str | os.PathLike[str]
 _Arguments = TypeVar("_Arguments", bound=Mapping[str, object])
 
@@ -122,6 +123,56 @@ class TuneArguments(CampaignArguments, MachineArguments, total=False):
     simulate: Annotated[
         str,
         Said("Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node).", ""),
+    ]
+
+
+class RunArguments(TypedDict, total=False):
+    """How to run an application under a tuning."""
+
+    prove: Annotated[
+        bool,
+        Said(
+            "Say at the end whether the tuning was in force, and how many calls met a rule, by collective; exit code 3"
+            " if nothing proves it, or no call did.",
+            False,
+            bool,
+        ),
+    ]
+    profile: Annotated[bool, Said("Note the collective calls too, for the next `tune --profile TUNED`.", False, bool)]
+    provisional: Annotated[bool, Said("Also use decisions that a job which was ended left unproven.", False, bool)]
+    measure: Annotated[
+        bool,
+        Said(
+            "Measure in the application itself what the tuning is worth: a share of its calls runs by default."
+            " Implies --via live.",
+            False,
+            bool,
+        ),
+    ]
+    share: Annotated[str | int, Said("With --measure: that share, 1% to 50%.", "5%")]
+    explore: Annotated[
+        bool,
+        Said(
+            "Also try what the proof left open, in few calls (first: colltune verify --results --candidates), and"
+            " switch off what is slower. Implies --via live.",
+            False,
+            bool,
+        ),
+    ]
+    risk: Annotated[
+        str | float, Said("With --explore: what that may cost of the run's time, as far as is known.", "0.1%")
+    ]
+    via: Annotated[str, Said(VIA, "file")]
+    alltoallv: Annotated[
+        PathLike | None,
+        Said("Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out.", kind=Path),
+    ]
+    store: Annotated[
+        PathLike | None,
+        Said(
+            "With --measure: the store of the site, to which it adds what it measured. Default: COLLTUNE_STORE.",
+            kind=Path,
+        ),
     ]
 
 

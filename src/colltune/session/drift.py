@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_workbench
@@ -117,14 +117,8 @@ def drift(
     """
     tuning = load_deployable(directory)
     there = tuning.environment
-    like = MachineOptions(
-        machine.mpiexec,
-        machine.host_file,
-        machine.nodes or there.nodes,
-        machine.ppn or there.ppn,
-        there.thread_level,
-    )
-    bench = open_workbench(like, os.environ)
+    nodes, ppn = machine.nodes or there.nodes, machine.ppn or there.ppn
+    bench = open_workbench(replace(machine, nodes=nodes, ppn=ppn, thread_level=there.thread_level), os.environ)
     here = bench.environment
     if here.mpi != there.mpi:
         raise InputError(f"{directory} was tuned for {there.mpi}, and here is {here.mpi}", "Give the other's --mpiexec")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.applied import AppliedTuning, put_in_force
 from colltune.deploy.explored import load_candidates, with_candidates
-from colltune.session.application.measure_run import Exploration, MeasuredRun, begin_measuring
+from colltune.session.application.measure_run import Exploration, MeasuredRun, begin_measuring, parse_risk, parse_share
+from colltune.session.arguments import RunArguments, complete
 from colltune.session.own_settings import effect_lines
 from colltune.store.earlier import GAIN_PAGE
 from colltune.store.tuning import load_deployable
@@ -50,6 +51,24 @@ class RunOptions:
     via: str = "file"
     alltoallv: Path | None = None
     store: Path | None = None
+
+    @classmethod
+    def of(cls, arguments: RunArguments) -> RunOptions:
+        """What a caller said. Raises InputError for what cannot be understood."""
+        said = complete(RunArguments, arguments)
+        table, store = said["alltoallv"], said["store"]
+        return cls(
+            said["prove"],
+            said["profile"],
+            said["measure"],
+            parse_share(str(said["share"])) if said["measure"] else 0,
+            said["explore"],
+            parse_risk(str(said["risk"])),
+            said["provisional"],
+            said["via"],
+            None if table is None else Path(table),
+            None if store is None else Path(store),
+        )
 
     @property
     def way(self) -> str:
