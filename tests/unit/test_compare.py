@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -129,6 +129,32 @@ def test_other_programs_get_what_the_reference_says(capsys: pytest.CaptureFixtur
     document = check_document(capsys.readouterr().out, "compare")
     assert document["comparisons"][0]["verdict"] == "slower"
     assert document["open"]
+
+
+@dataclass
+class Disturbed(TwoSided):
+    """Of its launches, those are disturbed whose number ``spoilt`` names."""
+
+    spoilt: Container[int] = ()
+
+    def launch(self, seed: int, variables: Mapping[str, str] | None = None, **_: object) -> SimulatedSource:
+        source = super().launch(seed, variables)
+        source.disturbed = len(self.launches) - 1 in self.spoilt
+        return source
+
+
+@pytest.mark.parametrize("spoilt", [{0, 1, 2}, {1, 3, 5, 7}])
+def test_a_disturbed_launch_is_made_again(spoilt: set[int]) -> None:
+    bench = Disturbed(slower={SLOW: 1.25}, spoilt=spoilt)
+    (one,) = compare_sides(Side("A", bench), Side("B", bench, {"MPIR_CVAR_X": "1"}), [SLOW], 5, seed=1)
+    assert (len(one.a_launches_s), len(one.b_launches_s)) == (5, 5)
+    assert len(bench.launches) == 10 + len(spoilt)
+
+
+def test_on_a_machine_that_is_never_calm_comparing_ends() -> None:
+    bench = Disturbed(spoilt=range(1000))
+    assert not compare_sides(Side("A", bench), Side("B", bench, {"MPIR_CVAR_X": "1"}), [SLOW], 5, seed=1)
+    assert len(bench.launches) == 20
 
 
 def test_a_side_that_fails_is_an_error_that_names_it() -> None:

@@ -113,8 +113,9 @@ def launch_by_turns(
     """Measures ``scenarios`` in ``launches`` launches of each side, which take turns in random order.
 
     With ``osu`` that program measures in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
-    each side, if more would end after ``deadline_s``, which is on the clock of the bench of the first. Measuring ends
-    at ``until_s``, and in each launch after ``launch_s``, so that the first of ``scenarios`` are measured in all.
+    each side, if more would end after ``deadline_s``, which is on the clock of the bench of the first. A launch that
+    other programs disturbed is made again, as often as there are launches. Measuring ends at ``until_s``, and in each
+    launch after ``launch_s``, so that the first of ``scenarios`` are measured in all.
     ``note`` hears of the scenarios that the agent refused to measure. Raises LaunchError where a launch fails: then
     that side is not in order, whatever its speed.
     """
@@ -122,17 +123,22 @@ def launch_by_turns(
     measured = [Launched() for _ in sides]
     started_s = bench.now_s()
     mark = None if bench.watch is None else bench.watch.tally.mark
-    for launch in range(launches):
+    calm = [0 for _ in sides]
+    for launch in range(2 * launches):
+        lacking = [which for which, count in enumerate(calm) if count < launches]
         each_s = (bench.now_s() - started_s) / max(launch, 1)
-        if launch >= FEWEST_LAUNCHES and bench.now_s() + each_s > deadline_s:
+        if not lacking or (launch >= FEWEST_LAUNCHES and bench.now_s() + each_s > deadline_s):
             break
-        for which in order.sample(range(len(sides))[::-1], len(sides)):
-            kept: Mapping[Scenario, float] = {}
+        for which in order.sample(lacking[::-1], len(lacking)):
             if osu is None:
                 ends_s = min(until_s, bench.now_s() + launch_s)
-                found, kept = _medians_of_launch(sides[which], scenarios, seed + launch, effort, ends_s, refused)
+                told = _medians_of_launch(sides[which], scenarios, seed + launch, effort, ends_s, refused)
             else:
-                found = dict(osu(sides[which].variables, scenarios))
+                told = dict(osu(sides[which].variables, scenarios)), {}
+            if told is None:
+                continue
+            calm[which] += 1
+            found, kept = told
             for scenario, time_s in kept.items():
                 measured[which].kept_s[scenario][len(measured[which].times_s[scenario])] = time_s
             for scenario, time_s in found.items():
@@ -159,8 +165,11 @@ def _medians_of_launch(
     effort: Effort,
     until_s: float,
     refused: dict[Scenario, str],
-) -> tuple[dict[Scenario, float], dict[Scenario, float]]:
-    """And those with a heap that keeps what is freed. ``refused`` takes what the agent would not measure, and why."""
+) -> tuple[dict[Scenario, float], dict[Scenario, float]] | None:
+    """And those with a heap that keeps what is freed; None where other programs disturbed the launch.
+
+    ``refused`` takes what the agent would not measure, and why.
+    """
     found: dict[Scenario, float] = {}
     kept: dict[Scenario, float] = {}
     if side.bench.now_s() >= until_s:
@@ -185,4 +194,4 @@ def _medians_of_launch(
             found[point.scenario] = time_s
             if samples[0].kept_s is not None:
                 kept[point.scenario] = samples[0].kept_s
-    return ({}, {}) if source.disturbed else (found, kept)
+    return None if source.disturbed else (found, kept)
