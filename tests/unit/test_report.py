@@ -304,7 +304,7 @@ def test_the_first_screen_says_what_to_do_next() -> None:
     short = replace(found, summary=read_summary({**SUMMARY, "gate": [GATE[0], late], **budget}))
     assert next_steps(short, place)[1] == (
         "next",
-        "tune again with --budget 12m: 1 shape and size looked faster and not tried",
+        "tune again with --budget 12m: it also tries 1 shape and size that looked faster",
     )
     nothing = replace(found, rule_sets={"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE)})
     ended = replace(nothing, summary=read_summary({**SUMMARY, "gate": [], "interrupted": True}))

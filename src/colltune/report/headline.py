@@ -92,7 +92,7 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
     summary = findings.summary
     steps = []
     if not findings.environment.has_mpi:
-        steps.append(("no MPI", f"reads these rules: they are of {findings.environment.mpi} times"))
+        steps.append(("the rules", f"are read by no MPI: they are of {findings.environment.mpi} times"))
     elif findings.only_live:  # no file of this library says them
         steps.append(("use it", run_command(directory.absolute(), findings.environment.mpiexec, live=True)))
     elif any(rules.departs for rules in findings.rule_sets.values()):
@@ -105,7 +105,7 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
         enough = summary.budget_for_all_s
         more = "a larger --budget" if enough is None else f"--budget {format_budget(enough)}"
         count = sum(len(one.decisions) for one in untried)
-        steps.append(("next", f"tune again with {more}: {format_calls(count)} looked faster and not tried"))
+        steps.append(("next", f"tune again with {more}: it also tries {format_calls(count)} that looked faster"))
     if not steps and summary.gated:
         steps.append(("next", "nothing to do: the library's own choices are good here"))
     return steps
