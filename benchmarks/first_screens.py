@@ -1,7 +1,8 @@
 """Pictures of what a new user sees first: terminals of 80 x 24 as SVG, and the page at 390 and 1,280 pixels as PNG.
 
-``python benchmarks/first_screens.py TUNED`` writes docs/design/pictures/first-*.svg and first-*.png of the tuning in
-TUNED. The pages need chromium.
+``python benchmarks/first_screens.py TUNED [--here HERE] [--without-rules NONE]`` writes first-*.svg and first-*.png of
+the tuning in TUNED into docs/design/pictures; of HERE, a tuning of this machine, what verify says; and of NONE, a
+tuning in which nothing was proven faster, the page. The pages need chromium.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ SCREENS = {
     "help": ["--help"],
     "doctor": ["doctor"],
     "report": ["report", "TUNED", "--text"],
+    "verify": ["verify", "HERE"],
 }
 
 
@@ -62,31 +64,46 @@ def draw_terminal(name: str, words: list[str], title: str) -> None:
     console.save_svg(str(PICTURES / f"first-{name}.svg"), title=title)
 
 
-def draw_page(page: Path) -> None:
-    """The first screen of ``page`` at each width."""
+def draw_page(tuned: Path, name: str) -> None:
+    """The first screen of the page of ``tuned`` at each width."""
+    subprocess.run([sys.executable, "-m", "colltune", "report", str(tuned)], check=True, stdout=subprocess.DEVNULL)
     chromium = shutil.which("chromium")
     if chromium is None:
         print("chromium is not here: the pages are left out", file=sys.stderr)
         return
+    page = (tuned / "report.html").as_uri()
     for width in WIDTHS:
         with tempfile.TemporaryDirectory() as profile:
-            picture = PICTURES / f"first-page-{width}.png"
+            picture = PICTURES / f"{name}-{width}.png"
             flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
             size = [f"--window-size={width},{HEIGHT}", f"--screenshot={picture}"]
-            subprocess.run([chromium, *flags, *size, page.as_uri()], check=True, capture_output=True, timeout=120)
+            subprocess.run(
+                [chromium, *flags, *size, page],
+                check=True,
+                capture_output=True,
+                timeout=120,
+            )
             Image.open(picture).convert("RGB").quantize(32).save(picture, optimize=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tuned", type=Path)
-    tuned = parser.parse_args().tuned.resolve()
+    parser.add_argument("--here", type=Path, help="a tuning of this machine")
+    parser.add_argument("--without-rules", type=Path, help="a tuning in which nothing was proven faster")
+    asked = parser.parse_args()
+    tuned = asked.tuned.resolve()
+    places = {"TUNED": tuned, "HERE": asked.here.resolve() if asked.here else None}
     for name, words in SCREENS.items():
-        OWN_PLACES[str(tuned)] = "tuned"
-        shown = [str(tuned) if word == "TUNED" else word for word in words]
-        draw_terminal(name, shown, f"colltune {' '.join(words).replace('TUNED', 'tuned')}")
-    subprocess.run([sys.executable, "-m", "colltune", "report", str(tuned)], check=True, stdout=subprocess.DEVNULL)
-    draw_page(tuned / "report.html")
+        if any(word in places and places[word] is None for word in words):
+            continue
+        OWN_PLACES.update({str(place): "tuned" for place in places.values() if place is not None})
+        shown = [str(places.get(word, word)) for word in words]
+        title = " ".join("tuned" if word in places else word for word in words)
+        draw_terminal(name, shown, f"colltune {title}")
+    draw_page(tuned, "first-page")
+    if asked.without_rules:
+        draw_page(asked.without_rules.resolve(), "first-page-without-rules")
 
 
 if __name__ == "__main__":

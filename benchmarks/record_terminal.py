@@ -63,7 +63,8 @@ def record(commands: Sequence[str], place: Path) -> Iterator[Event]:
                 data = os.read(ours, 65536)
             except OSError:  # the terminal is gone with its last process
                 break
-            yield now_s(), "o", data.decode(errors="replace")
+            # The recording is of no machine in particular.
+            yield now_s(), "o", data.decode(errors="replace").replace(str(place), "/home/me")
         os.close(ours)
         process.wait()
         time.sleep(PAUSE_S)

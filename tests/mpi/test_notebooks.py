@@ -52,7 +52,7 @@ def test_a_notebook_runs_after_the_install_that_it_names(path: Path, tmp_path: P
         [python, "-c", run, path], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert (tmp_path / "allreduce.png").is_file()
+    assert (tmp_path / "alltoall.png").is_file()
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -68,4 +68,4 @@ def test_a_notebook_runs(mpi: Installation, path: Path, tmp_path: Path, monkeypa
     shown = next(data["text/html"] for data in found if "text/html" in data)
     assert "<b>" in shown
     assert "<svg" in shown
-    assert (tmp_path / "allreduce.png").is_file()
+    assert (tmp_path / "alltoall.png").is_file()
