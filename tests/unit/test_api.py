@@ -11,7 +11,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from lint_trees import complete_file
 from typer.main import get_command
 
 import colltune
@@ -25,6 +24,7 @@ from colltune.session.arguments import TuneArguments, offered
 from colltune.store.journal import Journal
 from colltune.store.summary_json import read_summary
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+from lint_trees import complete_file
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {})
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lint_trees import complete_file
 
 import colltune as colltune_api
 import colltune as colltune_package
@@ -26,6 +25,7 @@ from colltune.core.version import read_version
 from colltune.machine.command_lines import run_command
 from colltune.store.summary_json import read_summary
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
+from lint_trees import complete_file
 
 
 def colltune(*arguments: str, path: str = "", **environment: str) -> subprocess.CompletedProcess[str]:

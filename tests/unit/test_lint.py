@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from lint_trees import complete_trees, leaf
 from mpich_trees import default_trees
 from test_emit_mpich import calls, meets
 
@@ -23,6 +22,7 @@ from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.mpich.tree import Call, Leaf, Tree, decide, format_tree
 from emitter_laws import random_rules
+from lint_trees import complete_trees, leaf
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
 RING = leaf("MPIR_Allgather_intra_ring")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lint_trees import complete_trees
 from test_lint import DOUBLING, RING, file_with
 from typer.testing import CliRunner
 
@@ -16,6 +15,7 @@ from colltune.core.sample import Environment
 from colltune.emit.mpich.tree import format_tree
 from colltune.store.tuning import Tuning, save_tuning
 from commands import colltune
+from lint_trees import complete_trees
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:

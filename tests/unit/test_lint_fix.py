@@ -7,7 +7,6 @@ import json
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from lint_trees import complete_trees, leaf
 from test_emit_mpich import calls
 from test_lint import (
     BINOMIAL,
@@ -28,6 +27,7 @@ from colltune.core.errors import InputError
 from colltune.emit.lint.check import format_check
 from colltune.emit.lint.fix import fix_file
 from colltune.emit.mpich.tree import Tree, decide, format_tree, parse_tree
+from lint_trees import complete_trees, leaf
 
 
 def fix(data: bytes, version: str = "5.0.2") -> bytes:

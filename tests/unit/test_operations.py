@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from lint_trees import complete_file
 from memory_bench import MemoryLibrary
 from test_site_memory import job, small
 
@@ -26,6 +25,7 @@ from colltune.session.own_settings import settings_line
 from colltune.session.site.pending import command_text
 from colltune.site.store import INBOX, MARK, SiteStore
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
+from lint_trees import complete_file
 
 ROOT = Path(__file__).parents[2]
 FILE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"

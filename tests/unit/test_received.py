@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lint_trees import complete_file
 
 from colltune.catalog import load
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
@@ -24,6 +23,7 @@ from colltune.deploy.faults import faults_in
 from colltune.emit.live_rules import LIVE_FILE
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter, reads_version_2
 from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
+from lint_trees import complete_file
 
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 FILE = "mpich/mpich-coll.json"

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lint_trees import complete_file
 from test_site_release import NOW, lint, tuned
 from test_site_store import HERE, KEY, NOW_S, entry
 from typer.testing import CliRunner
@@ -27,6 +26,7 @@ from colltune.site.index import open_index
 from colltune.site.release import activate, publish, releases
 from colltune.site.store import INBOX, SiteStore
 from colltune.store.tuning import MANIFEST
+from lint_trees import complete_file
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can write as other users")
 EVE, BOB = 54321, 54322
