@@ -96,6 +96,19 @@ def test_what_the_library_can_follow_is_clean(text: str) -> None:
     assert lint(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "whats"),
+    [
+        (rules(3, "2 1 0 5 0 0", "3 1 0 0 0 0", "2 1 0 2 0 0"), ["2 ranks come after 3"]),
+        (rules(3, "3 1 0 2 0 0", "2 1 0 5 0 0"), ["2 ranks come after 3", "two_proc can be reached on 3 ranks"]),
+        (rules(7, "2 3 0 6 0 0 1000 77 0 0 500 5 0 0"), ["size 500 comes after 1000"]),
+    ],
+)
+def test_what_is_out_of_reach_may_be_anything(text: str, whats: list[str]) -> None:
+    """The library takes the last start before the first that is too large."""
+    assert [what in check.what for what, check in zip(whats, lint(text), strict=True)] == [True] * len(whats)
+
+
 def test_old_releases_take_the_version_for_a_number() -> None:
     text = "rule-file-version-2\n" + rules(7, "2 1 0 6 0 0 0")
     assert lint(text, "5.0") == lint(text, "5.0.7") == []

@@ -58,7 +58,7 @@ def find_leaf_faults(
         fix = f"move it to the {known.kind} file, or take it out"
         yield Fault(Severity.ERROR, entry.line, f"{name} belongs in MPICH's {known.kind} file", _AT_ONCE, fix)
         return
-    if known.collective != collective:
+    if known.collective != collective and not region.is_empty:
         why = "MPICH ends the program at the first call, or runs something else"
         what = f"{name} is of {known.collective}, and the rule is of {collective}"
         yield Fault(Severity.ERROR, entry.line, what, why, f"name an algorithm of {collective}")

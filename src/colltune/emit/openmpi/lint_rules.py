@@ -120,8 +120,8 @@ class _Lint:
                 found.append(self._warn(line, (called,), what, "nothing is decided by these rules", "leave them out"))
                 continue
             found += self._ascending(called, collective.communicators)
-            for low, high, communicator in _reached(collective.communicators):
-                found += self._communicator(number, called, low, high, communicator)
+            for low, high, index in _reached([one.ranks for one in collective.communicators], 2):
+                found += self._communicator(number, called, low, high, collective.communicators[index])
         return found
 
     def _called(self, number: int) -> str:
@@ -141,14 +141,14 @@ class _Lint:
                 what = f"size {row.rule.size} comes after {before.rule.size}"
                 why = "the library takes the last size before the first that is too large, so rules are out of reach"
                 yield self._warn(row.line, path, what, why, "let the sizes ascend")
+        reached = [communicator.rows[i] for _, _, i in _reached([row.rule.size for row in communicator.rows], 0)]
         entry = self._entries.get(number)
-        if entry is not None and entry.basis is SizeBasis.NONE and entry.name != "barrier":
-            by_size = {row.rule.columns for row in communicator.rows}
-            if len(by_size) > 1:
-                what, fix = f"{called} is decided by size", "give one rule, for size 0"
-                check = Check(Severity.ERROR, self._name, communicator.line, path, what, _DISAGREE, fix)
-                yield from (_Fault(check, row) for row in communicator.rows)
-        for row in communicator.rows:
+        differ = len({row.rule.columns for row in reached}) > 1
+        if differ and entry is not None and entry.basis is SizeBasis.NONE and entry.name != "barrier":
+            what, fix = f"{called} is decided by size", "give one rule, for size 0"
+            check = Check(Severity.ERROR, self._name, communicator.line, path, what, _DISAGREE, fix)
+            yield from (_Fault(check, row) for row in reached)
+        for row in reached:
             yield from self._algorithm(number, called, low, high, row, path)
 
     def _algorithm(
@@ -194,14 +194,15 @@ class _Lint:
         return _Fault(Check(Severity.WARNING, self._name, line, path, what, why, fix))
 
 
-def _reached(communicators: Sequence[RuleCommunicator]) -> Iterator[tuple[int, int | None, RuleCommunicator]]:
-    """(least, most, rules): the rank counts that can come to each, None being no bound; one rank asks for no rules."""
-    counts = [one.ranks for one in communicators]
-    if counts != sorted(set(counts)):
-        yield from ((2, None, one) for one in communicators)
-        return
-    for position, one in enumerate(communicators):
-        low = 2 if position == 0 else max(one.ranks, 2)
-        high = communicators[position + 1].ranks - 1 if position + 1 < len(communicators) else None
+def _reached(starts: Sequence[int], least: int) -> Iterator[tuple[int, int | None, int]]:
+    """(low, high, index): the numbers from ``least`` on that the library decides by each of ``starts``.
+
+    It takes the last start before the first that is too large, and the first for what lies below it. None is no bound.
+    """
+    most = least
+    for index, start in enumerate(starts):
+        most = max(most, start)
+        low = most if index else least
+        high = max(starts[index + 1], most) - 1 if index + 1 < len(starts) else None
         if high is None or high >= low:
-            yield low, high, one
+            yield low, high, index
