@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -59,6 +60,17 @@ def test_the_spack_recipe_asks_for_the_same_packages() -> None:
     assert f'depends_on("python@{METADATA["requires-python"].removeprefix(">=")}:"' in recipe
 
 
+def test_the_debian_package_asks_for_the_same_packages() -> None:
+    control = (ROOT / "packaging" / "debian" / "control").read_text(encoding="utf-8")
+    names = {"pyyaml": "yaml"}
+    for requirement in METADATA["dependencies"]:
+        name, _, version = re.fullmatch(r"([\w-]+)(>=)([\d.]+)", requirement).groups()  # type: ignore[union-attr]
+        epoch = "1:" if name == "numpy" else ""
+        assert f" python3-{names.get(name, name)} (>= {epoch}{version})," in control
+    for requirement in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]:
+        assert f" python3-{requirement.replace('>=', ' (>= ')})," in control
+
+
 def test_a_plain_install_leaves_out_what_is_large_and_seldom_used() -> None:
     plain = {re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]}
     extras = METADATA["optional-dependencies"]
@@ -95,7 +107,15 @@ def test_every_file_that_names_the_version_names_the_same() -> None:
     conda = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     codemeta = json.loads((ROOT / "codemeta.json").read_text(encoding="utf-8"))
-    versions = {build["fallback-version"], conda["context"]["version"], citation["version"], codemeta["version"]}
+    (debian, *_) = (ROOT / "packaging" / "debian" / "changelog").read_text(encoding="utf-8").partition("-")
+    assert debian.startswith("colltune (")
+    versions = {
+        build["fallback-version"],
+        debian.removeprefix("colltune ("),
+        conda["context"]["version"],
+        citation["version"],
+        codemeta["version"],
+    }
     assert len(versions) == 1
     assert f"## [{versions.pop()}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
@@ -152,3 +172,35 @@ def test_easybuild_installs_it_on_the_system_s_python(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout[-3000:]
     assert shutil.which("colltune", path=str(tmp_path / "prefix" / "software" / "colltune" / version / "bin"))
+
+
+@pytest.mark.slow
+def test_the_debian_package_is_built_and_works(tmp_path: Path) -> None:
+    """By the system's tools, with the build system and the dependencies of this environment, which may be newer."""
+    tools = ("dpkg-buildpackage", "dh", "dh_python3", "lintian")
+    if absent := [tool for tool in tools if shutil.which(tool) is None] or not Path("/usr/bin/python3").exists():
+        pytest.skip(f"not here: {absent}")
+    packages = sysconfig.get_path("purelib")
+    system = {**os.environ, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": packages}
+    same = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]!r})"
+    if subprocess.run(["/usr/bin/python3", "-c", same], check=False).returncode:
+        pytest.skip("the system's Python is another one, and cannot use these packages")
+    build = ["sh", ROOT / "packaging" / "debian.sh", tmp_path / "deb"]
+    done = subprocess.run(build, env=system, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    (package,) = (tmp_path / "deb").glob("*.deb")
+    root = tmp_path / "root"
+    subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    if not mpiexec.exists():
+        pytest.skip("built; there is no MPI to run its test with")
+    environment = {
+        **os.environ,
+        "PATH": f"{root}/usr/bin:{os.environ['PATH']}",
+        "PYTHONPATH": f"{root}/usr/lib/python3/dist-packages:{packages}",
+        "COLLTUNE_TEST_MPIEXEC": str(mpiexec),
+        "AUTOPKGTEST_TMP": str(tmp_path),
+    }
+    script = ROOT / "packaging" / "debian" / "tests" / "first-steps"
+    done = subprocess.run(["sh", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
