@@ -131,12 +131,13 @@ def _library_of(contents: Mapping[str, bytes]) -> str:
 def _findings(
     library: str, contents: Mapping[str, bytes], version: str, installation: Installation | None
 ) -> list[Check]:
-    from colltune.emit.next.mpich_named import holds_named_trees
-
     catalogue = load(library, version)
-    if library == "mpich" and installation is not None and holds_named_trees(installation.libmpi):
+    if library == "mpich" and installation is not None:
+        from colltune.emit.next.mpich_named import holds_named_trees
+
         # Its version does not tell: builds of the redesign call themselves as the release before it.
-        return lint_named_files(dict(contents), None)
+        if holds_named_trees(installation.libmpi):
+            return lint_named_files(dict(contents), None)
     if library == "mpich":
         named = {name: data for name, data in contents.items() if is_named_file(data)}
         others = {name: data for name, data in contents.items() if name not in named}

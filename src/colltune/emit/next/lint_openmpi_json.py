@@ -7,16 +7,17 @@ collective drops the whole file, and an unknown algorithm its rule.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Any, cast
 
 from colltune.catalog import Catalogue, CollectiveEntry, Need
 from colltune.catalog.read import read_toml
 from colltune.core.scenario import SizeBasis
 from colltune.emit.lint.check import Check, Severity, shown
-from colltune.emit.next.openmpi_json import INFINITE, Distribution
 from colltune.emit.openmpi.rules_file import LARGEST_RANKS
 from colltune.machine.files import parse_json
 
+INFINITE = "inf"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|\n')
 _LINE = "\0line"  # no key of a file: JSON forbids the character
 _SCHEMA_NAMES = {"reducescatter": "reduce_scatter", "reducescatterblock": "reduce_scatter_block"}
@@ -29,6 +30,14 @@ _OVERLOOKED = "the reader passes over the rule without a word"
 _DISAGREE = "ranks may see different sizes in a legal call: they run different algorithms then, and abort or hang"
 
 _Object = dict[str, Any]
+
+
+class Distribution(StrEnum):
+    """How the ranks of a communicator lie on nodes, as the reader names it (``comm_rank_distribution``)."""
+
+    ANY = "any"
+    ONE_PER_NODE = "one-per-node"
+    SINGLE_NODE = "single-node"
 
 
 def is_rules_json(data: bytes) -> bool:

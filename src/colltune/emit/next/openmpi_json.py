@@ -9,7 +9,6 @@ ranks per node the two ends are expressible.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,20 +20,12 @@ from colltune.core.decision_table import LEAST_RANKS, ByRanks, BySize, DecisionT
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.steps import Span, Steps
+from colltune.emit.next.lint_openmpi_json import INFINITE, Distribution
 from colltune.emit.openmpi.rules_file import LARGEST_RANKS, OpenMpiEmitter
 from colltune.machine.files import read_record
 
 JSON_FILE = "openmpi-coll-tuned.json"
-INFINITE = "inf"
 _DEFAULT: BySize = Steps.always(DEFAULT)
-
-
-class Distribution(StrEnum):
-    """How the ranks of a communicator lie on nodes, as the reader names it (``comm_rank_distribution``)."""
-
-    ANY = "any"
-    ONE_PER_NODE = "one-per-node"
-    SINGLE_NODE = "single-node"
 
 
 class _Rule(msgspec.Struct):
