@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
-from jobs import OPENMPI, QUIET
+from jobs import C_FLAGS, OPENMPI, QUIET
 
 from colltune.catalog.named_files import FILES, SWITCHES
 from colltune.machine.compile import build
@@ -29,6 +30,9 @@ _PATIENCE_S = 120.0  # some ranks turn in circles where the limit of a case does
 CALLED = {*COLLECTIVES["mpich"], *COLLECTIVES["openmpi"], "alltoallv", "exscan", "scan", "scatter"}
 
 
+ONE_BYTE = Path(__file__).parents[1] / "native" / "reduce_one.c"
+
+
 @cache
 def program(mpi: Installation) -> Path:
     return build(mpi.mpicc, PROGRAM, None)
@@ -39,6 +43,8 @@ def outcome_of(mpi: Installation, one: Mutant, place: Path) -> str:
     outcome = ran(mpi, one, place)
     if outcome == "right" and not may_run(one.findings()):
         outcome = ran(mpi, one, place, every_call=True)
+        if outcome == "right" and one.collective == "reduce_scatter":
+            outcome = _ran_one_byte(mpi, one, place)
     return outcome
 
 
@@ -59,11 +65,7 @@ def ran(mpi: Installation, one: Mutant, place: Path, *, every_call: bool = False
 
 
 def _ran(mpi: Installation, one: Mutant, place: Path, layout: dict[str, str], every_call: bool) -> str:
-    variables = {**SWITCHES.get(one.library, {}), **layout}
-    for variable, name in FILES[one.library].items():
-        if name in one.files:
-            (place / name).write_bytes(one.files[name])
-            variables[variable] = str(place / name)
+    variables = {**_written(one, place), **layout}
     sizes = sorted({max(0, size + step) for size in (*SIZES, 16000) for step in (-1, 0, 1)})
     called = {one.collective, *(check.path[0] for check in one.findings() if check.path)} & set(CALLED)
     ranks = FEW_RANKS if every_call else RANKS
@@ -72,10 +74,8 @@ def _ran(mpi: Installation, one: Mutant, place: Path, layout: dict[str, str], ev
         arguments += ["--sizes", f"{name}={','.join(map(str, sizes))}"]
     if every_call:
         variables["MALLOC_PERTURB_"] = "90"
-    many = ["--oversubscribe"] if one.library == "openmpi" else []
-    command = [str(mpi.mpiexec), *many, "-n", str(ranks[-1]), str(program(mpi)), *arguments]
-    environment = {**os.environ, **(OPENMPI if many else QUIET), **variables}
-    result = run_conformance(command, environment, _PATIENCE_S)
+    command = [*_mpiexec(mpi, one, ranks[-1]), str(program(mpi)), *arguments]
+    result = run_conformance(command, _environment(one, variables), _PATIENCE_S)
     if result.passed:
         return "right"
     if result.wall_s >= _PATIENCE_S:
@@ -84,7 +84,37 @@ def _ran(mpi: Installation, one: Mutant, place: Path, layout: dict[str, str], ev
     return f"{'hung' if result.hung else 'ended' if result.crashed_case else 'wrong'}: {where[:120]}"
 
 
-@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, MUTANTS))])
+def _ran_one_byte(mpi: Installation, one: Mutant, place: Path) -> str:
+    """The smallest call with an order: the check of results has its ordered operation on four bytes and more."""
+    path = place / "reduce_one"
+    subprocess.run([mpi.mpicc, *C_FLAGS, ONE_BYTE, "-o", path], check=True)
+    command = [*_mpiexec(mpi, one, RANKS[-1]), str(path)]
+    environment = _environment(one, _written(one, place))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+    wrong = sorted(line for line in done.stdout.splitlines() if line.startswith("wrong: "))
+    return wrong[0] if wrong else "right" if done.returncode == 0 else "ended: reduce_scatter of one byte"
+
+
+def _written(one: Mutant, place: Path) -> dict[str, str]:
+    """Puts the files there; the variables that make the library load them."""
+    variables = dict(SWITCHES.get(one.library, {}))
+    for variable, name in FILES[one.library].items():
+        if name in one.files:
+            (place / name).write_bytes(one.files[name])
+            variables[variable] = str(place / name)
+    return variables
+
+
+def _mpiexec(mpi: Installation, one: Mutant, ranks: int) -> list[str]:
+    many = ["--oversubscribe"] if one.library == "openmpi" else []
+    return [str(mpi.mpiexec), *many, "-n", str(ranks)]
+
+
+def _environment(one: Mutant, variables: dict[str, str]) -> dict[str, str]:
+    return {**os.environ, **(OPENMPI if one.library == "openmpi" else QUIET), **variables}
+
+
+@pytest.mark.parametrize("seed", [*range(9), *(pytest.param(n, marks=pytest.mark.slow) for n in range(9, MUTANTS))])
 @pytest.mark.parametrize("library", list(VERSIONS))
 def test_the_library_does_what_lint_says(
     library: str, seed: int, request: pytest.FixtureRequest, tmp_path: Path
@@ -94,7 +124,7 @@ def test_the_library_does_what_lint_says(
         pytest.skip(f"lint is asked about {library} {VERSIONS[library]}, and here is {installation.version}")
     one = mutant(library, seed)
     outcome = outcome_of(installation, one, tmp_path)
-    assert mind(library, seed, one.findings(), outcome) == "one", outcome
+    assert mind(library, seed, one.findings(), outcome) in ("one", "undecided"), outcome
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def with_intra(defaults: DefaultTrees, collective: str, intra: Tree) -> bytes:
 
 
 def test_the_trees_of_the_library_are_clean(mpi: Installation, catalogue: Catalogue, defaults: DefaultTrees) -> None:
-    files = {"general": format_tree(defaults.general), "ch4": format_tree(defaults.ch4)}
+    files = {name: format_tree(getattr(defaults, name)) for name in ("general", "ch4", "posix")}
     assert [format_check(check) for check in lint_files(files, mpi.version, catalogue)] == []
 
 
