@@ -36,7 +36,7 @@ def test_a_job_runs_under_what_was_tuned_on_its_nodes(
     out = tmp_path / "tuned"
     job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(PPN)), "--out", str(out)]
     sizes = ["--min-size", "4KiB", "--max-size", "8KiB"]
-    done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", "15s", *job)
+    done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", "8s", *job)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{NODES} nodes x {PPN} ranks" in done.stdout
     tuning = load_tuning(out)

@@ -150,7 +150,7 @@ def test_what_is_faster_is_kept_wherever_it_is_with_few_comparisons() -> None:
 
 @pytest.mark.parametrize("noise", [NOISE, MODES])
 def test_what_is_as_fast_as_the_default_is_not_kept(noise: Noise) -> None:
-    for seed in range(4):
+    for seed in range(2):
         found, _ = run(lambda _s: 0.0, noise, seed)
         assert not [d for d in found if d.verdict is Verdict.KEPT]
 
@@ -210,7 +210,7 @@ def test_nothing_is_launched_without_time_and_nothing_is_refused_for_it() -> Non
 
 
 def test_the_budget_is_kept() -> None:
-    for budget_s in (15.0, 30.0, 60.0):
+    for budget_s in (15.0, 40.0):
         _, launches = run(lambda _s: 0.2, MODES, budget_s=budget_s)
         assert launches.now_s <= 1.1 * budget_s
 

@@ -50,8 +50,8 @@ def test_without_text_the_standard_input_is_empty() -> None:
 
 def test_what_runs_on_is_ended_with_all_that_it_started_and_what_it_wrote_is_kept() -> None:
     with pytest.raises(subprocess.TimeoutExpired) as raised:
-        run_launch(tree("stay"), os.environ, 5.0)
-    assert "timed out after 5.0 seconds" in str(raised.value)
+        run_launch(tree("stay"), os.environ, 2.0)
+    assert "timed out after 2.0 seconds" in str(raised.value)
     numbers = [int(word) for word in raised.value.stdout.split()]
     assert len(numbers) == 2
     assert all_end(numbers)
@@ -59,7 +59,7 @@ def test_what_runs_on_is_ended_with_all_that_it_started_and_what_it_wrote_is_kep
 
 def test_a_program_that_takes_too_long_is_asked_to_end_first() -> None:
     with pytest.raises(subprocess.TimeoutExpired) as raised:
-        run_launch(["sh", "-c", "trap 'echo asked; exit' TERM; echo on; while :; do sleep 0.1; done"], os.environ, 3.0)
+        run_launch(["sh", "-c", "trap 'echo asked; exit' TERM; echo on; while :; do sleep 0.1; done"], os.environ, 1.5)
     assert raised.value.stdout == "on\nasked\n"
 
 
