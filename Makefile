@@ -35,7 +35,7 @@ $(DEMO)/.ready: requirements-demo.txt pyproject.toml
 demo: $(DEMO)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## a recorded cluster and this machine, tuned into demo/ (MPI=mpich or MPI=openmpi)
 	@$(DEMO)/bin/colltune demo --mpiexec $(MPIEXEC) --out demo
 
-# Tests that run no MPI run side by side; those that do have the cores to themselves, one at a time.
+# Tests run side by side; all those with an MPI, some of which judge times, have the cores to themselves, one at a time.
 WORKERS ?= $(shell nproc)
 PYTEST  := $(BIN)/python -m pytest
 BESIDE  := --numprocesses $(WORKERS) --dist worksteal
@@ -43,7 +43,7 @@ BESIDE  := --numprocesses $(WORKERS) --dist worksteal
 test: $(BIN)/.ready $(OMPI)/.ready ## all that runs no MPI, and a slice of what does: minutes
 	$(BIN)/lint-imports --no-cache
 	$(PYTEST) $(BESIDE) -m "not mpi and not slow"
-	$(PYTEST) -m "mpi and slice and not slow"
+	$(PYTEST) --numprocesses $(WORKERS) --dist loadfile -m "mpi and slice and not slow"
 
 test-mpi: $(BIN)/.ready $(OMPI)/.ready ## all tests on a real MPI that end in minutes
 	$(PYTEST) -m "mpi and not slow"
