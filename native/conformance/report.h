@@ -18,7 +18,7 @@ __attribute__((format(printf, 2, 3))) void ct_verdict_fail(struct ct_verdict *ve
 /* Notes an MPI error, on stderr too: the other ranks may wait for ever for the one that got it. */
 void ct_verdict_check(struct ct_verdict *verdict, int rc, const char *function);
 
-/* Only rank 0 reports; on the others these do nothing.
+/* Only rank 0 reports; on the others these end the rank where a case lasts longer than rank 0 lets it.
  * progress_path: a file that always holds the running case, NULL: each case is a line on stdout instead.
  * case_limit_s: after so many seconds in one case it is named as hung and the program ends with code 3. */
 void ct_report_open(bool speaks, const char *progress_path, unsigned case_limit_s);
