@@ -14,6 +14,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Sample, Status
 from colltune.machine.compile import source_directory
 from colltune.machine.conditions import advice, read_conditions
+from colltune.machine.record import RunningMachine
 from colltune.measure.request import read_load
 from colltune.measure.watch import MOST_TRIES, Watch
 
@@ -261,7 +262,7 @@ def test_conditions_are_read_with_what_to_do_about_them(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
 
-    assert read_conditions(tmp_path) == {}
+    assert read_conditions(RunningMachine(tmp_path)) == {}
     cpu = "sys/devices/system/cpu"
     for number in range(2):
         file(f"{cpu}/cpu{number}/cpufreq/scaling_governor", "powersave\n")
@@ -272,7 +273,7 @@ def test_conditions_are_read_with_what_to_do_about_them(tmp_path: Path) -> None:
     file("proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor\n")
     file("sys/fs/cgroup/cpu.max", "150000 100000\n")
     file("proc/loadavg", "1.50 1 1 2/3 4\n")
-    found = read_conditions(tmp_path)
+    found = read_conditions(RunningMachine(tmp_path))
     assert found["governor"] == "powersave"
     assert found["frequency"] == "0.80 to 3.50 GHz"
     assert (found["turbo"], found["SMT"]) == ("on", "off")
@@ -281,7 +282,7 @@ def test_conditions_are_read_with_what_to_do_about_them(tmp_path: Path) -> None:
     told = list(advice(found))
     assert [text.split()[0] for text in told] == ["governor", "turbo", "virtual", "limit"]
     file("sys/fs/cgroup/cpu.max", "max 100000\n")
-    assert "limit" not in read_conditions(tmp_path)
+    assert "limit" not in read_conditions(RunningMachine(tmp_path))
 
 
 def test_times_of_a_disturbed_sample_count_nowhere() -> None:

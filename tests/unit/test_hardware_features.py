@@ -12,6 +12,7 @@ from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.hardware import NUMBERS, Fabric
 from colltune.machine import parse
+from colltune.machine.conditions import read_conditions
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine, RunningMachine, record, save_record
 
@@ -74,11 +75,32 @@ def test_a_recorded_virtual_machine_lacks_what_it_lacks():
     assert found.memory_gbs is None  # a record cannot be measured
 
 
+@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.tar.gz")), ids=lambda path: path.name.partition(".tar")[0])
+def test_what_is_said_of_each_recorded_machine(path, tmp_path):
+    """The text beside it, and again of what is recorded of the record."""
+    expected = (RECORDED / path.name.replace(".tar.gz", ".txt")).read_text(encoding="utf-8")
+    save_record(record(RecordedMachine.load(path)), tmp_path / "again")
+    for machine in (path, tmp_path / "again"):
+        assert CliRunner().invoke(app, ["doctor", "--features", "--machine", str(machine)]).stdout == expected
+
+
+def test_every_expected_text_has_its_record_and_its_line_of_the_readme():
+    texts = {path.stem for path in RECORDED.glob("*.txt")}
+    assert texts == {path.name.removesuffix(".tar.gz") for path in RECORDED.glob("*.tar.gz")}
+    readme = (RECORDED / "README.md").read_text(encoding="utf-8")
+    assert [name for name in texts if f"| {name} |" not in readme] == []
+
+
 def test_processors_caches_and_memory_of_a_two_socket_node():
     found = read_features(synthetic())
     assert (found.cores, found.threads, found.sockets, found.numa_nodes) == (8, 16, 2, 2)
     assert found.l3_mib == 40.0
     assert found.cpu_max_ghz == 3.3
+
+
+def test_a_limit_of_no_period_is_no_limit():
+    for quota in ("100000 0", "max 100000", "9" * 5000 + " 100000", "x", ""):
+        assert "limit" not in read_conditions(RecordedMachine({"sys/fs/cgroup/cpu.max": quota})), quota[:20]
 
 
 def test_processors_that_are_offline_do_not_count():
@@ -200,7 +222,8 @@ def test_a_record_keeps_the_features_and_no_names(tmp_path):
     machine = synthetic(
         extra=infiniband("mlx5_0", "100 Gb/sec (4X EDR)")
         | {
-            "proc/cpuinfo": "processor\t: 0\nSerial\t: 12345\n",
+            "proc/cpuinfo": "processor\t: 0\nSerial\t: 12345\nprocessor 1: version = 00,  identification = 12345\n",
+            "proc/self/status": "Name:\tcolltune\nUid:\t54321\t54321\nCpus_allowed_list:\t0-3\n",
             "commands/hwloc.xml": HWLOC.replace("<object", '<info name="HostName" value="secret"/><object'),
             "sys/class/infiniband/mlx5_0/node_guid": "0002:c903:00a1:b2c3\n",
         }
@@ -213,6 +236,8 @@ def test_a_record_keeps_the_features_and_no_names(tmp_path):
         assert "secret" not in text
         assert "12345" not in text
         assert "c903" not in text
+        assert "54321" not in text
+        assert read_conditions(again)["binding"] == "processors 0-3"
 
 
 def test_this_machine_is_recorded_as_it_is_read(tmp_path):

@@ -34,6 +34,8 @@ POLARIS, AURORA = ".hsn.cm.polaris.alcf.anl.gov", ".hsn.cm.aurora.alcf.anl.gov"
         ("slurm-22.05-salloc-tasks", "slurm", nodes(("n1", 4), ("n2", 1))),
         ("slurm-22.05-sbatch-exclusive", "slurm", nodes(("n1", 4), ("n2", 4))),
         ("slurm-uneven", "slurm", nodes(("r1n09", 2), ("r1n10", 2), ("r2n09", 2), ("r2n10", 1))),
+        ("slurm-3x5", "slurm", nodes(("c11", 5), ("c12", 5), ("c13", 5))),
+        ("slurm-two-kinds-of-nodes", "slurm", nodes(("big1", 128), ("big2", 128), ("old7", 48), ("smt1", 256))),
         ("slurm-exclusive", "slurm", nodes(("c7", 16), ("c9", 16))),
         ("slurm-ntasks", "slurm", nodes(("login", 3), ("n1", 3), ("n2", 2))),
         ("pbs", "pbs", nodes(("x3006c0s13b1n0" + POLARIS, 4), ("x3006c0s19b0n0" + POLARIS, 4))),

@@ -25,6 +25,7 @@ from colltune.emit.contract import Emitter, variables_for
 from colltune.machine.compile import build, cache_directory
 from colltune.machine.conditions import read_conditions
 from colltune.machine.process import run_launch
+from colltune.machine.record import RunningMachine
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.measure.watch import Watch, our_process
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
@@ -275,7 +276,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
                 "mpiexec": str(installation.mpiexec),
                 "mpicc": str(installation.mpicc),
                 "libmpi": str(installation.libmpi),
-                **read_conditions(),
+                **read_conditions(RunningMachine()),
             },
         ),
         # A selection file that is in force would be measured in the place of the library's own choice.

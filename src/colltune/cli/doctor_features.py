@@ -16,12 +16,13 @@ def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
     from colltune.machine.hardware_features import read_features
     from colltune.machine.record import RecordedMachine, RunningMachine
 
-    if machine is not None:
-        found = read_features(RecordedMachine.load(machine))
-    else:
+    where = RunningMachine() if machine is None else RecordedMachine.load(machine)
+    if machine is None and triad:
         from colltune.machine.triad import measure_triad
 
-        found = read_features(RunningMachine(), measure_triad if triad else None)
+        found = read_features(where, measure_triad)
+    else:
+        found = read_features(where)
     if as_json:
         typer.echo(json.dumps(hardware_to_dict(found), indent=1))
         return
@@ -30,12 +31,11 @@ def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
         text = "missing" if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)
         source = found.sources.get(name)
         typer.echo(f"{name:<16} {text}" + (f"  ({source})" if source else ""))
-    if machine is None:
-        conditions = read_conditions()
-        for name, text in conditions.items():
-            echo(f"{name:<16} {text}")
-        for text in advice(conditions):
-            echo(f"{'note':<16} {text}")
+    conditions = read_conditions(where)
+    for name, text in conditions.items():
+        echo(f"{name:<16} {text}")
+    for text in advice(conditions):
+        echo(f"{'note':<16} {text}")
 
 
 def record_features(out: Path) -> None:

@@ -1,102 +1,100 @@
-"""The conditions of a measurement, as pyperf records them: of this node, from /proc and /sys, never as root.
+"""The conditions of a measurement, as pyperf records them: of a node or a record of one, from /proc and /sys.
 
-One table says how each is read, and what to do where it makes times differ from run to run. What a system does not tell
-is left out.
+One table says how each is read, never as root, and what to do where it makes times differ from run to run. What a
+system does not tell is left out.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+
+from colltune.machine.parse import parse_cpu_list
+from colltune.machine.record import Machine
 
 _CPU = "sys/devices/system/cpu"
+_NODES = "sys/devices/system/node"
 _DMI = "sys/class/dmi/id"
 
 
 @dataclass(frozen=True)
 class Condition:
-    """``read``: its value below a directory that stands for the root; None where it is not told.
+    """``read``: its value on a machine; None where it is not told.
 
     ``disturbs``: whether the value makes times differ. ``advice``: what to do then.
     """
 
     name: str
-    read: Callable[[Path], str | None]
+    read: Callable[[Machine], str | None]
     disturbs: Callable[[str], bool] = lambda _value: False
     advice: str = ""
 
 
-def _text(path: Path) -> str | None:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 16).strip() or None
-    except OSError:
-        return None
-
-
-def _of_all_cpus(name: str) -> Callable[[Path], str | None]:
+def _of_all_cpus(name: str) -> Callable[[Machine], str | None]:
     """The values of all processors, each once."""
 
-    def read(root: Path) -> str | None:
-        found = {_text(path) for path in sorted((root / _CPU).glob(f"cpu[0-9]*/cpufreq/{name}"))[:1024]} - {None}
+    def read(machine: Machine) -> str | None:
+        found = {machine.read(path) for path in machine.find(f"{_CPU}/cpu[0-9]*/cpufreq/{name}")[:1024]}
         return ", ".join(sorted(text for text in found if text)) or None
 
     return read
 
 
-def _frequency(root: Path) -> str | None:
-    bounds = [_of_all_cpus(f"scaling_{which}_freq")(root) for which in ("min", "max")]
-    kilohertz = [[int(one) for one in text.split(", ") if one.isdecimal()] for text in bounds if text]
+def _frequency(machine: Machine) -> str | None:
+    bounds = [_of_all_cpus(f"scaling_{which}_freq")(machine) for which in ("min", "max")]
+    kilohertz = [[int(one) for one in text.split(", ") if re.fullmatch(r"\d{5,8}", one)] for text in bounds if text]
     if len(kilohertz) < 2 or not all(kilohertz):
         return None
     low, high = min(kilohertz[0]) / 1e6, max(kilohertz[1]) / 1e6
     return f"{low:.2f} to {high:.2f} GHz" if low < high else f"{high:.2f} GHz"
 
 
-def _turbo(root: Path) -> str | None:
-    if (off := _text(root / _CPU / "intel_pstate/no_turbo")) is not None:
+def _turbo(machine: Machine) -> str | None:
+    if (off := machine.read(f"{_CPU}/intel_pstate/no_turbo")) is not None:
         return {"0": "on", "1": "off"}.get(off)
-    return {"0": "off", "1": "on"}.get(_text(root / _CPU / "cpufreq/boost") or "")
+    return {"0": "off", "1": "on"}.get(machine.read(f"{_CPU}/cpufreq/boost") or "")
 
 
-def _smt(root: Path) -> str | None:
-    return {"0": "off", "1": "on"}.get(_text(root / _CPU / "smt/active") or "")
+def _smt(machine: Machine) -> str | None:
+    return {"0": "off", "1": "on"}.get(machine.read(f"{_CPU}/smt/active") or "")
 
 
-def _binding(root: Path) -> str | None:
-    found = re.search(r"^Cpus_allowed_list:\s*(\S+)", _text(root / "proc/self/status") or "", re.MULTILINE)
+def _binding(machine: Machine) -> str | None:
+    found = re.search(r"^Cpus_allowed_list:\s*(\S+)", machine.read("proc/self/status") or "", re.MULTILINE)
     return f"processors {found[1]}" if found else None
 
 
-def _numa(root: Path) -> str | None:
-    nodes = len(list((root / "sys/devices/system/node").glob("node[0-9]*")))
+def _numa(machine: Machine) -> str | None:
+    nodes = len(machine.find(f"{_NODES}/node[0-9]*"))
     if not nodes:
         return None
-    balancing = nodes > 1 and _text(root / "proc/sys/kernel/numa_balancing") not in (None, "0")
-    return f"{nodes}" + (", pages are moved between them" if balancing else "")
+    with_processors, with_memory = (
+        parse_cpu_list(machine.read(f"{_NODES}/has_{what}") or "") for what in ("cpu", "memory")
+    )
+    bare = len(with_processors - with_memory) if with_processors and with_memory else 0
+    balancing = nodes > 1 and machine.read("proc/sys/kernel/numa_balancing") not in (None, "", "0")
+    without = f", {bare} with processors and no memory" if bare else ""
+    return f"{nodes}{without}" + (", pages are moved between them" if balancing else "")
 
 
-def _virtual(root: Path) -> str | None:
-    flags = re.search(r"^flags\s*:(.*)$", _text(root / "proc/cpuinfo") or "", re.MULTILINE)
+def _virtual(machine: Machine) -> str | None:
+    flags = re.search(r"^flags\s*:(.*)$", machine.read("proc/cpuinfo") or "", re.MULTILINE)
     if flags is None:
         return None
     if "hypervisor" not in flags[1].split():
         return "no"
-    kind = _text(root / "sys/hypervisor/type") or _text(root / _DMI / "sys_vendor")
+    kind = machine.read("sys/hypervisor/type") or machine.read(f"{_DMI}/sys_vendor")
     return f"yes ({kind})" if kind else "yes"
 
 
-def _limit(root: Path) -> str | None:
+def _limit(machine: Machine) -> str | None:
     """Of the processor time of the control group that this is the root of, or lies directly in."""
-    quota = (_text(root / "sys/fs/cgroup/cpu.max") or "").split()
-    if len(quota) == 2 and quota[0].isdecimal():
-        return f"{int(quota[0]) / int(quota[1]):g} processors"
-    old = [_text(root / f"sys/fs/cgroup/cpu/cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
-    return f"{int(old[0]) / int(old[1]):g} processors" if all(one.isdecimal() for one in old) else None
+    old = " ".join(machine.read(f"sys/fs/cgroup/cpu/cpu.cfs_{name}_us") or "" for name in ("quota", "period"))
+    quota = re.fullmatch(r"(\d{1,15}) (\d{1,15})", machine.read("sys/fs/cgroup/cpu.max") or old)
+    return f"{int(quota[1]) / int(quota[2]):g} processors" if quota and int(quota[2]) else None
 
 
-def _load(root: Path) -> str | None:
-    parts = (_text(root / "proc/loadavg") or "").split()
+def _load(machine: Machine) -> str | None:
+    parts = (machine.read("proc/loadavg") or "").split()
     return f"{parts[0]} tasks a minute ago" if parts else None
 
 
@@ -133,9 +131,9 @@ CONDITIONS = (
 )
 
 
-def read_conditions(root: Path = Path("/")) -> dict[str, str]:
-    """Of this node, by the names in ``CONDITIONS``; what is not told is left out."""
-    return {one.name: value for one in CONDITIONS if (value := one.read(root)) is not None}
+def read_conditions(machine: Machine) -> dict[str, str]:
+    """By the names in ``CONDITIONS``; what is not told is left out."""
+    return {one.name: value for one in CONDITIONS if (value := one.read(machine)) is not None}
 
 
 def advice(found: Mapping[str, str]) -> Iterator[str]:

@@ -83,7 +83,8 @@ def _sys_facts(machine: Machine) -> CpuFacts:
             continue
         threads += 1
         sockets.add(socket)
-        places.add((socket, core))
+        # The number of a core may come again in each die of a package.
+        places.add(machine.read(f"{directory}/topology/thread_siblings_list") or (socket, core))
         clock = machine.read(f"{directory}/cpufreq/cpuinfo_max_freq") or ""
         clocks.append(int(clock) / 1e6 if re.fullmatch(r"\d{5,8}", clock) else 0.0)
     if "-1" in sockets:  # some ARM kernels do not know their packages
