@@ -344,6 +344,11 @@ def test_the_names_of_earlier_versions_work_and_say_the_new_ones(former: tuple[s
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize(("former", "command"), [("diff", "report"), ("gather", "doctor"), ("check", "verify")])
+def test_the_help_of_a_former_name_is_that_of_the_present_command(former: str, command: str) -> None:
+    assert colltune(former, "--help").stdout == colltune(command, "--help").stdout
+
+
 def test_the_help_fits_a_terminal_of_24_lines_and_80_columns() -> None:
     lines = colltune("--help").stdout.splitlines()
     assert len(lines) <= 24

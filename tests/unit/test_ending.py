@@ -67,6 +67,13 @@ def test_however_much_there_is_to_say_it_fits_and_no_number_is_cut(width: int) -
     assert all(number in re.findall(r"\d+\.\d+", " ".join(wide)) for number in told)
 
 
+def test_the_table_of_the_job_follows_all_that_is_said_of_it() -> None:
+    kept = [Decision(Scenario(name, 2, 2, 4096), _LONG, Verdict.KEPT, (), "why", (2.0, 1.9, 2.1)) for name in _NAMES]
+    summary = Summary(samples=3, total_s=90.0, decisions=tuple(kept))
+    words = " ".join(" ".join(ending(Findings(HERE, dict.fromkeys(_NAMES, RULES), summary, SAMPLES), 60)).split())
+    assert re.search(r"4 collectives faster; \d more in the report collective from to", words)
+
+
 def test_phases_and_launches_are_named_with_the_budget_that_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,11 +78,13 @@ def _prefixed(*words: str) -> _Former:
 
 def _diff(given: list[str]) -> list[str]:
     """``diff A B`` -> ``report A --diff B``."""
-    return ["report", *given[:1], "--diff", *given[1:]]
+    return ["report", "--help"] if "--help" in given else ["report", *given[:1], "--diff", *given[1:]]
 
 
 def _gather(given: list[str]) -> list[str]:
     """``gather [--out FILE]`` -> ``doctor --record FILE``."""
+    if "--help" in given:
+        return ["doctor", "--help"]
     named = [word.removeprefix("--out=") for word in given if word != "--out"]
     return ["doctor", "--record", *(named or ["machine.tar.gz"])]
 

@@ -22,6 +22,7 @@ from colltune.report.job import (
 
 WIDTH, MOST_LINES = 80, 12
 _LABEL = 11
+_OF_JOB = "this job"
 # What is named, from the most to the least that fits: collectives, and whether shares of time are left out.
 _SHORTER = ((4, False), (3, False), (3, True), (2, True), (1, True))
 
@@ -30,15 +31,12 @@ def ending(findings: Findings, width: int = WIDTH) -> list[str]:
     """At most ``MOST_LINES`` lines of at most ``width`` characters; no word and no number is broken."""
     gains = shape_gains(findings) if findings.summary.gated else []
     for collectives, brief in _SHORTER:
-        lines = [
-            line
-            for label, text in told(findings, gains, collectives, brief=brief)
-            for line in _wrapped(label, text, width)
-        ]
+        lines: list[str] = []
         mine = _of_job(findings, gains)[:collectives]
-        if mine:
-            at = next(number for number, line in enumerate(lines) if line.startswith("this job")) + 1
-            lines[at:at] = gains_table(mine).lines(width)
+        for label, text in told(findings, gains, collectives, brief=brief):
+            lines += _wrapped(label, text, width)
+            if label == _OF_JOB and mine:
+                lines += gains_table(mine).lines(width)
         if len(lines) <= MOST_LINES:
             break
     return lines
@@ -60,7 +58,7 @@ def told(
     kept = findings.regions(Verdict.KEPT)
     if summary.disturbed_text:
         yield "not calm", summary.disturbed_text
-    yield "this job", _job_text(findings, gains, collectives)
+    yield _OF_JOB, _job_text(findings, gains, collectives)
     if others := other_shapes_text(gains, job_shape(findings), collectives):
         yield "beside it", others
     if kept:
@@ -89,8 +87,8 @@ def _job_text(findings: Findings, gains: Sequence[ShapeGain], collectives: int) 
     mine, where = _of_job(findings, gains), shape_text(job_shape(findings))
     if not mine:
         return f"{where}: the library decides as before"
-    more = format_count(len(mine) - collectives, "more collective") if len(mine) > collectives else ""
-    return f"{where}: {format_count(len(mine), 'collective')} faster" + (f"; {more} in the report" if more else "")
+    more = f"; {len(mine) - collectives} more in the report" if len(mine) > collectives else ""
+    return f"{where}: {format_count(len(mine), 'collective')} faster{more}"
 
 
 def _calls(findings: Findings, verdict: Verdict) -> str:
