@@ -36,7 +36,8 @@ demo: $(DEMO)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## a recorded
 	@$(DEMO)/bin/colltune demo --mpiexec $(MPIEXEC) --out demo
 
 # Tests run side by side; all those with an MPI, some of which judge times, have the cores to themselves, one at a time.
-WORKERS ?= $(shell nproc)
+# nproc tells OMP_NUM_THREADS where that is set, and many have it at 1.
+WORKERS ?= $(shell env -u OMP_NUM_THREADS nproc)
 PYTEST  := $(BIN)/python -m pytest
 BESIDE  := --numprocesses $(WORKERS) --dist worksteal
 
