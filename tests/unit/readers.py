@@ -69,6 +69,7 @@ from colltune.profile.profile_files import load_profile, save_profile
 from colltune.prove.in_run.matched_calls import read_effect
 from colltune.research.weights import load_call_counts
 from colltune.schedule.topology_files import parse_plain, parse_scheme, parse_slurm_conf, parse_slurm_yaml
+from colltune.session.compare import _compare_outputs
 from colltune.site.canary import current
 from colltune.site.entry import BadEntryError, LaterEntryError, name_of, pack, unpack
 from colltune.site.index import open_index
@@ -234,6 +235,21 @@ def profile(data: bytes) -> None:
         read = load_profile(place / "p")
         for calls in read.calls:
             _ = (calls.calls, calls.own_time_s, calls.scenarios(), calls.blocks and calls.blocks.spread)
+
+
+PRINTED = RECORDED / "benchmarks"
+
+
+@reader("profile.other_profilers", of_lines, files(PRINTED / "ipm.xml", PRINTED / "mpip.txt"))
+def other_profile(data: bytes) -> None:
+    profile(data)
+
+
+@reader("machine.benchmark_output session.compare", of_lines,
+        files(PRINTED / "osu.txt", PRINTED / "imb_agent_on.txt", PRINTED / "reprompi.txt"))  # fmt: skip
+def benchmark_output(data: bytes) -> None:
+    with folder(t=data) as place:
+        _compare_outputs((str(place / "t"), str(place / "t")), (2, 2), (), (1, 1 << 20), lambda _note: None)
 
 
 EFFECT = """colltune-count 1
@@ -665,7 +681,7 @@ def clusters_model(data: bytes) -> None:
 @reader(
     "measure.osu measure.agent_process",
     of_lines,
-    texts("# OSU MPI Broadcast\n# Size  Avg Latency(us)\n1024  12.5\n2048  20.1\n"),
+    texts("# OSU MPI Broadcast Latency Test v7.5\n# Size  Avg Latency(us)\n1024  12.5\n2048  20.1\n"),
 )
 def osu_output(data: bytes) -> None:
     parse_fields(text_of(data))

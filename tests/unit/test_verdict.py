@@ -195,7 +195,7 @@ def test_latencies_are_read_from_the_table_of_the_osu_programs() -> None:
     table = "# OSU MPI Broadcast Latency Test v7.4\n# Size       Avg Latency(us)\n1024                  12.50\n"
     assert parse_latency(table, SCENARIO) == pytest.approx(12.5e-6)
     assert parse_latency(
-        "# OSU MPI Barrier\n# Avg Latency(us)\n  3.25\n", Scenario("barrier", 1, 2, 0)
+        "# OSU MPI Barrier Latency Test v5.8\n# Avg Latency(us)\n  3.25\n", Scenario("barrier", 1, 2, 0)
     ) == pytest.approx(3.25e-6)
     with pytest.raises(LaunchError, match="no latency"):
         parse_latency("mpiexec: no such file", SCENARIO)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from colltune.prove.compare.verdict import Comparison, MeanSpeedup
     from colltune.session.compare import Verification
 
-_SIDE = "nothing, NAME=VALUE (several joined by commas), a selection file, or a tuning directory."
+_SIDE = (
+    "nothing, NAME=VALUE (several joined by commas), a selection file, or a tuning directory."
+    " Or for both: output of OSU's, Intel's or ReproMPI's benchmarks."
+)
 
 
 @offers(MachineArguments)
@@ -70,7 +73,7 @@ def finish(command: str, found: Verification, as_json: bool) -> NoReturn:
     if as_json:
         print_json(command, {**as_record(found), "looked_at": len(found.screened), "open": found.open})
     else:
-        show(found, "use a larger --budget")
+        show(found, "give {launches} runs a side" if found.recorded else "use a larger --budget")
     raise typer.Exit(exit_code(found))
 
 
@@ -106,7 +109,7 @@ def show(found: Verification, more: str) -> None:
     from colltune.cli.terminal import make_console
 
     console = make_console()
-    if found.disturbance.sentence:
+    if found.disturbance.sentence and not found.recorded:
         console.print(found.disturbance.sentence, markup=False)
     if found.disturbance.is_busy:
         return
@@ -141,7 +144,7 @@ def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] 
                 f"{row.ratio:.2f}",
                 f"{row.low:.2f} to {row.high:.2f}",
                 *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),
-                row.verdict,
+                row.verdict if row.low > 0.0 else "open",
             )
     return table
 
@@ -180,7 +183,9 @@ def _summary(found: Verification, more: str) -> Iterator[str]:
         launches = max(len(one.a_launches_s) for one in found.screened)
         yield f"Alike in {launches} launches of each side, and not listed: {format_count(alike, 'call')}."
     if found.open:
-        yield f"May differ, and the time was too short: {format_count(len(found.open), 'call')}; {more}."
+        few = "there are too few runs" if found.recorded else "the time was too short"
+        more = more.format(launches=fewest_launches(max(len(comparisons), 1)))
+        yield f"May differ, and {few}: {format_count(len(found.open), 'call')}; {more}."
     yield ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + "."
 
 

@@ -23,8 +23,7 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="For other programs: one JSON document, by the schema in docs/reference/json.md.")
 ]
 ThreadLevel = Annotated[
-    str,
-    typer.Option(help="What the application asks MPI_Init_thread for: single, funneled, serialized or multiple."),
+    str, typer.Option(help="What the application asks MPI_Init_thread for: single, funneled, serialized or multiple.")
 ]
 Simulate = Annotated[
     str,

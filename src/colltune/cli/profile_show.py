@@ -33,7 +33,9 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     if brief and len(rows) > _BRIEF:
         console.print(f"and {len(rows) - _BRIEF} more: {colltune_command('profile', 'show', path)}", markup=False)
     if profile.lost_calls:
-        console.print(f"{profile.lost_calls} calls of kinds that the table had no room for are not in it.")
+        console.print(
+            f"{profile.lost_calls} calls of kinds that the table had no room for, or of unknown ranks, are not in it."
+        )
     benefit = benefit_of(profile)
     console.print(benefit.text())
     if not brief:
@@ -68,8 +70,8 @@ def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
             _name(one),
             str(one.communicator),
             _size(one),
-            f"{one.calls:.6g}",
-            f"{one.own_bytes / max(profile.reporting, 1):.3g}",
+            f"{one.calls:.6g}" if one.rank_calls else "-",
+            f"{one.own_bytes / max(profile.reporting, 1):.3g}" if one.rank_calls else "-",
             format_duration(one.time_s / one.rank_calls) if one.rank_calls else "-",
             f"{one.time_s / max(profile.core_s, 1e-12):.1%}",
             waiting,

@@ -165,10 +165,7 @@ def verify(
 
 
 @site.command()
-def revoke(
-    what: Annotated[str, typer.Argument(metavar="USER|ENTRY", show_default=False)],
-    store: Store = None,
-) -> None:
+def revoke(what: Annotated[str, typer.Argument(metavar="USER|ENTRY", show_default=False)], store: Store = None) -> None:
     """Believe no more what a user said, or an entry: neither jobs nor the next release do. For the store's owner."""
     from colltune.session.site.state import revoke as take_back
     from colltune.session.site.state import store_of
@@ -303,10 +300,7 @@ def run(
 
 
 @site.command()
-def report(
-    out: Annotated[Path, typer.Option(help="File to write.")] = Path("site.html"),
-    store: Store = None,
-) -> None:
+def report(out: Annotated[Path, typer.Option(help="File to write.")] = Path("site.html"), store: Store = None) -> None:
     """Write a page for the administrator: coverage, age, releases, the candidate, slow nodes, what is in quarantine."""
     from colltune.session.site.page import write_site_page
     from colltune.session.site.state import store_of

@@ -27,8 +27,7 @@ def verify(
     ] = "slowest-rank",
     short: Annotated[bool, typer.Option("--short", help="With --results: one case of each kind.")] = False,
     candidates: Annotated[
-        bool,
-        typer.Option("--candidates", help="With --results: what the proof left open, for `run --explore`."),
+        bool, typer.Option("--candidates", help="With --results: what the proof left open, for `run --explore`.")
     ] = False,
     budget: Annotated[str, typer.Option(help="With --quick: time to spend at most.")] = "100s",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,

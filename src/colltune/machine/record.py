@@ -22,10 +22,7 @@ from typing import Protocol
 from colltune.core.errors import InputError, on_os_error
 from colltune.machine.files import read_file, unpacked
 
-COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "lscpu": ("lscpu",),
-    "hwloc.xml": ("lstopo-no-graphics", "--of", "xml"),
-}
+COMMANDS: Mapping[str, tuple[str, ...]] = {"lscpu": ("lscpu",), "hwloc.xml": ("lstopo-no-graphics", "--of", "xml")}
 # What a record holds of a machine; nothing of it needs root, and nothing of it names the machine.
 PATTERNS = resources.files("colltune.machine").joinpath("record_patterns.txt").read_text(encoding="utf-8").split()
 _PATIENCE_S = 20.0

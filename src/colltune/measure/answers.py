@@ -33,11 +33,7 @@ class AnsweringSource(abc.ABC):
     """
 
     def __init__(
-        self,
-        environment: Environment,
-        launch: int,
-        start_s: float = 0.0,
-        clock: Callable[[], float] | None = None,
+        self, environment: Environment, launch: int, start_s: float = 0.0, clock: Callable[[], float] | None = None
     ) -> None:
         self._environment, self._launch, self._start_s = environment, launch, start_s
         self._group = 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.scenario import Scenario
+from colltune.machine.benchmark_output import parse_output
 from colltune.machine.process import run_launch
 from colltune.mpi.launch import Command
 
@@ -27,7 +28,7 @@ class OsuBenchmarks:
         """Looks below ``directory``. Raises InputError where a collective's program is not there."""
         programs = {}
         for name in collectives:
-            found = sorted(path for path in directory.rglob(f"osu_{name}") if path.is_file() and _is_program(path))
+            found = sorted(p for p in directory.rglob(f"osu_{name}") if p.is_file() and p.stat().st_mode & 0o111)
             if not found:
                 raise InputError(f"there is no program osu_{name} below {directory}", "Give the OSU build's directory")
             programs[name] = found[0]
@@ -73,25 +74,11 @@ def in_series(scenarios: Sequence[Scenario]) -> list[list[Scenario]]:
     return found
 
 
-def _is_program(path: Path) -> bool:
-    return path.stat().st_mode & 0o111 != 0
-
-
 def parse_latency(output: str, scenario: Scenario) -> float:
-    """Seconds from an OSU table: the row of the scenario's size, or the only number of a barrier's.
-
-    Raises LaunchError where there is no such row.
-    """
-    for line in output.splitlines():
-        words = line.split()
-        if not words or line.lstrip().startswith("#"):
-            continue
-        try:
-            numbers = [float(word) for word in words]
-        except ValueError:
-            continue
-        if scenario.collective == "barrier":
-            return numbers[0] * 1e-6
-        if len(numbers) > 1 and numbers[0] == scenario.size_bytes:
-            return numbers[1] * 1e-6
-    raise LaunchError(f"no latency for {scenario} in the program's output: {output[-200:]!r}", "Run it by hand")
+    """Seconds from what a program printed. Raises LaunchError where there is no such time."""
+    try:
+        return parse_output(output.encode(), Path("it"), (scenario.nodes, scenario.ppn)).times_s[scenario, ""][0]
+    except (InputError, KeyError, UnicodeEncodeError):
+        raise LaunchError(
+            f"no latency for {scenario} in the program's output: {output[-200:]!r}", "Run it by hand"
+        ) from None

@@ -9,6 +9,7 @@ import msgspec
 from colltune.core.errors import InputError, on_os_error
 from colltune.machine.files import parse_json, read_file, read_record, write_atomically
 from colltune.profile.application_profile import Profile
+from colltune.profile.other_profilers import parse_other_profile
 from colltune.profile.parts import part_files, read_parts
 
 SCHEMA = 1
@@ -31,13 +32,15 @@ def save_profile(path: Path, profile: Profile) -> None:
 
 
 def load_profile(path: Path) -> Profile:
-    """Raises InputError for what is no profile. Of a job that was cut off hard, its parts are read."""
+    """Also of IPM and mpiP. Raises InputError for what is no profile. Of a job that was cut off, its parts are read."""
     if not path.exists() and (parts := part_files(path)):
         return read_parts(parts)
     try:
         data = read_file(path, link=True)
         if b"\0" in data[:512]:
             raise InputError(f"{path} is a program or other binary file, and no profile", _MAKE.format(path.name))
+        if (other := parse_other_profile(data.decode("utf-8", "replace"))) is not None:
+            return other
         parse_json(data)  # which refuses numbers without end
         head = read_record(data, _Head)
         if head.kind != _KIND or head.schema != SCHEMA:

@@ -121,8 +121,7 @@ class TuneArguments(CampaignArguments, MachineArguments, total=False):
         ),
     ]
     simulate: Annotated[
-        str,
-        Said("Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node).", ""),
+        str, Said("Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node).", "")
     ]
 
 

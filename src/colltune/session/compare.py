@@ -10,13 +10,16 @@ from typing import Unpack
 
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, Workbench
+from colltune.core.choice import DEFAULT
 from colltune.core.collective_names import parse_collectives
 from colltune.core.disturbance import Disturbance
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import message_sizes
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import require_way
+from colltune.machine.benchmark_output import is_benchmark_output, parse_output
+from colltune.machine.files import read_file
 from colltune.measure.contract import Convention, Effort
 from colltune.measure.osu import OsuBenchmarks
 from colltune.prove.compare.default_against_tuned import scenarios_to_verify
@@ -30,7 +33,7 @@ from colltune.prove.compare.two_sides import (
     compare_sides,
     launch_by_turns,
 )
-from colltune.prove.compare.verdict import PRACTICAL, Comparison, PointVerdict, fewest_launches
+from colltune.prove.compare.verdict import PRACTICAL, Comparison, PointVerdict, compare_all, fewest_launches
 from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side
 from colltune.store.earlier import tuned_sizes
 
@@ -53,7 +56,8 @@ class Verification:
 
     None where other programs had the processors, as ``disturbance`` says: then there is no verdict. ``screened``: the
     first look at a comparison of which ``comparisons`` are those that seemed to differ, measured anew.
-    ``open``: calls that seemed to differ, or were not looked at, and for which there was no time.
+    ``open``: calls that seemed to differ, or were not looked at, and for which there was no time. ``recorded``: others
+    measured, and each launch is a run of theirs.
     """
 
     comparisons: Sequence[Comparison]
@@ -62,11 +66,12 @@ class Verification:
     names: tuple[str, str] = ("default", "tuned")
     screened: Sequence[Comparison] = ()
     open: Sequence[Scenario] = ()
+    recorded: bool = False
 
     @property
     def counts(self) -> dict[PointVerdict, int]:
         """How many points are faster, the same, and slower."""
-        found = Counter(one.verdict for one in self.comparisons)
+        found = Counter(one.verdict for one in self.comparisons if one.scenario not in self.open)
         return {verdict: found[verdict] for verdict in PointVerdict}
 
     @property
@@ -135,12 +140,16 @@ def compare(
 ) -> Verification:
     """Compares any two of: nothing, settings, a selection file, a tuning; and ``builds``, by the mpiexec of each.
 
+    Or two files of what a benchmark printed: then nothing is run.
+
     Every call is looked at in a few launches of each side. Those that seem to differ are measured anew, in launches
     of which nothing is known yet, as many as ``budget_s`` allows. Named ``collectives`` are looked at in every power of
     two of ``sizes``, and measured anew wherever there is time; else all are looked at in a few sizes. ``note`` hears
     what is done. Raises ColltuneError.
     """
     names = parse_collectives(collectives)
+    if (recorded := _compare_outputs((a, b), (machine.nodes, machine.ppn), names, sizes, note)) is not None:
+        return recorded
     named = parse_side(a), parse_side(b)
     sides = open_sides(*named, machine, os.environ, builds=builds, note=note)
     for side, one in zip(sides, named, strict=True):
@@ -164,14 +173,7 @@ def look_and_compare(
     began_s = a.bench.now_s()
     note(f"looking at {format_count(len(scenarios), 'call')} in {_LOOKS} launches of each side ...")
     looks = compare_sides(
-        a,
-        b,
-        scenarios,
-        _LOOKS,
-        seed,
-        effort=_LOOK,
-        launch_s=_SHARE * budget_s / (2 * _LOOKS),
-        note=note,
+        a, b, scenarios, _LOOKS, seed, effort=_LOOK, launch_s=_SHARE * budget_s / (2 * _LOOKS), note=note
     )
     looked = _mark(a)
     look_s, ends_s = (a.bench.now_s() - began_s) / (2 * _LOOKS), began_s + budget_s
@@ -219,18 +221,14 @@ def violations_of(
     looked = _mark(side)
     suspect = {(one.scenario, one.choice.algorithm) for one in looks if one.ratio < 1.0 / _ALIKE}
     suspected = [one for one in guidelines if (one.call, one.text) in suspect]
-    found: list[Comparison] = []
     if suspected:
         note(f"measuring {format_count(len(suspected), 'guideline')} that may be violated in new launches ...")
-        ends_s = began_s + budget_s
-        until_s = ends_s + _GRACE * budget_s
-        found = measured(suspected, _MOST_LAUNCHES, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
+    ends_s, until_s = began_s + budget_s, began_s + (1.0 + _GRACE) * budget_s
+    found = measured(suspected, _MOST_LAUNCHES if suspected else 0, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
     launches = max((len(one.a_launches_s) for one in found), default=0)
     compared = {(one.scenario, one.choice.algorithm) for one in found}
-    looked_at = {(one.scenario, one.choice.algorithm) for one in looks}
-    missing = [
-        one.call for one in guidelines if (one.call, one.text) not in (compared if one in suspected else looked_at)
-    ]
+    seen = {(one.scenario, one.choice.algorithm) for one in looks}
+    missing = [one.call for one in guidelines if (one.call, one.text) not in (compared if one in suspected else seen)]
     return _judged(Verification(found, launches, names=("mock-up", "call"), screened=looks, open=missing), side, looked)
 
 
@@ -298,3 +296,43 @@ def _osu_medians(programs: OsuBenchmarks, bench: Bench) -> Medians:
         return programs.medians(bench.command, variables, bench.process_environment, scenarios)
 
     return medians
+
+
+def _compare_outputs(
+    sides: tuple[str, str],
+    shape: tuple[int | None, int | None],
+    collectives: Sequence[str],
+    sizes: tuple[int, int],
+    note: Callable[[str], None],
+) -> Verification | None:
+    """Of two files of what a benchmark printed, whose runs count as launches; None if neither side is such a file.
+
+    ``shape``: nodes and ranks per node, where no line of the file says them. Calls with too few runs are open.
+    """
+    with on_os_error("cannot read a side", "Give files that can be read"):
+        contents = [read_file(Path(text), link=True) if Path(text).is_file() else b"" for text in sides]
+    printed = [is_benchmark_output(content) for content in contents]
+    if not any(printed):
+        return None
+    if not all(printed):
+        raise InputError(f"only {sides[printed.index(True)]} is output of a benchmark", "Give two such files, or none")
+    said = (shape[0], shape[1]) if shape[0] and shape[1] else None
+    both = [parse_output(content, Path(text), said) for content, text in zip(contents, sides, strict=True)]
+    programs = [output.program for output in both]
+    if programs[0] != programs[1]:
+        raise InputError(f"{' and '.join(programs)} do not measure the same", "Give output of one program")
+    a, b = ({scenario: times_s for (scenario, _), times_s in output.times_s.items()} for output in both)
+    if len(a) < len(both[0].times_s) or len(b) < len(both[1].times_s):
+        raise InputError("a file holds times of several algorithms", "Give one algorithm in a file")
+    calls = [one for one in sorted(a.keys() & b.keys()) if one.collective in (collectives or COLLECTIVES)]
+    calls = [one for one in calls if one.collective == "barrier" or sizes[0] <= one.size_bytes <= sizes[1]]
+    if not calls:
+        raise InputError("no call of these sizes is in both files", "Give output of the same collectives and shapes")
+    note(
+        f"Times of {programs[0]} that others measured: {len(calls)} calls are in both files,"
+        f" {len(a.keys() | b.keys()) - len(calls)} are not or were not asked for. Not known: whether the machine was"
+        " the same and idle, and whether results were right. Runs that took no turns also show what changed meanwhile."
+    )
+    found = compare_all({(one, DEFAULT): (a[one], b[one]) for one in calls})
+    runs, unsure = min(len(side[one]) for one in calls for side in (a, b)), [s.scenario for s in found if s.low <= 0.0]
+    return Verification(found, runs, names=("A", "B"), open=unsure, recorded=True)

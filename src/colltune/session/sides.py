@@ -126,13 +126,7 @@ def _open(machine: MachineOptions, tuned: Environment | None, environ: Mapping[s
     return open_workbench(machine, environ) if tuned is None else open_tuned_workbench(machine, tuned, environ)
 
 
-def _side(
-    named: NamedSide,
-    name: str,
-    bench: Workbench,
-    environ: Mapping[str, str],
-    via: str,
-) -> Side:
+def _side(named: NamedSide, name: str, bench: Workbench, environ: Mapping[str, str], via: str) -> Side:
     if named.path is None:
         return Side(name, bench, named.settings)
     if named.tuning is None:

@@ -1,5 +1,7 @@
 """Reads recorded measurements: CSV (also gzipped) or Parquet, one row per (run, scenario, algorithm).
 
+Or what a benchmark printed (see ``benchmark_output``).
+
 Needed columns: collective, algorithm, nodes, ppn, msg_bytes, time_us. Used where present: is_default (the library's own
 selection), run_id and dtype (only rows that agree in both were measured side by side), cost_s (what the measurement
 took); cluster and gpu (rows that differ in one of them make grids of their own).
@@ -22,6 +24,7 @@ from colltune.core.choice import Choice, Value, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
 from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.machine.benchmark_output import is_benchmark_output, parse_output
 from colltune.machine.files import LARGEST_BYTES, read_file, require_file, unpacked
 from colltune.store.grid import Floats, Grid
 from colltune.store.grid_noise import PROBABILITIES, quantiles
@@ -66,7 +69,16 @@ def read_table(path: Path) -> pandas.DataFrame:
     require_file(path, "Give a CSV, CSV.GZ or Parquet file of measurements")
     try:
         data = read_file(path, LARGEST_BYTES, link=True)
-        held = io.BytesIO(unpacked(data, LARGEST_BYTES) if path.suffix == ".gz" else data)
+        data = unpacked(data, LARGEST_BYTES) if path.suffix == ".gz" else data
+        if is_benchmark_output(data):
+            columns = ["collective", "nodes", "ppn", "msg_bytes", "algorithm", "is_default", "time_us", "run_id"]
+            rows = [
+                (s.collective, s.nodes, s.ppn, s.size_bytes, name or "default", not name, 1e6 * time_s, str(run))
+                for (s, name), times_s in parse_output(data, path).times_s.items()
+                for run, time_s in enumerate(times_s)  # the first of each are of one run, the second of another
+            ]
+            return checked(pandas.DataFrame(rows, columns=columns), path)
+        held = io.BytesIO(data)
         table = pandas.read_parquet(held) if path.suffix == ".parquet" else pandas.read_csv(held, low_memory=False)
     except pandas.errors.EmptyDataError as error:
         raise InputError(f"{path} is empty", "Give a table with measurements") from error

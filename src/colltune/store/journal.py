@@ -20,17 +20,7 @@ from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputE
 from colltune.core.sample import Environment, Sample
 from colltune.core.version import __version__
 from colltune.machine.files import LARGEST_BYTES, read_file, sync_directory
-from colltune.store.records import (
-    FORMAT,
-    Fact,
-    Header,
-    Note,
-    Record,
-    RecordError,
-    could_be_torn_header,
-    decode,
-    encode,
-)
+from colltune.store.records import FORMAT, Fact, Header, Note, Record, RecordError, could_be_torn_header, decode, encode
 
 # A crash of the whole machine loses at most this many seconds of samples.
 _SYNC_PERIOD_S = 1.0

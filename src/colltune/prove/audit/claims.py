@@ -87,10 +87,7 @@ def places_of(scenarios: Sequence[Scenario]) -> Floats:
 
 
 def claims_of(
-    decided: Mapping[Scenario, Choice],
-    gains: Mapping[Scenario, float],
-    weights: Mapping[Scenario, float],
-    most: int,
+    decided: Mapping[Scenario, Choice], gains: Mapping[Scenario, float], weights: Mapping[Scenario, float], most: int
 ) -> list[Claim]:
     """The connected regions of ``decided`` that depart from the default, cut into no more than ``most`` by the cuts.
 

@@ -53,12 +53,7 @@ class Turns(TypedDict, total=False):
 
 
 def compare_sides(
-    a: Side,
-    b: Side,
-    scenarios: Sequence[Scenario],
-    launches: int,
-    seed: int,
-    **turns: Unpack[Turns],
+    a: Side, b: Side, scenarios: Sequence[Scenario], launches: int, seed: int, **turns: Unpack[Turns]
 ) -> list[Comparison]:
     """Compares ``launches`` launches of ``a`` with as many of ``b``, in random order, side by side.
 
@@ -159,12 +154,7 @@ def _decided(a: Side, b: Side, scenario: Scenario) -> Choice:
 
 
 def _medians_of_launch(
-    side: Side,
-    scenarios: Sequence[Scenario],
-    seed: int,
-    effort: Effort,
-    until_s: float,
-    refused: dict[Scenario, str],
+    side: Side, scenarios: Sequence[Scenario], seed: int, effort: Effort, until_s: float, refused: dict[Scenario, str]
 ) -> tuple[dict[Scenario, float], dict[Scenario, float]] | None:
     """And those with a heap that keeps what is freed; None where other programs disturbed the launch.
 

@@ -76,17 +76,7 @@ def compare(
     ratios = sorted(a / b for a in a_s for b in b_s)
     index = _rank(len(a_s), len(b_s), points)
     low, high = (ratios[index], ratios[-1 - index]) if index >= 0 else (0.0, float("inf"))
-    return Comparison(
-        scenario,
-        choice,
-        median(a_s),
-        median(b_s),
-        median(ratios),
-        low,
-        high,
-        tuple(a_s),
-        tuple(b_s),
-    )
+    return Comparison(scenario, choice, median(a_s), median(b_s), median(ratios), low, high, tuple(a_s), tuple(b_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +118,7 @@ def ratio_interval(a_s: Sequence[float], b_s: Sequence[float]) -> tuple[float, f
     return median(ratios), median(ratios) / reach, median(ratios) * reach
 
 
-def compare_all(
-    sides: Mapping[tuple[Scenario, Choice], tuple[Sequence[float], Sequence[float]]],
-) -> list[Comparison]:
+def compare_all(sides: Mapping[tuple[Scenario, Choice], tuple[Sequence[float], Sequence[float]]]) -> list[Comparison]:
     """As ``compare`` for the points of one verification, also where launches are too few for exact intervals.
 
     Then launch medians are taken to be lognormal, and the interval is Student's, by ``spreads`` of each collective.
