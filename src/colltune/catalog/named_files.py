@@ -17,10 +17,7 @@ FILES: Mapping[str, Mapping[str, str]] = {
     },
 }
 SWITCHES: Mapping[str, Mapping[str, str]] = {
-    "openmpi": {
-        "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
-        "OMPI_MCA_coll_han_use_dynamic_file_rules": "1",
-    },
+    "openmpi": {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_han_use_dynamic_file_rules": "1"}
 }
 
 

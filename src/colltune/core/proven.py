@@ -104,9 +104,7 @@ def launches_text(launches: int, runs: int = 0) -> str:
 
 
 def refused(
-    decisions: Iterable[Decision],
-    reasons: Mapping[str, str],
-    verdicts: Collection[Verdict] = frozenset({Verdict.KEPT}),
+    decisions: Iterable[Decision], reasons: Mapping[str, str], verdicts: Collection[Verdict] = frozenset({Verdict.KEPT})
 ) -> list[Decision]:
     """``decisions``, those with one of ``verdicts`` refused where ``reasons`` has a reason for their collective."""
     return [

@@ -11,15 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colltune.learn.gaussian import (
-    ChoiceProcess,
-    Floats,
-    Rows,
-    Trend,
-    kernel,
-    kernel_diagonal,
-    rough_variance,
-)
+from colltune.learn.gaussian import ChoiceProcess, Floats, Rows, Trend, kernel, kernel_diagonal, rough_variance
 from colltune.learn.noise import MEASURED_SD
 
 # Log seconds assumed for every pair before the first measurement: 50 us.

@@ -50,11 +50,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> Comma
 
 
 def find_mpi(
-    mpiexec: str | None,
-    environment: Mapping[str, str],
-    *,
-    run: Runner = run_command,
-    python_bin: Path | None = None,
+    mpiexec: str | None, environment: Mapping[str, str], *, run: Runner = run_command, python_bin: Path | None = None
 ) -> Installation:
     """The MPI to tune: the one of ``mpiexec`` (a path or a name), or the nearest.
 
@@ -178,12 +174,7 @@ def identify_launcher(
 
 
 def find_library(
-    mpiexec: Path,
-    mpicc: Path | None,
-    library: Library,
-    environment: Mapping[str, str],
-    *,
-    run: Runner = run_command,
+    mpiexec: Path, mpicc: Path | None, library: Library, environment: Mapping[str, str], *, run: Runner = run_command
 ) -> Path | None:
     """The library file of the MPI ``library`` of ``mpiexec``; None where it cannot be told. Needs no compiler.
 

@@ -123,11 +123,7 @@ class TimesModel:
         return self.collectives[_LIKE.get(collective, collective)]
 
     def calibration(
-        self,
-        collective: str,
-        pairs: Sequence[Pair],
-        seed: int = 0,
-        defaults: Mapping[Scenario, Choice] | None = None,
+        self, collective: str, pairs: Sequence[Pair], seed: int = 0, defaults: Mapping[Scenario, Choice] | None = None
     ) -> Calibration:
         """What is known of ``pairs`` of one collective before any measurement; ``defaults`` as of Calibration.
 

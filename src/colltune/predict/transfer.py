@@ -16,15 +16,7 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
-from colltune.learn.gaussian import (
-    PRIOR_MEAN,
-    ChoiceProcess,
-    Floats,
-    Group,
-    fit_theta,
-    kernel_diagonal,
-    rough_variance,
-)
+from colltune.learn.gaussian import PRIOR_MEAN, ChoiceProcess, Floats, Group, fit_theta, kernel_diagonal, rough_variance
 from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.predict.bursts import Times, bearable, in_flight, posts_at_once

@@ -150,15 +150,7 @@ def facts(findings: Findings) -> list[str]:
         sure = confidence_text(findings, summary.having(Verdict.KEPT))
     took = f"{format_duration(summary.total_s)} of tuning" if summary.total_s > 0.0 else ""
     calm = summary.disturbance.remark if summary.disturbance else ""
-    said = [
-        when,
-        here.machine,
-        f"{here.mpi} {here.mpi_version}",
-        shape_text(job_shape(findings)),
-        sure,
-        calm,
-        took,
-    ]
+    said = [when, here.machine, f"{here.mpi} {here.mpi_version}", shape_text(job_shape(findings)), sure, calm, took]
     return [text for text in said if text]
 
 

@@ -206,11 +206,7 @@ def _application(findings: Findings) -> list[list[str]]:
         shares[scenario.collective] += share
     kept = findings.summary.having(Verdict.KEPT)
     return [
-        [
-            name,
-            f"{share:.1%}",
-            f"{saved_share(findings, [one for one in kept if one.scenario.collective == name]):.2%}",
-        ]
+        [name, f"{share:.1%}", f"{saved_share(findings, [one for one in kept if one.scenario.collective == name]):.2%}"]
         for name, share in sorted(shares.items(), key=lambda item: -item[1])
     ]
 

@@ -41,10 +41,7 @@ def selection_maps(findings: Findings) -> tuple[list[dict[str, Any]], dict[str, 
 
 
 def _map(
-    collective: str,
-    cells: list[ScenarioTimes],
-    numbers: Mapping[Scenario, int],
-    proofs: Mapping[Scenario, Decision],
+    collective: str, cells: list[ScenarioTimes], numbers: Mapping[Scenario, int], proofs: Mapping[Scenario, Decision]
 ) -> dict[str, Any]:
     sizes = sorted({cell.scenario.size_bytes for cell in cells})
     marks = letters_of(cells)
@@ -110,11 +107,7 @@ def _timing_row(timing: ChoiceTiming, default_s: float | None) -> list[str]:
     name = _name(timing.choice)
     if timing.median_s is None:
         return [name, timing.status.value, ""]
-    return [
-        name,
-        format_duration(timing.median_s),
-        "" if default_s is None else f"{default_s / timing.median_s:.2f}",
-    ]
+    return [name, format_duration(timing.median_s), "" if default_s is None else f"{default_s / timing.median_s:.2f}"]
 
 
 def _name(choice: Choice) -> str:

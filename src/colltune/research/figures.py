@@ -20,10 +20,7 @@ LABELS = {
     "regret": "regret, weighted by calls",
     "r2": "R2 of log times",
 }
-AXIS_LABELS = {
-    Axis.TIME: "collection time / measuring every pair",
-    Axis.PAIRS: "pairs measured / all pairs",
-}
+AXIS_LABELS = {Axis.TIME: "collection time / measuring every pair", Axis.PAIRS: "pairs measured / all pairs"}
 # Okabe and Ito's palette: told apart with every kind of colour vision. The style of the line says the same again.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), "-", "--")

@@ -298,10 +298,7 @@ def _checksum(data: bytes | memoryview) -> bytes:
 
 
 def open_index(
-    store: SiteStore,
-    key: str,
-    note: Callable[[str], None] = lambda _text: None,
-    names: Collection[str] | None = None,
+    store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None, names: Collection[str] | None = None
 ) -> Index:
     """The index, brought up to date; ``names``: of its entries, where the inbox is listed already.
 

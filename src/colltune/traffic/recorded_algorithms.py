@@ -118,10 +118,7 @@ RECORDED: Table = {
     "reduce_scatter": (
         (r"bine_(?P<way>.*)", _flat(_skewed_scatter)),
         (r"recursive_halving_\w+", _by_name("reduce_scatter", "recursive_halving")),
-        (
-            r"recursive_distance_doubling_\w+",
-            _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True)),
-        ),
+        (r"recursive_distance_doubling_\w+", _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True))),
         (r"ring_\w+", _by_name("reduce_scatter", "ring")),
     ),
     "bcast": (

@@ -77,9 +77,7 @@ def round_of(
 
 def schedule(steps: Iterator[Round | AllPairs], copied: float = 0.0, memory: float = 0.0) -> Schedule:
     return Schedule(
-        tuple(step for step in steps if isinstance(step, AllPairs) or (len(step.source) and step.times)),
-        copied,
-        memory,
+        tuple(step for step in steps if isinstance(step, AllPairs) or (len(step.source) and step.times)), copied, memory
     )
 
 

@@ -26,17 +26,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Region, Rule, RuleSet
 from colltune.core.scenario import NONBLOCKING
 from colltune.core.steps import Steps
-from colltune.emit.mpich.below import (
-    GENERAL,
-    Demand,
-    Where,
-    agreeing,
-    demands_of,
-    inner_spans,
-    join,
-    split,
-    table_of,
-)
+from colltune.emit.mpich.below import GENERAL, Demand, Where, agreeing, demands_of, inner_spans, join, split, table_of
 from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich.levels import BY_SEND_SIZE, LARGEST_BOUND, Level, levels_of, ranks_tree
 from colltune.emit.mpich.nonblocking import require_apart

@@ -70,11 +70,7 @@ class Exploration:
 
 
 def begin_measuring(
-    directory: Path,
-    tuning: Tuning,
-    percent: int,
-    command: Sequence[str] = (),
-    exploration: Exploration | None = None,
+    directory: Path, tuning: Tuning, percent: int, command: Sequence[str] = (), exploration: Exploration | None = None
 ) -> MeasuredRun:
     """The experiment in a program that runs under ``tuning``, of ``directory``, by way of the live selector.
 

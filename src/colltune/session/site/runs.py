@@ -64,11 +64,7 @@ def copied(tuning: Path, release: str, out: Path) -> Path:
 
 
 def add_run(
-    store: SiteStore,
-    directory: Path,
-    place: Path,
-    note: Callable[[str], None],
-    environ: Mapping[str, str] = os.environ,
+    store: SiteStore, directory: Path, place: Path, note: Callable[[str], None], environ: Mapping[str, str] = os.environ
 ) -> bool:
     """Adds the run in ``place``, of the history of the tuning in ``directory``; whether the store has taken it.
 

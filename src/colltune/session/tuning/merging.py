@@ -93,8 +93,7 @@ def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gat
     there = found.environment if found is not None else _measured_in(directory)
     if there is not None and (differences := _differences(there, here)):
         raise InputError(
-            f"{directory} is of another environment: {'; '.join(differences)}",
-            "Give another directory by --out",
+            f"{directory} is of another environment: {'; '.join(differences)}", "Give another directory by --out"
         )
     if found is None:
         return Held(None)

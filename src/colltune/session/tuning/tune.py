@@ -184,12 +184,7 @@ def _disturbance(watch: Watch, gate: Sequence[Decision]) -> Disturbance:
 
 
 def _proof(
-    decisions: Decisions,
-    options: TuneOptions,
-    out: Path,
-    plan: TimePlan,
-    listener: Listener,
-    stop: StopRequest,
+    decisions: Decisions, options: TuneOptions, out: Path, plan: TimePlan, listener: Listener, stop: StopRequest
 ) -> Proof:
     return Proof(
         bench=decisions.bench,
@@ -225,12 +220,7 @@ def _judged(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) 
 
 
 def _replayed(
-    decisions: Decisions,
-    gate: Sequence[Decision],
-    out: Path,
-    before: Before,
-    listener: Listener,
-    stop: StopRequest,
+    decisions: Decisions, gate: Sequence[Decision], out: Path, before: Before, listener: Listener, stop: StopRequest
 ) -> tuple[Tuning, set[str]] | None:
     """The tuning of what is proven, without the collectives that give a wrong result under it, and these.
 
@@ -304,10 +294,7 @@ def _wrong_by_selector(
 
 
 def _reproducible(
-    bench: Bench,
-    decided: Mapping[str, Mapping[Scenario, Choice]],
-    outcome: Outcome,
-    listener: Listener,
+    bench: Bench, decided: Mapping[str, Mapping[Scenario, Choice]], outcome: Outcome, listener: Listener
 ) -> dict[str, RuleSet]:
     """Rules for the reductions by which bits do not change with size.
 
