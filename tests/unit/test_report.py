@@ -19,6 +19,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.summary import Summary
 from colltune.core.units import format_count
+from colltune.report.charts import panel_charts
 from colltune.report.curves import curve_points, panels
 from colltune.report.ending import ending
 from colltune.report.findings import Findings, knowledge, spreads, timeline
@@ -334,6 +335,14 @@ def test_the_collective_that_gains_the_most_is_drawn_first() -> None:
     rules = {name: RuleSet.always(name, SizeBasis.MESSAGE, RING) for name in (*shapes, "barrier")}
     found = Findings(HERE, rules, Summary(decisions=gate), samples)
     assert [panel.collective for panel in panels(found)] == ["bcast", "allreduce", "barrier"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 20, 4096, 5000])
+@pytest.mark.parametrize("time_us", [0.7, 2.1, 2100.0])
+def test_the_axes_of_a_single_call_have_ticks_whatever_its_size_and_time(size: int, time_us: float) -> None:
+    chart = panel_charts(panels(findings(sample(size, DEFAULT, time_us, 0.0, group=1))))[0]
+    axes = [layer["encoding"][axis]["axis"] for layer in chart["vconcat"][0]["layer"] for axis in "xy"]
+    assert all(axis["values"] for axis in axes)
 
 
 def test_times_of_the_proof_count_where_both_sides_were_compared_in_it() -> None:

@@ -75,12 +75,12 @@ def _scales(points: Sequence[CurvePoint]) -> tuple[list[float], list[float], lis
 def _panel(panel: Panel, scales: tuple[list[float], list[float], list[float]]) -> Spec:
     sizes, times_s, gains = scales
     ticks = [4**power for power in range(16) if sizes[0] <= 4**power <= sizes[1]]
-    ticks = ticks[:: -(-len(ticks) // 6)] or sizes
+    ticks = ticks[:: -(-len(ticks) // 6)] if ticks else sizes
     size_axis = {"title": None, "values": ticks, "labelExpr": _SIZE_LABEL, "labelOverlap": True}
     x = _quantity("size", sizes, {**size_axis, "labels": False})
     steps = (1.0,) if times_s[1] > 100.0 * times_s[0] else (1.0, 2.0, 5.0)
     decades = [step * 10.0**power for power in range(-8, 4) for step in steps]
-    decades = [time_s for time_s in decades if times_s[0] <= time_s <= times_s[1]]
+    decades = [time_s for time_s in decades if times_s[0] <= time_s <= times_s[1]] or times_s
     y = _quantity("time", times_s, {"title": "latency", "values": decades, "labelExpr": _TIME_LABEL, "minExtent": 48})
     colour = {
         "field": "side",
