@@ -71,8 +71,10 @@ ON_OPENMPI = {
 }
 
 
-def sent(mpi: Live, rules: bytes, calls: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Messages of all ranks in each of ``calls``."""
+def sent(
+    mpi: Live, rules: bytes, calls: Sequence[tuple[str, int]], setting: Mapping[str, str] | None = None
+) -> dict[tuple[str, int], int]:
+    """Messages of all ranks in each of ``calls``, under a ``setting`` of the environment."""
     common = source_directory(COMMON)
     count = program(mpi, "count_traffic.c", f"-I{common}", str(common / "variables.c"))
     arguments = [word for name, size in calls for word in (name, str(size), "-")]
@@ -81,7 +83,7 @@ def sent(mpi: Live, rules: bytes, calls: Sequence[tuple[str, int]]) -> dict[tupl
     if mpi.bench.installation.library is Library.MPICH:
         beside = shared("traffic_count.c", mpi.directory / "count.so")
         variables = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
-    done = mpi.run(8, [count, *arguments], rules, beside, **variables)
+    done = mpi.run(8, [count, *arguments], rules, beside, **variables, **(setting or {}))
     assert done.returncode == 0, done.stderr
     assert "selector is off" not in done.stderr
     found = dict.fromkeys(calls, 0)
@@ -115,6 +117,25 @@ def test_the_rule_holds_up_to_its_bound_in_both_forms(
     others = [call for call in calls if call[1] > bound or call[0] == blocking]
     assert {call: tuned[call] for call in others} == {call: default[call] for call in others}
     assert default[name, bound] != due
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "variable", "value", "due"),
+    [
+        ("mpi", "reduce", "MPIR_CVAR_IREDUCE_INTRA_ALGORITHM", "sched_binomial", 7),
+        ("mpi", "reduce_scatter_block", "MPIR_CVAR_IREDUCE_SCATTER_BLOCK_INTRA_ALGORITHM", "sched_pairwise", 7 * 8),
+        ("openmpi", "reduce", "OMPI_MCA_coll_libnbc_ireduce_algorithm", "binomial", 7),
+        ("openmpi", "scan", "OMPI_MCA_coll_libnbc_iscan_algorithm", "recursive_doubling", 3 * 8),
+        ("openmpi", "exscan", "OMPI_MCA_coll_libnbc_iexscan_algorithm", "recursive_doubling", 3 * 8),
+    ],
+)
+def test_persistent_calls_without_rules_follow_a_variable_of_the_whole_job(
+    request: pytest.FixtureRequest, tmp_path: Path, library: str, name: str, variable: str, value: str, due: int
+) -> None:
+    mpi = live(request.getfixturevalue(library), tmp_path)
+    call = (f"{name}_init", 16000)
+    assert sent(mpi, mpi.emit(), [call], {variable: value}) == {call: due}
+    assert sent(mpi, mpi.emit(), [call])[call] != due
 
 
 def test_no_library_has_more_choices_than_are_tried(either: Live) -> None:

@@ -47,6 +47,18 @@ static bool call_nonblocking(const char *name, const char *in, char *out, int co
         MPI_Alltoall_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, MPI_INFO_NULL, &request);
     else if (strcmp(name, "bcast_init") == 0)
         MPI_Bcast_init(out, count, MPI_FLOAT, 0, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "exscan_init") == 0)
+        MPI_Exscan_init(in, out, count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "gather_init") == 0)
+        MPI_Gather_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "reduce_init") == 0)
+        MPI_Reduce_init(in, out, count, MPI_FLOAT, MPI_SUM, 0, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "reduce_scatter_block_init") == 0)
+        MPI_Reduce_scatter_block_init(in, out, count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "scan_init") == 0)
+        MPI_Scan_init(in, out, count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    else if (strcmp(name, "scatter_init") == 0)
+        MPI_Scatter_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, comm, MPI_INFO_NULL, &request);
 #endif
     else
         return false;
