@@ -30,6 +30,8 @@ pytest.register_assert_rewrite("bench_laws", "journal_laws", "packer_laws", "sou
 _BEGUN_S = time.monotonic()
 # Of the tests with an MPI, those that `make test` runs.
 SLICE = Path(__file__).parent / "mpi" / "slice.txt"
+# Files whose tests take the longest: they begin first, so that at the end no worker waits for another.
+LONGEST = ("test_whole_tune.py", "test_profile_tune.py", "test_run_measure.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,12 +47,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives what slice.txt names its mark."""
+    """Gives what slice.txt names its mark, and begins with what takes the longest."""
     lines = {line for line in SLICE.read_text().splitlines() if not line.startswith("#")}
     for item in items:
         case = f"{item.path.name}::{item.name}"
         if not lines.isdisjoint({item.path.name, case.partition("[")[0], case}):
             item.add_marker("slice")
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="session", autouse=True)

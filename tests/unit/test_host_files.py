@@ -31,7 +31,7 @@ assert len(hosts) * {PPN} == ranks, (len(hosts), ranks)
 pathlib.Path(sys.argv[0] + ".hosts").write_text(hosts[0] + " " + hosts[-1])
 print("case 1 bcast")
 print("done cases=1 failures=0")
-print("# Size  Latency\\n8   2.50")
+print("# OSU MPI Broadcast Latency Test v7.5\\n# Size       Avg Latency(us)\\n8   2.50")
 """
 
 
