@@ -33,15 +33,18 @@ def test_a_job_runs_under_what_was_tuned_on_its_nodes(
 ) -> None:
     mpi: Installation = request.getfixturevalue(library)
     site = Site.open(four_nodes, mpi, tmp_path / "site", PPN)
-    out = tmp_path / "tuned"
-    job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(PPN)), "--out", str(out)]
+    job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(PPN))]
     sizes = ["--min-size", "4KiB", "--max-size", "8KiB"]
-    done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", "8s", *job)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{NODES} nodes x {PPN} ranks" in done.stdout
-    tuning = load_tuning(out)
-    assert (tuning.environment.nodes, tuning.environment.ppn) == (NODES, PPN)
-    samples = read_journal(out / JOURNAL).samples
+    # On a busy machine the launches alone may take the shorter one.
+    for budget in ("8s", "60s"):
+        out = tmp_path / budget
+        done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", budget, *job, "--out", str(out))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"{NODES} nodes x {PPN} ranks" in done.stdout
+        tuning = load_tuning(out)
+        assert (tuning.environment.nodes, tuning.environment.ppn) == (NODES, PPN)
+        if {sample.scenario.size_bytes for sample in (samples := read_journal(out / JOURNAL).samples)} >= {4096, 8192}:
+            break
     assert {sample.status for sample in samples} <= {Status.OK, Status.INAPPLICABLE}
     assert {sample.scenario.size_bytes for sample in samples} >= {4096, 8192}
     assert len({sample.choice for sample in samples}) > 3
