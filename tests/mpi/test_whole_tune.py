@@ -43,7 +43,8 @@ def test_a_job_runs_under_what_was_tuned_on_its_nodes(
         assert f"{NODES} nodes x {PPN} ranks" in done.stdout
         tuning = load_tuning(out)
         assert (tuning.environment.nodes, tuning.environment.ppn) == (NODES, PPN)
-        if {sample.scenario.size_bytes for sample in (samples := read_journal(out / JOURNAL).samples)} >= {4096, 8192}:
+        samples = read_journal(out / JOURNAL).samples
+        if {sample.scenario.size_bytes for sample in samples} >= {4096, 8192}:
             break
     assert {sample.status for sample in samples} <= {Status.OK, Status.INAPPLICABLE}
     assert {sample.scenario.size_bytes for sample in samples} >= {4096, 8192}
