@@ -10,7 +10,7 @@ MPIEXEC := $(if $(filter openmpi,$(MPI)),$(OMPI)/bin/mpiexec,$(DEMO)/bin/mpiexec
 # Threads in numerical libraries would take the cores that the measured ranks need.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-mpi test-all lint docs house model figures clean help
+.PHONY: demo test test-mpi test-all lint docs house model figures artifact clean help
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
@@ -82,6 +82,10 @@ FIGURE_DATA := $(addprefix benchmarks/data/,pico_lumi.csv.gz pico_leonardo.csv.g
 SEEDS ?= 2
 figures: $(BIN)/.ready ## every figure and table of docs/figures, from the tables in benchmarks/data (SEEDS=2: minutes)
 	PYTHONPATH=benchmarks $(BIN)/python -m papers $(FIGURE_DATA) --seeds $(SEEDS) --out docs/figures
+
+# ARTIFACT="--only lookup gate" runs some of it, ARTIFACT=--list says what there is.
+artifact: $(BIN)/.ready $(OMPI)/.ready ## what two cores can make of docs/results.md in an hour, and what they cannot: bench/artifact.md
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python benchmarks/artifact.py $(ARTIFACT)
 
 clean:
 	rm -rf $(VENV) $(OMPI) $(DEMO) build dist bench demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
