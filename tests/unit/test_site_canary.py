@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.summary import Summary
 from colltune.session.application_gain import gain_of
 from colltune.session.site.canary import outlook, promote
 from colltune.session.site.metrics import metrics
@@ -180,7 +181,22 @@ def test_what_applications_saved_is_told_by_release_in_node_hours(
     assert "colltune_site_saved_node_hours_low{" in said
     page = write_site_page(store, tmp_path / "site.html").read_text()
     assert "What applications saved" in page
-    assert f"{one.saved_h:.3g}" in page
+    bounds = f"{one.saved_h:.3g} node-hours (at least {one.low_h:.3g}, at most {one.high_h:.3g}) in 2 measured runs"
+    assert f"{bounds} of {one.measured_h:.3g}" in page
+
+
+def test_who_decides_reads_what_it_costs_and_what_undoes_it_before_anything_is_saved(
+    store: SiteStore, tmp_path: Path
+) -> None:
+    of_four = Summary(decisions=load_tuning(tmp_path / "tuned-2x2").summary.decisions, total_s=900.0)
+    store.add(tuned(tmp_path, 4, summary=of_four))
+    page = write_site_page(store, tmp_path / "site.html").read_text()
+    assert "not measured yet: colltune site run --measure" in page
+    assert (
+        "1 node-hours, by the last tuning of 2 shapes" in page
+    )  # four nodes for a quarter of an hour, and two for none
+    for command in ("colltune site rollback", "colltune site revoke USER or ENTRY"):
+        assert command in page
 
 
 def test_a_run_that_was_too_short_to_tell_counts_nothing() -> None:

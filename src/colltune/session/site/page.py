@@ -18,6 +18,14 @@ from colltune.site.canary import current
 from colltune.site.store import SiteStore
 
 _DAY_S = 86400.0
+# What may go wrong, and what undoes it, for who decides; docs/how-to/site-wide.md has the drill.
+_RISKS = (
+    ("a release slows a program", "colltune site rollback: one rename; jobs that begin later load the release before"),
+    ("a release ends a program", "the same; what has loaded it is started anew"),
+    ("a wrong or hostile entry is believed", "colltune site revoke USER or ENTRY, then site publish"),
+    ("the MPI library is replaced", "nothing to undo: modules and run refuse the old tuning, so jobs run by default"),
+    ("colltune itself is to go", "take its modules off MODULEPATH; no program is linked with it"),
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,8 @@ def _steps(found: StoreStatus, tried: CanaryOutlook | None) -> Iterator[str]:
 
 
 def _tables(found: StoreStatus, tried: CanaryOutlook | None, now_s: float) -> Iterator[_Table]:
+    yield _Table("decision", "What it brings, and what it costs", ("", ""), [_benefit(found), _cost(found)])
+    yield _Table("risks", "What can go wrong", ("what", "what undoes it"), _RISKS)
     head = ("nodes x ppn", "jobs", "measured", "tuned, days ago", "proven", "refused", "open", "the next job would")
     for number, machine in enumerate(found.machines):
         rows = [_shape_row(shape, now_s) for shape in machine.shapes]
@@ -108,6 +118,23 @@ def _tables(found: StoreStatus, tried: CanaryOutlook | None, now_s: float) -> It
         yield _Table("canary", caption, columns, rows, (3,))
     if found.quarantined:
         yield _Table("quarantine", "Entries that cannot be used", ("entry", "why"), found.quarantined)
+
+
+def _benefit(found: StoreStatus) -> tuple[str, str]:
+    saved = [one for machine in found.machines for one in machine.saved if one.runs]
+    if not saved:
+        return "saved", "not measured yet: colltune site run --measure says it"
+    rows = ((one.saved_h, one.low_h, one.high_h, one.measured_h) for one in saved)
+    sums = (sum(column) for column in zip(*rows, strict=True))
+    hours, low, high, measured = (f"{one:.3g}" for one in sums)
+    runs = format_count(sum(one.runs for one in saved), "measured run")
+    return "saved", f"{hours} node-hours (at least {low}, at most {high}) in {runs} of {measured}; no other run counts"
+
+
+def _cost(found: StoreStatus) -> tuple[str, str]:
+    tuned = [one for machine in found.machines for one in machine.shapes if one.tuned_s is not None]
+    hours = sum(one.tuning_h for one in tuned)
+    return "cost", f"{hours:.3g} node-hours, by the last tuning of {format_count(len(tuned), 'shape')} of jobs"
 
 
 def _machine_text(machine: SiteMachine, now_s: float) -> str:
