@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import commands
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.model_answers import Prediction
+from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
@@ -26,6 +28,7 @@ from colltune.profile.profile_files import save_profile
 from colltune.research.evaluation import Plan, evaluate, load, load_weights
 from colltune.research.learners.scaling import Scaling
 from colltune.research.metrics import Metrics
+from colltune.research.results_t4 import write_t4
 from colltune.research.simulate import Pace, Run, Step, simulate
 from colltune.research.strategies import contestants
 from colltune.research.tunings_summary import (
@@ -353,6 +356,39 @@ def test_time_that_runs_out_leaves_what_is_done_and_says_so(tmp_path: Path) -> N
     assert len(cut.runs) == 2
 
 
+def test_what_the_first_seed_measured_is_left_in_the_common_format(tmp_path: Path) -> None:
+    """Its required fields and enumerations, T4 1.1.0; times add up to what the run was charged."""
+    grids = load([table(tmp_path / "t.csv")])
+    runs = evaluate(grids, Plan(contestants(["random"]), seeds=2)).runs
+    write_t4(tmp_path / "t4", runs)
+    ((path, run),) = zip((tmp_path / "t4").iterdir(), [run for run in runs if run.seed == 0], strict=True)
+    assert path.name == "random-t-bcast-0.json"
+    written = json.loads(path.read_text())
+    assert written["schema_version"] == "1.1.0"
+    assert (written["metadata"]["autotuner"], written["metadata"]["timeunit"]) == ("random", "seconds")
+    results = written["results"]
+    assert len(results) == len(run.told) > 10
+    for one in results:
+        assert {"configuration", "times", "invalidity", "correctness"} <= one.keys()
+        assert (one["invalidity"], one["correctness"]) == ("correct", 1)
+        assert one["configuration"].keys() == {"collective", "nodes", "ppn", "size_bytes", "choice"}
+        assert {"name": "time", "value": median(one["times"]["runtimes"]), "unit": "seconds"} in one["measurements"]
+    charged_s = sum(sum(one["times"]["runtimes"]) + one["times"]["framework"] for one in results)
+    assert charged_s == pytest.approx(run.steps[-1].cost * run.total_s)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(Status.HUNG, "timeout"), (Status.WRONG, "correctness"), (Status.CRASHED, "runtime")]
+)
+def test_what_gave_no_time_is_invalid_in_the_common_format(tmp_path: Path, status: Status, said: str) -> None:
+    failed = Sample(Scenario("bcast", 2, 1, 8), A, status, cost_s=0.5)
+    write_t4(tmp_path / "t4", [Run("g", "own:Strategy", 0, (), None, told=(failed,)), Run("g", "random", 1, (), None)])
+    (path,) = (tmp_path / "t4").iterdir()
+    (one,) = json.loads(path.read_text())["results"]
+    assert (one["invalidity"], one["correctness"], one["measurements"]) == (said, 0, [])
+    assert one["times"] == {"runtimes": [], "framework": 0.5}
+
+
 def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
     return commands.colltune("study", "evaluate", *arguments)
 
@@ -370,6 +406,7 @@ def test_the_command_leaves_tables_and_plots(tmp_path: Path) -> None:
     steps = list(csv.DictReader((out / "steps.csv").open()))
     assert {(row["strategy"], row["seed"]) for row in steps} == {(s, k) for s in who.split(",") for k in "01"}
     assert {"reach.csv", "stops.csv", "curves.csv"} <= {path.name for path in out.iterdir()}
+    assert {path.name.split("-")[0] for path in (out / "t4").iterdir()} == {"random", "test_evaluation"}
     plots = sorted(path.name for path in out.glob("*.png"))
     assert len(plots) == 12
     assert (out / "slowdown_by_time.png").read_bytes().startswith(b"\x89PNG")

@@ -173,9 +173,11 @@ def _report(console: Console, done: StrategyComparison, plan: Plan, places: Sequ
 
 def _finish(out: Path, done: StrategyComparison, plots: str, good: float) -> None:
     from colltune.research.figures import draw_curves
+    from colltune.research.results_t4 import write_t4
     from colltune.research.tunings_summary import METRICS, Axis, write_curves
 
     write_curves(out / "curves.csv", done.runs)
+    write_t4(out / "t4", done.runs)
     if plots != "none":
         for metric in METRICS:
             for axis in Axis:

@@ -135,6 +135,7 @@ class _Worker:
                 pace=pace,
                 scoring=self._scorings[number],
                 go_on=lambda: time.monotonic() < self._deadline_s,
+                keep=seed == 0,  # samples of all seeds are too many to hold
             )
         except CutShortError:
             return None

@@ -44,7 +44,8 @@ class Step:
 @dataclass(frozen=True)
 class Run:
     """One simulated tuning. ``stop``: the step at which the strategy would have stopped by itself. ``total_s``: seconds
-    that measuring everything takes, of which costs are shares; 0 where that is not known.
+    that measuring everything takes, of which costs are shares; 0 where that is not known. ``told``: what was measured,
+    in order, where it was asked for.
     """
 
     grid: str
@@ -53,6 +54,7 @@ class Run:
     steps: tuple[Step, ...]
     stop: Step | None
     total_s: float = 0.0
+    told: tuple[Sample, ...] = ()
 
     def reach(self, limit: float = GOOD_ENOUGH) -> float:
         """The cost from which on the average slowdown stays at or below ``limit``; infinite where it never does."""
@@ -114,10 +116,11 @@ def simulate(
     pace: Pace | None = None,
     scoring: Scoring | None = None,
     go_on: Callable[[], bool] = lambda: True,
+    keep: bool = False,
 ) -> Run:
     """Tunes ``grid`` with a new strategy until everything is measured or, see Pace, nothing changes any more.
 
-    Raises CutShortError as soon as ``go_on`` says no.
+    ``keep``: the run has the samples too. Raises CutShortError as soon as ``go_on`` says no.
     """
     cost, pace = cost or MeasuringCost(), pace or Pace()
     tape = _Tape(grid, make, seed, cost.total(grid), scoring or Scoring())
@@ -146,7 +149,8 @@ def simulate(
         tape.score(len(tape.told), strategy)
     tape.refine(pace)
     stop = tape.steps[watch.stop] if watch.stop else None
-    return Run(grid.name, name, seed, tuple(tape.in_order), stop, tape.total_s)
+    told = tuple(sample for samples in tape.told for sample in samples) if keep else ()
+    return Run(grid.name, name, seed, tuple(tape.in_order), stop, tape.total_s, told)
 
 
 class _Watch:
