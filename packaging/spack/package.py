@@ -1,7 +1,10 @@
-# Spack recipe of colltune. Put this folder into a repository of your own as packages/py-colltune/package.py:
-#   spack repo create colltune-repo && spack repo add colltune-repo
-#   mkdir -p colltune-repo/packages/py-colltune && cp package.py colltune-repo/packages/py-colltune/
+# Spack recipe of colltune, for Spack 1.0 and later:
+#   spack repo create colltune-repo colltune && spack repo add colltune-repo/spack_repo/colltune
+#   mkdir colltune-repo/spack_repo/colltune/packages/py_colltune
+#   cp package.py colltune-repo/spack_repo/colltune/packages/py_colltune/
 #   spack install py-colltune ^mpich
+
+from spack_repo.builtin.build_systems.python import PythonPackage
 
 from spack.package import *
 

@@ -54,6 +54,8 @@ def test_the_wheel_holds_every_file_that_the_package_reads(wheel: set[str]) -> N
 
 def test_the_spack_recipe_asks_for_the_same_packages() -> None:
     recipe = (ROOT / "packaging" / "spack" / "package.py").read_text(encoding="utf-8")
+    # From Spack 1.0 on a recipe imports its build system.
+    assert "from spack_repo.builtin.build_systems.python import PythonPackage\n" in recipe
     for requirement in METADATA["dependencies"]:
         name, _, version = re.fullmatch(r"([\w-]+)(>=)([\d.]+)", requirement).groups()  # type: ignore[union-attr]
         assert f'depends_on("py-{name}@{version}:"' in recipe
@@ -129,6 +131,68 @@ def test_the_recipe_for_conda_asks_for_the_same_packages() -> None:
     assert host == {*build, "pip", f"python{METADATA['requires-python']}"}
     (command,) = conda["build"]["python"]["entry_points"]
     assert command == f"colltune = {METADATA['scripts']['colltune']}"
+
+
+def test_the_citation_and_codemeta_say_what_the_project_says() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    codemeta = json.loads((ROOT / "codemeta.json").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors", "type"} <= citation.keys()
+    assert citation["license"] == METADATA["license"]
+    assert codemeta["license"] == f"https://spdx.org/licenses/{METADATA['license']}"
+    plain = [re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]]
+    assert codemeta["softwareRequirements"] == plain
+    assert codemeta["runtimePlatform"] == f"Python {METADATA['requires-python'].removeprefix('>=')}"
+    assert [one["name"] for one in citation["authors"]] == [one["name"] for one in codemeta["author"]]
+    assert citation["keywords"] == codemeta["keywords"]
+    section = re.search(r"^## \[Unreleased\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert section, "the next version needs a section to write into"
+
+
+def test_the_bill_of_materials_names_the_wheel_and_each_package_that_it_needs(tmp_path: Path) -> None:
+    wheel = tmp_path / "colltune-7.8.9-py3-none-any.whl"
+    wheel.write_bytes(b"a wheel")
+    script = ROOT / "packaging" / "sbom.py"
+    said = subprocess.run([sys.executable, script, wheel], check=True, capture_output=True, text=True).stdout
+    bill = json.loads(said)
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    product = bill["metadata"]["component"]
+    assert product["version"] == "7.8.9"
+    assert product["hashes"][0]["content"] == hashlib.sha256(b"a wheel").hexdigest()
+    plain = {re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]}
+    assert {one["name"].lower() for one in bill["components"] if one["scope"] == "required"} == plain
+    assert len(bill["dependencies"][0]["dependsOn"]) == len(plain)
+    references = [one["bom-ref"] for one in bill["components"]]
+    assert len(set(references)) == len(references) > len(plain)
+    absent = subprocess.run([sys.executable, script, tmp_path / "no.whl"], check=False, capture_output=True, text=True)
+    assert (absent.returncode, absent.stderr.count("\n")) == (1, 1)
+
+
+def test_the_containers_install_the_wheel_and_a_compiler_and_nothing_of_this_machine() -> None:
+    for name in ("Containerfile", "colltune.def"):
+        text = (ROOT / "packaging" / "containers" / name).read_text(encoding="utf-8")
+        assert "dist/*.whl /opt/" in text
+        assert re.search(r"apt-get install -y --no-install-recommends gcc libc6-dev", text)
+        base = re.search(r"^(?:FROM|From:) python:(3\.\d+)-slim$", text, re.MULTILINE)
+        assert base
+        assert base.group(1) == METADATA["requires-python"].removeprefix(">=")
+        assert "colltune --version" in text
+
+
+def test_the_paper_cites_what_its_bibliography_has_and_every_figure_that_it_shows_is_there() -> None:
+    paper = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
+    _, head, body = paper.split("---\n", 2)
+    said = yaml.safe_load(head)
+    assert {"title", "tags", "authors", "affiliations", "date", "bibliography"} <= said.keys()
+    entries = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / said["bibliography"]).read_text(), re.MULTILINE))
+    assert entries == set(re.findall(r"@(\w+)", body))
+    for path in re.findall(r"!\[[^]]*\]\(([^)]+)\)", body):
+        assert (ROOT / "paper" / path).is_file(), path
+    assert "# Statement of need" in body
+    # Each figure of the paper is one of docs/results.md, so that neither can be changed alone.
+    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    figures = re.findall(r"\d+\.\d+(?:%)?|\d{1,3}(?:,\d{3})+", body.split("# Results")[1].split("\n# ")[0])
+    assert len(figures) > 20
+    assert [one for one in figures if one.rstrip("%") not in results] == []
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
