@@ -77,6 +77,16 @@ def test_with_few_launches_the_spread_of_all_points_decides() -> None:
     assert compare_all(calm)[-1].verdict is PointVerdict.SAME
 
 
+def test_points_of_which_some_have_more_launches_are_all_judged() -> None:
+    sides = {
+        (Scenario("bcast", 2, 2, 4), RING): ([1.0, 1.01], [9.0, 9.02, 9.01]),
+        (Scenario("bcast", 2, 2, 8), RING): ([1.0, 1.02, 1.01, 0.99], [9.0, 9.1]),
+        (Scenario("bcast", 2, 2, 16), RING): ([1.0], [9.0]),
+    }
+    found = [one.verdict for one in compare_all(sides)]
+    assert found == [PointVerdict.SLOWER, PointVerdict.SLOWER, PointVerdict.SAME]
+
+
 def test_one_launch_of_each_kind_tells_nothing() -> None:
     found = compare_all({(SCENARIO, RING): ([1.0], [9.0])})
     assert (found[0].low, found[0].high, found[0].verdict) == (0.0, float("inf"), PointVerdict.SAME)

@@ -121,11 +121,13 @@ def ratio_interval(a_s: Sequence[float], b_s: Sequence[float]) -> tuple[float, f
 def compare_all(sides: Mapping[tuple[Scenario, Choice], tuple[Sequence[float], Sequence[float]]]) -> list[Comparison]:
     """As ``compare`` for the points of one verification, also where launches are too few for exact intervals.
 
-    Then launch medians are taken to be lognormal, and the interval is Student's, by ``spreads`` of each collective.
+    Then launch medians are taken to be lognormal, and the interval is Student's, by ``spreads`` of each collective,
+    among the points that have as many launches.
     """
     found: dict[tuple[Scenario, Choice], Comparison] = {}
-    for name in {scenario.collective for scenario, _ in sides}:
-        mine = {key: both for key, both in sides.items() if key[0].collective == name}
+    alike = {key: (key[0].collective, len(both[0]), len(both[1])) for key, both in sides.items()}
+    for group in set(alike.values()):
+        mine = {key: both for key, both in sides.items() if alike[key] == group}
         for (key, both), spread in zip(mine.items(), spreads(list(mine.values())), strict=True):
             one = compare(*key, *both, points=len(sides))
             if _rank(len(both[0]), len(both[1]), len(sides)) < 0:
