@@ -14,12 +14,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.version import __version__
 from colltune.research.simulate import Run
 
-_INVALIDITY = {
-    Status.OK: "correct",
-    Status.INAPPLICABLE: "constraints",
-    Status.WRONG: "correctness",
-    Status.HUNG: "timeout",
-}
+_INVALIDITY = {"ok": "correct", "inapplicable": "constraints", "wrong": "correctness", "hung": "timeout"}  # by Status
 
 
 def write_t4(directory: Path, runs: Iterable[Run]) -> None:

@@ -8,7 +8,6 @@ from colltune.research.compare import Estimate, reach_by_grid
 from colltune.research.simulate import Run
 from colltune.research.tunings_summary import METRICS, Axis, at_place, at_stop, mean_over_tables
 
-_HEADERS = {"slowdown": "slowdown", "accuracy": "accuracy", "worst": "worst", "r2": "R2", "regret": "regret"}
 _AXES = {Axis.TIME: "collection time", Axis.PAIRS: "training set"}
 
 
@@ -31,7 +30,7 @@ def means_table(
 ) -> TextTable:
     """Means over the tables at some places of both axes, and at each strategy's own stop."""
     tables = len({run.grid for run in runs})
-    measures = [_HEADERS.get(metric, f"mistakes > {significant:.0%}") for metric in METRICS]
+    measures = [{"r2": "R2", "mistakes": f"mistakes > {significant:.0%}"}.get(metric, metric) for metric in METRICS]
     table = TextTable(
         ("after", "strategy", *(f"{measure}>" for measure in measures)),
         f"Mean over {format_count(tables, 'table')}, median of the seeds",

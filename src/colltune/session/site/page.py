@@ -104,15 +104,8 @@ def _tables(found: StoreStatus, tried: CanaryOutlook | None, now_s: float) -> It
             f"{tried.canary.release} in applications: {tried.canary.share}% of the jobs, {tried.jobs} have reported"
         )
         rows = [
-            (
-                one.place,
-                str(one.choice),
-                str(one.pairs),
-                ratio_text(one.faster_in_calls),
-                ratio_text(one.faster),
-                one.finding,
-            )
-            for one in tried.standings
+            (it.place, str(it.choice), str(it.pairs), ratio_text(it.faster_in_calls), ratio_text(it.faster), it.finding)
+            for it in tried.standings
         ]
         columns = ("calls of", "choice", "pairs", "in the calls", "with all between", "says")
         yield _Table("canary", caption, columns, rows, (3,))
@@ -125,8 +118,7 @@ def _benefit(found: StoreStatus) -> tuple[str, str]:
     if not saved:
         return "saved", "not measured yet: colltune site run --measure says it"
     rows = ((one.saved_h, one.low_h, one.high_h, one.measured_h) for one in saved)
-    sums = (sum(column) for column in zip(*rows, strict=True))
-    hours, low, high, measured = (f"{one:.3g}" for one in sums)
+    hours, low, high, measured = (f"{sum(column):.3g}" for column in zip(*rows, strict=True))
     runs = format_count(sum(one.runs for one in saved), "measured run")
     return "saved", f"{hours} node-hours (at least {low}, at most {high}) in {runs} of {measured}; no other run counts"
 
@@ -149,7 +141,7 @@ def _shape_row(shape: ShapeCoverage, now_s: float) -> tuple[str, ...]:
         for name, (count, pairs) in shape.measured.items()
     )
     age = "" if shape.tuned_s is None else f"{(now_s - shape.tuned_s) / _DAY_S:.1f}"
-    counts = (str(shape.proven), str(shape.refused), str(shape.open))
+    counts = map(str, (shape.proven, shape.refused, shape.open))
     return f"{shape.nodes} x {shape.ppn}", str(shape.jobs), known, age, *counts, shape.next
 
 
