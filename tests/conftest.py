@@ -21,7 +21,7 @@ from leftovers import MARK, Session
 # For what was asked to end to be gone.
 _PATIENCE_S = 60.0
 # No test depends on how fast time passes.
-hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.register_profile("any machine", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("many", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("any machine")
 pytest.register_assert_rewrite("bench_laws", "journal_laws", "packer_laws", "source_laws")

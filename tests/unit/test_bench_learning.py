@@ -40,6 +40,7 @@ def bench(*arguments: object) -> dict[str, float]:
     return json.loads(ran(*arguments, "--seeds", "2").stdout)
 
 
+@pytest.mark.slow
 def test_a_strategy_can_be_run_alone_and_compared_with_the_others_of_an_earlier_run(tmp_path: Path) -> None:
     data = table(tmp_path / "t.csv")
     bench(data, "--strategies", "random,fact", "--out", tmp_path / "theirs")
@@ -84,6 +85,7 @@ def test_ours_is_compared_at_equal_repetitions_too_and_with_random_sampling_on_l
         assert found[figure] == pytest.approx(reach[ours] / reach[other], abs=1e-3), figure
 
 
+@pytest.mark.slow
 def test_a_table_of_many_choices_is_judged_with_the_others(tmp_path: Path) -> None:
     tables = table(tmp_path / "t.csv"), table(tmp_path / "many.csv")
     with tables[1].open("a") as file:

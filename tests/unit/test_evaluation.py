@@ -330,6 +330,7 @@ def test_every_strategy_learns_a_small_table(name: str, tmp_path: Path) -> None:
     assert run.steps[-1].metrics.slowdown < 1.02
 
 
+@pytest.mark.slow
 def test_processes_and_one_process_give_the_same_runs(tmp_path: Path) -> None:
     grids = load([table(tmp_path / "t.csv")])
     kept: list[int] = []

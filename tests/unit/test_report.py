@@ -267,6 +267,7 @@ def test_without_what_draws_the_page_has_its_tables_and_says_what_to_install(mon
     assert "Regions in force" in page
 
 
+@pytest.mark.slow
 def test_a_page_of_a_large_campaign_fits_a_telephone() -> None:
     """14 collectives on 20 shapes and 21 sizes, all of them decided."""
     sizes = [1 << power for power in range(21)]
