@@ -101,7 +101,7 @@ ROWS = {
     "path finding, 4 x 2 namespaces": _HOURS,
     "solver, 4 x 2 namespaces": _HOURS,
     "sample sort, 4 x 2 namespaces": _HOURS,
-    "LAMMPS, HPCC, 2 ranks on 2 cores, Open MPI 4.1.4": "asks for Debian's packages of both",
+    "ten programs of Debian, 4 x 2 namespaces and 2 ranks on 2 cores, Open MPI 4.1.4": "asks for Debian's packages",
     "tune 2 collectives to 1 MiB with proof": "as the next row, with fewer collectives",
     "tune 6 collectives to 1 MiB with proof": "tune",
     "tune 4 collectives on 8 x 1 or 8 x 2": "cluster",
