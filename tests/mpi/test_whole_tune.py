@@ -49,7 +49,7 @@ def test_a_job_runs_under_what_was_tuned_on_its_nodes(
     assert {sample.status for sample in samples} <= {Status.OK, Status.INAPPLICABLE}
     assert {sample.scenario.size_bytes for sample in samples} >= {4096, 8192}
     assert len({sample.choice for sample in samples}) > 3
-    ran = site.run(out, [], [str(site.program("solver")), "1000", "50"])
+    ran = site.run(out, [], [str(site.program("solver")), "200", "20"])
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "residual" in ran.stdout
 
