@@ -13,6 +13,8 @@ from colltune.core.scenario import Scenario
 
 # No scheduler gives a job more time than a week.
 MOST_BUDGET_S = 7 * 86400.0
+# Why a collective was measured no further, where more measuring could still find something faster.
+BUDGET_SPENT = "the budget is spent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from colltune.core.choice import DEFAULT
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Decision, Verdict, launches_text
+from colltune.core.summary import BUDGET_SPENT
 from colltune.core.units import format_budget, format_count, format_duration, format_size
 from colltune.machine.command_lines import run_command, use_command
 from colltune.report.findings import Findings
@@ -106,7 +107,10 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
         more = "a larger --budget" if enough is None else f"--budget {format_budget(enough)}"
         count = sum(len(one.decisions) for one in untried)
         steps.append(("next", f"tune again with {more}: it also tries {format_calls(count)} that looked faster"))
-    if not steps and summary.gated:
+    if not steps and BUDGET_SPENT in summary.reasons.values():
+        # Nothing that looked faster was left out, but not all was looked at.
+        steps.append(("next", "tune again with a larger --budget: this one ended before enough was measured"))
+    elif not steps and summary.gated:
         steps.append(("next", "nothing to do: the library's own choices are good here"))
     return steps
 

@@ -16,6 +16,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.core.summary import BUDGET_SPENT
 from colltune.learn.contract import Learner
 from colltune.learn.stakes import Stakes
 from colltune.measure.contract import Effort, Source
@@ -120,7 +121,7 @@ class Campaign:
                     pass
         except INTERRUPTIONS:
             interrupted = True
-        last = "the budget is spent" if math.isfinite(self.budget_s) else "nothing more was asked for"
+        last = BUDGET_SPENT if math.isfinite(self.budget_s) else "nothing more was asked for"
         last = "stopped from outside" if interrupted else last
         reasons = {name: agenda.reason or last for name, agenda in self._agendas.items()}
         return Outcome(tuple(self._samples), reasons, self.clock() - self._started_s, interrupted)
