@@ -232,13 +232,13 @@ def test_what_is_printed_of_a_comparison_agrees(found: Verification) -> None:
     with redirect_stdout(out):
         show(found, "use --launches {launches}")
     text = " ".join(out.getvalue().split())
-    rows = re.findall(r"(\d+\.\d\d) +(\d+\.\d\d) to (\d+\.\d\d|inf) +(faster|same|slower)", text)
+    rows = re.findall(r"(\d+\.\d\d) +(\d+\.\d\d) to (\d+\.\d\d|inf) +(faster|same|open|slower)", text)
     assert len(rows) == len(found.comparisons)
     for printed, low, high, verdict in rows:
         ratio = float(printed)
         assert float(low) <= ratio <= float(high)
-        assert {"faster": ratio >= 1.03, "slower": ratio <= 0.97, "same": True}[verdict]
-    counts = {verdict: sum(row[3] == verdict for row in rows) for verdict in ("faster", "same", "slower")}
+        assert {"faster": ratio >= 1.03, "slower": ratio <= 0.97, "same": 0.97 <= ratio <= 1.03, "open": True}[verdict]
+    counts = {verdict: sum(row[3] == verdict for row in rows) for verdict in ("faster", "same", "open", "slower")}
     assert text.endswith(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")
     assert "It may differ from that of the two columns" in text
     assert exit_code(found) == (1 if counts["slower"] else 0)

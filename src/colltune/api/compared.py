@@ -55,7 +55,9 @@ def guidelines(
     **machine: Unpack[MachineArguments],
 ) -> Verification:
     """Which calls take longer than others that do the same (``slower``), as `colltune study guidelines` finds them."""
-    from colltune.session.compare import find_violations
+    from colltune.session.compare import violations_of
+    from colltune.session.sides import NOTHING, NamedSide, open_sides
 
-    where, sizes = machine_options(machine, thread_level), (parse_size(min_size), parse_size(max_size))
-    return find_violations(where, sizes=sizes, budget_s=parse_duration(budget), seed=seed, note=note)
+    nothing, where = NamedSide(NOTHING), machine_options(machine, thread_level)
+    side, _ = open_sides(nothing, nothing, where, os.environ, note=note)
+    return violations_of(side, (parse_size(min_size), parse_size(max_size)), parse_duration(budget), seed, note)

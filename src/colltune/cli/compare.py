@@ -11,7 +11,7 @@ import typer
 
 from colltune.cli.options import NO_VERDICT, AsJson, MaxSize, MinSize, ThreadLevel, offers
 from colltune.core.units import format_count
-from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
+from colltune.session.arguments import MAX_SIZE, MachineArguments
 
 if TYPE_CHECKING:
     from colltune.core.text_table import TextTable
@@ -47,21 +47,22 @@ def compare(
     launches, and judged as `colltune verify` judges. The exit code is 4 if nothing can be said: other programs used the
     processors, or --budget was too short for what may differ.
     """
+    from colltune.api.compared import compare as run_compare
     from colltune.cli.terminal import make_console
-    from colltune.core.units import parse_duration, parse_size
-    from colltune.session.compare import compare as run_compare
 
-    machine = machine_options(where, thread_level)
     found = run_compare(
         a,
         b,
-        machine,
-        builds=(mpiexec_a, mpiexec_b),
-        collectives=collectives or (),
-        sizes=(parse_size(min_size), parse_size(max_size)),
-        budget_s=parse_duration(budget),
+        collectives or (),
+        mpiexec_a=mpiexec_a,
+        mpiexec_b=mpiexec_b,
+        min_size=min_size,
+        max_size=max_size,
+        budget=budget,
         seed=seed,
+        thread_level=thread_level,
         note=lambda note: make_console(err=as_json).print(note, markup=False),
+        **where,
     )
     finish("compare", found, as_json)
 
@@ -85,20 +86,10 @@ def exit_code(found: Verification) -> int:
 def as_record(found: Verification) -> dict[str, object]:
     """What docs/reference/json.md describes, for ``print_json``: the two times have the names of the sides."""
     a, b = (f"{name.lower().replace('-', '_')}_s" for name in found.names)
-    rows = [
-        {
-            "scenario": one.scenario,
-            "choice": one.choice,
-            a: one.a_s,
-            b: one.b_s,
-            "ratio": one.ratio,
-            "low": one.low,
-            "high": one.high,
-            "verdict": one.verdict,
-        }
-        for one in found.comparisons
-    ]
-    return {"launches": found.launches, "disturbance": found.disturbance, "comparisons": rows}
+    shown = ("scenario", "choice", "ratio", "low", "high", "verdict")
+    rows = [{a: one.a_s, b: one.b_s, **{name: getattr(one, name) for name in shown}} for one in found.comparisons]
+    common = {"launches": found.launches, "undecided": found.undecided, "disturbance": found.disturbance}
+    return {**common, "comparisons": rows}
 
 
 def show(found: Verification, more: str) -> None:
@@ -144,7 +135,7 @@ def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] 
                 f"{row.ratio:.2f}",
                 f"{row.low:.2f} to {row.high:.2f}",
                 *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),
-                row.verdict if row.low > 0.0 else "open",
+                row.verdict,
             )
     return table
 
@@ -152,7 +143,7 @@ def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] 
 def _summary(found: Verification, more: str) -> Iterator[str]:
     """How much faster it is, and what so few launches could not tell."""
     from colltune.core.choice import DEFAULT
-    from colltune.prove.compare.verdict import fewest_launches, mean_speedup, typical_reach
+    from colltune.prove.compare.verdict import fewest_launches, mean_speedup
 
     comparisons, (a, b) = found.comparisons, found.names
     if comparisons:
@@ -166,16 +157,6 @@ def _summary(found: Verification, more: str) -> Iterator[str]:
             mean = None if found.screened else mean_speedup(points)
             if mean is not None:
                 yield format_mean(mean, where)
-        needed = fewest_launches(len(comparisons))
-        if found.launches < needed:
-            reach = typical_reach(comparisons)
-            sees = (
-                "no difference" if reach > 10.0 else f"only a difference of a factor of {reach:.2f} at a typical point"
-            )
-            yield (
-                f"With {found.launches} launches of each kind {sees} can be told from noise;"
-                f" {more.format(launches=needed)} for exact intervals of {len(comparisons)} points."
-            )
     listed = {(one.scenario, one.choice) for one in comparisons}
     if alike := sum(
         (one.scenario, one.choice) not in listed and one.scenario not in found.open for one in found.screened
@@ -186,16 +167,19 @@ def _summary(found: Verification, more: str) -> Iterator[str]:
         few = "there are too few runs" if found.recorded else "the time was too short"
         more = more.format(launches=fewest_launches(max(len(comparisons), 1)))
         yield f"May differ, and {few}: {format_count(len(found.open), 'call')}; {more}."
+    undecided, needed, budget_s = found.undecided.values()
+    if undecided:
+        how = f"use --budget {math.ceil(budget_s / 60)}m" if budget_s else more.format(launches=needed)
+        yield (
+            f"{undecided} of {len(comparisons)} stay open, for their intervals reach beyond 0.97 to 1.03:"
+            f" {needed} launches of each side would decide about half of them; {how}."
+        )
     yield ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + "."
 
 
 def format_mean(mean: MeanSpeedup, where: str) -> str:
     """``"Speed-up, geometric mean over 40 points: 1.052 (0.990 to 1.113, so not significant)."``"""
     doubt = "" if mean.significant else ", so it is not significant"
-    over = format_count(mean.points, "point")
-    if math.isinf(mean.high):
-        return f"Speed-up, geometric mean over {over}{where}: {mean.ratio:.3f} (launches too few for an interval)."
-    return (
-        f"Speed-up, geometric mean over {over}{where}: {mean.ratio:.3f}"
-        f" (99% interval {mean.low:.3f} to {mean.high:.3f}{doubt})."
-    )
+    interval = f"99% interval {mean.low:.3f} to {mean.high:.3f}{doubt}"
+    interval = "launches too few for an interval" if math.isinf(mean.high) else interval
+    return f"Speed-up, geometric mean over {format_count(mean.points, 'point')}{where}: {mean.ratio:.3f} ({interval})."

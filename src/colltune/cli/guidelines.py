@@ -5,7 +5,7 @@ from typing import Annotated, Unpack
 import typer
 
 from colltune.cli.options import AsJson, MaxSize, MinSize, ThreadLevel, offers
-from colltune.session.arguments import MachineArguments, machine_options
+from colltune.session.arguments import MachineArguments
 
 
 @offers(MachineArguments)
@@ -24,16 +24,17 @@ def guidelines(
     guidelines, which any MPI can keep. What seems violated is measured anew in new launches, and only these decide.
     A line that says slower is a guideline that is violated: its call takes longer than what stands as its choice.
     """
+    from colltune.api.compared import guidelines
     from colltune.cli.compare import finish
     from colltune.cli.terminal import make_console
-    from colltune.core.units import parse_duration, parse_size
-    from colltune.session.compare import find_violations
 
-    found = find_violations(
-        machine_options(where, thread_level),
-        sizes=(parse_size(min_size), parse_size(max_size)),
-        budget_s=parse_duration(budget),
+    found = guidelines(
+        min_size=min_size,
+        max_size=max_size,
+        budget=budget,
         seed=seed,
+        thread_level=thread_level,
         note=lambda note: make_console(err=as_json).print(note, markup=False),
+        **where,
     )
     finish("guidelines", found, as_json)

@@ -33,7 +33,14 @@ from colltune.prove.compare.two_sides import (
     compare_sides,
     launch_by_turns,
 )
-from colltune.prove.compare.verdict import PRACTICAL, Comparison, PointVerdict, compare_all, fewest_launches
+from colltune.prove.compare.verdict import (
+    PRACTICAL,
+    Comparison,
+    PointVerdict,
+    compare_all,
+    fewest_launches,
+    launches_to_decide,
+)
 from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side
 from colltune.store.earlier import tuned_sizes
 
@@ -43,6 +50,8 @@ _LOOK = Effort(relative_width=0.03, box_s=0.01, fewest=10, most=200)
 # What differs by less in the screening is not looked at further: half of what counts as a difference.
 _ALIKE = 1.0 + PRACTICAL / 2
 _MOST_LAUNCHES = 12
+# A larger budget has more of them: one for so much of it.
+_LAUNCH_S = 25.0
 # Work that is cut off at the end of the budget would be lost: what decides may take half of it beyond.
 _GRACE = 0.5
 # What a launch takes over the calls that it measures: their results are checked, and they are timed again.
@@ -57,7 +66,7 @@ class Verification:
     None where other programs had the processors, as ``disturbance`` says: then there is no verdict. ``screened``: the
     first look at a comparison of which ``comparisons`` are those that seemed to differ, measured anew.
     ``open``: calls that seemed to differ, or were not looked at, and for which there was no time. ``recorded``: others
-    measured, and each launch is a run of theirs.
+    measured, and each launch is a run of theirs. ``budget_s``: what there was to spend; 0 where launches were counted.
     """
 
     comparisons: Sequence[Comparison]
@@ -67,12 +76,20 @@ class Verification:
     screened: Sequence[Comparison] = ()
     open: Sequence[Scenario] = ()
     recorded: bool = False
+    budget_s: float = 0.0
 
     @property
     def counts(self) -> dict[PointVerdict, int]:
-        """How many points are faster, the same, and slower."""
+        """How many points are faster, the same, open, and slower."""
         found = Counter(one.verdict for one in self.comparisons if one.scenario not in self.open)
         return {verdict: found[verdict] for verdict in PointVerdict}
+
+    @property
+    def undecided(self) -> dict[str, float]:
+        """Points that launches left open, and the launches of each side, or the budget, to decide half of these."""
+        needed = launches_to_decide(self.comparisons, self.launches)
+        budget_s = needed * max(self.budget_s / max(self.launches, 1), _LAUNCH_S) if self.budget_s else 0.0
+        return {"points": self.counts[PointVerdict.OPEN], "launches": needed, "budget_s": budget_s}
 
     @property
     def nowhere_slower(self) -> bool | None:
@@ -181,34 +198,22 @@ def look_and_compare(
     found: list[Comparison] = []
     if chosen:
         note(f"comparing {format_count(len(chosen), 'call')} in new launches ...")
-        until_s = ends_s + _GRACE * budget_s
-        found = compare_sides(a, b, sorted(chosen), _MOST_LAUNCHES, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
+        until_s, most = ends_s + _GRACE * budget_s, max(_MOST_LAUNCHES, int(budget_s / _LAUNCH_S))
+        found = compare_sides(a, b, sorted(chosen), most, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
     seen, compared = {one.scenario for one in looks}, {one.scenario for one in found}
     missing = [s for s in chosen if s not in compared] + untried + [s for s in scenarios if s not in seen]
     launches = max((len(one.a_launches_s) for one in found), default=0)
-    return _judged(Verification(found, launches, names=("A", "B"), screened=looks, open=missing), a, looked)
-
-
-def find_violations(
-    machine: MachineOptions,
-    *,
-    sizes: tuple[int, int] = (4, 1 << 18),
-    budget_s: float = 300.0,
-    seed: int = 1,
-    note: Callable[[str], None] = lambda _text: None,
-) -> Verification:
-    """Which calls take longer than others that do the same, by ``guidelines_at`` for the whole job: those are slower.
-
-    All are looked at in a few launches, and what seems violated is measured anew, as by ``compare``.
-    """
-    side, _ = open_sides(NamedSide(NOTHING), NamedSide(NOTHING), machine, os.environ, note=note)
-    return violations_of(side, sizes, budget_s, seed, note)
+    whole = Verification(found, launches, names=("A", "B"), screened=looks, open=missing, budget_s=budget_s)
+    return _judged(whole, a, looked)
 
 
 def violations_of(
     side: Side, sizes: tuple[int, int], budget_s: float, seed: int, note: Callable[[str], None] = lambda _text: None
 ) -> Verification:
-    """What ``find_violations`` does once the MPI can be launched."""
+    """Which calls take longer than others that do the same, by ``guidelines_at`` for the whole job: those are slower.
+
+    All are looked at in a few launches, and what seems violated is measured anew, as by ``compare``.
+    """
     bench, began_s = side.bench, side.bench.now_s()
     guidelines = guidelines_at(bench.nodes, bench.ppn, *sizes)
     note(f"{bench.headline}: looking at {format_count(len(guidelines), 'guideline')} in {_LOOKS} launches ...")
@@ -224,12 +229,14 @@ def violations_of(
     if suspected:
         note(f"measuring {format_count(len(suspected), 'guideline')} that may be violated in new launches ...")
     ends_s, until_s = began_s + budget_s, began_s + (1.0 + _GRACE) * budget_s
-    found = measured(suspected, _MOST_LAUNCHES if suspected else 0, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
+    most = max(_MOST_LAUNCHES, int(budget_s / _LAUNCH_S)) if suspected else 0
+    found = measured(suspected, most, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
     launches = max((len(one.a_launches_s) for one in found), default=0)
     compared = {(one.scenario, one.choice.algorithm) for one in found}
     seen = {(one.scenario, one.choice.algorithm) for one in looks}
     missing = [one.call for one in guidelines if (one.call, one.text) not in (compared if one in suspected else seen)]
-    return _judged(Verification(found, launches, names=("mock-up", "call"), screened=looks, open=missing), side, looked)
+    whole = Verification(found, launches, names=("mock-up", "call"), screened=looks, open=missing, budget_s=budget_s)
+    return _judged(whole, side, looked)
 
 
 def _to_look_at(names: Sequence[str], sizes: tuple[int, int], step: int, bench: Bench) -> list[Scenario]:

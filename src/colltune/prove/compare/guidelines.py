@@ -85,7 +85,7 @@ def judge_guidelines(guidelines: Sequence[Guideline], measured: Launched) -> lis
 def _judged(guidelines: Sequence[Guideline], measured: Launched, *, kept: bool) -> list[Comparison]:
     launches = min((len(measured.times_s[s]) for one in guidelines for s in (one.call, *one.mock_up)), default=0)
     times_s = {s: measured.kept(s, launches) if kept else measured.times_s[s][:launches] for s in measured.times_s}
-    return compare_all({_key(one): (_mock_up_s(one, times_s), times_s[one.call]) for one in guidelines})
+    return compare_all({_key(one): (_mock_up_s(one, times_s), times_s[one.call]) for one in guidelines}, paired=True)
 
 
 def _key(one: Guideline) -> tuple[Scenario, Choice]:

@@ -55,7 +55,7 @@ class Turns(TypedDict, total=False):
 def compare_sides(
     a: Side, b: Side, scenarios: Sequence[Scenario], launches: int, seed: int, **turns: Unpack[Turns]
 ) -> list[Comparison]:
-    """Compares ``launches`` launches of ``a`` with as many of ``b``, in random order, side by side.
+    """Compares ``launches`` launches of ``a`` with as many of ``b``, in random order, as pairs of neighbours.
 
     The rest is as in ``launch_by_turns``. Scenarios with fewer than two launches of each side are left out.
     """
@@ -72,9 +72,9 @@ def compare_sides(
         for (s, choice), (a_s, b_s) in times_s.items()
         if first.kept_s[s] or second.kept_s[s]
     }
-    beside = {one.scenario: one for one in compare_all({**times_s, **with_kept})}
-    kept = {s for s, _ in with_kept}
-    return [replace(one, kept=beside[one.scenario] if one.scenario in kept else None) for one in compare_all(times_s)]
+    beside = {one.scenario: one for one in compare_all({**times_s, **with_kept}, paired=True)}
+    kept, judged = {s for s, _ in with_kept}, compare_all(times_s, paired=True)
+    return [replace(one, kept=beside[one.scenario] if one.scenario in kept else None) for one in judged]
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
-"""Faster, same or slower: two sets of launches compared, without a model of their noise."""
+"""Faster, same, open or slower: two sets of launches compared, without a model of their noise."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from itertools import accumulate, count
 from math import comb
 from statistics import geometric_mean, median
 
+import numpy as np
 from scipy.special import stdtrit
 
 from colltune.core.choice import Choice
@@ -21,11 +24,14 @@ PRACTICAL = 0.03
 _MOST_EXPONENT = 700.0  # of a double
 # Chance, per side, that any interval of one verification misses; that of a point is its share of it.
 _ERROR = 0.005
+# Where pairs are judged too, they have a fifth of that.
+_UNPAIRED, _PAIRED = 1.25, 5.0
 
 
 class PointVerdict(StrEnum):
     FASTER = "faster"
     SAME = "same"
+    OPEN = "open"
     SLOWER = "slower"
 
 
@@ -57,26 +63,31 @@ class Comparison:
 
 
 def verdict_of(ratio: float, low: float, high: float) -> PointVerdict:
-    """The verdict for a ratio of A over B and its interval."""
+    """The verdict for a ratio of A over B and its interval; open where that reaches beyond what is called the same."""
     if low > 1.0 and ratio > 1.0 + PRACTICAL:
         return PointVerdict.FASTER
     if high < 1.0 and ratio < 1.0 - PRACTICAL:
         return PointVerdict.SLOWER
-    return PointVerdict.SAME
+    within = low >= 1.0 - PRACTICAL and high <= 1.0 + PRACTICAL
+    return PointVerdict.SAME if within else PointVerdict.OPEN
 
 
 def compare(
-    scenario: Scenario, choice: Choice, a_s: Sequence[float], b_s: Sequence[float], points: int = 1
+    scenario: Scenario,
+    choice: Choice,
+    a_s: Sequence[float],
+    b_s: Sequence[float],
+    points: float = 1,
+    spread: LaunchSpread | None = None,
 ) -> Comparison:
     """From one median per launch of each side to the ratio and its interval.
 
     The ratio is the median of all pairwise ratios (Hodges-Lehmann), the interval by the Mann-Whitney statistic: exact
-    for any distribution of launch medians. ``points``: how many are compared together.
+    for any distribution of launch medians. ``points``: how many are compared together. ``spread``: of the launches,
+    if these are too few.
     """
-    ratios = sorted(a / b for a in a_s for b in b_s)
-    index = _rank(len(a_s), len(b_s), points)
-    low, high = (ratios[index], ratios[-1 - index]) if index >= 0 else (0.0, float("inf"))
-    return Comparison(scenario, choice, median(a_s), median(b_s), median(ratios), low, high, tuple(a_s), tuple(b_s))
+    interval = _of_all(a_s, b_s, spread, points)
+    return Comparison(scenario, choice, median(a_s), median(b_s), *interval, tuple(a_s), tuple(b_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,75 +121,105 @@ def mean_speedup(comparisons: Sequence[Comparison]) -> MeanSpeedup | None:
 
 def ratio_interval(a_s: Sequence[float], b_s: Sequence[float]) -> tuple[float, float, float]:
     """The ratio of ``compare`` and its interval; with too few times for an exact one, Student's."""
-    ratios = sorted(a / b for a in a_s for b in b_s)
-    index = _rank(len(a_s), len(b_s), 1)
-    if index >= 0:
-        return median(ratios), ratios[index], ratios[-1 - index]
-    reach = _reach(spreads([(a_s, b_s)])[0], len(a_s), len(b_s), 1)
-    return median(ratios), median(ratios) / reach, median(ratios) * reach
+    return _of_all(a_s, b_s, spreads([(a_s, b_s)])[0], 1)
 
 
-def compare_all(sides: Mapping[tuple[Scenario, Choice], tuple[Sequence[float], Sequence[float]]]) -> list[Comparison]:
+def compare_all(
+    sides: Mapping[tuple[Scenario, Choice], tuple[Sequence[float], Sequence[float]]], *, paired: bool = False
+) -> list[Comparison]:
     """As ``compare`` for the points of one verification, also where launches are too few for exact intervals.
 
     Then launch medians are taken to be lognormal, and the interval is Student's, by ``spreads`` of each collective,
-    among the points that have as many launches.
+    among the points that have as many launches. ``paired``: launches of the same position were neighbours. Then each
+    point also has an interval of its pairs, if these are three or more, and only what lies in both intervals counts.
     """
     found: dict[tuple[Scenario, Choice], Comparison] = {}
     alike = {key: (key[0].collective, len(both[0]), len(both[1])) for key, both in sides.items()}
+    points = len(sides) * _UNPAIRED if paired else len(sides)
     for group in set(alike.values()):
         mine = {key: both for key, both in sides.items() if alike[key] == group}
         for (key, both), spread in zip(mine.items(), spreads(list(mine.values())), strict=True):
-            one = compare(*key, *both, points=len(sides))
-            if _rank(len(both[0]), len(both[1]), len(sides)) < 0:
-                reach = _reach(spread, len(both[0]), len(both[1]), len(sides))
-                one = replace(one, low=one.ratio / reach, high=one.ratio * reach)
-            found[key] = one
+            found[key] = compare(*key, *both, points, spread)
+        if paired and min(group[1:]) > 2:
+            pairs = [[a / b for a, b in zip(*both, strict=False)] for both in mine.values()]
+            for key, ratios, spread in zip(mine, pairs, spreads([(one, (1.0,)) for one in pairs]), strict=True):
+                one = found[key]
+                ratio, low, high = _of_pairs(ratios, spread, len(sides) * _PAIRED)
+                ratio = ratio if high * one.low < one.high * low else one.ratio
+                low, high = sorted((max(low, one.low), min(high, one.high)))
+                found[key] = replace(one, ratio=min(max(ratio, low), high), low=low, high=high)
     return [found[key] for key in sides]
 
 
-def _reach(spread: LaunchSpread, first: int, second: int, points: int) -> float:
+def _of_all(
+    a_s: Sequence[float], b_s: Sequence[float], spread: LaunchSpread | None, points: float
+) -> tuple[float, float, float]:
+    ratios, first, second = [a / b for a in a_s for b in b_s], len(a_s), len(b_s)
+    return _interval(ratios, _rank(first, second, points), _reach(spread, first, second, points))
+
+
+def _of_pairs(ratios: Sequence[float], spread: LaunchSpread, points: float) -> tuple[float, float, float]:
+    """The median of the means of any two ratios and its interval, by Wilcoxon's signed ranks."""
+    means = [math.sqrt(one * other) for n, one in enumerate(ratios) for other in ratios[n:]]
+    return _interval(means, _signed_rank(len(ratios), points), _reach(spread, len(ratios), math.inf, points))
+
+
+def _interval(ratios: Sequence[float], rank: int, reach: float) -> tuple[float, float, float]:
+    """By the ``rank`` where that is none of too few launches, else Student's."""
+    ordered, middle = sorted(ratios), median(ratios)
+    return (middle, ordered[rank], ordered[-1 - rank]) if rank >= 0 else (middle, middle / reach, middle * reach)
+
+
+def _reach(spread: LaunchSpread | None, first: float, second: float, points: float) -> float:
     """The factor between a ratio and the ends of its interval; infinite for one launch of each kind."""
-    if first + second < 3:
+    if first + second < 3 or spread is None:
         return math.inf
     quantile = float(stdtrit(spread.freedom, 1.0 - _ERROR / points))
     exponent = quantile * spread.deviation * math.sqrt(1 / first + 1 / second)
     return math.exp(exponent) if exponent < _MOST_EXPONENT else math.inf
 
 
-def typical_reach(comparisons: Sequence[Comparison]) -> float:
-    """The factor by which a point must differ to be distinguished from noise, for half of the points."""
-    return median(max(one.high / one.ratio, one.ratio / one.low) if one.low > 0.0 else math.inf for one in comparisons)
+def launches_to_decide(comparisons: Sequence[Comparison], launches: int) -> int:
+    """How many launches of each side would decide half of the open points that ``launches`` left open; 0: none is.
+
+    An interval shrinks with the root of the number of launches.
+    """
+    factors = []
+    for one in (c if c.kept is None or c.verdict is not c.kept.verdict else c.kept for c in comparisons):
+        if one.verdict is PointVerdict.OPEN:
+            off, same = abs(math.log(one.ratio)), math.log1p(PRACTICAL)
+            width = math.log(one.high / one.low) / 2 if one.low > 0.0 else 0.0
+            factors.append(width / (off if off > same else max(same - off, 1e-3)))
+    fewest = fewest_launches(len(comparisons))
+    return max(fewest, math.ceil(launches * median(factors) ** 2)) if factors else 0
 
 
 @cache
-def _rank(first: int, second: int, points: int) -> int:
+def _rank(first: int, second: int, points: float) -> int:
     """Index of the pairwise ratio that bounds the true one, but for a chance of a ``points``-th of _ERROR.
 
     -1: too few launches.
     """
-    total, below, index = comb(first + second, first), 0, -1
-    for statistic in range(first * second // 2):
-        below += _arrangements(first, second, statistic)
-        if below / total > _ERROR / points:
-            break
-        index = statistic
-    return index
+    # Orders of two samples by their Mann-Whitney statistic: the coefficients of a Gaussian binomial.
+    half = first * second // 2
+    ways = [1, *[0] * half]
+    for one in range(1, first + 1):
+        for statistic in range(half, second + one - 1, -1):
+            ways[statistic] -= ways[statistic - second - one]
+        for statistic in range(one, half + 1):
+            ways[statistic] += ways[statistic - one]
+    return bisect_right(list(accumulate(ways[:half])), _ERROR / points * comb(first + second, first)) - 1
 
 
 @cache
-def _arrangements(first: int, second: int, statistic: int) -> int:
-    """Orders of two samples with this Mann-Whitney statistic."""
-    if statistic < 0:
-        return 0
-    if first == 0 or second == 0:
-        return 1 if statistic == 0 else 0
-    return _arrangements(first - 1, second, statistic - second) + _arrangements(first, second - 1, statistic)
+def _signed_rank(pairs: int, points: float) -> int:
+    """As ``_rank``, of the means of any two of so many ratios."""
+    ways = np.ones(1)
+    for rank in range(1, pairs + 1):
+        ways = np.convolve(ways, [1.0, *[0.0] * (rank - 1), 1.0])
+    return bisect_right(list(np.cumsum(ways)), _ERROR / points * 2**pairs) - 1
 
 
 def fewest_launches(points: int = 1) -> int:
     """Launches of each kind from which the intervals of so many points are exact."""
-    count = 2
-    while _rank(count, count, points) < 0:
-        count += 1
-    return count
+    return next(n for n in count(2) if _rank(n, n, _UNPAIRED * points) >= 0)
