@@ -102,6 +102,19 @@ def test_with_one_comparison_a_launch_the_scatter_of_a_launch_is_found() -> None
     assert scatter_of([]).of(1.0) == pytest.approx(Scatter().of(1.0))
 
 
+def test_a_dear_comparison_is_made_once_in_a_launch_and_a_cheap_one_as_often_as_it_tells_something() -> None:
+    scatter = Scatter(between=0.1, within=0.1)
+    assert scatter.best_looks(launch_s=1.0, look_s=4.0) == 1
+    assert scatter.best_looks(launch_s=1.0, look_s=0.04) == 5
+    # What differs between launches no comparison within one can tell.
+    assert Scatter(between=0.5, within=0.1).best_looks(launch_s=1.0, look_s=0.04) == 1
+
+    def variance(looks: int, time_s: float = 100.0) -> float:
+        return scatter.of(looks) ** 2 / (time_s / (1.0 + 0.04 * looks))
+
+    assert min(range(1, 20), key=variance) == 5
+
+
 def test_the_share_of_claims_that_are_no_gain_is_found() -> None:
     random = np.random.default_rng(0)
     null = [log_evidence(random.normal(0.0, 0.1, 6).tolist(), 0.1, FLOOR) for _ in range(100)]

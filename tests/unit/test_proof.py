@@ -266,6 +266,28 @@ def test_the_proof_keeps_what_is_faster_and_writes_down_what_it_measured(tmp_pat
     assert len(launches) >= FEWEST_LAUNCHES
 
 
+def test_a_time_that_the_campaign_measured_shows_that_the_default_moved_and_one_of_a_model_does_not(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(usual)
+    of_model = decided(bench, {MINE: FAST})
+    of_model["bcast"].default_s[MINE] /= 3.0  # between two sizes the default may change its algorithm
+    proof = prove(bench, tmp_path / "model", {BESIDE: FAST})
+    [found] = proof.judge(of_model, rules_of, bench.emit).gate
+    assert found.verdict is Verdict.KEPT, found.reason
+    proof = prove(bench, tmp_path / "measured", {MINE: FAST}, left_s=2.0)
+    proof = replace(
+        proof,
+        samples=[
+            replace(one, times_s=(one.times_s[0] / (3.0 if one.choice == DEFAULT else 1.0),) * 10)
+            for one in proof.samples
+        ],
+    )
+    [found] = proof.judge(of_model, rules_of, bench.emit).gate
+    assert found.verdict is Verdict.NOT_TRIED
+    assert "it took 3.0" in found.reason
+
+
 def test_without_time_nothing_is_proven_and_nothing_is_launched_for_it(tmp_path: Path) -> None:
     bench = Bench(usual)
     proof = prove(bench, tmp_path, CANDIDATES, left_s=-1.0)

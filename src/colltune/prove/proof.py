@@ -15,6 +15,7 @@ from colltune.bench.contract import Bench, LibraryBench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import LaunchError
+from colltune.core.medians import medians_of
 from colltune.core.proven import NOT_CALM, NOT_WORTH, Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
@@ -40,7 +41,9 @@ _IN_FORCE_SHARE, _LAUNCH_SHARE = 0.2, 0.4
 # The comparison of the files has so many launches with the file and as many without, and a little to measure in each.
 _FILES_LAUNCHES = 2 * FEWEST_FILE_LAUNCHES * 1.2
 # A claim takes about so many comparisons; and more claims than this make tables that nobody reads.
-_COMPARISONS, _MOST_CLAIMS = 8, 240
+_COMPARISONS, _MOST_CLAIMS = 24, 240
+# Of a call that takes long: what differs from launch to launch is more than what more repetitions tell.
+_FEWEST = 5
 _UNCOMPARED = "the files were not compared with none"
 
 Rules = Callable[[Sequence[Decision]], Mapping[str, RuleSet]]
@@ -199,6 +202,8 @@ class Proof:
         claims = claims_of(decided.choices, decided.gains, weights, self._most_claims(costs_s.values(), deadline_s))
         if not claims:
             return Judged((), 0.0)
+        # What a model expects of the default between two sizes is off just where another choice gains most.
+        measured_s = medians_of(self.samples)
         choices = format_count(sum(len(claim.scenarios) for claim in claims), "choice")
         regions = format_count(len(claims), "region")
         self.listener.stage(f"proving {choices} in {regions} against the default in fresh launches")
@@ -212,7 +217,7 @@ class Proof:
                 cost_s=costs_s.__getitem__,
                 repetitions=lambda scenario: _repetitions(decided.default_s[scenario]),
                 skew_s=lambda scenario: self.skew_s.get(scenario, decided.default_s[scenario]),
-                default_s=decided.default_s.__getitem__,
+                default_s=lambda scenario: measured_s.get((scenario, self.bench.baseline(scenario)), math.inf),
                 total_weight=sum(weights.values()),
                 threshold=self.threshold,
                 launch_s=self.launch_s,
@@ -285,7 +290,7 @@ def _with(disturbance: Disturbance, result: Decision) -> Decision:
 def _repetitions(time_s: float) -> int:
     """As many as the time box holds, of calls that take long; the others stop when they know enough."""
     fitting = int(EFFORT.box_s / max(time_s, 1e-9))
-    return 0 if fitting >= EFFORT.most else max(fitting, EFFORT.fewest)
+    return 0 if fitting >= EFFORT.most else max(fitting, _FEWEST)
 
 
 def _together(decided: Iterable[Decided]) -> Decided:

@@ -58,7 +58,8 @@ class Audit:
 
     ``open_source`` starts a fresh launch, which takes about ``launch_s``; ``record`` hears of every sample.
     ``baseline`` gives what a choice is compared with: the default, or the choice that is the same and set in the
-    candidates' way. ``default_s``: what it takes, by the campaign. ``cost_s``: what a comparison is expected to take.
+    candidates' way. ``default_s``: what it took in the campaign, infinite where that did not measure it. ``cost_s``:
+    what a comparison is expected to take.
     ``total_weight``: of all scenarios that the job can form. ``repetitions``: how often each call is timed at most in
     a comparison; 0: as the effort says.
     ``skew_s``: how far apart ranks come to the calls, where late arrivals are timed too.
@@ -193,7 +194,8 @@ class Audit:
         """
         launches = {Verdict.OPEN: _FIRST_LAUNCHES, Verdict.KEPT: 1}
         left = [case for case in self._cases if case.verdict in launches]
-        return sum(launches[one.verdict] * self._looks(one, _FIRST_LAUNCHES) * self._cost_s(one) for one in left)
+        looks = [min(self._looks(one, _FIRST_LAUNCHES), self._most_looks(one)) for one in left]
+        return sum(launches[one.verdict] * n * self._cost_s(one) for n, one in zip(looks, left, strict=True))
 
     def _is_worth_a_launch(self, deadline_s: float) -> bool:
         left_s = deadline_s - self.clock() - self.launch_s
@@ -244,6 +246,12 @@ class Audit:
                 return looks
         return _MOST_LOOKS + 1
 
+    def _most_looks(self, case: Case) -> int:
+        """In one launch, as many as tell most for their time and the claim's share of the launch."""
+        share_s = self.launch_s / max(sum(one.verdict is Verdict.OPEN for one in self._cases), 1)
+        best = self._yardstick.scatter.best_looks(share_s, self._cost_s(case))
+        return min(max(best, len(case.ends_unseen)), _MOST_LOOKS)
+
     def _cost_s(self, case: Case) -> float:
         return self._costs.likely_s(case.usual_cost_s)
 
@@ -262,11 +270,11 @@ class Audit:
         found: list[tuple[float, int, Case]] = []
         for case in self._active():
             if id(case) not in begun:
-                looks = self._looks(case, launches)
+                looks, most = self._looks(case, launches), self._most_looks(case)
                 kept = case.verdict is Verdict.KEPT
                 stake = max(case.gain, 1e-3) * sum(case.claim.weights) / (looks * self._cost_s(case))
                 far = looks > _MOST_LOOKS or kept
-                found.append((_LATER * stake if far else stake, looks if kept else min(looks, _MOST_LOOKS), case))
+                found.append((_LATER * stake if far else stake, looks if kept else min(looks, most), case))
         plan = []
         for _, looks, case in sorted(found, key=lambda one: -one[0]):
             if looks * self._cost_s(case) <= quota_s:

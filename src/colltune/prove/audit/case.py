@@ -115,13 +115,16 @@ class Case:
         slowed = [one for one in self.taken if self._is_slowed_alone(one)]
         if 2 * len(slowed) <= len(self.taken):
             return ""
-        times = math.exp(
-            median(one.measured.times.slowed(self._best(one)) for one in slowed if one.measured is not None)
-        )
+        times = math.exp(median(self._slowed(one) for one in slowed))
         return (
             f"the default's times moved: in {len(slowed)} of {format_count(len(self.taken), 'comparison')} it took"
             f" {times:.2f} times its best at the median, and the choice did not; these are no evidence"
         )
+
+    def _slowed(self, one: Taken) -> float:
+        assert one.measured is not None
+        expected = self.expected_times(one.seen.scenario) or self._best(one)
+        return max(one.measured.times.slowed(best) for best in (self._best(one), expected))
 
     @property
     def by_launch(self) -> list[list[float]]:

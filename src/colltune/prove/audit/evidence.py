@@ -122,6 +122,12 @@ class Scatter:
         """Of the mean of a launch in which there were so many comparisons."""
         return math.sqrt(self.between**2 + self.within**2 / max(looks, 1.0))
 
+    def best_looks(self, launch_s: float, look_s: float) -> int:
+        """How many comparisons in a launch tell most for the time, where one takes ``look_s`` and the launch by itself
+        ``launch_s``: the best size of a cluster in two-stage sampling (Cochran 1977, "Sampling techniques", 10.6).
+        """
+        return max(math.ceil(math.sqrt(launch_s / look_s) * self.within / self.between), 1)
+
 
 def scatter_of(regions: Iterable[Sequence[Sequence[float]]], guess: Scatter | None = None) -> Scatter:
     """The scatter that all ``regions`` show together: of each its launches, of each launch its comparisons.
