@@ -31,7 +31,7 @@ from colltune.store.tuning import load_tuning
 # The budgets that are shown where none is asked for: 5, 10 and 30 minutes, 1, 2 and 6 hours.
 BUDGETS_S = (300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0)
 # Comparisons of two choices that a region takes until the audit is sure of it; colltune.prove.proof plans with as many.
-COMPARISONS = 8
+COMPARISONS = 24
 # No proof has more regions than this, however long it lasts.
 MOST_REGIONS = 240
 # Of the time of the audit, what its own launches take.
