@@ -17,9 +17,7 @@ from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.prove import proof
 from colltune.search.extrapolate import Extrapolation
-from colltune.session import plan
 from colltune.session.plan import LaunchCosts, calibrate, calibration_of, costs_of
 from colltune.session.tuning.options import TuneOptions
 from colltune.session.tuning.tune import tune
@@ -127,10 +125,6 @@ def test_what_does_not_fit_into_memory_is_not_planned(calibration: LaunchCosts) 
     assert scarce.grid_s < ample.grid_s
     assert any("do not fit" in text for text in scarce.remarks)
     assert not any("do not fit" in text for text in ample.remarks)
-
-
-def test_the_plan_counts_as_the_proof_does() -> None:
-    assert (plan.COMPARISONS, plan.MOST_REGIONS) == (proof._COMPARISONS, proof._MOST_CLAIMS)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 
 from colltune.alltoallv.cells import alike, exists, usual
 from colltune.alltoallv.lookup_table import FILLS
@@ -25,7 +24,7 @@ from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Source
 from colltune.prove.audit.audit import EFFORT, Audit
-from colltune.prove.audit.claims import claims_of
+from colltune.prove.audit.claims import claims_of, most_claims
 
 # On patterns other than the one that it was chosen on, a setting must be proven not to be slower.
 HOLDS = 0.98
@@ -34,8 +33,6 @@ _SHARE = 0.45  # of the time: for the usual patterns; the rest for what looks li
 _SPARSER = 0.5
 # The least log speed-up that a claim is expected to have: it has to be looked at to know.
 _LEAST_GAIN = 0.03
-# A claim takes about so many comparisons; launches take this share of the time; there are no more claims than this.
-_COMPARISONS, _LAUNCH_SHARE, _MOST_CLAIMS = 8, 0.4, 240
 
 Cell = tuple[Scenario, int]  # a plain scenario of alltoallv, and a class of FILLS
 Kept = dict[int, dict[Scenario, Choice]]  # by class of fill
@@ -145,7 +142,7 @@ class PatternProof:
             scenario: self._comparison_s(decided.default_s.get(scenario, decided.default_s[plain]), expected[scenario])
             for scenario, (plain, _) in asked.items()
         }
-        claims = claims_of(choices, expected, weights, self._most_claims(costs_s, deadline_s))
+        claims = claims_of(choices, expected, weights, most_claims(costs_s.values(), deadline_s - self.clock()))
         if not claims:
             return []
         before = self.launches
@@ -179,13 +176,6 @@ class PatternProof:
     def _comparison_s(self, default_s: float, gain: float) -> float:
         times_s = (default_s, default_s * math.exp(-gain))
         return self.overhead * sum(EFFORT.expected_cost_s(time_s) for time_s in times_s)
-
-    def _most_claims(self, costs_s: Mapping[Scenario, float], deadline_s: float) -> int:
-        """As many as there is time to come to an end with."""
-        if not costs_s:
-            return 0
-        left_s = max((1.0 - _LAUNCH_SHARE) * (deadline_s - self.clock()), 0.0)
-        return min(int(left_s / (_COMPARISONS * median(costs_s.values()))), _MOST_CLAIMS)
 
 
 def _expected(choice: Choice, gain: float, fill: int) -> float:

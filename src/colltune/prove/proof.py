@@ -2,13 +2,12 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from statistics import median
 from typing import Protocol
 
 from colltune.bench.contract import Bench, LibraryBench
@@ -27,7 +26,7 @@ from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.audit import EFFORT, Audit
-from colltune.prove.audit.claims import claims_of
+from colltune.prove.audit.claims import claims_of, most_claims
 from colltune.prove.audit.worth import captured_by
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.proposed import provisional
@@ -36,12 +35,10 @@ from colltune.site.pairs import PairedRatio
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
 
-# Of the time for the proof, what is kept for the comparison of the files, and what launches are expected to take.
-_IN_FORCE_SHARE, _LAUNCH_SHARE = 0.2, 0.4
+# Of the time for the proof, what is kept for the comparison of the files.
+_IN_FORCE_SHARE = 0.2
 # The comparison of the files has so many launches with the file and as many without, and a little to measure in each.
 _FILES_LAUNCHES = 2 * FEWEST_FILE_LAUNCHES * 1.2
-# A claim takes about so many comparisons; and more claims than this make tables that nobody reads.
-_COMPARISONS, _MOST_CLAIMS = 24, 240
 # Of a call that takes long: what differs from launch to launch is more than what more repetitions tell.
 _FEWEST = 5
 _UNCOMPARED = "the files were not compared with none"
@@ -199,7 +196,8 @@ class Proof:
             for scenario, choice in decided.choices.items()
             if choice != DEFAULT
         }
-        claims = claims_of(decided.choices, decided.gains, weights, self._most_claims(costs_s.values(), deadline_s))
+        most = most_claims(costs_s.values(), deadline_s - self.bench.now_s())
+        claims = claims_of(decided.choices, decided.gains, weights, most)
         if not claims:
             return Judged((), 0.0)
         # What a model expects of the default between two sizes is off just where another choice gains most.
@@ -254,13 +252,6 @@ class Proof:
             return source
 
         return open_source
-
-    def _most_claims(self, costs_s: Collection[float], deadline_s: float) -> int:
-        """As many as there is time to come to an end with."""
-        if not costs_s:
-            return 0
-        left_s = max((1.0 - _LAUNCH_SHARE) * (deadline_s - self.bench.now_s()), 0.0)
-        return min(int(left_s / (_COMPARISONS * median(costs_s))), _MOST_CLAIMS)
 
     def _comparison_s(self, default_s: float, gain: float) -> float:
         """What one comparison of a choice with the default is expected to take, whose call takes ``default_s``."""

@@ -71,7 +71,6 @@ def deliver(
     launch_s: float = LAUNCH_S,
     launch_sd: float = LAUNCH_SD,
     *,
-    gate: bool = True,
     store: Path | None = None,
     charged: bool = False,
 ) -> Delivery:
@@ -83,7 +82,7 @@ def deliver(
     thinking = Thinking() if charged else None
     bench = RecordedBench(grids, launch_s, launch_sd, TimeDrift(DRIFT_SD, seed), machine=table, thinking=thinking)
     with tempfile.TemporaryDirectory() as place:
-        return deliver_into(Path(place), bench, budget_s, seed, gate=gate, store=store)[0]
+        return deliver_into(Path(place), bench, budget_s, seed, store=store)[0]
 
 
 def deliver_into(
@@ -93,7 +92,6 @@ def deliver_into(
     seed: int,
     listener: Listener | None = None,
     *,
-    gate: bool = True,
     store: Path | None = None,
 ) -> tuple[Delivery, TuneResult]:
     """The same on ``bench``, with the tuning left in ``out``."""
@@ -105,7 +103,6 @@ def deliver_into(
         largest_bytes=max(sizes),
         budget_s=budget_s,
         seed=seed,
-        gate=gate,
         store=store,
     )
     began_s = time.process_time()

@@ -20,6 +20,7 @@ from colltune.core.scenario import PER_BLOCK, Scenario
 from colltune.core.space import Point, message_sizes, shapes
 from colltune.core.units import format_count, format_duration
 from colltune.measure.contract import Effort
+from colltune.prove.audit.claims import most_claims
 from colltune.prove.replay.conformance import rank_counts
 from colltune.prove.replay.on_workbench import ReplaySlice, replay_slice
 from colltune.prove.time_plan import TimePlan
@@ -30,12 +31,6 @@ from colltune.store.tuning import load_tuning
 
 # The budgets that are shown where none is asked for: 5, 10 and 30 minutes, 1, 2 and 6 hours.
 BUDGETS_S = (300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0)
-# Comparisons of two choices that a region takes until the audit is sure of it; colltune.prove.proof plans with as many.
-COMPARISONS = 24
-# No proof has more regions than this, however long it lasts.
-MOST_REGIONS = 240
-# Of the time of the audit, what its own launches take.
-_LAUNCH_SHARE = 0.4
 # Sizes in bytes at which a calibration measures, and how many choices of each scenario beside the default.
 _SIZES = (8, 4096, 262144)
 _CHOICES = 3
@@ -247,13 +242,13 @@ def _buy(plan: TimePlan, grid_s: float, comparison_s: float, cores: int) -> Boug
     measuring_s = _measuring_s(plan)
     # The audit has what the plan would add for one more second of comparisons, in reverse.
     share = 1.0 / (plan.budget_for(1.0) - plan.total_s)
-    audit_s = share * (plan.total_s - plan.fixed_cost_s) * (1.0 - _LAUNCH_SHARE)
+    audit_s = share * (plan.total_s - plan.fixed_cost_s)
     return Bought(
         plan.budget_s,
         plan.total_s,
         plan.total_s * cores / 3600.0,
         min(measuring_s / grid_s, 1.0) if grid_s > 0.0 else 1.0,
-        min(int(audit_s / (COMPARISONS * comparison_s)), MOST_REGIONS) if comparison_s > 0.0 else 0,
+        most_claims([comparison_s] if comparison_s > 0.0 else [], audit_s),
     )
 
 

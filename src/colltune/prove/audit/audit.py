@@ -249,8 +249,7 @@ class Audit:
     def _most_looks(self, case: Case) -> int:
         """In one launch, as many as tell most for their time and the claim's share of the launch."""
         share_s = self.launch_s / max(sum(one.verdict is Verdict.OPEN for one in self._cases), 1)
-        best = self._yardstick.scatter.best_looks(share_s, self._cost_s(case))
-        return min(max(best, len(case.ends_unseen)), _MOST_LOOKS)
+        return min(self._yardstick.scatter.best_looks(share_s, self._cost_s(case)), _MOST_LOOKS)
 
     def _cost_s(self, case: Case) -> float:
         return self._costs.likely_s(case.usual_cost_s)

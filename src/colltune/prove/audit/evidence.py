@@ -123,9 +123,7 @@ class Scatter:
         return math.sqrt(self.between**2 + self.within**2 / max(looks, 1.0))
 
     def best_looks(self, launch_s: float, look_s: float) -> int:
-        """How many comparisons in a launch tell most for the time, where one takes ``look_s`` and the launch by itself
-        ``launch_s``: the best size of a cluster in two-stage sampling (Cochran 1977, "Sampling techniques", 10.6).
-        """
+        """How many comparisons in a launch tell most for the time (Cochran 1977, "Sampling techniques", 10.6)."""
         return max(math.ceil(math.sqrt(launch_s / look_s) * self.within / self.between), 1)
 
 
