@@ -1,5 +1,6 @@
 /* The collectives: buffers, the call, and the check of the result against what every rank must hold. */
 #include "agent.h"
+#include "mock_ups.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -228,6 +229,11 @@ int ct_call_run(ct_timed_call *c, MPI_Comm comm)
         int code = ct_call_start(c, comm, &request);
         return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
     }
+    MPI_Count total = (MPI_Count)c->count * c->size;
+    if (c->kind == CT__GATHER && ct_mock_up_takes(CT_MOCK_UP_GATHER, total))
+        return ct_mock_up_gather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, comm);
+    if (c->kind == CT__SCATTER && ct_mock_up_takes(CT_MOCK_UP_SCATTER, total))
+        return ct_mock_up_scatter(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, comm);
     switch (c->kind) {
     case CT__ALLGATHER:
         return MPI_Allgather(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, comm);

@@ -21,7 +21,8 @@ int ct_synchronise(MPI_Comm comm)
 
 int ct_point_steer(const ct_point *point, const ct_choice *choice, bool on)
 {
-    if (ct_settings_by_communicator(ct_call_overlaps(point->call)))
+    if (ct_settings_by_communicator(ct_call_overlaps(point->call)) &&
+        !ct_settings_ours(choice->settings, choice->setting_count))
         return MPI_SUCCESS;
     return on ? ct_settings_write(choice->settings, choice->setting_count)
               : ct_settings_restore(choice->settings, choice->setting_count);

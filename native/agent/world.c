@@ -117,7 +117,8 @@ static bool ct__same(const ct_variant *variant, const ct_choice *choice)
 int ct_group_variant(ct_group *group, bool nonblocking, const ct_choice *choice, MPI_Comm *comm)
 {
     *comm = group->comm;
-    if (!ct_settings_by_communicator(nonblocking) || choice->setting_count == 0)
+    if (!ct_settings_by_communicator(nonblocking) || choice->setting_count == 0 ||
+        ct_settings_ours(choice->settings, choice->setting_count))
         return MPI_SUCCESS;
     for (int i = 0; i < group->variant_count; i++)
         if (ct__same(&group->variants[i], choice)) {

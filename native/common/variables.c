@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 
+#include "mock_ups.h"
 #include "variables.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@ static struct ct__variable {
     MPI_T_cvar_handle handle;
     int initial;
     bool is_flag; /* its values are of the type bool */
+    int ours;     /* of ct_mock_up; -1: it is the library's */
 } *ct__variables;
 static int ct__count, ct__capacity;
 
@@ -41,11 +43,13 @@ int ct_variable_find(const char *name)
     for (int i = 0; i < ct__count; i++)
         if (strcmp(ct__variables[i].name, name) == 0)
             return i;
-    int index, count, verbosity, bind, scope, none = 0, nothing = 0, initial;
+    int index, count, verbosity, bind, scope, none = 0, nothing = 0, initial = 0, ours = ct_mock_up_find(name);
     MPI_Datatype type;
     MPI_T_enum values;
-    MPI_T_cvar_handle handle;
-    if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||
+    MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
+    if (ours >= 0)
+        type = MPI_INT;
+    else if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||
         MPI_T_cvar_get_info(index, NULL, &none, &verbosity, &type, &values, NULL, &nothing, &bind, &scope) !=
             MPI_SUCCESS ||
         (type != MPI_INT && type != MPI_C_BOOL) || scope == MPI_T_SCOPE_CONSTANT ||
@@ -55,7 +59,7 @@ int ct_variable_find(const char *name)
     char *kept = ct__reserve() ? strdup(name) : NULL;
     if (kept == NULL)
         return CT_VARIABLE_NO_MEMORY;
-    ct__variables[ct__count] = (struct ct__variable){kept, handle, initial, type == MPI_C_BOOL};
+    ct__variables[ct__count] = (struct ct__variable){kept, handle, initial, type == MPI_C_BOOL, ours};
     return ct__count++;
 }
 
@@ -63,12 +67,24 @@ int ct_variable_initial(int variable) { return ct__variables[variable].initial; 
 
 static int ct__write(const struct ct__variable *variable, int value)
 {
+    if (variable->ours >= 0) {
+        ct_mock_up_set((ct_mock_up)variable->ours, value);
+        return MPI_SUCCESS;
+    }
     bool flag = value != 0;
     int code = MPI_T_cvar_write(variable->handle, variable->is_flag ? (void *)&flag : (void *)&value), there;
     /* Open MPI 4.1 has a switch that can be read only, and is set in the environment. */
     if (code != MPI_SUCCESS && ct__read(variable->handle, variable->is_flag, &there) == MPI_SUCCESS && there == value)
         code = MPI_SUCCESS;
     return code;
+}
+
+bool ct_settings_ours(const ct_setting *settings, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (settings[i].variable >= 0 && ct__variables[settings[i].variable].ours >= 0)
+            return true;
+    return false;
 }
 
 int ct_settings_write(const ct_setting *settings, int count)

@@ -20,6 +20,8 @@ int ct_variable_find(const char *name);
 int ct_variable_initial(int variable); /* its value when it was found */
 
 int ct_settings_write(const ct_setting *settings, int count); /* up to the first that fails; MPI error code */
+/* Whether they choose a mock-up (mock_ups.h), which no library has to be told of: they hold for calls, in both. */
+bool ct_settings_ours(const ct_setting *settings, int count);
 /* Back to the initial values, all of them; the first error. */
 int ct_settings_restore(const ct_setting *settings, int count);
 

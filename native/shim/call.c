@@ -32,7 +32,7 @@ static bool ct__is_library_s(MPI_Errhandler handler)
     return handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_RETURN;
 }
 
-static void ct__release(MPI_Errhandler handler)
+void ct_errors_release(MPI_Errhandler handler)
 {
 #ifndef OPEN_MPI /* which counts the uses of its own handlers, too */
     if (ct__is_library_s(handler))
@@ -51,7 +51,7 @@ static MPI_Errhandler ct__take(MPI_Comm comm, bool fatal_too)
         PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
         return handler;
     }
-    ct__release(handler);
+    ct_errors_release(handler);
     return MPI_ERRHANDLER_NULL;
 }
 
@@ -60,7 +60,7 @@ static void ct__give_back(MPI_Comm comm, MPI_Errhandler *handler)
     if (*handler == MPI_ERRHANDLER_NULL)
         return;
     PMPI_Comm_set_errhandler(comm, *handler);
-    ct__release(*handler);
+    ct_errors_release(*handler);
     *handler = MPI_ERRHANDLER_NULL;
 }
 

@@ -1,5 +1,6 @@
 /* The module: which rule holds for a call, and how the library is made to do as it says. */
 #include "measure.h"
+#include "mock_ups.h"
 #include "private_comm.h"
 #include "select.h"
 
@@ -165,6 +166,26 @@ static const ct_select_choice *ct__decide(ct_call *call)
     return choice;
 }
 
+/* Makes the call of others, where a mock-up is chosen that takes it. Errors come back as codes, and a call that is refused is
+ * made again by the library's own, so that the program hears of no other (call.c). */
+static bool ct__by_mock_up(ct_call *c, int *code)
+{
+    MPI_Count total, count;
+    int which = c->function == CT_GATHER ? CT_MOCK_UP_GATHER : c->function == CT_SCATTER ? CT_MOCK_UP_SCATTER : CT_MOCK_UPS;
+    if (c->form != CT_BLOCKING || which == CT_MOCK_UPS || ct_mock_up_get((ct_mock_up)which) == 0 ||
+        !ct_select_measure(c, CT_BASIS_TOTAL, &total, &count) || !ct_mock_up_takes((ct_mock_up)which, total))
+        return false;
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    PMPI_Comm_get_errhandler(c->comm, &handler);
+    PMPI_Comm_set_errhandler(c->comm, MPI_ERRORS_RETURN);
+    int sent = (int)c->send_count, got = (int)c->recv_count; /* of blocks of few bytes */
+    *code = (which == CT_MOCK_UP_GATHER ? ct_mock_up_gather : ct_mock_up_scatter)(c->send, sent, c->send_type, c->recv, got,
+                                                                                  c->recv_type, c->root, c->comm);
+    PMPI_Comm_set_errhandler(c->comm, handler);
+    ct_errors_release(handler);
+    return c->elsewhere = true;
+}
+
 #ifdef OPEN_MPI
 
 /* The same ranks in the same order, under the settings of a choice. Making it takes all of them, and a call that the library
@@ -238,6 +259,13 @@ static bool ct__carry_out(ct_call *c, int *code)
     const ct_select_choice *choice = c->large || c->form != CT_BLOCKING ? NULL : ct__decide(c);
     if (choice == NULL)
         return false;
+    if (ct_settings_ours(choice->settings, choice->count)) {
+        ct_settings_write(choice->settings, choice->count);
+        bool made = ct__by_mock_up(c, code);
+        ct_settings_restore(choice->settings, choice->count);
+        c->note[CT_MODULE_SELECT] = made ? (void *)choice : NULL;
+        return made;
+    }
     ct__shape *shape = c->known->data[CT_MODULE_SELECT];
     MPI_Comm comm = shape->variants[choice - ct_select_choices];
     if (comm == MPI_COMM_NULL && !shape->failed[choice - ct_select_choices])
@@ -304,6 +332,8 @@ const ct_module ct_select_module = {
     .before = ct__before,
 #ifdef OPEN_MPI
     .carry_out = ct__carry_out,
+#else
+    .carry_out = ct__by_mock_up,
 #endif
     .after = ct__after,
     .comm_freed = ct__comm_freed,

@@ -141,6 +141,7 @@ bool ct_leave(ct_call *call, int *code);
  * of the library's. */
 ct_handlers ct_errors_take(bool fatal_too);
 void ct_errors_give_back(ct_handlers *taken);
+void ct_errors_release(MPI_Errhandler handler); /* one that MPI_Comm_get_errhandler gave */
 
 bool ct_real_find(void);
 /* `found`, a function MPI_X, unless it is the library's, as PMPI_X at `own` is: then NULL. */

@@ -1,0 +1,69 @@
+#include "mock_ups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int ct__values[CT_MOCK_UPS];
+
+int ct_mock_up_find(const char *name)
+{
+    static const char *const NAMES[CT_MOCK_UPS] = {"COLLTUNE_GATHER_MOCK_UP", "COLLTUNE_SCATTER_MOCK_UP"};
+    for (int i = 0; i < CT_MOCK_UPS; i++)
+        if (strcmp(name, NAMES[i]) == 0)
+            return i;
+    return -1;
+}
+
+int ct_mock_up_get(ct_mock_up which) { return ct__values[which]; }
+void ct_mock_up_set(ct_mock_up which, int value) { ct__values[which] = value; }
+
+bool ct_mock_up_takes(ct_mock_up which, MPI_Count total)
+{
+    return ct__values[which] != 0 && total > 0 && total <= CT_MOCK_UP_MOST;
+}
+
+/* The root's counts and displacements: (2, ranks), each block behind the one before. NULL on the others, which need none. */
+static int ct__lay_out(int count, int root, MPI_Comm comm, int **counts)
+{
+    int rank, size, code = PMPI_Comm_rank(comm, &rank);
+    *counts = NULL;
+    if (code != MPI_SUCCESS || rank != root)
+        return code;
+    code = PMPI_Comm_size(comm, &size);
+    if (code != MPI_SUCCESS)
+        return code;
+    *counts = malloc(sizeof **counts * 2 * (size_t)size);
+    if (*counts == NULL)
+        return MPI_ERR_NO_MEM;
+    for (int i = 0; i < size; i++)
+        (*counts)[i] = count, (*counts)[size + i] = i * count;
+    return MPI_SUCCESS;
+}
+
+/* Where the displacements begin. */
+static const int *ct__places(const int *counts, MPI_Comm comm)
+{
+    int size = 0;
+    PMPI_Comm_size(comm, &size);
+    return counts == NULL ? NULL : counts + size;
+}
+
+int ct_mock_up_gather(const void *send, int sent, MPI_Datatype from, void *recv, int got, MPI_Datatype to, int root,
+                      MPI_Comm comm)
+{
+    int *counts, code = ct__lay_out(got, root, comm, &counts);
+    if (code == MPI_SUCCESS)
+        code = PMPI_Gatherv(send, sent, from, recv, counts, ct__places(counts, comm), to, root, comm);
+    free(counts);
+    return code;
+}
+
+int ct_mock_up_scatter(const void *send, int sent, MPI_Datatype from, void *recv, int got, MPI_Datatype to, int root,
+                       MPI_Comm comm)
+{
+    int *counts, code = ct__lay_out(sent, root, comm, &counts);
+    if (code == MPI_SUCCESS)
+        code = PMPI_Scatterv(send, counts, ct__places(counts, comm), from, recv, got, to, root, comm);
+    free(counts);
+    return code;
+}
