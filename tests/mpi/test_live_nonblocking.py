@@ -241,7 +241,7 @@ def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path
     crowded = ["--oversubscribe", "--bind-to", "none"]
     job = [str(openmpi.mpiexec), *crowded, "-n", "4", str(tmp_path / "nonblocking_property"), "1", "40"]
     by_file = colltune("run", str(tuned), "--", *job)
-    assert f"no file of Open MPI decides {unsaid}: for these use --via live" in by_file.stderr
+    assert f"no file of this MPI decides {unsaid}: for these use --via live" in by_file.stderr
     by_selector = colltune("run", "--prove", "--via", "live", str(tuned), "--", *job)
     assert by_selector.returncode == 0, by_selector.stderr
     assert "0 mismatches" in by_selector.stdout

@@ -118,6 +118,8 @@ class Catalogue:
             return ()
         algorithm = self.algorithm(collective, choice)
         entry = self.collective(collective)
+        if algorithm.kind is Kind.MOCK_UP:
+            return ((f"COLLTUNE_{collective.upper()}_MOCK_UP", "1"),)
         variable = f"{self.prefix}{collective.upper()}_"
         if algorithm.kind is Kind.COMPOSITION:
             settings = [(f"{variable}COMPOSITION", str(algorithm.number))]

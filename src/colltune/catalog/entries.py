@@ -28,10 +28,11 @@ class Need(StrEnum):
 
 
 class Kind(StrEnum):
-    """FLAT: one algorithm for all ranks. COMPOSITION: the device combines network and shared memory."""
+    """FLAT: one algorithm for all ranks. COMPOSITION: of network and shared memory. MOCK_UP: another collective."""
 
     FLAT = "flat"
     COMPOSITION = "composition"
+    MOCK_UP = "mock-up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,9 @@ class Algorithm:
 
     def written_by_file(self, choice: Choice) -> bool:
         """Whether a file can say all that ``choice``, one of this algorithm, sets."""
-        return not any(not one.in_file and one.name in dict(choice.parameters) for one in self.settings)
+        return self.kind is not Kind.MOCK_UP and not any(
+            not one.in_file and one.name in dict(choice.parameters) for one in self.settings
+        )
 
 
 NO_DEVICE = Algorithm("none", Kind.COMPOSITION, "", candidate=False, why_not="the device has no part in it")

@@ -96,7 +96,12 @@ def _entry(name: str, body: dict[str, Any], table: dict[str, Any], version: str)
     flat = [_flat(name, row, table, version) for row in body["algorithms"] if _present(row, version)]
     composed = [one for whole in compositions if whole.leads and whole.candidate for one in _composed(whole, flat)]
     return CollectiveEntry(
-        name, SizeBasis(body["basis"]), (*compositions, *flat, *composed), network_only, body.get("nothing_to_tune")
+        name,
+        SizeBasis(body["basis"]),
+        (*compositions, *flat, *composed),
+        network_only,
+        body.get("nothing_to_tune"),
+        in_file=all(one.kind is not Kind.MOCK_UP for one in flat),
     )
 
 
@@ -133,7 +138,7 @@ def _flat(name: str, row: dict[str, Any], table: dict[str, Any], version: str) -
     rows = [parameter for parameter in row.get("parameters", ()) if _present(parameter, version)]
     return Algorithm(
         key=row["key"],
-        kind=Kind.FLAT,
+        kind=Kind(row.get("kind", Kind.FLAT)),
         selection_name=f"MPIR_{name.capitalize()}_{scope}_{row['key']}",
         needs=frozenset(map(Need, row.get("needs", ()))),
         parameters=tuple(_parameter(parameter, table["prefix"]) for parameter in rows),

@@ -74,17 +74,17 @@ class AppliedTuning:
 
     def obstacles(self, command: Sequence[str]) -> list[str]:
         """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
-        if self.tuning.environment.mpi != "openmpi":
-            return []
         from colltune.bench.backends.openmpi import find_obstacles
         from colltune.deploy.live_selector import only_live
         from colltune.machine.preload import PRELOAD
         from colltune.mpi.launch_line import job_shape
 
-        environment = self.environment
-        found = find_obstacles(environment, command)
+        environment, mpi = self.environment, self.tuning.environment.mpi
+        found = find_obstacles(environment, command) if mpi == "openmpi" else []
         if PRELOAD not in self.variables and (unsaid := only_live(self.tuning)):
-            found.append(f"no file of Open MPI decides {', '.join(unsaid)}: for these use --via live")
+            found.append(f"no file of this MPI decides {', '.join(unsaid)}: for these use --via live")
+        if mpi != "openmpi":
+            return found
         shape = job_shape(environment, command)
         counts = sorted({count for count, _ in self.tuning.tuned_in})
         if shape is not None and shape[0] not in counts:

@@ -305,7 +305,7 @@ COMMON: Table = {
             r"knomial",
             _flat(lambda s: trees.gathered(trees.knomial(s.ranks, s.number("k", 2)), 1.0, s.number("k", 2) - 1)),
         ),
-        (r"(?:basic_)?linear", _flat(lambda s: trees.gathered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
+        (r"(?:basic_)?linear|gatherv", _flat(lambda s: trees.gathered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
     ),
     "reduce": (
         (r"binomial|knomial", _up("knomial")),
@@ -334,7 +334,10 @@ COMMON: Table = {
             r"knomial",
             _flat(lambda s: trees.scattered(trees.knomial(s.ranks, s.number("k", 2)), 1.0, s.number("k", 2) - 1)),
         ),
-        (r"(?:basic_)?linear|linear_nb", _flat(lambda s: trees.scattered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
+        (
+            r"(?:basic_)?linear|linear_nb|scatterv",
+            _flat(lambda s: trees.scattered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks)),
+        ),
     ),
 }
 COMMON["scan"] = COMMON["exscan"] = (

@@ -69,7 +69,10 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
 
 def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
     handing_on = () if entry.network_only is NO_DEVICE else (entry.network_only,)
-    for algorithm in (*(one for one in entry.algorithms if not one.composed), *handing_on):
+    for algorithm in (
+        *(one for one in entry.algorithms if not one.composed and one.kind is not AlgorithmKind.MOCK_UP),
+        *handing_on,
+    ):
         name = algorithm.selection_name
         needs: tuple[str, ...] = tuple(sorted(algorithm.needs))
         composed = algorithm.kind is AlgorithmKind.COMPOSITION
@@ -93,7 +96,7 @@ def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
 
 def _doubt(algorithm: Algorithm, entry: CollectiveEntry) -> str | None:
     """Why the catalogue advises against choosing ``algorithm`` by a file, beyond its preconditions."""
-    own_choice = entry.nothing_to_tune is not None
+    own_choice = entry.nothing_to_tune is not None or not entry.in_file
     if algorithm.candidate or algorithm.needs or own_choice or algorithm is entry.network_only:
         return None
     if algorithm.selection_name in _KNOWN["unread"] or (
