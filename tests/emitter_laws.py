@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import PER_BLOCK, Scenario, SizeBasis
 from colltune.emit.contract import Emitter
 
 SEEDS = range(12)
+
+
+def choices_in_file(catalogue: Catalogue, name: str) -> list[Choice]:
+    """Those that a file of the library can say."""
+    found = catalogue.choices(name)
+    return [c for c in found if c == DEFAULT or catalogue.algorithm(name, c).written_by_file(c)]
 
 
 def random_rules(seed: int, collective: str, basis: SizeBasis, choices: Sequence[Choice]) -> RuleSet:

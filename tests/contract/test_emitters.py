@@ -20,7 +20,7 @@ from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.next.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
-from emitter_laws import EmitterContract
+from emitter_laws import EmitterContract, choices_in_file
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from mpich_trees import default_trees
@@ -39,7 +39,7 @@ class MpichContract(EmitterContract):
         return {
             name: (
                 catalogue.collective(name).basis,
-                tuple(choice for choice in catalogue.choices(name) if choice != NB or name not in both),
+                tuple(choice for choice in choices_in_file(catalogue, name) if choice != NB or name not in both),
             )
             for name in TUNABLE
         }

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from live_jobs import Live, live, program, sanitized, shared
+from live_jobs import Live, live, program, sanitized, shared, shared_with_mpi
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
@@ -90,6 +90,27 @@ def test_the_selector_decides_on_mpich(mpi: Installation, tmp_path: Path) -> Non
     assert default["barrier", "960"] == 5 * 3
     assert sent["allgather", "960"] == 5 * 4
     assert sent["allgather", "964"] == default["allgather", "964"] != 5 * 4
+
+
+MOCK_UPS = b"""colltune-rules 2
+choice 0 - COLLTUNE_GATHER_MOCK_UP=1
+choice 1 - COLLTUNE_SCATTER_MOCK_UP=1
+rules gather message
+rule - - - {0}
+rules scatter message
+rule - - - {1}
+"""
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_gather_and_scatter_are_made_of_other_calls_where_a_rule_says_so(either: Live, chosen: bool) -> None:
+    """Every form of them: types with gaps, in place, any root, communicators of 1 to 4 ranks, and of two groups."""
+    beside = shared_with_mpi(either, "gathers_by_others.c")
+    rules = MOCK_UPS.replace(b"{0}", b"0" if chosen else b"-").replace(b"{1}", b"1" if chosen else b"-")
+    replayed = replay_arguments(range(1, 5), short=True, collectives=["gather", "scatter"])
+    done = either.run(4, [str(build(either.bench.mpicc, "conformance")), *replayed], rules, beside)
+    assert "failures=0" in done.stdout, done.stdout + done.stderr
+    assert ("reached gatherv" in done.stderr, "reached scatterv" in done.stderr) == (chosen, chosen)
 
 
 def prefer(mpi: Live, number: int) -> list[RuleSet]:

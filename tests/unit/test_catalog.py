@@ -252,7 +252,7 @@ def test_the_basis_is_what_mpich_compares() -> None:
         "scan",
         "scatter",
     }
-    assert catalogue.collective("gather").nothing_to_tune
+    assert catalogue.collective("exscan").nothing_to_tune
     assert catalogue.collective("bcast").nothing_to_tune is None
 
 

@@ -22,7 +22,7 @@ from colltune.emit.lint.json_text import DEEPEST
 from colltune.emit.mpich.below import written_by_file
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter
 from colltune.emit.mpich.tree import MOST_IN_A_ROW, Call, Leaf, Tree, decide, format_tree, is_leaf, parse_tree
-from emitter_laws import random_rules, scenarios_at_bounds
+from emitter_laws import choices_in_file, random_rules, scenarios_at_bounds
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
 GOLDEN = Path(__file__).parents[1] / "golden" / "mpich"
@@ -49,7 +49,7 @@ def meets(call: Call, need: Need) -> bool:
 def uncomposed(version: str, collective: str) -> list[Choice]:
     """The choices that say nothing of what runs below a composition."""
     catalogue = load("mpich", version)
-    choices = catalogue.choices(collective)
+    choices = choices_in_file(catalogue, collective)
     return [c for c in choices if c == DEFAULT or not catalogue.algorithm(collective, c).composed]
 
 
@@ -156,7 +156,7 @@ def test_the_files_hold_nothing_that_this_mpich_refuses(version: str) -> None:
     catalogue = load("mpich", version)
     for collective in TUNABLE:
         basis = catalogue.collective(collective).basis
-        rule_set = emitter(version).agreeing(random_rules(7, collective, basis, catalogue.choices(collective)))
+        rule_set = emitter(version).agreeing(random_rules(7, collective, basis, choices_in_file(catalogue, collective)))
         for content in emitter(version).emit([rule_set]).values():
             written = parse_tree(content)
             if collective in NONBLOCKING and f"collective={collective}" not in written:
@@ -304,7 +304,12 @@ def test_what_no_file_can_say_keeps_the_default() -> None:
 
 def test_rules_in_another_basis_are_refused() -> None:
     with pytest.raises(InputError, match="compare sizes"):
-        emitter("5.0.2").emit([RuleSet.always("gather", SizeBasis.MESSAGE, Choice("nb"))])
+        emitter("5.0.2").emit([RuleSet.always("scan", SizeBasis.MESSAGE, Choice("nb"))])
+
+
+def test_what_the_live_selector_alone_calls_is_refused() -> None:
+    with pytest.raises(InputError, match="gather gatherv cannot be written to a file"):
+        emitter("5.0.2").emit([RuleSet.always("gather", SizeBasis.NONE, Choice("gatherv"))])
 
 
 def test_a_choice_of_a_newer_version_is_refused() -> None:

@@ -21,7 +21,7 @@ from colltune.emit.lint.names import leaf_names
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.mpich.tree import Call, Leaf, Tree, decide, format_tree
-from emitter_laws import random_rules
+from emitter_laws import choices_in_file, random_rules
 from lint_trees import complete_trees, leaf
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2")
@@ -56,7 +56,7 @@ def test_complete_trees_are_clean(version: str) -> None:
 def test_what_colltune_writes_is_clean(version: str, collectives: set[str], seed: int) -> None:
     catalogue = load("mpich", version)
     rule_sets = [
-        random_rules(seed, name, catalogue.collective(name).basis, catalogue.choices(name))
+        random_rules(seed, name, catalogue.collective(name).basis, choices_in_file(catalogue, name))
         for name in collectives
         if blocking_form(name) == name or blocking_form(name) not in collectives
     ]

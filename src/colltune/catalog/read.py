@@ -95,14 +95,9 @@ def _entry(name: str, body: dict[str, Any], table: dict[str, Any], version: str)
     assert network_only is not None, f"{name} has no composition for flat algorithms in {version}"
     flat = [_flat(name, row, table, version) for row in body["algorithms"] if _present(row, version)]
     composed = [one for whole in compositions if whole.leads and whole.candidate for one in _composed(whole, flat)]
-    return CollectiveEntry(
-        name,
-        SizeBasis(body["basis"]),
-        (*compositions, *flat, *composed),
-        network_only,
-        body.get("nothing_to_tune"),
-        in_file=all(one.kind is not Kind.MOCK_UP for one in flat),
-    )
+    algorithms, why_not = (*compositions, *flat, *composed), body.get("nothing_to_tune")
+    in_file = all(one.kind is not Kind.MOCK_UP for one in flat)
+    return CollectiveEntry(name, SizeBasis(body["basis"]), algorithms, network_only, why_not, in_file=in_file)
 
 
 def _composed(composition: Algorithm, flat: list[Algorithm]) -> Iterator[Algorithm]:

@@ -60,6 +60,14 @@ def _flat(plan: Plan) -> Planner:
     return Planner(plan)
 
 
+def _rooted(way: Callable[[trees.Tree, float, int], Schedule], star: str) -> tuple[tuple[str, Planner], ...]:
+    return (
+        (r"binomial|nb", Planner(lambda s: way(trees.knomial(s.ranks), 1.0, 1))),
+        (r"knomial", Planner(lambda s: way(trees.knomial(s.ranks, s.number("k", 2)), 1.0, s.number("k", 2) - 1))),
+        (star, Planner(lambda s: way(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
+    )
+
+
 def _chunked_tree(s: ScheduleSetting) -> Schedule:
     k = s.number("k", 2)
     cut = trees.segments_of(s.size_bytes, s.number("chunk_size", 8192))
@@ -299,14 +307,7 @@ COMMON: Table = {
         (r"two_level", _two_level(_top_bcast, reduce=False, bcast=True)),
         (_COMPOSED, _composed("bcast", reduce=False, bcast=True)),
     ),
-    "gather": (
-        (r"binomial|nb", _flat(lambda s: trees.gathered(trees.knomial(s.ranks), 1.0, 1))),
-        (
-            r"knomial",
-            _flat(lambda s: trees.gathered(trees.knomial(s.ranks, s.number("k", 2)), 1.0, s.number("k", 2) - 1)),
-        ),
-        (r"(?:basic_)?linear|gatherv", _flat(lambda s: trees.gathered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
-    ),
+    "gather": _rooted(trees.gathered, r"(?:basic_)?linear|gatherv"),
     "reduce": (
         (r"binomial|knomial", _up("knomial")),
         (r"reduce_scatter_gather|halving_gather", _flat(lambda s: ex.halving_gather(s.ranks))),
@@ -328,17 +329,7 @@ COMMON: Table = {
         (r"butterfly", _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True))),
         (r"ring", _flat(lambda s: ex.ring(s.ranks, 1.0 / s.ranks, s.ranks - 1, reduces=True))),
     ),
-    "scatter": (
-        (r"binomial|nb", _flat(lambda s: trees.scattered(trees.knomial(s.ranks), 1.0, 1))),
-        (
-            r"knomial",
-            _flat(lambda s: trees.scattered(trees.knomial(s.ranks, s.number("k", 2)), 1.0, s.number("k", 2) - 1)),
-        ),
-        (
-            r"(?:basic_)?linear|linear_nb|scatterv",
-            _flat(lambda s: trees.scattered(trees.kary(s.ranks, s.ranks), 1.0, s.ranks)),
-        ),
-    ),
+    "scatter": _rooted(trees.scattered, r"(?:basic_)?linear|linear_nb|scatterv"),
 }
 COMMON["scan"] = COMMON["exscan"] = (
     (r"recursive_doubling|nb", _flat(lambda s: ex.doubling_scan(s.ranks))),

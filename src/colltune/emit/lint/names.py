@@ -69,10 +69,8 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
 
 def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
     handing_on = () if entry.network_only is NO_DEVICE else (entry.network_only,)
-    for algorithm in (
-        *(one for one in entry.algorithms if not one.composed and one.kind is not AlgorithmKind.MOCK_UP),
-        *handing_on,
-    ):
+    flat = [one for one in entry.algorithms if not one.composed and one.kind is not AlgorithmKind.MOCK_UP]
+    for algorithm in (*flat, *handing_on):
         name = algorithm.selection_name
         needs: tuple[str, ...] = tuple(sorted(algorithm.needs))
         composed = algorithm.kind is AlgorithmKind.COMPOSITION
