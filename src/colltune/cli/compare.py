@@ -88,8 +88,8 @@ def as_record(found: Verification) -> dict[str, object]:
     a, b = (f"{name.lower().replace('-', '_')}_s" for name in found.names)
     shown = ("scenario", "choice", "ratio", "low", "high", "verdict")
     rows = [{a: one.a_s, b: one.b_s, **{name: getattr(one, name) for name in shown}} for one in found.comparisons]
-    common = {"launches": found.launches, "undecided": found.undecided, "disturbance": found.disturbance}
-    return {**common, "comparisons": rows}
+    undecided, disturbance = found.undecided, found.disturbance
+    return {"launches": found.launches, "undecided": undecided, "disturbance": disturbance, "comparisons": rows}
 
 
 def show(found: Verification, more: str) -> None:

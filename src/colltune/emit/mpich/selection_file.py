@@ -268,9 +268,8 @@ class MpichEmitter:
 
     def _leaves(self, collective: str) -> dict[str, Choice]:
         """What is written for each choice; of a composition, whatever runs below it, the same."""
-        found = reversed(self._catalogue.choices(collective))
-        known = self._catalogue.collective(collective).in_file
-        return {_text(self._leaf(collective, choice)): choice for choice in found if known or choice == DEFAULT}
+        found = self._catalogue.choices(collective) if self._catalogue.collective(collective).in_file else (DEFAULT,)
+        return {_text(self._leaf(collective, choice)): choice for choice in reversed(found)}
 
 
 def _read_below(tree: Tree, default: Tree, known: Mapping[str, Choice], ranks: int, size: int) -> Choice:

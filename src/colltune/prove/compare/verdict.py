@@ -180,14 +180,12 @@ def _reach(spread: LaunchSpread | None, first: float, second: float, points: flo
 
 
 def launches_to_decide(comparisons: Sequence[Comparison], launches: int) -> int:
-    """How many launches of each side would decide half of the open points that ``launches`` left open; 0: none is.
-
-    An interval shrinks with the root of the number of launches.
-    """
+    """How many launches of each side would decide half of the points that ``launches`` left open; 0: none is."""
     factors = []
     for one in (c if c.kept is None or c.verdict is not c.kept.verdict else c.kept for c in comparisons):
         if one.verdict is PointVerdict.OPEN:
             off, same = abs(math.log(one.ratio)), math.log1p(PRACTICAL)
+            # An interval shrinks with the root of the number of launches.
             width = math.log(one.high / one.low) / 2 if one.low > 0.0 else 0.0
             factors.append(width / (off if off > same else max(same - off, 1e-3)))
     fewest = fewest_launches(len(comparisons))
