@@ -76,7 +76,7 @@ def sent(
 ) -> dict[tuple[str, int], int]:
     """Messages of all ranks in each of ``calls``, under a ``setting`` of the environment."""
     common = source_directory(COMMON)
-    count = program(mpi, "count_traffic.c", f"-I{common}", str(common / "variables.c"))
+    count = program(mpi, "count_traffic.c", f"-I{common}", str(common / "variables.c"), str(common / "mock_ups.c"))
     arguments = [word for name, size in calls for word in (name, str(size), "-")]
     beside: Path | None = None
     variables: Mapping[str, str] = {"OMPI_MCA_pml_monitoring_enable": "1"}

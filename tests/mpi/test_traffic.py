@@ -125,7 +125,7 @@ class Counter:
 
 def _built(mpi: Installation, directory: Path) -> Path:
     program = directory / "count_traffic"
-    sources = [str(NATIVE / "count_traffic.c"), str(COMMON / "variables.c")]
+    sources = [str(NATIVE / "count_traffic.c"), str(COMMON / "variables.c"), str(COMMON / "mock_ups.c")]
     subprocess.run(
         [str(mpi.mpicc), *C_FLAGS, f"-I{COMMON}", *sources, "-o", str(program)], check=True, timeout=_PATIENCE_S
     )
