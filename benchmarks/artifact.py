@@ -83,6 +83,8 @@ ROWS = {
     "4 ranks on 2 cores, Open MPI 5.0.11, 8 collectives": "backends",
     "4 x 2 namespaces, MPICH, ibcast and iallreduce": _HOURS,
     "4 x 2 namespaces, Open MPI, the same": _HOURS,
+    "4 x 2 namespaces, MPICH, gather and scatter by gatherv and scatterv, 150 s": _HOURS,
+    "Which calls gain there if they are made of others of the same library?": _HOURS,
     "4 x 4 namespaces, MPI_Alltoallv": _HOURS,
     "8 x 2 namespaces, MPI_Alltoallv": _HOURS,
     "simulated, 1,024 to 4,096 ranks, MPI_Alltoallv": "alltoallv",

@@ -182,6 +182,7 @@ def test_what_the_launch_line_leaves_open_is_of_the_job(command: str, shape: tup
 def test_a_terminal_that_closes_ends_a_tuning_as_a_scheduler_does(number: signal.Signals) -> None:
     before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
     try:
+        signal.signal(number, signal.SIG_DFL)  # the tests themselves may run under nohup
         stop = StopRequest()
         heed_scheduler(stop)
         os.kill(os.getpid(), number)
