@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from colltune import doctor
+from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
@@ -140,11 +141,14 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
     assert (found.installation, found.ranks) == (mpi, 2)
     assert DEFAULT in found.choices["bcast"]
     assert set(found.choices) | set(found.nothing_to_tune) == set(TUNABLE)
+    catalogue = load("mpich", mpi.version)
     command = [*COLLTUNE, "doctor", "--all", "--mpiexec", str(mpi.mpiexec), "--ppn", "2"]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     for collective in TUNABLE:
         expected = found.nothing_to_tune.get(collective) or format_choices(found.choices[collective])
-        assert f"{collective:<14} {expected}\n" in said
+        in_file = collective in found.nothing_to_tune or catalogue.collective(collective).in_file
+        way = "" if in_file else " (by colltune run --via live)"
+        assert f"{collective:<14} {expected}{way}\n" in said
     assert f"2 ranks on {found.hosts}" in said
     assert not found.nonblocking.keys() & set(NONBLOCKING)  # these can be tuned
     assert found.nonblocking["ialltoallv"]  # MPICH has a variable for each of them
