@@ -82,7 +82,8 @@ def run(mpi: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
 def choices_of(mpi: Installation, name: str, *, composed: bool = False) -> list[Choice]:
     """The candidates; ``composed``: those that say what runs below a composition, and not the others."""
     catalogue = load("mpich", mpi.version)
-    found = [c for c in catalogue.choices(name)[1:] if catalogue.algorithm(name, c).composed == composed]
+    named = catalogue.choices(name)[1:] if catalogue.collective(name).in_file else ()
+    found = [c for c in named if catalogue.algorithm(name, c).composed == composed]
     return found if composed else [DEFAULT, *found]
 
 

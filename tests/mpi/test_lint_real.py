@@ -80,7 +80,8 @@ def test_what_colltune_writes_around_them_is_clean(
     mpi: Installation, catalogue: Catalogue, defaults: DefaultTrees
 ) -> None:
     for seed in range(3):
-        rules = [random_rules(seed, c, catalogue.collective(c).basis, catalogue.choices(c)) for c in COLLECTIVES]
+        decided = [catalogue.collective(name) for name in COLLECTIVES if catalogue.collective(name).in_file]
+        rules = [random_rules(seed, one.name, one.basis, catalogue.choices(one.name)) for one in decided]
         emitter = MpichEmitter(catalogue, defaults)
         files = emitter.emit([emitter.agreeing(one) for one in rules])
         assert [format_check(check) for check in lint_files(files, mpi.version, catalogue)] == []
