@@ -54,14 +54,15 @@ def test_the_selector_decides_at_each_bound(on_openmpi: Live) -> None:
         rule_sets.append(RuleSet(name, basis, (low_rule, Rule(None, None, None, DEFAULT))))
     beside = shared("algorithm_names.c", on_openmpi.directory / "names.so")
     show = program(on_openmpi, "show_algorithms.c")
-    sizes = [944, 960, 976]
+    first = 928  # the first call of each on a communicator is the library's own: ranks agree after it
+    sizes = [first, 944, 960, 976]
     done = on_openmpi.run(ranks, [show, *map(str, sizes)], on_openmpi.emit(*rule_sets), beside)
     plain = on_openmpi.run(ranks, [show, *map(str, sizes)], on_openmpi.emit(), beside)
     assert done.returncode == 0, done.stderr
     default = plain.stdout.splitlines()
     for line, without in zip(done.stdout.splitlines(), default, strict=True):
         name, size, *ran = line.split()
-        if name in low:
+        if name in low and int(size) > first:
             if int(size) <= 960:
                 assert names.get(low[name], low[name]) in " ".join(ran), line
             else:
