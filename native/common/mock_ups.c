@@ -22,11 +22,12 @@ bool ct_mock_up_takes(ct_mock_up which, MPI_Count total)
     return ct__values[which] != 0 && total > 0 && total <= CT_MOCK_UP_MOST;
 }
 
-/* The root's counts and displacements: (2, ranks), each block behind the one before. NULL on the others, which need none. */
-static int ct__lay_out(int count, int root, MPI_Comm comm, int **counts)
+/* The root's counts and displacements, in one piece that begins at `counts`: each block behind the one before. NULL on the
+ * others, which need none. */
+static int ct__lay_out(int count, int root, MPI_Comm comm, int **counts, int **places)
 {
     int rank, size, code = PMPI_Comm_rank(comm, &rank);
-    *counts = NULL;
+    *counts = *places = NULL;
     if (code != MPI_SUCCESS || rank != root)
         return code;
     code = PMPI_Comm_size(comm, &size);
@@ -35,25 +36,18 @@ static int ct__lay_out(int count, int root, MPI_Comm comm, int **counts)
     *counts = malloc(sizeof **counts * 2 * (size_t)size);
     if (*counts == NULL)
         return MPI_ERR_NO_MEM;
+    *places = *counts + size;
     for (int i = 0; i < size; i++)
-        (*counts)[i] = count, (*counts)[size + i] = i * count;
+        (*counts)[i] = count, (*places)[i] = i * count;
     return MPI_SUCCESS;
-}
-
-/* Where the displacements begin. */
-static const int *ct__places(const int *counts, MPI_Comm comm)
-{
-    int size = 0;
-    PMPI_Comm_size(comm, &size);
-    return counts == NULL ? NULL : counts + size;
 }
 
 int ct_mock_up_gather(const void *send, int sent, MPI_Datatype from, void *recv, int got, MPI_Datatype to, int root,
                       MPI_Comm comm)
 {
-    int *counts, code = ct__lay_out(got, root, comm, &counts);
+    int *counts, *places, code = ct__lay_out(got, root, comm, &counts, &places);
     if (code == MPI_SUCCESS)
-        code = PMPI_Gatherv(send, sent, from, recv, counts, ct__places(counts, comm), to, root, comm);
+        code = PMPI_Gatherv(send, sent, from, recv, counts, places, to, root, comm);
     free(counts);
     return code;
 }
@@ -61,9 +55,9 @@ int ct_mock_up_gather(const void *send, int sent, MPI_Datatype from, void *recv,
 int ct_mock_up_scatter(const void *send, int sent, MPI_Datatype from, void *recv, int got, MPI_Datatype to, int root,
                        MPI_Comm comm)
 {
-    int *counts, code = ct__lay_out(sent, root, comm, &counts);
+    int *counts, *places, code = ct__lay_out(sent, root, comm, &counts, &places);
     if (code == MPI_SUCCESS)
-        code = PMPI_Scatterv(send, counts, ct__places(counts, comm), from, recv, got, to, root, comm);
+        code = PMPI_Scatterv(send, counts, places, from, recv, got, to, root, comm);
     free(counts);
     return code;
 }

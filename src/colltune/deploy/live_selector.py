@@ -44,8 +44,8 @@ def only_live(tuning: Tuning) -> list[str]:
     live = sorted(name for name, rules in (tuning.live or {}).items() if rules.departs)
     if not live:
         return []
-    here = tuning.environment
-    return [name for name in live if not load(here.mpi, here.mpi_version).collective(name).in_file]
+    catalogue = load(tuning.environment.mpi, tuning.environment.mpi_version)
+    return [name for name in live if not catalogue.collective(name).in_file]
 
 
 def by_selector_alone(

@@ -123,8 +123,8 @@ class Case:
 
     def _slowed(self, one: Taken) -> float:
         assert one.measured is not None
-        expected = self.expected_times(one.seen.scenario) or self._best(one)
-        return max(one.measured.times.slowed(best) for best in (self._best(one), expected))
+        bests = (self._best(one), self.expected_times(one.seen.scenario))
+        return max(one.measured.times.slowed(best) for best in bests if best is not None)
 
     @property
     def by_launch(self) -> list[list[float]]:
