@@ -28,7 +28,7 @@ LEFT_OUT = frozenset(
 )
 # Packages of which the one file needs other modules alone.
 BARE = frozenset({"colltune", "colltune.cli"})
-CATALOGUES = ("mpich", "mpich_leaves", "openmpi", "next_formats")
+CATALOGUES = ("mpich", "mpich_leaves", "openmpi", "next_formats", "lint_findings")
 
 
 def path_of(module: str) -> Path | None:

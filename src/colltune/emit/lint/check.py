@@ -1,7 +1,9 @@
-"""One finding about a selection file."""
+"""The findings about a selection file."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from colltune.catalog.read import read_toml
 
 
 class Severity(StrEnum):
@@ -26,6 +28,20 @@ class Check:
     what: str
     why: str
     fix: str
+
+
+class FindingsOfFile:
+    """Makes the findings of ``file`` from the table of its ``form`` in catalog/lint_findings.toml."""
+
+    def __init__(self, form: str, file: str) -> None:
+        self._file = file
+        self._table = read_toml("lint_findings")[form]
+
+    def found(self, finding: str, line: int, path: tuple[str, ...] = (), /, **values: object) -> Check:
+        """The one of that name; ``values`` are what its texts leave open."""
+        row, known = self._table[finding], {**self._table["phrases"], **values}
+        what, why, fix = (row[part].format_map(known) for part in ("what", "why", "fix"))
+        return Check(Severity(row.get("severity", Severity.ERROR)), self._file, line, path, what, why, fix)
 
 
 def format_check(check: Check) -> str:

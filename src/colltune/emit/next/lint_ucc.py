@@ -8,12 +8,12 @@ file, and UCC does not begin; a fault in a TUNE string costs that string. A buil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
 from colltune.catalog.read import read_toml
-from colltune.emit.lint.check import Check, Severity, shown
+from colltune.emit.lint.check import Check, FindingsOfFile, shown
 
 _LINE = re.compile(r"([^=:\s]+)\s*[=:]\s*(.*)")
 _COMMENT = re.compile(r"\s;.*")
@@ -30,8 +30,6 @@ reduce_scatterv scatter scatterv
 """
 _COLLECTIVES = frozenset(_NAMES.split())
 ALGORITHMS = {name: tuple(text.split()) for name, text in read_toml("next_formats")["ucc"].items()}
-_DROPPED = "UCC drops the whole string, with a line among its errors, and decides by itself"
-_REFUSED = "UCC refuses the whole file and does not begin: the caller falls back to its own collectives"
 _LONGEST_SECTION = 127  # UCC keeps so many characters
 
 
@@ -43,6 +41,10 @@ class _Section:
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
     keys: dict[str, int] = field(default_factory=dict)
     broken: bool = False
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return (self.name,) if self.name else ()
 
     def meets(self, other: _Section) -> bool:
         """Whether some team fits both."""
@@ -68,23 +70,11 @@ def lint_ucc_files(files: Mapping[str, bytes]) -> list[Check]:
     return [
         check
         for name, data in files.items()
-        for check in sorted(_Lint(name).file(data.decode("utf-8", "replace")), key=lambda check: check.line)
+        for check in sorted(_Lint("ucc", name).file(data.decode("utf-8", "replace")), key=lambda check: check.line)
     ]
 
 
-class _Lint:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def _check(self, severity: Severity, line: int, where: str, what: str, why: str, fix: str) -> Check:
-        return Check(severity, self._name, line, (where,) if where else (), what, why, fix)
-
-    def _error(self, line: int, where: str, what: str, why: str, fix: str) -> Check:
-        return self._check(Severity.ERROR, line, where, what, why, fix)
-
-    def _warn(self, line: int, where: str, what: str, why: str, fix: str) -> Check:
-        return self._check(Severity.WARNING, line, where, what, why, fix)
-
+class _Lint(FindingsOfFile):
     def file(self, text: str) -> Iterator[Check]:
         sections = [_Section("", 0)]
         after_setting = False
@@ -93,10 +83,7 @@ class _Lint:
             if not said or said.startswith(("#", ";")):
                 continue
             if after_setting and line[0].isspace():
-                what = "an indented line is more of the setting before it"
-                yield self._error(
-                    number, sections[-1].name, what, f"it then comes twice: {_REFUSED}", "begin at the left"
-                )
+                yield self.found("indented", number, sections[-1].path)
                 continue
             if header := _SECTION.fullmatch(said):
                 after_setting = False
@@ -105,71 +92,54 @@ class _Lint:
                 continue
             match = _LINE.fullmatch(_COMMENT.sub("", said))
             if match is None:
-                fix = "write a section, or a setting as NAME=VALUE"
-                yield self._error(number, "", f"{shown(said)!r} is neither", _REFUSED, fix)
+                yield self.found("neither", number, said=shown(said))
                 continue
             after_setting = True
             yield from self._setting(sections[-1], number, match[1], match[2])
-        yield from self._twice_tuned(sections)
+        before = sections[0].keys.get("TL_UCP_TUNE")
+        for section in sections[1:]:
+            if before is not None and "TL_UCP_TUNE" in section.keys:
+                yield self.found("before-sections", section.line, section.path, line=before)
         for first, second in combinations([one for one in sections if one.line and not one.broken], 2):
             shared = sorted(first.keys.keys() & second.keys.keys())
             if shared and first.name != second.name and first.meets(second):
-                what = f"a team can fit this section and [{shown(first.name)}] in line {first.line}: {shared[0]}"
-                why = "UCC applies both, in the order of a hash table"
-                yield self._warn(second.line, second.name, what, why, "give them ranges that do not meet")
-
-    def _twice_tuned(self, sections: list[_Section]) -> Iterator[Check]:
-        for section in sections[1:]:
-            if "TL_UCP_TUNE" in sections[0].keys and "TL_UCP_TUNE" in section.keys:
-                what = f"TL_UCP_TUNE stands in line {sections[0].keys['TL_UCP_TUNE']} too, before all sections"
-                why = "where both say something, the one before all sections decides"
-                yield self._warn(section.line, section.name, what, why, "put that into a section as well")
+                named, key = shown(first.name), shared[0]
+                yield self.found("both-fit", second.line, second.path, section=named, line=first.line, key=key)
 
     def _header(self, section: _Section, before: list[_Section]) -> Iterator[Check]:
         if any(one.name == section.name for one in before):
-            what, why = "the section comes twice", "UCC takes its settings together"
-            yield self._warn(section.line, section.name, what, why, "join the two")
+            yield self.found("section-twice", section.line, section.path)
             section.keys = next(one.keys for one in before if one.name == section.name)
         if len(section.name) > _LONGEST_SECTION:
-            what = f"the section's name has {len(section.name)} characters"
-            why = f"UCC keeps {_LONGEST_SECTION}: what is cut off does not count, or {_REFUSED}"
-            yield self._error(section.line, section.name, what, why, f"use {_LONGEST_SECTION} at most")
+            count = len(section.name)
+            yield self.found("section-too-long", section.line, section.path, count=count, most=_LONGEST_SECTION)
         for word in section.name.split():
             key, equals, value = word.partition("=")
             known = _NAMED + _COUNTED
             match = _RANGE.fullmatch(value)
             if not equals or (key not in known and key.lower() != "vendor"):
                 section.broken = True
-                what = f"a section knows no {shown(word)!r}"
-                fix = f"use {', '.join(known)} as KEY=VALUE with a space between them"
-                yield self._error(section.line, section.name, what, _REFUSED, fix)
+                yield self.found("section-word", section.line, section.path, word=shown(word), known=", ".join(known))
             elif key.lower() in _NAMED:
                 section.named[key.lower()] = value.lower()
             elif match is None:
                 section.broken = True
-                what = f"the range {shown(value)!r} of {key} is no range"
-                yield self._error(section.line, section.name, what, _REFUSED, "write 4, or 4-8")
+                yield self.found("no-range", section.line, section.path, value=shown(value), key=key)
             else:
                 section.counted[key] = int(match[1]), int(match[2] or match[1])
                 if section.counted[key][0] > section.counted[key][1]:
-                    what = f"no {key} is in {shown(value)}"
-                    yield self._error(section.line, section.name, what, "no team fits", "write the smaller one first")
+                    yield self.found("empty-range", section.line, section.path, value=shown(value), key=key)
 
     def _setting(self, section: _Section, line: int, key: str, value: str) -> Iterator[Check]:
         name = key.partition("UCC_")[2]
         if not name:
-            yield self._error(
-                line, section.name, f"{shown(key)} does not say UCC_", _REFUSED, f"write UCC_{shown(key)}"
-            )
+            yield self.found("no-prefix", line, section.path, key=shown(key))
             return
         if name in section.keys:
-            what = f"{key} is set in line {section.keys[name]} already"
-            yield self._error(line, section.name, what, _REFUSED, "take one out")
+            yield self.found("set-twice", line, section.path, key=key, line=section.keys[name])
         section.keys.setdefault(name, line)
         if section.line and not name.startswith("TL_UCP_"):
-            what = f"{key} stands in a section"
-            why = "sections are read by TL/UCP alone, so this has no effect"
-            yield self._warn(line, section.name, what, why, "put it before the first section")
+            yield self.found("not-of-sections", line, section.path, key=key)
         if name.endswith("_TUNE"):
             taken: dict[tuple[str, str], list[tuple[float, float]]] = {}
             for entry in filter(None, value.split("#")):
@@ -185,45 +155,33 @@ class _Lint:
         of_ucp: bool,
     ) -> Iterator[Check]:
         """One of the entries of a TUNE string, between two #. ``ranges``: of the entries before, by collective."""
-        collectives: list[str] = []
-        algorithm, scored, sizes, memory = "", False, "0-inf", ""
-        taken: set[str] = set()
+        said: dict[str, str] = {}
         for token in filter(None, entry.split(":")):
-            kind = _kind_of(token, taken)
+            kind = _kind_of(token, said)
             if kind is None:
-                what = f"{shown(token)!r} in {shown(entry)!r} is nothing that UCC knows there"
-                fix = "write it as in allreduce:0-4k:@knomial"
-                yield self._error(line, section.name, what, _DROPPED, fix)
+                yield self.found("unknown-token", line, section.path, token=shown(token), entry=shown(entry))
                 return
-            taken.add(kind)
-            if kind == "collectives":
-                collectives = token.lower().split(",")
-            elif kind == "algorithm":
-                algorithm = token[1:]
-            elif kind == "score":
-                scored = True
-            elif kind == "memory":
-                memory = token.lower()
-            elif kind == "sizes":
-                sizes = token
+            said[kind] = token
+            if kind == "sizes":
                 yield from self._sizes(section, line, token)
-        if not algorithm and not scored:
-            what, why = f"{shown(entry)!r} names neither an algorithm nor a score", "it has no effect"
-            yield self._warn(line, section.name, what, why, "add @ALGORITHM")
+        collectives = said["collectives"].lower().split(",") if "collectives" in said else []
+        algorithm, decides = said.get("algorithm", "")[1:], "algorithm" in said or "score" in said
+        if not decides:
+            yield self.found("no-effect", line, section.path, entry=shown(entry))
         if algorithm and not collectives:
-            what, why = f"{shown(entry)!r} names no collective", f"the algorithm is taken for all of them: {_DROPPED}"
-            yield self._error(line, section.name, what, why, "begin with the collective")
-        if "teams" not in taken and (algorithm or scored):
-            yield from self._overlaps(section, line, entry, [(one, memory) for one in collectives], sizes, ranges)
+            yield self.found("no-collective", line, section.path, entry=shown(entry))
+        if "teams" not in said and decides:
+            keys = [(one, said.get("memory", "").lower()) for one in collectives]
+            yield from self._overlaps(section, line, entry, keys, said.get("sizes", "0-inf"), ranges)
         for collective in collectives if of_ucp and algorithm else ():
             names = ALGORITHMS.get(collective)
             known = names is not None and (
                 algorithm in map(str, range(len(names))) if algorithm.isdecimal() else algorithm.lower() in names
             )
             if names is not None and not known:
-                what = f"{collective} has no algorithm {shown(algorithm)!r}"
                 numbered = ", ".join(f"{number} {one}" for number, one in enumerate(names))
-                yield self._error(line, section.name, what, _DROPPED, f"use one of {numbered}")
+                values = {"collective": collective, "algorithm": shown(algorithm), "numbered": numbered}
+                yield self.found("no-algorithm", line, section.path, **values)
 
     def _overlaps(
         self,
@@ -238,19 +196,17 @@ class _Lint:
         for key in keys:
             before = ranges.setdefault(key, [])
             if any(low < other_high and other_low < high for low, high in spans for other_low, other_high in before):
-                what = f"{shown(entry)!r} has sizes of {key[0]} that an entry before it has"
-                yield self._error(line, section.name, what, _DROPPED, "let a range begin where the last one ends")
+                yield self.found("overlap", line, section.path, entry=shown(entry), collective=key[0])
             before += spans
 
     def _sizes(self, section: _Section, line: int, token: str) -> Iterator[Check]:
         for one in token.split(","):
             low, high = (_bytes(text) for text in one.split("-"))
             if low >= high:
-                what = f"no size is in {shown(one)}"
-                yield self._error(line, section.name, what, _DROPPED, "write the smaller one first")
+                yield self.found("empty-sizes", line, section.path, sizes=shown(one))
 
 
-def _kind_of(token: str, taken: set[str]) -> str | None:
+def _kind_of(token: str, taken: Collection[str]) -> str | None:
     """Which part of an entry ``token`` is, as UCC tries them in turn; each part is taken once."""
     parts = token.lower().split(",")
     tests = {
