@@ -5,6 +5,11 @@ from enum import StrEnum
 
 from colltune.catalog.read import read_toml
 
+# A file that fills whole pages of memory is read as a string that nothing ends.
+PAGE = 4096
+# The reason why an algorithm of Open MPI is not a candidate that does not forbid a rule with it.
+HARMLESS = "cannot be measured"
+
 
 class Severity(StrEnum):
     """ERROR: an application can abort, hang or get a wrong result, or the library ignores the whole file.

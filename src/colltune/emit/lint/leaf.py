@@ -7,28 +7,18 @@ from typing import NamedTuple
 
 from colltune.catalog import Catalogue, Need, load
 from colltune.catalog.read import known_versions, read_toml
-from colltune.emit.lint.check import Severity, shown
+from colltune.emit.lint.check import Check, FindingsOfFile, shown
 from colltune.emit.lint.json_text import JsonEntry
 from colltune.emit.lint.names import FileKind, LeafName, leaf_names
 from colltune.emit.lint.region import CallRegion
 
 TREE_TYPES = ("kary", "knomial_1", "knomial_2", "topology_aware", "topology_aware_k", "topology_wave")
-_AT_ONCE = "MPICH ends in MPI_Init"
 # Where MPICH's own trees violate a precondition: a file that does the same there is no worse than no file.
 # A reduction of no data returns before it chooses. Pairwise is wrong in place, whoever chooses it.
 _AS_MPICH_ITSELF = (
     ("MPIR_Allreduce_intra_smp", Need.PARENT_COMM, "avg_msg_size", (0, 0)),
     ("MPIR_Reduce_scatter_intra_pairwise", Need.REGULAR_COUNTS, "total_msg_size", (524288, 1 << 62)),
 )
-
-
-class Fault(NamedTuple):
-    severity: Severity
-    line: int
-    what: str
-    why: str
-    fix: str
-    parameter: str = ""  # the key below the leaf that the fault is about
 
 
 class Guard(NamedTuple):
@@ -44,34 +34,43 @@ class Guard(NamedTuple):
 GUARDS = {need: Guard(**row) for need, row in read_toml("mpich_leaves")["guards"].items()}
 
 
-def find_leaf_faults(
-    entry: JsonEntry, region: CallRegion, kind: FileKind, catalogue: Catalogue, title: str
-) -> Iterator[Fault]:
-    """The faults of a leaf that calls of ``region``, of one collective, reach."""
+def leaf_findings(
+    file: FindingsOfFile,
+    entry: JsonEntry,
+    path: tuple[str, ...],
+    region: CallRegion,
+    kind: FileKind,
+    catalogue: Catalogue,
+    title: str,
+) -> Iterator[Check]:
+    """The findings about a leaf that calls of ``region``, of one collective, reach; ``path`` leads to it."""
     prefix, _, name = entry.name.partition("=")
     known = leaf_names(catalogue).get(name)
     if known is None or (prefix == "composition") != (known.kind is FileKind.CH4):
-        yield _unknown(entry, prefix, name, catalogue, title)
+        finding, values = _unknown(name, catalogue)
+        yield file.found(finding, entry.line, path, title=title, prefix=prefix, name=shown(name), **values)
         return
     collective = next(iter(region.collectives), known.collective)
     if known.kind is not kind:
-        fix = f"move it to the {known.kind} file, or take it out"
-        yield Fault(Severity.ERROR, entry.line, f"{name} belongs in MPICH's {known.kind} file", _AT_ONCE, fix)
+        yield file.found("of-another-file", entry.line, path, name=name, kind=known.kind)
         return
     if known.collective != collective and not region.is_empty:
-        why = "MPICH ends the program at the first call, or runs something else"
-        what = f"{name} is of {known.collective}, and the rule is of {collective}"
-        yield Fault(Severity.ERROR, entry.line, what, why, f"name an algorithm of {collective}")
+        yield file.found("of-another", entry.line, path, name=name, of=known.collective, collective=collective)
         return
-    yield from _parameter_faults(entry, known, catalogue, title)
+    yield from _of_parameters(file, entry, path, known, catalogue, title)
     if region.is_empty:
         return
     if known.warning:
-        yield Fault(
-            Severity.WARNING, entry.line, f"{name} is not safe to choose by file", known.warning, "choose another"
-        )
+        yield file.found("not-safe", entry.line, path, name=name, why=known.warning)
     for need in unmet_needs(name, known, region):
-        yield _unmet(entry, name, need, region)
+        guard = GUARDS.get(need)
+        if guard is None:
+            yield file.found("not-guarded", entry.line, path, name=name, need=need.replace("-", " "))
+            continue
+        call = guard.call.format(odd=region.odd_ranks())
+        kept, other = (guard.operator, guard.rest)[:: 1 if guard.holds else -1]
+        of_need = "not-used" if need == "one-thread" else "not-met" if guard.holds else "not-met-first"
+        yield file.found(of_need, entry.line, path, name=name, call=call, why=guard.why, kept=kept, other=other)
 
 
 def unmet_needs(name: str, known: LeafName, region: CallRegion) -> list[str]:
@@ -94,65 +93,39 @@ def _as_mpich_itself(name: str, need: str, region: CallRegion) -> bool:
     return False
 
 
-def _unmet(entry: JsonEntry, name: str, need: str, region: CallRegion) -> Fault:
-    guard = GUARDS.get(need)
-    if guard is None:
-        why = f"it needs {need.replace('-', ' ')}, which a file cannot ask"
-        return Fault(
-            Severity.WARNING, entry.line, f"{name} can be reached outside its preconditions", why, "choose another"
-        )
-    call = guard.call.format(odd=region.odd_ranks())
-    kept = guard.operator if guard.holds else guard.rest
-    other = guard.rest if guard.holds else guard.operator
-    wrong = "MPICH does not use it" if need == "one-thread" else "the program ends, or the result is wrong"
-    severity = Severity.WARNING if need == "one-thread" else Severity.ERROR
-    fix = f'put it under "{kept}", and a safe one under "{other}"{"" if guard.holds else ", which comes first"}'
-    return Fault(severity, entry.line, f"{name} can be reached {call}", f"{guard.why}; else {wrong}", fix)
-
-
-def _unknown(entry: JsonEntry, prefix: str, name: str, catalogue: Catalogue, title: str) -> Fault:
-    what = f"{title} has no {prefix} {shown(name)}"
-    why = f'{_AT_ONCE} with "unrecognized key"'
+def _unknown(name: str, catalogue: Catalogue) -> tuple[str, dict[str, str]]:
+    """Which finding an unknown name is, and the values that it needs beside the name."""
     versions = known_versions("mpich")
-    elsewhere = [version for version in versions if name in leaf_names(_catalogue_of(version))]
+    elsewhere = [version for version in versions if name in leaf_names(load("mpich", version))]
     if catalogue.version not in elsewhere and elsewhere:
         newer = versions.index(elsewhere[0]) > versions.index(catalogue.version)
-        only = f"since {elsewhere[0]}" if newer else f"until {elsewhere[-1]}"
-        return Fault(Severity.ERROR, entry.line, what, f"{why}; it is there {only}", "choose another algorithm")
+        return "of-another-version", {"only": f"since {elsewhere[0]}" if newer else f"until {elsewhere[-1]}"}
     near = get_close_matches(name[:120], list(leaf_names(catalogue)), 1, 0.8)
-    fix = f"write {near[0]}, if that is meant" if near else "choose an algorithm of this version"
-    return Fault(Severity.ERROR, entry.line, what, why, fix)
+    return ("misspelt-algorithm", {"near": near[0]}) if near else ("unknown-algorithm", {})
 
 
-def _catalogue_of(version: str) -> Catalogue:
-    return load("mpich", version)
-
-
-def _parameter_faults(entry: JsonEntry, known: LeafName, catalogue: Catalogue, title: str) -> Iterator[Fault]:
+def _of_parameters(
+    file: FindingsOfFile, entry: JsonEntry, path: tuple[str, ...], known: LeafName, catalogue: Catalogue, title: str
+) -> Iterator[Check]:
+    name = entry.name.partition("=")[2]
     if known.unread:
-        why = f"a file cannot set its {known.unread}, so that it takes whatever value the memory holds"
-        name = entry.name.partition("=")[2]
-        yield Fault(Severity.ERROR, entry.line, f"{name} runs with a random parameter", why, "choose another algorithm")
+        yield file.found("random-parameter", entry.line, path, name=name, unread=known.unread)
         return
-    given: dict[str, tuple[str, int]] = {}
+    given: set[str] = set()
+    expected = {name for name, _ in known.parameters} | set(known.optional)
     for child in entry.value.entries or ():
         parameter, equals, value = child.name.partition("=")
-        expected = {name for name, _ in known.parameters} | set(known.optional)
+        below = (*path, shown(child.name))
         if not equals or parameter not in expected:
-            what = f'{title} does not read the parameter "{shown(child.key)}" here'
-            yield Fault(Severity.WARNING, child.line, what, "it has no effect", "take it out", shown(child.name))
+            yield file.found("no-parameter", child.line, below, title=title, key=shown(child.key))
             continue
-        given[parameter] = (value, child.line)
+        given.add(parameter)
         if wrong := wrong_value(entry.name, parameter, value, catalogue):
-            what = f'the value in "{shown(child.key)}" is not understood'
-            yield Fault(Severity.ERROR, child.line, what, *wrong, shown(child.name))
+            yield file.found("wrong-value", child.line, below, key=shown(child.key), why=wrong[0], fix=wrong[1])
     for parameter, default in known.parameters:
         if parameter not in given:
             written = format_value(parameter, default, catalogue)
-            why = "MPICH does not set what a file leaves out, so that it takes whatever value the memory holds"
-            yield Fault(
-                Severity.ERROR, entry.line, f"{parameter} is not given", why, f'add "{parameter}={written}": {{}}'
-            )
+            yield file.found("not-given", entry.line, path, parameter=parameter, written=written)
 
 
 def format_value(parameter: str, value: object, catalogue: Catalogue) -> str:

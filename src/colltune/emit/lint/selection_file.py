@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 from colltune.catalog import Catalogue
-from colltune.emit.lint.check import Check, Severity
+from colltune.emit.lint.check import PAGE, Check, FindingsOfFile
 from colltune.emit.lint.json_text import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint.names import FileKind, leaf_names
 from colltune.emit.lint.walk import LEAF, Walk
 
-_PAGE = 4096
 # MPICH checks every level of nesting twice, so the work doubles with each: about this many steps in a second.
 _STEPS_PER_S = 1e8
 _LONG_S, _TOO_LONG_S = 1.0, 100.0
@@ -48,21 +47,14 @@ def _lint(name: str, data: bytes, version: str, catalogue: Catalogue) -> list[Ch
     try:
         root = read_json(data)
     except NotJsonError as error:
-        why = "MPICH ends in MPI_Init, mostly without a message, at a file that its reader does not make out"
-        return [Check(Severity.ERROR, name, error.line, (), f"the file {error.what}", why, "write it again, whole")]
+        return [FindingsOfFile("mpich", name).found("no-json", error.line, what=error.what)]
     walk = Walk(name, kind_of(root, catalogue), version, catalogue)
     findings = walk.root(root)
     wait_s = _steps(root) / _STEPS_PER_S
     if wait_s > _LONG_S:
-        severity = Severity.ERROR if wait_s > _TOO_LONG_S else Severity.WARNING
-        what = f"MPI_Init takes about {wait_s:.0f} s with this file"
-        why = "MPICH checks every level of nesting twice, so that the time doubles with each level"
-        findings.append(Check(severity, name, 1, (), what, why, "put rules beside each other that are nested now"))
-    if len(data) % _PAGE == 0:
-        why = "MPICH reads the file as a string, and nothing ends a string that fills whole pages of memory"
-        fix = "add an empty line at the end"
-        what = f"the file is {len(data)} bytes long, a multiple of {_PAGE}"
-        findings.append(Check(Severity.WARNING, name, 1, (), what, why, fix))
+        findings.append(walk.found("takes-too-long" if wait_s > _TOO_LONG_S else "takes-long", 1, wait_s=wait_s))
+    if len(data) % PAGE == 0:
+        findings.append(walk.found("whole-pages", 1, size=len(data), page=PAGE))
     return findings
 
 

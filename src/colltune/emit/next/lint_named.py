@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from colltune.catalog import load
-from colltune.emit.lint.check import Check, Severity, shown
+from colltune.emit.lint.check import PAGE, Check, FindingsOfFile, shown
 from colltune.emit.lint.json_text import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint.leaf import wrong_value
 from colltune.emit.lint.operators import COLLECTIVES
@@ -30,14 +30,11 @@ from colltune.emit.next.mpich_named_grammar import (
     parse_condition,
 )
 
-_PAGE = 4096
 _FIRST_VERSION = (5, 1)
 _PARAMETERS_OF = "5.0"  # whose parameters are written alike
 _CATALOGUE_OF = "5.1"
 _OWN = re.compile(r"(\w+)-(intra|inter)-auto")
 _PLAIN = re.compile(r"!?\w+(?:<=|<|>=|>)(\d{1,18})|!?\w+\((\d{1,18})\)")
-_ENDS = "the library ends the job in MPI_Init"
-_ENDS_LATER = "the library ends the job at the first call that comes here"
 
 
 @dataclass(frozen=True)
@@ -98,77 +95,53 @@ def lint_named_files(files: Mapping[str, bytes], version: str | None) -> list[Ch
     return findings
 
 
-class _Lint:
+class _Lint(FindingsOfFile):
     def __init__(self, name: str) -> None:
-        self._name = name
+        super().__init__("mpich-named", name)
         self._trees: dict[str, JsonEntry] = {}
         self._called: set[str] = set()
 
-    def _error(self, line: int, path: tuple[str, ...], what: str, why: str, fix: str) -> Check:
-        return Check(Severity.ERROR, self._name, line, path, what, why, fix)
-
-    def _warn(self, line: int, path: tuple[str, ...], what: str, why: str, fix: str) -> Check:
-        return Check(Severity.WARNING, self._name, line, path, what, why, fix)
-
     def file(self, data: bytes, version: str | None) -> Iterator[Check]:
         if version is not None and tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < _FIRST_VERSION:
-            why = "its files have no named trees, and it ends the job in MPI_Init"
-            yield self._error(1, (), f"MPICH {version} does not read this file", why, "give it the older files")
+            yield self.found("version", 1, version=version)
         try:
             root = read_json(data)
         except NotJsonError as error:
-            why = "the library ignores what it cannot parse, returns success, and decides by itself"
-            yield self._error(error.line, (), f"the file {error.what}", why, "write it again, whole")
+            yield self.found("no-json", error.line, what=error.what)
             return
-        if len(data) % _PAGE == 0:
-            why = "the library reads the file as a string, and nothing ends a string that fills whole pages of memory"
-            what, fix = f"the file is {len(data)} bytes long, a multiple of {_PAGE}", "add an empty line at the end"
-            yield self._warn(1, (), what, why, fix)
+        if len(data) % PAGE == 0:
+            yield self.found("whole-pages", 1, size=len(data), page=PAGE)
         if not root.entries:
-            yield self._error(root.line, (), "the file holds no trees", _ENDS, "write an object of named trees")
+            yield self.found("no-trees", root.line)
             return
         yield from self._names(root)
         for name, entry in self._trees.items():
             if (own := _OWN.fullmatch(name)) or name in ("main", "auto"):
                 collective, form = (own[1], own[2]) if own else ("", "")
                 if own and collective not in COLLECTIVES:
-                    yield self._unused(entry, name)
+                    yield self.found("unused", entry.line, (entry.key,), name=shown(name))
                 yield from self._tree(entry.value, (entry.key,), _Reach(collective, form, stack=(name,)))
         for name, entry in self._trees.items():
             if name not in self._called and not _OWN.fullmatch(name) and name not in ("main", "auto"):
-                yield self._unused(entry, name)
+                yield self.found("unused", entry.line, (entry.key,), name=shown(name))
                 yield from self._tree(entry.value, (entry.key,), _Reach("", "", stack=(name,)))
-
-    def _unused(self, entry: JsonEntry, name: str) -> Check:
-        why = "a file replaces the trees whose names it has right, and adds the others, which nothing calls"
-        fix = "name it as the library does, such as bcast-intra-auto"
-        return self._warn(entry.line, (entry.key,), f"nothing calls the tree {shown(name)}", why, fix)
 
     def _names(self, root: JsonValue) -> Iterator[Check]:
         entries = root.entries or ()
         others = [entry for entry in entries if not entry.key.startswith(NAME)]
         if others and len(others) < len(entries):
-            what = f"{shown(others[0].key)!r} stands beside named trees"
-            yield self._error(others[0].line, (), what, _ENDS, 'put it into a tree, "name=...": {...}')
+            yield self.found("beside-trees", others[0].line, key=shown(others[0].key))
         elif others:
             older = any(re.fullmatch(r"collective=\w+", entry.key) for entry in others)
-            if older:
-                what, why = "the file is of the older format", f"{_ENDS}: names and conditions have changed"
-                yield self._error(others[0].line, (), what, why, "tune this MPICH, or export --to mpich again")
-            else:
-                what, why = "the file has no named trees", "the whole becomes the tree main, for every collective"
-                yield self._warn(others[0].line, (), what, why, 'put it into a tree, "name=bcast-intra-auto": {...}')
+            yield self.found("older-format" if older else "no-names", others[0].line)
         for entry in entries:
             if not entry.key.startswith(NAME):
                 continue
             name = entry.key.removeprefix(NAME)
             if len(name) > LONGEST_NAME:
-                what = f"the name {shown(name)} has {len(name)} characters"
-                why = f"the library keeps {LONGEST_NAME} and reads on behind them"
-                yield self._error(entry.line, (), what, why, f"use {LONGEST_NAME} at most")
+                yield self.found("name-too-long", entry.line, name=shown(name), count=len(name), most=LONGEST_NAME)
             if name in self._trees:
-                why = "the last one alone is read"
-                yield self._warn(entry.line, (entry.key,), f"the tree {shown(name)} comes twice", why, "join the two")
+                yield self.found("tree-twice", entry.line, (entry.key,), name=shown(name))
             self._trees[name] = entry
 
     def _tree(self, node: JsonValue, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
@@ -177,7 +150,7 @@ class _Lint:
             yield from self._call(node, path, reach)
             return
         if not node.entries:
-            yield self._error(node.line, path, "nothing stands here", _ENDS_LATER, "name an algorithm, or call a tree")
+            yield self.found("nothing", node.line, path)
             return
         leaf = next((n for n, entry in enumerate(node.entries) if entry.key.startswith(ALGORITHM)), None)
         if leaf is not None:
@@ -187,36 +160,28 @@ class _Lint:
 
     def _call(self, node: JsonValue, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
         if node.text is None or not node.text.startswith(CALL):
-            what = f"{shown(node.text or 'a value')!r} stands where a tree is due"
-            yield self._error(node.line, path, what, _ENDS, 'write an object, or "call=NAME"')
+            yield self.found("no-tree", node.line, path, text=shown(node.text or "a value"))
             return
         name = node.text.removeprefix(CALL)
         self._called.add(name)
         if name in reach.stack or (reach.collective and name in ("main", "auto")):
-            round_trip = " -> ".join([*reach.stack, name])
-            what, why = f"the trees call each other in a circle: {round_trip}", "the library never comes to an end"
-            fix = "copy the library's own tree under another name, and call that"
-            yield self._error(node.line, path, what, why, fix)
+            yield self.found("circle", node.line, path, round_trip=" -> ".join([*reach.stack, name]))
         elif name in self._trees:
-            yield from self._tree(self._trees[name].value, (*path, node.text), self._into(reach, name))
+            into = replace(reach, stack=(*reach.stack, name))
+            yield from self._tree(self._trees[name].value, (*path, node.text), into)
         elif not _is_own(name):
-            yield self._error(node.line, path, f"there is no tree {shown(name)}", _ENDS, "name one that there is")
-
-    @staticmethod
-    def _into(reach: _Reach, name: str) -> _Reach:
-        return replace(reach, stack=(*reach.stack, name))
+            yield self.found("unknown-tree", node.line, path, name=shown(name))
 
     def _branches(self, entries: tuple[JsonEntry, ...], path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
         seen: dict[str, int] = {}
         open_ended: JsonEntry | None = None
         for entry in entries:
             if entry.key in seen:
-                why = "the last value takes the first place, as if it had been written there"
-                yield self._warn(entry.line, path, f"{shown(entry.key)!r} comes twice", why, "join the two")
+                yield self.found("key-twice", entry.line, path, key=shown(entry.key))
             seen[entry.key] = entry.line
             if open_ended is not None:
-                why = f"{shown(open_ended.key)!r} before it takes every call"
-                yield self._warn(entry.line, path, f"{shown(entry.key)!r} is out of reach", why, "let it stand first")
+                keys = {"key": shown(entry.key), "before": shown(open_ended.key)}
+                yield self.found("out-of-reach", entry.line, path, **keys)
                 continue
             below = (*path, entry.key)
             if entry.key == ANY:
@@ -229,18 +194,16 @@ class _Lint:
                 yield from self._condition(entry, condition, path, reach)
                 if condition is not None:
                     yield from self._tree(entry.value, below, reach.met(condition))
-                    if _opposite(entry.key) in seen:
+                    if (entry.key[1:] if entry.key.startswith("!") else f"!{entry.key}") in seen:  # its opposite
                         open_ended = entry
                     reach = reach.missed(condition)
         if open_ended is None and not entries[-1].key.startswith(COLLECTIVE):
-            what, fix = "no branch takes the calls that meet none of these conditions", 'end with "any"'
-            yield self._error(entries[-1].line, path, what, _ENDS_LATER, fix)
+            yield self.found("no-last-branch", entries[-1].line, path)
 
     def _collective(self, entry: JsonEntry, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
         match = re.fullmatch(r"(\w+)-(intra|inter)", entry.key.removeprefix(COLLECTIVE))
         if match is None or match[1] not in COLLECTIVES:
-            what, fix = f"there is no collective {shown(entry.key)!r}", "write it as in collective=bcast-intra"
-            yield self._error(entry.line, path, what, _ENDS, fix)
+            yield self.found("unknown-collective", entry.line, path, key=shown(entry.key))
             return
         yield from self._tree(entry.value, path, replace(reach, collective=match[1], form=match[2]))
 
@@ -250,25 +213,20 @@ class _Lint:
         key = entry.key
         if condition is None:
             gone = "comm_avg_ppn" in key or "comm_hierarchy" in key
-            fix = "ranks per node cannot be asked for any more" if gone else "conditions are written without spaces"
-            yield self._error(entry.line, path, f"the library knows no condition {shown(key)!r}", _ENDS, fix)
+            yield self.found("condition-gone" if gone else "unknown-condition", entry.line, path, key=shown(key))
             return
         yield from self._undefined(entry, condition, path, reach)
         if condition.about == "comm_size" and reach.form == "inter":
-            what = "comm_size is not defined for intercommunicators"
-            yield self._error(entry.line, path, what, _ENDS_LATER, "leave it out")
+            yield self.found("inter", entry.line, path)
         if condition.most is None:
             return
         plain = _PLAIN.fullmatch(key)
         if plain is None:
-            why = f"the library reads as far as it is a number: {condition.most}, whatever stands behind"
-            yield self._error(entry.line, path, f"the bound of {shown(key)!r} is no number", why, "write digits alone")
+            yield self.found("no-number", entry.line, path, key=shown(key), most=condition.most)
         elif int(plain[1] or plain[2]) > LARGEST_BOUND:
-            why = "the library reads it into 32 bits"
-            yield self._error(entry.line, path, f"the bound of {key!r} is too large", why, f"use {LARGEST_BOUND}")
+            yield self.found("too-large", entry.line, path, key=key, most=LARGEST_BOUND)
         if key.startswith("!") and ">" in key:
-            why = "the library keeps one mark for both, so the ! has no effect"
-            yield self._warn(entry.line, path, f"{key!r} means {key[1:]!r}", why, "write the opposite without !")
+            yield self.found("no-opposite", entry.line, path, key=key, meant=key[1:])
 
     def _undefined(
         self, entry: JsonEntry, condition: KeyCondition, path: tuple[str, ...], reach: _Reach
@@ -277,13 +235,9 @@ class _Lint:
         about, blocking = condition.about, reach.collective.removeprefix("i")  # a nonblocking one counts alike
         if not blocking or blocking in DEFINED_FOR.get(about, {blocking}):
             return
-        what = f"{about} is not defined for {reach.collective}"
-        if about == "displs_ordered":
-            why = "only allgatherv has displacements that the library looks at, and elsewhere this never holds"
-            yield self._warn(entry.line, path, what, why, "leave it out")
-            return
         total = about == "avg_msg_size" and blocking in DEFINED_FOR["total_msg_size"]
-        yield self._error(entry.line, path, what, _ENDS_LATER, "compare total_msg_size" if total else "leave it out")
+        name = "never-holds" if about == "displs_ordered" else "undefined-but-total" if total else "undefined"
+        yield self.found(name, entry.line, path, about=about, collective=reach.collective)
 
     def _leaf(
         self, entries: tuple[JsonEntry, ...], place: int, path: tuple[str, ...], reach: _Reach
@@ -291,41 +245,32 @@ class _Lint:
         entry = entries[place]
         path, line = (*path, entry.key), entry.line
         if len(entries) > 1:
-            what = "an algorithm stands beside conditions"
-            why = "the library takes the algorithm for all calls, and forgets the others"
-            yield self._error(line, path, what, why, "put it below a condition of its own")
+            yield self.found("beside-conditions", line, path)
         name = entry.key.removeprefix(ALGORITHM)
         known = ALGORITHMS.get(name)
         if known is None:
             if _is_judged(name):
                 gone = "composition" in name
-                why = f"{_ENDS}: compositions are gone" if gone else _ENDS
-                yield self._error(line, path, f"there is no algorithm {shown(name)}", why, "use one that there is")
+                yield self.found("composition" if gone else "unknown-algorithm", line, path, name=shown(name))
             return
         given = [one.name.partition("=")[0] for one in entry.value.entries or ()]
         if sorted(one for one in given if one in known.parameters) != sorted(known.parameters):
-            fix = "give each of them once: " + ", ".join(known.parameters)
-            yield self._error(line, path, f"the parameters of {name} are not complete", _ENDS, fix)
+            yield self.found("not-complete", line, path, name=name, known=", ".join(known.parameters))
         for one in entry.value.entries or ():
             parameter, _, value = one.name.partition("=")
             if parameter not in known.parameters:
-                what, why = f"{name} has no parameter {shown(parameter)!r}", "nothing is read from it"
-                yield self._warn(line, path, what, why, "leave it out")
+                yield self.found("no-parameter", line, path, name=name, parameter=shown(parameter))
             elif wrong := wrong_value(name, parameter, value, load("mpich", _PARAMETERS_OF)):
-                yield self._error(one.line, path, f"the value in {shown(one.key)!r} is not understood", *wrong)
+                yield self.found("wrong-value", one.line, path, key=shown(one.key), why=wrong[0], fix=wrong[1])
         if reach.collective and known.collective != reach.collective:
-            what = f"{name} is no algorithm of {reach.collective}"
-            yield self._error(line, path, what, _ENDS_LATER, f"use one of {reach.collective}")
+            yield self.found("of-another", line, path, name=name, collective=reach.collective)
             return
         missing = [need for need in known.needs if not reach.grants(need)]
         if missing and reach.collective:
-            what = f"{name} can be reached by calls that do not meet {' and '.join(missing)}"
-            why = "the library checks no precondition of a file: the call fails, or its result is wrong"
-            yield self._error(line, path, what, why, f"put it below {missing[0]!r}, and another behind it")
+            yield self.found("not-met", line, path, name=name, needs=" and ".join(missing), first=missing[0])
         # For operations that do not commute the library itself has no other one.
         if name in _wrong_for_some() and "commutative" not in reach.fails:
-            what = f"{name} is not safe for every legal call"
-            yield self._warn(line, path, what, _wrong_for_some()[name], "use another one")
+            yield self.found("not-safe", line, path, name=name, why=_wrong_for_some()[name])
 
 
 @cache
@@ -347,7 +292,3 @@ def _is_judged(name: str) -> bool:
     if name == "MPIR_Coll_nb" or "_inter_" in name or "_allcomm_linear" in name:
         return False
     return not re.match(r"MPIR_(I[a-z]|Neighbor_|Ineighbor_)", name)
-
-
-def _opposite(key: str) -> str:
-    return key[1:] if key.startswith("!") else f"!{key}"

@@ -13,7 +13,7 @@ from typing import Any, cast
 from colltune.catalog import Catalogue, CollectiveEntry, Need
 from colltune.catalog.read import read_toml
 from colltune.core.scenario import SizeBasis
-from colltune.emit.lint.check import Check, Severity, shown
+from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile, shown
 from colltune.emit.openmpi.rules_file import LARGEST_RANKS
 from colltune.machine.files import parse_json
 
@@ -24,10 +24,6 @@ _SCHEMA_NAMES = {"reducescatter": "reduce_scatter", "reducescatterblock": "reduc
 _NAMES = read_toml("next_formats")["openmpi"]
 _RULE_KEYS = {"msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs"}
 _COMMUNICATOR_KEYS = {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}
-_HARMLESS = "cannot be measured"
-_DROPPED = "the reader drops the whole file without a word, and the library decides by itself"
-_OVERLOOKED = "the reader passes over the rule without a word"
-_DISAGREE = "ranks may see different sizes in a legal call: they run different algorithms then, and abort or hang"
 
 _Object = dict[str, Any]
 
@@ -74,30 +70,23 @@ def _load(text: str) -> object:
     return json.loads(text, object_pairs_hook=lambda pairs: {**dict(pairs), _LINE: next(order)})
 
 
-class _Lint:
+class _Lint(FindingsOfFile):
     def __init__(self, name: str, version: str, catalogue: Catalogue) -> None:
-        self._name = name
+        super().__init__("openmpi-json", name)
         self._version = version
         self._entries = catalogue.entries
 
-    def _check(self, severity: Severity, line: int, path: tuple[str, ...], what: str, why: str, fix: str) -> Check:
-        return Check(severity, self._name, line, path, what, why, fix)
-
     def file(self, data: bytes) -> Iterator[Check]:
         if int(self._version.partition(".")[0]) < 6:
-            why = "it reads the classic format alone, and ignores anything else without a word"
-            what = f"Open MPI {self._version} does not read JSON"
-            yield self._check(Severity.ERROR, 1, (), what, why, "give it the .conf of the same tuning")
+            yield self.found("version", 1, version=self._version)
         try:
             root = _load(data.decode("utf-8"))
         except ValueError as error:
-            line = getattr(error, "lineno", 1)
-            why = "the reader tries it as a classic file, and then ignores it without a word"
-            yield self._check(Severity.ERROR, line, (), "the file is no JSON", why, "write it again, whole")
+            yield self.found("no-json", getattr(error, "lineno", 1))
             return
         collectives = root.get("collectives") if isinstance(root, dict) else None
         if not isinstance(collectives, dict):
-            yield self._check(Severity.ERROR, 1, (), "there is no object `collectives`", _DROPPED, "write one")
+            yield self.found("no-collectives", 1)
             return
         for called, communicators in collectives.items():
             if called != _LINE:
@@ -106,13 +95,11 @@ class _Lint:
     def _collective(self, called: str, communicators: object, line: int) -> Iterator[Check]:
         if called not in _NAMES:
             right = _SCHEMA_NAMES.get(called)
-            fix = f"write {right}: the published schema and the reader disagree" if right else "leave it out"
-            what = f"the reader knows no collective {shown(called)!r}"
-            yield self._check(Severity.ERROR, line, (shown(called),), what, _DROPPED, fix)
+            name = "unknown-collective" if right is None else "name-of-schema"
+            yield self.found(name, line, (shown(called),), called=shown(called), right=right)
             return
         if not isinstance(communicators, list) or not all(isinstance(one, dict) for one in communicators):
-            what = "the communicators are no list of objects"
-            yield self._check(Severity.ERROR, line, (called,), what, _DROPPED, "write a list")
+            yield self.found("no-list", line, (called,), what="communicators")
             return
         before: list[_Object] = []
         for one in cast(list[_Object], communicators):
@@ -124,30 +111,26 @@ class _Lint:
         yield from self._keys(one, _COMMUNICATOR_KEYS, path)
         spread = one.get("comm_rank_distribution", str(Distribution.ANY))
         if spread not in list(Distribution):
-            known = ", ".join(Distribution)
-            what = f"comm_rank_distribution is {spread!r}"
-            yield self._check(Severity.ERROR, line, path, what, "the reader knows three values", f"use one of {known}")
-        low, high = _range(one, "comm_size", 0)
+            yield self.found("distribution", line, path, spread=spread, known=", ".join(Distribution))
+        low, high = _range(one, "comm_size")
         if low > high:
-            yield self._warn(line, path, f"no rank count is from {low} to {high}", "it decides nothing")
+            yield self.found("no-ranks", line, path, low=low, high=high)
         if any(_covers(other, one) for other in before):
-            why = "the first communicator that fits decides, and an earlier one has all of these"
-            yield self._warn(line, path, "it is out of reach", why)
+            yield self.found("earlier-communicator", line, path)
         rules = one.get("rules", [])
         if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-            yield self._check(Severity.ERROR, line, path, "the rules are no list of objects", _DROPPED, "write a list")
+            yield self.found("no-list", line, path, what="rules")
             return
         entry = self._entries.get(called)
         if entry is not None and entry.basis is SizeBasis.NONE and called != "barrier":
             decided = {str(rule.get("alg")) for rule in rules}
-            bounded = any(_range(rule, "msg_size", 0) != (0.0, float("inf")) for rule in rules)
+            bounded = any(_range(rule, "msg_size") != (0.0, float("inf")) for rule in rules)
             if len(decided) > 1 or (bounded and decided):
-                what, fix = f"{called} is decided by size", "give one rule, from 0 to inf"
-                yield self._check(Severity.ERROR, line, path, what, _DISAGREE, fix)
+                yield self.found("by-size", line, path, called=called)
         sizes: list[tuple[float, float]] = []
         for rule in rules:
             yield from self._rule(called, entry, rule, (low, high), sizes)
-            sizes.append(_range(rule, "msg_size", 0))
+            sizes.append(_range(rule, "msg_size"))
 
     def _rule(
         self,
@@ -160,20 +143,19 @@ class _Lint:
         line = rule[_LINE]
         path = (called, f"{_number(ranks[0])} to {_number(ranks[1])} ranks")
         yield from self._keys(rule, _RULE_KEYS, path)
-        low, high = _range(rule, "msg_size", 0)
+        low, high = _range(rule, "msg_size")
         if low > high:
-            yield self._warn(line, path, f"no size is from {_number(low)} to {_number(high)}", "it decides nothing")
+            yield self.found("no-sizes", line, path, low=_number(low), high=_number(high))
         elif any(first <= low and high <= last for first, last in before):
-            why = "the first rule that holds decides, and an earlier one has all of these sizes"
-            yield self._warn(line, path, "it is out of reach", why)
+            yield self.found("earlier-rule", line, path)
         names = _NAMES[called].split()
         chosen = rule.get("alg")
         number = names.index(chosen) if isinstance(chosen, str) and chosen in names else chosen
         if isinstance(chosen, str) and chosen.isdecimal() and len(chosen) < 10:
             number = int(chosen)
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(names):
-            fix = "use one of " + ", ".join(f"{place} {name}" for place, name in enumerate(names))
-            yield self._check(Severity.ERROR, line, path, f"{called} has no algorithm {chosen!r}", _OVERLOOKED, fix)
+            known = ", ".join(f"{place} {name}" for place, name in enumerate(names))
+            yield self.found("no-algorithm", line, path, called=called, chosen=chosen, known=known)
         elif number and entry is not None:
             yield from self._algorithm(entry, number, line, path, ranks)
 
@@ -183,47 +165,38 @@ class _Lint:
         algorithm = next((one for one in entry.algorithms if one.number == number), None)
         if algorithm is None:
             return  # of a release that the catalogue does not have yet
+        called = f"{entry.name} {algorithm.key}"
         if Need.TWO_RANKS in algorithm.needs and ranks[1] > 2:
-            what = f"{entry.name} {algorithm.key} can be reached on {_number(max(ranks[0], 3))} ranks"
-            why = "it needs exactly two: elsewhere the call fails, and the program with it"
-            yield self._check(Severity.ERROR, line, path, what, why, "let comm_size_max be 2")
-        elif not algorithm.candidate and algorithm.why_not != _HARMLESS:
-            what = f"{entry.name} {algorithm.key} is not safe for every legal call"
-            yield self._check(Severity.ERROR, line, path, what, algorithm.why_not, "use another algorithm, or 0")
+            yield self.found("two-ranks", line, path, called=called, ranks=_number(max(ranks[0], 3)))
+        elif not algorithm.candidate and algorithm.why_not != HARMLESS:
+            yield self.found("not-safe", line, path, called=called, why=algorithm.why_not)
 
     def _keys(self, one: _Object, known: set[str], path: tuple[str, ...]) -> Iterator[Check]:
         for key in one:
             if key != _LINE and key not in known:
-                yield self._warn(
-                    one[_LINE], path, f"the reader knows no key {shown(key)!r}", "it reads nothing from it"
-                )
+                yield self.found("unknown-key", one[_LINE], path, key=shown(key))
         for key in sorted(known - {"comm_rank_distribution", "rules", "faninout", "seg_size", "reqs", "alg"}):
             value = one.get(key)
             numeric = isinstance(value, int) and not isinstance(value, bool) and value >= 0
             if key in one and not numeric and value != INFINITE:
-                what = f"{key} is {value!r}"
-                fix = 'write a whole number, or "inf"'
-                yield self._check(Severity.ERROR, one[_LINE], path, what, _OVERLOOKED, fix)
-
-    def _warn(self, line: int, path: tuple[str, ...], what: str, why: str) -> Check:
-        return self._check(Severity.WARNING, line, path, what, why, "leave it out, or correct it")
+                yield self.found("no-number", one[_LINE], path, key=key, value=value)
 
 
-def _range(one: _Object, what: str, least: int) -> tuple[float, float]:
+def _range(one: _Object, what: str) -> tuple[float, float]:
     """The closed range of ``what``; no bound where none can be read."""
 
     def bound(key: str, otherwise: float) -> float:
         value = one.get(key)
         return float(value) if isinstance(value, int) else otherwise
 
-    low, high = bound(f"{what}_min", float(least)), bound(f"{what}_max", float("inf"))
+    low, high = bound(f"{what}_min", 0.0), bound(f"{what}_max", float("inf"))
     return low, float("inf") if what == "comm_size" and high >= LARGEST_RANKS else high
 
 
 def _covers(other: _Object, one: _Object) -> bool:
     """Whether every communicator of ``one`` fits ``other`` too."""
     spreads = [str(entry.get("comm_rank_distribution", Distribution.ANY)) for entry in (other, one)]
-    (low, high), (first, last) = _range(one, "comm_size", 0), _range(other, "comm_size", 0)
+    (low, high), (first, last) = _range(one, "comm_size"), _range(other, "comm_size")
     return first <= low and high <= last and spreads[0] in (Distribution.ANY, spreads[1])
 
 
