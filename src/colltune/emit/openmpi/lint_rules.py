@@ -13,15 +13,12 @@ from typing import cast
 from colltune.catalog import Catalogue, Need
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.scenario import SizeBasis
-from colltune.emit.lint.check import Check, Severity
+from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile
 from colltune.emit.openmpi.reader import ReadError, Row, Rows, RuleCommunicator, read_rows
 from colltune.emit.openmpi.rules_file import MessageRule, RulesTable, format_rules
 
 # Collectives of coll/tuned that the catalogue leaves out: number, name and largest algorithm.
 _OTHERS = {4: ("alltoallv", 2), 8: ("exscan", 2), 14: ("scan", 2)}
-# Reasons why an algorithm is not a candidate that do not forbid a rule with it.
-_HARMLESS = "cannot be measured"
-_DISAGREE = "ranks may see different sizes in a legal call: they run different algorithms then, and abort or hang"
 
 
 @dataclass(frozen=True)
@@ -97,9 +94,9 @@ def _repeats(messages: Sequence[MessageRule], index: int) -> bool:
     return index > 0 and messages[index].columns == messages[index - 1].columns
 
 
-class _Lint:
+class _Lint(FindingsOfFile):
     def __init__(self, name: str, rows: Rows, version: str, catalogue: OpenMpiCatalogue) -> None:
-        self._name = name
+        super().__init__("openmpi", name)
         self._rows = rows
         self._version = version
         self._catalogue = catalogue
@@ -112,12 +109,10 @@ class _Lint:
             number, line = collective.number, collective.line
             called = self._called(number)
             if number in seen:
-                what = f"{called} comes a second time, after line {seen[number]}"
-                found.append(self._warn(line, (called,), what, "the library keeps the last alone", "join the two"))
+                found.append(self._of_all("collective-twice", line, (called,), called=called, before=seen[number]))
             seen[number] = line
             if number not in self._entries and number not in _OTHERS:
-                what = f"coll/tuned runs no {called}"
-                found.append(self._warn(line, (called,), what, "nothing is decided by these rules", "leave them out"))
+                found.append(self._of_all("not-of-tuned", line, (called,), called=called))
                 continue
             found += self._ascending(called, collective.communicators)
             for low, high, index in _reached([one.ranks for one in collective.communicators], 2):
@@ -134,19 +129,15 @@ class _Lint:
     ) -> Iterator[_Fault]:
         path = (called, f"{communicator.ranks} ranks and more")
         if not communicator.rows:
-            why = "the library decides by itself there"
-            yield self._warn(communicator.line, path, "there are no message sizes", why, "give a rule for size 0")
+            yield self._of_all("no-sizes", communicator.line, path)
         for before, row in pairwise(communicator.rows):
             if row.rule.size <= before.rule.size:
-                what = f"size {row.rule.size} comes after {before.rule.size}"
-                why = "the library takes the last size before the first that is too large, so rules are out of reach"
-                yield self._warn(row.line, path, what, why, "let the sizes ascend")
+                yield self._of_all("sizes-descend", row.line, path, size=row.rule.size, before=before.rule.size)
         reached = [communicator.rows[i] for _, _, i in _reached([row.rule.size for row in communicator.rows], 0)]
         entry = self._entries.get(number)
         differ = len({row.rule.columns for row in reached}) > 1
         if differ and entry is not None and entry.basis is SizeBasis.NONE and entry.name != "barrier":
-            what, fix = f"{called} is decided by size", "give one rule, for size 0"
-            check = Check(Severity.ERROR, self._name, communicator.line, path, what, _DISAGREE, fix)
+            check = self.found("by-size", communicator.line, path, called=called)
             yield from (_Fault(check, row) for row in reached)
         for row in reached:
             yield from self._algorithm(number, called, low, high, row, path)
@@ -160,38 +151,28 @@ class _Lint:
         entry = self._entries.get(number)
         if entry is None:
             if chosen > _OTHERS[number][1]:
-                yield self._unknown(row, path, called, f"1 to {_OTHERS[number][1]}")
+                yield self._of_row("no-algorithm", row, path, called, known=f"1 to {_OTHERS[number][1]}")
             return
         algorithm = next((one for one in entry.algorithms if one.number == chosen), None)
         if algorithm is None:
             known = ", ".join(f"{one.number} {one.key}" for one in entry.algorithms)
-            yield self._unknown(row, path, called, known)
+            yield self._of_row("no-algorithm", row, path, called, known=known)
         elif Need.TWO_RANKS in algorithm.needs and high != low:
-            reach = f"{max(low, 3)} ranks"
-            what = f"{called} {algorithm.key} can be reached on {reach}"
-            why = "it needs exactly two: elsewhere the call fails, and the program with it"
-            yield self._fault(row, path, what, why, "put a rule with algorithm 0 for 3 ranks behind it")
-        elif not algorithm.candidate and algorithm.why_not != _HARMLESS:
-            what = f"{called} {algorithm.key} is not safe for every legal call"
-            yield self._fault(row, path, what, algorithm.why_not, "use another algorithm, or 0")
-
-    def _unknown(self, row: Row, path: tuple[str, ...], called: str, known: str) -> _Fault:
-        what = f"Open MPI {self._version} has no algorithm {row.rule.algorithm} of {called}"
-        return self._fault(row, path, what, "the call fails, and the program with it", f"use one of {known}; or 0")
+            yield self._of_row("two-ranks", row, path, called, key=algorithm.key, ranks=max(low, 3))
+        elif not algorithm.candidate and algorithm.why_not != HARMLESS:
+            yield self._of_row("not-safe", row, path, called, key=algorithm.key, why=algorithm.why_not)
 
     def _ascending(self, called: str, communicators: Sequence[RuleCommunicator]) -> Iterator[_Fault]:
         for before, one in pairwise(communicators):
             if one.ranks <= before.ranks:
-                what = f"{one.ranks} ranks come after {before.ranks}"
-                why = "the library takes the last count before the first that is too large, so rules are out of reach"
-                yield self._warn(one.line, (called,), what, why, "let the rank counts ascend")
+                yield self._of_all("ranks-descend", one.line, (called,), ranks=one.ranks, before=before.ranks)
 
-    def _fault(self, row: Row, path: tuple[str, ...], what: str, why: str, fix: str) -> _Fault:
-        path = (*path, f"from {row.rule.size} bytes on")
-        return _Fault(Check(Severity.ERROR, self._name, row.line, path, what, why, fix), row)
+    def _of_row(self, finding: str, row: Row, path: tuple[str, ...], called: str, /, **values: object) -> _Fault:
+        chosen = {"version": self._version, "number": row.rule.algorithm, "called": called, **values}
+        return _Fault(self.found(finding, row.line, (*path, f"from {row.rule.size} bytes on"), **chosen), row)
 
-    def _warn(self, line: int, path: tuple[str, ...], what: str, why: str, fix: str) -> _Fault:
-        return _Fault(Check(Severity.WARNING, self._name, line, path, what, why, fix))
+    def _of_all(self, finding: str, line: int, path: tuple[str, ...], /, **values: object) -> _Fault:
+        return _Fault(self.found(finding, line, path, **values))
 
 
 def _reached(starts: Sequence[int], least: int) -> Iterator[tuple[int, int | None, int]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from colltune.emit.lint.check import Check, Severity, shown
+from colltune.emit.lint.check import Check, FindingsOfFile, shown
 from colltune.emit.openmpi.rules_file import MessageRule, reads_version_2
 
 # Numbers as C's "%li" takes them: 0x10 is 16 and 010 is 8. Everything else is skipped, one character at a time.
@@ -13,7 +13,6 @@ _LONG_DIGITS = 30  # more than a long has in any base
 _VERSION = re.compile(r"rule-file-version-(\d{1,9})\d*")
 # The collectives that the library counts, neighbours included.
 COLLECTIVE_COUNT = 22
-_IGNORED = "the library ignores the whole file without a word, and decides by itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +65,15 @@ def read_rows(data: bytes, name: str, version: str) -> Rows:
     text = data.decode("latin-1")
     head = _VERSION.match(text)
     if head is not None and not reads_version_2(version):
-        what = f"Open MPI {version} takes the version in the first line for a number below 0"
-        raise ReadError(_error(name, 1, what, "leave the line out, and the fifth column"))
+        raise ReadError(FindingsOfFile("openmpi", name).found("version-2", 1, version=version))
     reader = _Reader(text, head.end() if head else 0, name, columns=5 if head and int(head.group(1)) > 1 else 4)
     rows = tuple(reader.collective() for _ in range(reader.count("the number of collectives", COLLECTIVE_COUNT)))
     return Rows(rows, tuple(reader.findings()))
 
 
-def _error(name: str, line: int, what: str, fix: str) -> Check:
-    return Check(Severity.ERROR, name, line, (), what, _IGNORED, fix)
-
-
-class _Reader:
+class _Reader(FindingsOfFile):
     def __init__(self, text: str, start: int, name: str, columns: int) -> None:
-        self._name = name
+        super().__init__("openmpi", name)
         self._columns = columns
         self._skipped: list[Check] = []
         self._numbers = list(self._tokens(text, start))
@@ -91,50 +85,39 @@ class _Reader:
             line += text.count("\n", last, match.start())
             last = match.start()
             if match["word"]:
-                why = "what is no number is passed over, and what stands behind it takes its place"
-                what = f"{shown(match['word'])!r} is no number"
-                self._warn(line, what, why, "write it as a comment, behind #")
+                self._skipped.append(self.found("no-number", line, word=shown(match["word"])))
             elif match["number"]:
                 digits = match["number"].lstrip("+-")
                 if len(digits) > 1 and digits[0] == "0":
-                    why = f"the library reads it as C does, as {_value(match['number'])}"
-                    self._warn(line, f"{digits} begins with a 0", why, "write decimal numbers without it")
+                    self._skipped.append(self.found("octal", line, digits=digits, value=_value(match["number"])))
                 yield _Number(line, _value(match["number"]), not text[blank : match.start()].strip(" \t\r"))
             blank = match.end()
-
-    def _warn(self, line: int, what: str, why: str, fix: str) -> None:
-        self._skipped.append(Check(Severity.WARNING, self._name, line, (), what, why, fix))
 
     def findings(self) -> Iterator[Check]:
         yield from self._skipped
         if self._at < len(self._numbers):
-            rest = self._numbers[self._at]
-            what = f"numbers stand behind the last rule: {len(self._numbers) - self._at} more than the counts say"
-            fix = "count the collectives, rank counts and message sizes again"
-            yield Check(Severity.WARNING, self._name, rest.line, (), what, "the library does not read them", fix)
+            yield self.found("goes-on", self._numbers[self._at].line, more=len(self._numbers) - self._at)
 
     def _next(self, what: str) -> _Number:
         if self._at == len(self._numbers):
             line = self._numbers[-1].line if self._numbers else 1
-            raise ReadError(_error(self._name, line, f"the file ends where {what} is due", "write it again, whole"))
+            raise ReadError(self.found("ends", line, due=what))
         found = self._numbers[self._at]
         self._at += 1
         if found.value < 0:
-            raise ReadError(_error(self._name, found.line, f"{found.value} stands where {what} is due", "use 0"))
+            raise ReadError(self.found("negative", found.line, value=found.value, due=what))
         return found
 
     def count(self, what: str, most: int) -> int:
         found = self._next(what)
         if found.value > most:
-            raise ReadError(_error(self._name, found.line, f"{found.value} is {what}", f"there are {most} at most"))
+            raise ReadError(self.found("too-many", found.line, value=found.value, what=what, most=most))
         return found.value
 
     def collective(self) -> Collective:
         number = self._next("the number of a collective")
         if number.value >= COLLECTIVE_COUNT:
-            what = f"there is no collective {number.value}"
-            fix = f"collectives are numbered 0 to {COLLECTIVE_COUNT - 1}"
-            raise ReadError(_error(self._name, number.line, what, fix))
+            raise ReadError(self.found("no-collective", number.line, value=number.value, last=COLLECTIVE_COUNT - 1))
         count = self._next("how many rank counts follow").value
         return Collective(number.line, number.value, tuple(self._communicator() for _ in range(count)))
 
@@ -145,8 +128,8 @@ class _Reader:
         for index in range(count):
             rows.append(self._row())
             if index == 0 and rows[0].rule.size != 0:
-                what = f"the first rule of {ranks.value} ranks is for {rows[0].rule.size} bytes"
-                raise ReadError(_error(self._name, rows[0].line, what, "begin with size 0"))
+                size = rows[0].rule.size
+                raise ReadError(self.found("first-size", rows[0].line, ranks=ranks.value, size=size))
         return RuleCommunicator(ranks.line, ranks.value, tuple(rows))
 
     def _row(self) -> Row:
