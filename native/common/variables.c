@@ -1,8 +1,9 @@
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 
 #include "mock_ups.h"
 #include "variables.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ static struct ct__variable {
     int initial;
     bool is_flag; /* its values are of the type bool */
     int ours;     /* of ct_mock_up; -1: it is the library's */
+    int *storage; /* where it is written without MPI_T; NULL: by MPI_T */
 } *ct__variables;
 static int ct__count, ct__capacity;
 
@@ -38,6 +40,27 @@ static int ct__read(MPI_T_cvar_handle handle, bool is_flag, int *value)
     return code;
 }
 
+/* Where the library keeps a variable that MPI_T lets nobody write; NULL: it can be written, or is no algorithm.
+ *
+ * Open MPI declares the algorithm of allgatherv constant, of all collectives alone, and yet reads it as the others, for each
+ * communicator that is made. The function that its components read variables by gives the address. What comes back is
+ * believed if MPI_T reads there what is written. */
+static int *ct__storage(const char *name, int index, MPI_T_cvar_handle handle, int initial)
+{
+    typedef int (*ct__get_value)(int, const void *, void *, const char **);
+    ct__get_value get_value = NULL;
+    int *storage = NULL, seen = initial;
+    if (strcmp(name, "coll_tuned_allgatherv_algorithm") != 0)
+        return NULL;
+    *(void **)&get_value = dlsym(RTLD_DEFAULT, "mca_base_var_get_value");
+    if (get_value == NULL || get_value(index, &storage, NULL, NULL) != 0 || storage == NULL || *storage != initial)
+        return NULL;
+    *storage = initial + 1;
+    int code = ct__read(handle, false, &seen);
+    *storage = initial;
+    return code == MPI_SUCCESS && seen == initial + 1 ? storage : NULL;
+}
+
 int ct_variable_find(const char *name)
 {
     for (int i = 0; i < ct__count; i++)
@@ -47,19 +70,21 @@ int ct_variable_find(const char *name)
     MPI_Datatype type;
     MPI_T_enum values;
     MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
+    int *storage = NULL;
     if (ours >= 0)
         type = MPI_INT;
     else if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||
         MPI_T_cvar_get_info(index, NULL, &none, &verbosity, &type, &values, NULL, &nothing, &bind, &scope) !=
             MPI_SUCCESS ||
-        (type != MPI_INT && type != MPI_C_BOOL) || scope == MPI_T_SCOPE_CONSTANT ||
+        (type != MPI_INT && type != MPI_C_BOOL) ||
         MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS || count != 1 ||
-        ct__read(handle, type == MPI_C_BOOL, &initial) != MPI_SUCCESS)
+        ct__read(handle, type == MPI_C_BOOL, &initial) != MPI_SUCCESS ||
+        (scope == MPI_T_SCOPE_CONSTANT && (storage = ct__storage(name, index, handle, initial)) == NULL))
         return CT_VARIABLE_MISSING;
     char *kept = ct__reserve() ? strdup(name) : NULL;
     if (kept == NULL)
         return CT_VARIABLE_NO_MEMORY;
-    ct__variables[ct__count] = (struct ct__variable){kept, handle, initial, type == MPI_C_BOOL, ours};
+    ct__variables[ct__count] = (struct ct__variable){kept, handle, initial, type == MPI_C_BOOL, ours, storage};
     return ct__count++;
 }
 
@@ -69,6 +94,10 @@ static int ct__write(const struct ct__variable *variable, int value)
 {
     if (variable->ours >= 0) {
         ct_mock_up_set((ct_mock_up)variable->ours, value);
+        return MPI_SUCCESS;
+    }
+    if (variable->storage != NULL) {
+        *variable->storage = value;
         return MPI_SUCCESS;
     }
     bool flag = value != 0;

@@ -228,6 +228,9 @@ static bool ct__call_on(MPI_Comm comm, const ct_call *c, int *code)
     case CT_ALLGATHER:
         *code = ct_real.Allgather(c->send, sent, c->send_type, c->recv, got, c->recv_type, comm);
         return true;
+    case CT_ALLGATHERV:
+        *code = ct_real.Allgatherv(c->send, sent, c->send_type, c->recv, c->recv_counts, c->recv_displs, c->recv_type, comm);
+        return true;
     case CT_ALLTOALL:
         *code = ct_real.Alltoall(c->send, sent, c->send_type, c->recv, got, c->recv_type, comm);
         return true;

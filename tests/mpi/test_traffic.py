@@ -35,6 +35,7 @@ _PATIENCE_S = 300
 # These call other collectives of Open MPI, which chooses their algorithms by size.
 BY_DEFAULT = {
     ("allgather", "linear"),
+    ("allgatherv", "gather_bcast"),
     ("allreduce", "nonoverlapping"),
     ("reduce_scatter", "non_overlapping"),
     ("reduce_scatter_block", "basic_linear"),

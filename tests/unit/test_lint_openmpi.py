@@ -67,6 +67,8 @@ def test_what_colltune_writes_is_clean(version: str, names: set[str], seed: int)
         (rules(3, "2 1 0 0 0 0", "7 1 0 5 0 0"), 5, "error", "two_proc can be reached on 7 ranks"),
         (rules(2, "2 1 0 4 0 0"), 4, "error", "allreduce ring is not safe"),
         (rules(15, "2 2 0 1 0 0 1000 2 0 0"), 4, "error", "scatter is decided by size"),
+        (rules(1, "2 2 0 2 0 0 1000 3 0 0"), 4, "error", "allgatherv is decided by size"),
+        (rules(1, "2 1 0 6 0 0"), 4, "error", "allgatherv sparbit is not safe"),
         (rules(7, "8 1 0 6 0 0", "4 1 0 5 0 0"), 5, "warning", "4 ranks come after 8"),
         (rules(7, "2 3 0 6 0 0\n1000 5 0 0\n500 6 0 0"), 6, "warning", "size 500 comes after 1000"),
         (rules(7, "2 0"), 4, "warning", "no message sizes"),
