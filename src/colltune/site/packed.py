@@ -4,9 +4,9 @@ import struct
 from collections.abc import Callable
 from functools import cache
 from math import nan
+from typing import Any, cast
 
 from colltune.core.choice import Choice
-from colltune.core.disturbance import Load
 from colltune.core.sample import Overlap, Sample, Status
 from colltune.core.scenario import Scenario
 
@@ -24,23 +24,6 @@ class _Open:
     """
 
     __slots__ = Sample.__slots__
-    scenario: Scenario
-    choice: Choice
-    status: Status
-    detail: str
-    times_s: tuple[float, ...]
-    back_to_back_s: float | None
-    osu_mean_s: float | None
-    skewed_s: float | None
-    overlap: Overlap | None
-    cost_s: float
-    started_s: float
-    launch: int
-    group: int
-    faults: float
-    kept_s: float | None
-    untouched_s: float | None
-    load: Load | None
 
 
 def pack_numbers(sample: Sample) -> bytes:
@@ -56,7 +39,7 @@ def pack_numbers(sample: Sample) -> bytes:
 def unpack_sample(scenario: Scenario, choice: Choice, status: str, numbers: bytes, detail: str) -> Sample:
     """The sample whose numbers were packed. Raises struct.error and KeyError for what was never packed."""
     values = _doubles(len(numbers) // 8)(numbers)
-    made = _Open()
+    made: Any = _Open()
     made.scenario, made.choice, made.status, made.detail = scenario, choice, _STATUSES[status], detail
     back_to_back_s, osu_mean_s, skewed_s, made.cost_s, made.started_s, launch, group, compute_s = values[:8]
     made.launch, made.group, made.times_s = int(launch), int(group), values[_BEFORE_TIMES:]
@@ -69,8 +52,8 @@ def unpack_sample(scenario: Scenario, choice: Choice, status: str, numbers: byte
     made.untouched_s = untouched_s if untouched_s == untouched_s else None
     made.load = None  # what was disturbed is not in an index
     made.overlap = Overlap(*values[7:10]) if compute_s == compute_s else None
-    made.__class__ = Sample  # type: ignore[assignment]
-    return made  # type: ignore[return-value]
+    made.__class__ = Sample
+    return cast(Sample, made)
 
 
 @cache

@@ -104,6 +104,9 @@ class _Line(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(_Line)
+# Fields that a line has under the names of `Sample`: in all lines, and where they are known.
+_ALWAYS = ("back_to_back_s", "osu_mean_s", "cost_s", "launch", "group", "started_s", "detail")
+_SOMETIMES = ("skewed_s", "kept_s", "untouched_s")
 
 
 def encode(record: Record) -> bytes:
@@ -184,11 +187,8 @@ def _sample_to_json(sample: Sample) -> dict[str, Any]:
         "repetitions": len(sample.times_s),
         "times": pack_times(sample.times_s) if sample.times_s else "",
     }
-    for name in ("back_to_back_s", "osu_mean_s", "cost_s", "launch", "group", "started_s", "detail"):
-        document[name] = getattr(sample, name)
-    more = {name: getattr(sample, name) for name in ("skewed_s", "kept_s", "untouched_s")} | {
-        "faults": sample.faults or None
-    }
+    document |= {name: getattr(sample, name) for name in _ALWAYS}
+    more = {name: getattr(sample, name) for name in _SOMETIMES} | {"faults": sample.faults or None}
     document |= {name: value for name, value in more.items() if value is not None}
     if sample.overlap is not None:
         document["overlap_s"] = list(sample.overlap)
@@ -207,22 +207,7 @@ def _header(line: _Line) -> Header:
 
 
 def _sample(held: _Sample) -> Sample:
-    return Sample(
-        scenario=Scenario(held.collective, held.nodes, held.ppn, held.size_bytes),
-        choice=Choice(held.algorithm, held.parameters),
-        status=held.status,
-        times_s=unpack_times(held.times, held.repetitions) if held.repetitions else (),
-        back_to_back_s=held.back_to_back_s,
-        osu_mean_s=held.osu_mean_s,
-        cost_s=held.cost_s,
-        launch=held.launch,
-        group=held.group,
-        started_s=held.started_s,
-        detail=held.detail,
-        skewed_s=held.skewed_s,
-        overlap=held.overlap_s,
-        faults=held.faults,
-        kept_s=held.kept_s,
-        untouched_s=held.untouched_s,
-        load=held.load,
-    )
+    scenario = Scenario(held.collective, held.nodes, held.ppn, held.size_bytes)
+    times_s = unpack_times(held.times, held.repetitions) if held.repetitions else ()
+    same = {name: getattr(held, name) for name in (*_ALWAYS, *_SOMETIMES, "status", "faults", "load")}
+    return Sample(scenario, Choice(held.algorithm, held.parameters), times_s=times_s, overlap=held.overlap_s, **same)

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -88,17 +89,7 @@ class Tuning:
     def with_provisional(self) -> Tuning:
         """This tuning with the provisional decisions in force too."""
         held = self.provisional
-        if held is None:
-            return self
-        return replace(
-            self,
-            rule_sets=held.rule_sets,
-            files=held.files,
-            variables=held.variables,
-            by_shape=held.by_shape,
-            live=held.live,
-            provisional=None,
-        )
+        return self if held is None else replace(self, provisional=None, **vars(held))
 
     @property
     def left_out(self) -> int:
@@ -239,17 +230,9 @@ def load_tuning(directory: Path) -> Tuning:
 def _read_tuning(directory: Path, manifest: _WrittenTuning) -> Tuning:
     mpi, later = manifest.environment.mpi, manifest.provisional
     own = _read_decisions(directory, manifest, mpi)
-    return Tuning(
-        environment=manifest.environment,
-        rule_sets=own.rule_sets,
-        files=own.files,
-        variables=own.variables,
-        summary=manifest.summary.read(),
-        provisional=None if later is None else _read_decisions(directory, later, mpi, f"{PROVISIONAL}."),
-        jobs=manifest.jobs,
-        by_shape=own.by_shape,
-        live=own.live,
-    )
+    provisional = None if later is None else _read_decisions(directory, later, mpi, f"{PROVISIONAL}.")
+    held: dict[str, Any] = {"summary": manifest.summary.read(), "provisional": provisional, "jobs": manifest.jobs}
+    return Tuning(manifest.environment, **vars(own), **held)
 
 
 def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:
