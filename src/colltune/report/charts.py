@@ -1,36 +1,39 @@
 """The charts of the report, as Vega-Lite specifications in the colours of ``colltune.report.draw``."""
 
+import json
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
+from functools import cache
 from statistics import median, quantiles
 from typing import Any, TypeVar
 
 from colltune.report.curves import CurvePoint, Panel
 from colltune.report.findings import Findings, SampleSpread, Slot, knowledge, spreads, timeline
+from colltune.report.templates import page_template
 
 Spec = dict[str, Any]
 Item = TypeVar("Item")
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Colours that stand for those of the page, which has a light and a dark form.
 INK, LINE, DEFAULT_LINE, TUNED_LINE = "#010101", "#020202", "#030303", "#040404"
 PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#c98a00", "#3f9bd1", "#8d6bc9", "#7f7f7f"]
-# A panel fits a telephone; a chart over time is scrolled there.
-_PANEL_WIDTH, _WIDE = 250, 620
 _TITLE_CHARACTERS = 42  # of a headline above one panel
-# Marks of one chart at most: more make a blot, and a large page.
-_MOST_STEPS, _BINS = 150, 24
-_SIZE_LABEL = (
-    "datum.value >= 1048576 ? datum.value / 1048576 + ' MiB'"
-    " : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
-)
-_TIME_LABEL = (
-    "datum.value >= 1 ? datum.value + ' s' : datum.value >= 0.001 ? round(datum.value * 1e3) + ' ms'"
-    " : round(datum.value * 1e7) / 10 + ' us'"
-)
-_SECONDS = {"type": "quantitative", "title": "seconds since the start of measuring", "axis": {"tickCount": 8}}
-_COLLECTIVE = {"field": "collective", "type": "nominal", "title": None, "legend": {"symbolLimit": 0, "columns": 6}}
+# Marks of one chart at most: more make a blot, and a large page. What takes less of a chart than this nobody sees.
+_MOST_STEPS, _BINS, _SEEN = 150, 24, 1 / 620
+_GAIN_TICKS = (0.5, 0.8, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0)
+
+
+@cache
+def _charts() -> Any:
+    colours = {"ink": INK, "line": LINE, "default_line": DEFAULT_LINE, "tuned_line": TUNED_LINE, "palette": PALETTE}
+    return page_template("charts.json.j2", **colours).module
+
+
+def chart(name: str, **values: object) -> Spec:
+    """The chart ``name`` of page/charts.json.j2, of ``values``."""
+    spec: Spec = json.loads(getattr(_charts(), name)(**values))
+    return spec
 
 
 def panel_charts(panels: Sequence[Panel]) -> list[Spec]:
@@ -44,16 +47,8 @@ def summary_chart(headline: str, facts: Sequence[str], panels: Sequence[Panel]) 
     charts = [{key: part for key, part in chart.items() if key != "$schema"} for chart in panel_charts(panels)]
     width = columns * _TITLE_CHARACTERS
     subtitle = [*textwrap.wrap("; ".join(facts), width + width // 3), "dashed: default; solid: tuned"]
-    text = textwrap.wrap(headline, width)
-    title = {
-        "text": text or "latency and speed-up",
-        "subtitle": subtitle,
-        "anchor": "start",
-        "fontSize": 14,
-        "offset": 14,
-    }
-    nothing = {"data": {"values": [{}]}, "mark": "text", "encoding": {}}
-    return {"$schema": SCHEMA, "title": title, "columns": columns, "concat": charts or [nothing], "padding": 12}
+    text = textwrap.wrap(headline, width) or "latency and speed-up"
+    return chart("summary", text=text, subtitle=subtitle, columns=columns, charts=charts)
 
 
 def _scales(points: Sequence[CurvePoint]) -> tuple[list[float], list[float], list[float]]:
@@ -76,46 +71,29 @@ def _panel(panel: Panel, scales: tuple[list[float], list[float], list[float]]) -
     sizes, times_s, gains = scales
     ticks = [4**power for power in range(16) if sizes[0] <= 4**power <= sizes[1]]
     ticks = ticks[:: -(-len(ticks) // 6)] if ticks else sizes
-    size_axis = {"title": None, "values": ticks, "labelExpr": _SIZE_LABEL, "labelOverlap": True}
-    x = _quantity("size", sizes, {**size_axis, "labels": False})
     steps = (1.0,) if times_s[1] > 100.0 * times_s[0] else (1.0, 2.0, 5.0)
     decades = [step * 10.0**power for power in range(-8, 4) for step in steps]
     decades = [time_s for time_s in decades if times_s[0] <= time_s <= times_s[1]] or times_s
-    y = _quantity("time", times_s, {"title": "latency", "values": decades, "labelExpr": _TIME_LABEL, "minExtent": 48})
-    colour = {
-        "field": "side",
-        "type": "nominal",
-        "scale": {"domain": ["default", "tuned"], "range": [DEFAULT_LINE, TUNED_LINE]},
-        "legend": None,
-    }
-    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
-    dashed = {"field": "side", "scale": {"domain": ["default", "tuned"], "range": [[4, 3], [1, 0]]}, "legend": None}
-    latency = {
-        "width": _PANEL_WIDTH,
-        "height": 150,
-        "data": {"values": _latencies(panel.points)},
-        "layer": [
-            {"mark": {"type": "area", "opacity": 0.2}, "encoding": band},
-            {"mark": {"type": "line"}, "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dashed}},
-        ],
-    }
-    return {
-        "$schema": SCHEMA,
-        "title": {"text": f"{panel.collective}, {panel.nodes} x {panel.ppn}", "anchor": "start"},
-        "spacing": 6,
-        "vconcat": [latency, _speedups(panel, _quantity("size", sizes, size_axis), gains)],
-    }
+    gain_ticks = [tick for tick in _GAIN_TICKS if gains[0] * 0.95 <= tick <= gains[1] * 1.05]
+    if len(gain_ticks) > 6:
+        gain_ticks = [tick for tick in gain_ticks if math.log2(tick).is_integer()]
+    return chart(
+        "panel",
+        title=f"{panel.collective}, {panel.nodes} x {panel.ppn}",
+        sizes=sizes,
+        size_ticks=ticks,
+        times=times_s,
+        time_ticks=decades,
+        latencies=_latencies(panel.points),
+        gains=gains,
+        gain_ticks=gain_ticks,
+        speedups=_speedups(panel.points, gains),
+    )
 
 
-def _speedups(panel: Panel, x: Spec, gains: list[float]) -> Spec:
-    ticks = [
-        tick for tick in (0.5, 0.8, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0) if tick <= gains[1] * 1.05
-    ]
-    ticks = [tick for tick in ticks if tick >= gains[0] * 0.95]
-    if len(ticks) > 6:
-        ticks = [tick for tick in ticks if math.log2(tick).is_integer()]
-    y = _quantity("speedup", gains, {"title": "of the region", "values": ticks, "format": "~g", "minExtent": 48})
-    values = [
+def _speedups(points: Iterable[CurvePoint], gains: Sequence[float]) -> list[Spec]:
+    """Rows of the speed-ups, within ``gains``."""
+    return [
         {
             "size": max(point.scenario.size_bytes, 1),
             "speedup": round(point.decision.speedup, 3),
@@ -123,31 +101,9 @@ def _speedups(panel: Panel, x: Spec, gains: list[float]) -> Spec:
             "high": round(min(point.decision.high, gains[1]), 3),
             "compared": bool(point.decision.ratios),
         }
-        for point in panel.points
+        for point in points
         if point.decision is not None
     ]
-    filled = {"condition": {"test": "datum.compared", "value": 1.0}, "value": 0.0}
-    marks = {"type": "point", "size": 26, "color": TUNED_LINE, "fill": TUNED_LINE}
-    bounds = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    return {
-        "width": _PANEL_WIDTH,
-        "height": 80,
-        "data": {"values": values},
-        "layer": [
-            {
-                "data": {"values": [{"one": 1.0}]},
-                "mark": {"type": "rule", "color": DEFAULT_LINE},
-                "encoding": {"y": {**y, "field": "one"}},
-            },
-            {"mark": {"type": "rule", "color": TUNED_LINE, "opacity": 0.6}, "encoding": bounds},
-            {"mark": marks, "encoding": {"x": x, "y": y, "fillOpacity": filled}},
-        ],
-    }
-
-
-def _quantity(field: str, domain: Sequence[float], axis: Spec) -> Spec:
-    scale = {"type": "log", "base": 2 if field == "size" else 10, "domain": list(domain), "nice": False}
-    return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
 def _latencies(points: Iterable[CurvePoint]) -> list[Spec]:
@@ -179,17 +135,7 @@ def _convergence(findings: Findings) -> Spec | None:
         for name in findings.rule_sets
         for step in _thinned([one for one in steps if one.collective == name])
     ]
-    if not values:
-        return None
-    y = {"field": "slowdown", "type": "quantitative", "title": "average slowdown", "scale": {"zero": False}}
-    return {
-        "$schema": SCHEMA,
-        "width": _WIDE,
-        "height": 180,
-        "data": {"values": values},
-        "mark": {"type": "line", "interpolate": "step-after"},
-        "encoding": {"x": {"field": "seconds", **_SECONDS}, "y": y, "color": _COLLECTIVE, "strokeDash": _COLLECTIVE},
-    }
+    return chart("convergence", values=values) if values else None
 
 
 def _timeline(findings: Findings) -> Spec | None:
@@ -200,24 +146,12 @@ def _timeline(findings: Findings) -> Spec | None:
         {"collective": name, "start": round(start_s, 3), "end": round(end_s, 3), "lane": f"group {lane + 1}"}
         for name, lane, start_s, end_s in _stretches(slots)
     ]
-    return {
-        "$schema": SCHEMA,
-        "width": _WIDE,
-        "height": max(40, 22 * len({slot.lane for slot in slots})),
-        "data": {"values": values},
-        "mark": {"type": "bar", "height": 14},
-        "encoding": {
-            "x": {"field": "start", **_SECONDS},
-            "x2": {"field": "end"},
-            "y": {"field": "lane", "type": "nominal", "title": None, "sort": None},
-            "color": _COLLECTIVE,
-        },
-    }
+    return chart("timeline", values=values, lanes=len({slot.lane for slot in slots}))
 
 
 def _stretches(slots: Sequence[Slot]) -> list[tuple[str, int, float, float]]:
     """Collective, lane, start and end in seconds; what no eye tells apart is one stretch."""
-    gap_s = max(slot.end_s for slot in slots) / _WIDE
+    gap_s = max(slot.end_s for slot in slots) * _SEEN
     last: dict[int, tuple[str, int, float, float]] = {}
     done = []
     for slot in slots:
@@ -235,11 +169,8 @@ def _noise(findings: Findings) -> Spec | None:
     scatter = spreads(findings)
     if not scatter:
         return None
-    panels = [
-        _quantile_panel(_binned(scatter, "relative_iqr"), "IQR / median"),
-        _quantile_panel(_binned([one for one in scatter if one.drift is not None], "drift"), "median / usual"),
-    ]
-    return {"$schema": SCHEMA, "vconcat": panels}
+    drift = [one for one in scatter if one.drift is not None]
+    return chart("noise", scatter=_binned(scatter, "relative_iqr"), drift=_binned(drift, "drift"))
 
 
 def _binned(scatter: Sequence[SampleSpread], name: str) -> list[Spec]:
@@ -253,21 +184,6 @@ def _binned(scatter: Sequence[SampleSpread], name: str) -> list[Spec]:
             middle = median(getattr(one, name) for one in some)
             found.append({"seconds": some[0].elapsed_s, "low": cuts[0], "middle": middle, "high": cuts[-1]})
     return found
-
-
-def _quantile_panel(values: list[Spec], title: str) -> Spec:
-    x = {"field": "seconds", **_SECONDS, "title": "seconds since the start, proof included"}
-    y = {"type": "quantitative", "title": title, "scale": {"zero": False}}
-    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    return {
-        "width": _WIDE,
-        "height": 110,
-        "data": {"values": values},
-        "layer": [
-            {"mark": {"type": "area", "opacity": 0.25, "color": TUNED_LINE}, "encoding": band},
-            {"mark": {"type": "line", "color": TUNED_LINE}, "encoding": {"x": x, "y": {**y, "field": "middle"}}},
-        ],
-    }
 
 
 def _thinned(values: Sequence[Item]) -> list[Item]:

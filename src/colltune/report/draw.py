@@ -13,7 +13,7 @@ from typing import Any
 
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.extras import extra
-from colltune.report.charts import DEFAULT_LINE, INK, LINE, PALETTE, TUNED_LINE, Spec
+from colltune.report.charts import DEFAULT_LINE, INK, LINE, PALETTE, TUNED_LINE, Spec, chart
 
 # What a colour of the charts is on the page, and in a picture.
 _ON_PAGE = {
@@ -24,24 +24,6 @@ _ON_PAGE = {
     **{colour: f"var(--s{number})" for number, colour in enumerate(PALETTE)},
 }
 _IN_PICTURE = {INK: "#1b1f24", LINE: "#c9d0d8", DEFAULT_LINE: "#5c6670", TUNED_LINE: "#0b6e99"}
-_CONFIG: Spec = {
-    "background": None,
-    "font": "system-ui, sans-serif",
-    "view": {"stroke": LINE},
-    "axis": {
-        "labelColor": INK,
-        "titleColor": INK,
-        "titleFontWeight": "normal",
-        "gridColor": LINE,
-        "gridOpacity": 0.5,
-        "domainColor": LINE,
-        "tickColor": LINE,
-    },
-    "legend": {"labelColor": INK, "titleColor": INK, "orient": "top"},
-    "title": {"color": INK, "subtitleColor": INK, "fontSize": 12},
-    "range": {"category": PALETTE},
-    "aria": False,
-}
 # What the drawing of a chart holds that no page needs.
 _EXCESS = re.compile(
     r' (?:aria-[a-z]+|role|class|pointer-events|stroke-miterlimit|xmlns:xlink|version)="[^"]*"'
@@ -56,17 +38,17 @@ def can_draw() -> bool:
     return find_spec("vl_convert") is not None
 
 
-def drawn_for_page(chart: Spec, description: str) -> str:
+def drawn_for_page(spec: Spec, description: str) -> str:
     """An SVG element named by ``description``. Raises InputError where what draws is not installed."""
-    svg = _as_svg(chart, _ON_PAGE)
+    svg = _as_svg(spec, _ON_PAGE)
     for pattern, by in ((_EXCESS, ""), (_LONG_NUMBER, r"\1"), (_EMPTY, ""), (_EMPTY, "")):
         svg = pattern.sub(by, svg)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1)
 
 
-def drawn_alone(chart: Spec) -> str:
+def drawn_alone(spec: Spec) -> str:
     """The chart as an SVG picture by itself, on white. Raises InputError where what draws is not installed."""
-    return _as_svg({**chart, "background": "white"}, _IN_PICTURE)
+    return _as_svg({**spec, "background": "white"}, _IN_PICTURE)
 
 
 def save_picture(svg: str, path: Path) -> None:
@@ -85,9 +67,9 @@ def require_picture(path: Path) -> None:
         raise InputError(f"cannot make the picture {path}", "Give a file that ends in .svg or .png")
 
 
-def _as_svg(chart: Spec, colours: Mapping[str, str]) -> str:
-    config = {**_CONFIG, **({"background": chart["background"]} if "background" in chart else {})}
-    svg: str = _converter().vegalite_to_svg({**chart, "config": config})
+def _as_svg(spec: Spec, colours: Mapping[str, str]) -> str:
+    config = {**chart("config"), **({"background": spec["background"]} if "background" in spec else {})}
+    svg: str = _converter().vegalite_to_svg({**spec, "config": config})
     for colour, other in colours.items():
         svg = svg.replace(colour, other)
     return svg

@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from colltune.report.job import HEAD, ShapeGain, format_calls, job_shape, known_
 from colltune.report.maps import SHADES, selection_maps
 from colltune.report.run_text import ratio_text
 from colltune.report.story import environment_rows, warnings
+from colltune.report.templates import page_template, page_text
 
 PAGE = "report.html"
 _DESCRIPTIONS = {
@@ -55,7 +55,6 @@ def write_page(findings: Findings, path: Path, directory: Path) -> Path:
 
 def build_page(findings: Findings, directory: Path) -> str:
     """The HTML. ``directory``: where the tuning is, as commands are to name it."""
-    from jinja2 import Environment as Templates
     from markupsafe import Markup
 
     charts = can_draw()
@@ -68,11 +67,7 @@ def build_page(findings: Findings, directory: Path) -> str:
     gains = shape_gains(findings) if findings.summary.gated else []
     beside = [one for one in gains if one.shape != job_shape(findings)]
     first = dict(told(findings, gains, len(gains)))
-    text = resources.files("colltune.report").joinpath("page")
-    template = Templates(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        text.joinpath("report.html.j2").read_text(encoding="utf-8")
-    )
-    return template.render(
+    return page_template("report.html.j2").render(
         title=headline(findings),
         heading=first.pop("this job"),
         gains_head=[HEAD[0], *HEAD[3:5], *HEAD[1:3], "sizes changed", HEAD[5].replace("->", "→")],
@@ -114,8 +109,8 @@ def build_page(findings: Findings, directory: Path) -> str:
         charts=over_time,
         convergence=_converged(findings),
         environment=environment_rows(findings),
-        css=Markup(text.joinpath("report.css").read_text(encoding="utf-8")),
-        js=Markup(text.joinpath("report.js").read_text(encoding="utf-8")),
+        css=Markup(page_text("report.css")),
+        js=Markup(page_text("report.js")),
         cells_json=Markup(_embedded(cells)),
     )
 

@@ -3,15 +3,13 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-
-from jinja2 import Environment as Templates
 
 from colltune.core.errors import on_os_error
 from colltune.core.units import format_count
 from colltune.core.version import __version__
 from colltune.report.run_text import ratio_text
+from colltune.report.templates import page_template, page_text
 from colltune.session.site.canary import CanaryOutlook, outlook
 from colltune.session.site.state import SavedBy, ShapeCoverage, SiteMachine, StoreStatus, status
 from colltune.site.canary import current
@@ -44,11 +42,7 @@ def write_site_page(store: SiteStore, out: Path, now_s: float | None = None) -> 
     now_s = time.time() if now_s is None else now_s
     found = status(store, now_s)
     tried = outlook(store) if current(store) is not None else None
-    text = resources.files("colltune.report").joinpath("page")
-    template = Templates(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        text.joinpath("site.html.j2").read_text(encoding="utf-8")
-    )
-    page = template.render(
+    page = page_template("site.html.j2").render(
         title=_headline(found),
         facts=[
             str(store.directory),
@@ -59,7 +53,7 @@ def write_site_page(store: SiteStore, out: Path, now_s: float | None = None) -> 
         warnings=[text for machine in found.machines for text in machine.slow],
         tables=list(_tables(found, tried, now_s)),
         version=__version__,
-        css=text.joinpath("report.css").read_text(encoding="utf-8"),
+        css=page_text("report.css"),
     )
     with on_os_error(f"cannot write {out}", "Give another file by --out"):
         out.write_text(page, encoding="utf-8")
