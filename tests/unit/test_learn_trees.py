@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from colltune.research.learners import trees
-from colltune.research.learners.criterion import flat
+from colltune.research.learners.published import flat
 from colltune.research.learners.trees import jackknife_variance
 
 

@@ -23,7 +23,7 @@ from colltune.emit.simulated_rules import SimulatedEmitter
 from colltune.machine.compile import build_simulated, cache_directory, source_directory
 from colltune.machine.process import run_launch
 from colltune.measure.drawn import Noise
-from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEADY, STEPS, SimulatedTimer, Simulator, SmpiSource, fits
+from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEADY, STEPS, Simulator, SmpiSource, fits
 from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
 from colltune.measure.smpi_process import Simgrid, SimulatedCall
 from colltune.schedule.topology_files import load_topology
@@ -54,7 +54,7 @@ class Simulation(WithoutMpi):
 
     cluster: SimulatedCluster
     catalogue: SimulatedCatalogue
-    simulator: SimulatedTimer
+    simulator: Simulator
     environment: Environment
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
     _clock: Clock = field(default_factory=Clock)

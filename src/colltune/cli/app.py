@@ -58,7 +58,7 @@ _STUDY = {
     "collect": _Entry("Measure every algorithm at every size, into a table"),
     "evaluate": _Entry("Compare strategies on recorded tables"),
     "train": _Entry("Learn from the tables of other clusters"),
-    "guidelines": _Entry("Which collectives take longer than others that do the same"),
+    "guidelines": _Entry("Which collectives take longer than others that do the same", module="compare"),
     "predict": _Entry("Write a tuning without measuring, or after a few calls"),
 }
 _ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}

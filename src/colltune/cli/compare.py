@@ -1,4 +1,4 @@
-"""`colltune compare`: are two settings, files or builds of an MPI equally fast?"""
+"""`colltune compare` and `colltune study guidelines`: are two settings, or two calls that do the same, equally fast?"""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from colltune.prove.compare.verdict import Comparison, MeanSpeedup
     from colltune.session.compare import Verification
 
+_Budget = Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")]
+_Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
 _SIDE = (
     "nothing, NAME=VALUE (several joined by commas), a selection file, or a tuning directory."
     " Or for both: output of OSU's, Intel's or ReproMPI's benchmarks."
@@ -35,8 +37,8 @@ def compare(
     mpiexec_b: Annotated[str | None, typer.Option(help="mpiexec of the MPI of B.")] = None,
     min_size: MinSize = "1",
     max_size: MaxSize = MAX_SIZE,
-    budget: Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")] = "5m",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
+    budget: _Budget = "5m",
+    seed: _Seed = 1,
     as_json: AsJson = False,
     thread_level: ThreadLevel = "single",
     **where: Unpack[MachineArguments],
@@ -65,6 +67,38 @@ def compare(
         **where,
     )
     finish("compare", found, as_json)
+
+
+@offers(MachineArguments)
+def guidelines(
+    min_size: MinSize = "4",
+    max_size: MaxSize = "256KiB",
+    budget: _Budget = "5m",
+    seed: _Seed = 1,
+    as_json: AsJson = False,
+    thread_level: ThreadLevel = "single",
+    **where: Unpack[MachineArguments],
+) -> None:
+    """Which collectives take longer than others that do the same? Exit code 1 if there is any.
+
+    An allreduce should not be slower than a reduce and a bcast, nor a message than a longer one. These are performance
+    guidelines, which any MPI can keep. What seems violated is measured anew in new launches, and only these decide.
+    A line that says slower is a guideline that is violated: its call takes longer than what stands as its choice.
+    """
+    from colltune.api.compared import guidelines
+    from colltune.cli.compare import finish
+    from colltune.cli.terminal import make_console
+
+    found = guidelines(
+        min_size=min_size,
+        max_size=max_size,
+        budget=budget,
+        seed=seed,
+        thread_level=thread_level,
+        note=lambda note: make_console(err=as_json).print(note, markup=False),
+        **where,
+    )
+    finish("guidelines", found, as_json)
 
 
 def finish(command: str, found: Verification, as_json: bool) -> NoReturn:

@@ -12,6 +12,8 @@ from colltune.cli.console import echo
 from colltune.cli.options import AsJson, MaxSize, MinSize, ThreadLevel, offers
 from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
+_WIDTH = 80
+
 if TYPE_CHECKING:
     from colltune.session.plan import Costs
 
@@ -64,25 +66,18 @@ def plan(
 
 def format_costs(costs: Costs) -> list[str]:
     """The lines that the command prints."""
+    from colltune.core.text_table import TextTable
     from colltune.core.units import format_budget, format_count, format_duration
 
     def priced(time_s: float) -> str:
         return f"{format_duration(time_s)}, {costs.core_hours(time_s):,.1f} core-hours"
 
-    rows = [("budget", "core-hours", "grid measured", "regions proven")]
+    rows = []
     for one in costs.bought:
-        longer = "" if one.total_s <= one.budget_s else "+"
-        rows.append(
-            (
-                format_budget(one.total_s) + longer,
-                f"{one.core_hours:,.1f}",
-                f"{one.measured:.0%}",
-                f"up to {one.regions}",
-            )
-        )
-    rows = list(dict.fromkeys(rows))  # budgets below the shortest tuning all become that one
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    table = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+        budget = format_budget(one.total_s) + ("" if one.total_s <= one.budget_s else "+")
+        rows.append((budget, f"{one.core_hours:,.1f}", f"{one.measured:.0%}", f"up to {one.regions}"))
+    # Budgets below the shortest tuning all become that one.
+    table = TextTable(("budget>", "core-hours>", "grid measured>", "regions proven>"), rows=list(dict.fromkeys(rows)))
     extended = ["+: more than was asked for, as a tuning takes that much at least"] if any(
         one.total_s > one.budget_s for one in costs.bought
     ) else []  # fmt: skip
@@ -92,7 +87,7 @@ def format_costs(costs: Costs) -> list[str]:
         f"a launch: {format_duration(costs.launch_s)}",
         f"the shortest tuning with a proof: {priced(costs.least_s)}",
         f"a budget that measures the whole grid: {priced(costs.whole_s)}",
-        *table,
+        *table.lines(_WIDTH),
         *extended,
         *(f"note: {text}" for text in costs.remarks),
     ]

@@ -38,12 +38,8 @@ def report(
 ) -> None:
     """Show what was gained and where, how sure that is, what was refused, and how it was measured."""
     if diff is not None:
-        from colltune.cli.report_diff import show_difference
-
         raise typer.Exit(0 if show_difference(tuned, diff) else 1)
     if watch:
-        from colltune.cli.report_watch import watch_run
-
         watch_run(tuned, every, once=once)
         return
     if picture is not None:
@@ -92,3 +88,52 @@ def _write_text(found: Findings, out: Path, tuned: Path) -> None:
 
     with on_os_error(f"cannot write {out}", "Give another file by --out"), out.open("w", encoding="utf-8") as file:
         print_findings(found, Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True), tuned)
+
+
+def show_difference(tuned: Path, other: Path) -> bool:
+    """Says where the decisions of two tunings differ, and whether they do nowhere."""
+    from colltune.cli.terminal import make_console
+    from colltune.report.diff_text import decisions_table, environments_table
+    from colltune.session.diff import diff as run_diff
+
+    found, names = run_diff(tuned, other), (str(tuned), str(other))
+    console = make_console()
+    if found.environments:
+        console.print(environments_table(found.environments, names))
+        console.print()
+    for collective, number in found.untuned.items():
+        console.print(f"{collective} was tuned in {names[number - 1]} only; elsewhere it is left to the default.")
+    for collective in found.apart:
+        console.print(f"{collective} cannot be compared: its rules compare different sizes in the two.")
+    if found.decisions:
+        console.print(decisions_table(found.decisions, names))
+    if found.same:
+        console.print("The same decisions.")
+    return found.same
+
+
+def watch_run(tuned: Path, every: str, *, once: bool) -> None:
+    """Says what the latest run with `run --measure` saved by now, until it ends; ``once``: and no more.
+
+    The intervals hold whenever one looks. It only reads files.
+    """
+    import time
+
+    from colltune.cli.console import echo
+    from colltune.cli.terminal import make_console
+    from colltune.core.units import parse_duration
+    from colltune.session.application.measure_run import latest_gains
+    from colltune.session.gain_text import gain_line, gain_page
+
+    pause_s, said = max(parse_duration(every), 0.1), ""
+    while True:
+        gains, has_ended = latest_gains(tuned)
+        line = " ".join(f"{gain_line(gain)}." for gain in gains) or "No rank has begun to measure."
+        if line != said:
+            echo(line)
+            said = line
+        if once or has_ended:
+            for gain in gains:
+                echo("\n".join(["", *gain_page(gain, make_console().width)[2:]]))
+            return
+        time.sleep(pause_s)

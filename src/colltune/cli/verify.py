@@ -1,12 +1,19 @@
 """`colltune verify`: does a tuning hold? Right results, faster, and nowhere slower."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
+from colltune.cli.console import echo
 from colltune.cli.options import AsJson, Tuned, Via, offers
+from colltune.core.units import format_count
 from colltune.session.arguments import MachineArguments, machine_options
+
+if TYPE_CHECKING:
+    from colltune.bench.workbench import MachineOptions
 
 
 @offers(MachineArguments)
@@ -45,7 +52,6 @@ def verify(
     from colltune.cli.compare import as_record, exit_code, show
     from colltune.cli.terminal import make_console
     from colltune.cli.verify_quick import check_quickly
-    from colltune.cli.verify_results import check_candidates, check_results
     from colltune.core.errors import InputError
     from colltune.core.units import parse_duration
     from colltune.session.compare import verify as compare_with_default
@@ -79,3 +85,28 @@ def verify(
         else:
             show(found, "use --launches {launches}")
         raise typer.Exit(exit_code(found) if right else 1)
+
+
+def check_results(tuned: Path, machine: MachineOptions, *, short: bool, via: str, err: bool = False) -> bool:
+    """Says what the check found, and whether all results were right.
+
+    More ranks than cores are fine here: --ppn 8 checks up to 8 ranks.
+    """
+    from colltune.session.check import check
+
+    result = check(tuned, machine, short=short, via=via)
+    echo(result.message, err=err)
+    for failure in result.failures:
+        echo(f"  {failure}", err=err)
+    return result.passed
+
+
+def check_candidates(tuned: Path, machine: MachineOptions) -> None:
+    """The same of what the proof left open; what gives right results is kept for `run --explore`."""
+    from colltune.session.candidates import replay_candidates
+
+    done = replay_candidates(tuned, machine)
+    for note in done.notes:
+        echo(note)
+    echo(f"right results: {format_count(len(done.candidates.choices), 'choice')} of {', '.join(done.rules) or 'none'}")
+    echo(f"try them in an application: colltune run --explore {tuned} -- mpiexec ...")

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from colltune.core.hardware import Fabric, Hardware
+from colltune.core.hardware import NUMBERS, Fabric, Hardware
 from colltune.machine.parse import (
-    CpuFacts,
     parse_cache_mib,
     parse_cpu_list,
     parse_cpuinfo,
@@ -55,8 +54,8 @@ def read_features(machine: Machine, measure_memory: Callable[[], float | None] |
         ("hwloc", hwloc.cpu),
         ("cpuinfo", parse_cpuinfo(machine.read("proc/cpuinfo") or "")),
     ):
-        for name, value in asdict(facts).items():
-            if value is not None and name not in values:
+        for name in NUMBERS:
+            if (value := getattr(facts, name)) is not None and name not in values:
                 values[name], sources[name] = value, source
     ports = sorted(_ports(machine), key=lambda port: (-port.gbits, port.device))
     if ports:
@@ -72,7 +71,7 @@ def read_features(machine: Machine, measure_memory: Callable[[], float | None] |
     return Hardware(**values, sources=sources)
 
 
-def _sys_facts(machine: Machine) -> CpuFacts:
+def _sys_facts(machine: Machine) -> Hardware:
     online = parse_cpu_list(machine.read(f"{_CPU}/online") or "")
     places, sockets, clocks = set(), set(), []
     threads = 0
@@ -89,7 +88,7 @@ def _sys_facts(machine: Machine) -> CpuFacts:
         clocks.append(int(clock) / 1e6 if re.fullmatch(r"\d{5,8}", clock) else 0.0)
     if "-1" in sockets:  # some ARM kernels do not know their packages
         sockets.clear()
-    return CpuFacts(
+    return Hardware(
         cpu_max_ghz=round(max(clocks, default=0.0), 3) or None,
         l3_mib=_sys_l3(machine, online),
         cores=len(places) or None,

@@ -1,9 +1,14 @@
-"""Reads what kernel and commands print of a machine. Nothing here raises for text that it cannot read: it is None."""
+"""Reads what kernel and commands print of a machine, of its processors as far as each source says.
+
+Nothing here raises for text that it cannot read: it is None.
+"""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree
+
+from colltune.core.hardware import Hardware
 
 _UNIT_MIB = {"": 1 / (1 << 20), "B": 1 / (1 << 20), "K": 1 / 1024, "M": 1.0, "G": 1024.0}
 _MOST = 1 << 20  # no list of processors is longer: a bound against nonsense such as 0-99999999999
@@ -94,19 +99,7 @@ def parse_fields(text: str) -> dict[str, str]:
     return fields
 
 
-@dataclass(frozen=True, slots=True)
-class CpuFacts:
-    """What one source says of the processors of a node; None where it says nothing."""
-
-    cpu_max_ghz: float | None = None
-    l3_mib: float | None = None
-    cores: int | None = None
-    threads: int | None = None
-    sockets: int | None = None
-    numa_nodes: int | None = None
-
-
-def parse_lscpu(text: str) -> CpuFacts:
+def parse_lscpu(text: str) -> Hardware:
     """The output of lscpu, of any version, in the C locale."""
     fields = parse_fields(text)
     online = parse_cpu_list(fields.get("On-line CPU(s) list", ""))
@@ -116,13 +109,13 @@ def parse_lscpu(text: str) -> CpuFacts:
     per_core = _count(fields.get("Thread(s) per core"))
     if cores is None and threads and per_core:
         cores = threads // per_core or None
-    return CpuFacts(
-        _ghz(fields.get("CPU max MHz"), fields.get("Model name", "")),
-        _lscpu_l3(fields, sockets),
-        cores,
-        threads,
-        sockets,
-        _count(fields.get("NUMA node(s)")),
+    return Hardware(
+        cpu_max_ghz=_ghz(fields.get("CPU max MHz"), fields.get("Model name", "")),
+        l3_mib=_lscpu_l3(fields, sockets),
+        cores=cores,
+        threads=threads,
+        sockets=sockets,
+        numa_nodes=_count(fields.get("NUMA node(s)")),
     )
 
 
@@ -151,17 +144,21 @@ def _count(text: str | None) -> int | None:
     return int(match[1]) or None if match else None
 
 
-def parse_cpuinfo(text: str) -> CpuFacts:
-    """/proc/cpuinfo. Its clock is the present one, so of the clock only the one in the model's name counts."""
+def cpuinfo_blocks(text: str) -> tuple[list[dict[str, str]], list[dict[str, str]], set[tuple[str, str]]]:
+    """The blocks of /proc/cpuinfo, those of processors, and the places of cores as far as they are said."""
     blocks = [parse_fields(block) for block in text.split("\n\n")]
     processors = [block for block in blocks if "processor" in block]
+    with_place = [block for block in processors if {"physical id", "core id"} <= block.keys()]
+    return blocks, processors, {(block["physical id"], block["core id"]) for block in with_place}
+
+
+def parse_cpuinfo(text: str) -> Hardware:
+    """/proc/cpuinfo. Its clock is the present one, so of the clock only the one in the model's name counts."""
+    blocks, processors, cores = cpuinfo_blocks(text)
     sockets = {block["physical id"] for block in processors if "physical id" in block}
-    cores = {
-        (block["physical id"], block["core id"]) for block in processors if {"physical id", "core id"} <= set(block)
-    }
     model = next((block["model name"] for block in blocks if "model name" in block), "")
     clocks = [block["clock"] for block in blocks if "clock" in block]  # POWER: "3491.000000MHz", the nominal one
-    return CpuFacts(
+    return Hardware(
         cpu_max_ghz=_ghz(clocks[0].removesuffix("MHz") if clocks else None, model),
         cores=len(cores) or None,
         threads=len(processors) or None,
@@ -173,7 +170,7 @@ def parse_cpuinfo(text: str) -> CpuFacts:
 class HwlocFacts:
     """``pcie_gbytes``: the bandwidth of the PCI link of a network adapter by the names of its devices, 10^9 bytes/s."""
 
-    cpu: CpuFacts
+    cpu: Hardware
     pcie_gbytes: dict[str, float]
 
 
@@ -182,7 +179,7 @@ def parse_hwloc(text: str) -> HwlocFacts:
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError):
-        return HwlocFacts(CpuFacts(), {})
+        return HwlocFacts(Hardware(), {})
     objects = list(root.iter("object"))
     kinds = [item.get("type", "") for item in objects]
     caches = [
@@ -196,7 +193,7 @@ def parse_hwloc(text: str) -> HwlocFacts:
     for item in objects:
         if item.get("type") == "PCIDev" and (speed := _decimal(item.get("pci_link_speed"))):
             adapters.update(dict.fromkeys(_network_names(item), speed))
-    cpu = CpuFacts(
+    cpu = Hardware(
         cpu_max_ghz=_ghz(None, model),
         l3_mib=sum(sizes) / (1 << 20) or None,
         cores=kinds.count("Core") or None,

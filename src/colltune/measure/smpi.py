@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Sample, Status
@@ -59,22 +58,6 @@ class AlgorithmCheck:
 
     right: bool
     seen: str = ""
-
-
-class SimulatedTimer(Protocol):
-    """What tells how long algorithms take on a cluster: SimGrid by `Simulator`, or a formula."""
-
-    def time(self, algorithm: SimulatedCall, nodes: int, ppn: int, size_bytes: int) -> Simulated | str:
-        """Seconds, or why there are none."""
-        ...
-
-    def verdict(self, algorithm: SimulatedCall, nodes: int, ppn: int) -> AlgorithmCheck:
-        """Whether ``algorithm`` gives right results on a shape."""
-        ...
-
-    def close(self) -> None:
-        """Ends what runs for it."""
-        ...
 
 
 class Simulator:
@@ -187,7 +170,7 @@ class SmpiSource:
     def __init__(
         self,
         environment: Environment,
-        simulator: SimulatedTimer,
+        simulator: Simulator,
         algorithm_of: Callable[[Scenario, Choice], SimulatedCall],
         seed: int,
         launch: int = 1,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.machine.files import LARGEST_BYTES, read_file
+from colltune.machine.parse import cpuinfo_blocks
 from colltune.machine.process import run_launch
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
@@ -119,15 +120,11 @@ def describe_machine(cpuinfo: str | None = None) -> str:
             cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return "unknown CPU"
-    blocks = [dict(_fields(block)) for block in cpuinfo.split("\n\n")]
+    blocks, processors, places = cpuinfo_blocks(cpuinfo)
     everywhere = {name: value for block in reversed(blocks) for name, value in block.items()}
-    processors = [block for block in blocks if "processor" in block]
     model = everywhere.get("model name") or everywhere.get("cpu")
     if not model and "CPU implementer" in everywhere:
         model = f"ARM {everywhere['CPU implementer']} part {everywhere.get('CPU part', 'unknown')}"
-    places = {
-        (block["physical id"], block["core id"]) for block in processors if {"physical id", "core id"} <= set(block)
-    }
     cores = len(places) or len(processors)
     return f"{' '.join((model or 'unknown CPU').split())}, {cores} {'core' if cores == 1 else 'cores'}"
 
@@ -143,11 +140,6 @@ def ask_flux(environment: Mapping[str, str], *, run: Runner = run_command) -> st
     except OSError:
         return None
     return answer.text.strip() if answer.code == 0 else None
-
-
-def _fields(block: str) -> list[tuple[str, str]]:
-    pairs = (line.partition(":") for line in block.splitlines())
-    return [(name.strip(), value.strip()) for name, colon, value in pairs if colon]
 
 
 def _find_mpiexec(mpiexec: str | None, environment: Mapping[str, str], python_bin: Path | None) -> Path:

@@ -7,6 +7,7 @@ between being taken from one ranking; with few measurements that is every time.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from colltune.core.space import Point, Space
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.learn.told import History, Pair
 from colltune.research.learners import trees
-from colltune.research.learners.criterion import flat
 from colltune.research.learners.nearness import NearGains
 from colltune.research.learners.scaling import Scaling, as_log_time, scale
 from colltune.research.learners.trees import FULLY_GROWN, TreeShape, jackknife_variance
@@ -30,8 +30,7 @@ from colltune.research.learners.trees import FULLY_GROWN, TreeShape, jackknife_v
 class PublishedSettings:
     """``trees``: of each forest. ``first``: points at random before anything is learnt. ``batch``: see above.
 
-    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``colltune.research.learners.criterion.flat``. ``shape``: of
-    the trees.
+    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``flat``. ``shape``: of the trees.
     """
 
     trees: int = 50
@@ -222,3 +221,16 @@ class ModelPerChoice:
                 each = trees.predict(self._forests[choice], columns[own])
                 output[own], spread[own] = each.mean(axis=0), each.std(axis=0)
         return Prediction(np.where(ruled_out(pairs, self._history), np.inf, as_log_time(output, self._scaling)), spread)
+
+
+def flat(values: Sequence[float], share: float, steps: int) -> bool:
+    """Whether each of the last ``steps`` changes of ``values`` was less than ``share`` of the greatest value.
+
+    ACCLAiM (section V.B) compares the changes with a fixed 1e-10, which fits one output scaling and one forest size;
+    a share of what the series itself has reached needs no such number. False with too few values.
+    """
+    if len(values) <= steps:
+        return False
+    limit = share * max(values)
+    last = values[-steps - 1 :]
+    return all(abs(after - before) <= limit for before, after in pairwise(last))
