@@ -106,10 +106,10 @@ OURS = {
     "site.signing": "it compares bytes and hands them to ssh-keygen",
     "prove.in_run.trial": "the log of a process of ours, in our own folder",
     "store.packed_grids": "a file of the package",
-    "report.html": "files of the package",
     "site.modules": "files of the package",
     "site.index_rows": "a file of the package",
-    "session.site.page": "files of the package",
+    "report.charts": "the template of the package",
+    "report.templates": "files of the package",
     "site.nodes": "what the index holds, which was checked when it was written",
     "prove.replay.conformance": "how far our own program came, in our own folder",
 }
