@@ -86,6 +86,7 @@ ROWS = {
     "4 x 2 namespaces, MPICH, gather and scatter by gatherv and scatterv, 150 s": _HOURS,
     "4 x 2 namespaces, Open MPI, allgatherv, 150 s; by file nothing, since it cannot tell sizes apart": _HOURS,
     "2 ranks on 2 cores, Open MPI, allgatherv": "two minutes: its command is there",
+    "Do profiles of a program on 2 and 4 ranks say what it calls on 8?": "is a test; the page has the command",
     "Which calls gain there if they are made of others of the same library?": _HOURS,
     "4 x 4 namespaces, MPI_Alltoallv": _HOURS,
     "8 x 2 namespaces, MPI_Alltoallv": _HOURS,

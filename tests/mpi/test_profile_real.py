@@ -17,6 +17,7 @@ from colltune.core.heap import KEEPING
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
 from colltune.profile.application_profile import Calls, Profile
+from colltune.profile.extrapolate import extrapolate
 from colltune.profile.page_faults import faulting, page_faults_text
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile
@@ -300,3 +301,35 @@ def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, .
         command = [str(mpi.mpicc), *flags, "-c", str(source), "-o", str(tmp_path / "object.o")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kit", ["of the tests"], indirect=True)
+@pytest.mark.parametrize(
+    ("example", "unknown"),
+    [("fft_transpose", set()), ("solver", set()), ("sample_sort", {"allgather"})],
+    ids=["FFT", "solver", "sort"],
+)
+def test_what_a_program_calls_on_eight_ranks_is_told_by_two_and_four(
+    kit: Kit, tmp_path: Path, example: str, unknown: set[str]
+) -> None:
+    """Every call that is not left out: the alltoall of the FFT has a quarter of the bytes on twice the ranks.
+
+    The allgather of the sort grows with the ranks, or with their logarithm: from 2 to 4 these are the same.
+    """
+    program = compiled(kit, tmp_path, kit.mpicc, f"../../examples/{example}.c", "-O2", "-Wl,--no-as-needed", "-lm")
+    found: dict[int, Profile] = {}
+    for ranks in (2, 4, 8):
+        place = tmp_path / str(ranks)
+        place.mkdir()
+        small = {"fft_transpose": ["64", "3"], "solver": ["1000", "20"]}.get(example, [])
+        code, found[ranks] = kit.profile([program, *small], place, ranks)
+        assert code == 0
+
+    def told(profile: Profile) -> list[tuple[object, ...]]:
+        some = [one for one in profile.calls if one.collective not in {*unknown, "alltoallv"}]
+        return sorted((o.collective, o.communicator, o.calls, o.size_least, o.size_most) for o in some)
+
+    predicted, text = extrapolate([found[2], found[4]], 1, 8)
+    assert told(predicted) == told(found[8])
+    assert {one.collective for one in found[8].calls} - {one.collective for one in predicted.calls} == unknown
+    assert all(f"{name} of" in text for name in unknown)

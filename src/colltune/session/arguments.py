@@ -51,11 +51,12 @@ class CampaignArguments(TypedDict, total=False):
     """What to tune, and how long."""
 
     profile: Annotated[
-        PathLike | None,
+        PathLike | Sequence[PathLike] | None,
         Said(
             "Tune what this application calls: a file of `colltune profile`, or a directory in which"
-            " `colltune run --profile` left one.",
-            kind=Path,
+            " `colltune run --profile` left one. Given several times, of other numbers of ranks: what they say of"
+            " this job's.",
+            kind=list[Path],
         ),
     ]
     runtime: Annotated[

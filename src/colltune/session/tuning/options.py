@@ -66,7 +66,7 @@ class TuneOptions:
     skew_s: Mapping[Scenario, float] = field(default_factory=dict)
     topology: str | None = None
     prior: PriorSources | None = None
-    application: Profile | None = None
+    application: tuple[Profile, ...] = ()
     runtime_s: float = 7200.0
     check: bool = False
     machine: MachineOptions | None = None
@@ -90,7 +90,7 @@ class TuneOptions:
             said["gate"] == "on",
             said["reproducible"],
             topology=said["topology"],
-            application=load_said_profile(said["profile"]),
+            application=load_said_profiles(said["profile"]),
             runtime_s=parse_duration(said["runtime"]),
             check=said["check"],
             machine=machine_of(said),
@@ -101,6 +101,9 @@ class TuneOptions:
         if found.simulate and found.machine is not None:
             refuse_with_simulate(found.machine)
         found.require_something()
+        if found.check and len(found.application) != 1:
+            what = f"{len(found.application)} are" if found.application else "none is"
+            raise InputError(f"--check runs the application of a profile, and {what} given", "Give one by --profile")
         return replace(found, prior=_load_prior(said["prior"]))
 
     def require_something(self) -> None:
@@ -139,23 +142,21 @@ def _require_together(collectives: Sequence[str], said: TuneArguments) -> None:
     gate, profile = said["gate"], said["profile"]
     if gate not in ("on", "off"):
         raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
-    if profile is None and not collectives:
+    if not profile and not collectives:
         raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
-    if profile is not None and said["simulate"]:
+    if profile and said["simulate"]:
         raise InputError("--profile is for a real machine, not for --simulate", "Leave one of them out")
-    if said["check"] and profile is None:
-        raise InputError("--check runs the application of a profile, and none is given", "Give one by --profile")
 
 
-def load_said_profile(path: PathLike | None) -> Profile | None:
-    """The profile in a file, or the latest of a tuning; None for None. Raises InputError."""
-    if path is None:
-        return None
+def load_said_profiles(said: PathLike | Sequence[PathLike] | None) -> tuple[Profile, ...]:
+    """The profiles in files, or the latest of tunings. Raises InputError."""
+    if not said:
+        return ()
     from colltune.profile.profile_files import load_profile
     from colltune.store.earlier import latest_profile
 
-    path = Path(path)
-    return load_profile(latest_profile(path) if path.is_dir() else path)
+    paths = map(Path, [said] if isinstance(said, str | os.PathLike) else said)
+    return tuple(load_profile(latest_profile(path) if path.is_dir() else path) for path in paths)
 
 
 def _load_prior(names: str | Sequence[str] | None) -> PriorSources | None:

@@ -11,12 +11,13 @@ from colltune.alltoallv.matrices import load_recorded, write_matrices
 from colltune.alltoallv.setting import Shape
 from colltune.alltoallv.tune_table import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.bench.workbench import open_workbench
+from colltune.core.errors import InputError
 from colltune.core.stop import StopRequest
 from colltune.core.units import parse_duration, parse_size
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
 from colltune.session.arguments import TuneArguments, complete
-from colltune.session.tuning.options import Listener, load_said_profile, machine_of, require_writable
+from colltune.session.tuning.options import Listener, load_said_profiles, machine_of, require_writable
 from colltune.session.tuning.payoff import machine_like
 from colltune.store.lock import locked
 
@@ -37,7 +38,9 @@ def tune_alltoallv_here(
     listener = listener or Listener()
     said = complete(TuneArguments, arguments)
     budget_s, largest = parse_duration(said["budget"]), parse_size(said["max_size"])
-    machine, profile = machine_of(said), load_said_profile(said["profile"])
+    machine, (profile, *more) = machine_of(said), load_said_profiles(said["profile"]) or (None,)
+    if more:
+        raise InputError("alltoallv is tuned for one profile, and several are given", "Give that of this job's ranks")
     if profile is not None:
         job = find_job(os.environ, host_file=machine.host_file, flux_resources=ask_flux(os.environ))
         machine = machine_like(profile, machine, said["thread_level"], job)

@@ -17,6 +17,7 @@ from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RunningMachine
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
+from colltune.profile.extrapolate import extrapolate
 from colltune.profile.nonblocking import by_name_text, tunable_by_name
 from colltune.prove.in_run.trial import require_command
 from colltune.session.own_settings import settings_line
@@ -61,9 +62,13 @@ def tune_here(
 
 
 def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopRequest, began_s: float) -> Finished:
-    machine, application = options.machine or MachineOptions(), options.application
-    if application is not None:
+    machine, application = options.machine or MachineOptions(), None
+    if options.application:
         job = find_job(os.environ, host_file=machine.host_file, flux_resources=ask_flux(os.environ))
+        shape = machine.nodes or len(job.nodes), machine.ppn or job.ppn
+        application, extrapolated = extrapolate(options.application, *shape)
+        if extrapolated:
+            listener.note(extrapolated)
         machine = machine_like(application, machine, options.thread_level, job)
     bench = open_workbench(machine, os.environ)
     # Also without a store: `colltune site add` may add it later, and must know what it speaks of.

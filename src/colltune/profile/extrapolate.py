@@ -1,0 +1,192 @@
+"""The profile of a job that was not run yet, from profiles of one program at other numbers of ranks.
+
+The sizes of an application's calls follow its number of ranks by few laws: blocks of what is shared out get shorter,
+what each rank holds stays (Tianhe-2, 2020, table III). What follows one law in all profiles is extrapolated. What
+follows none, or several that say different things of the job, is left out.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from math import log, log2
+from typing import NamedTuple
+
+from colltune.core.errors import InputError
+from colltune.core.units import format_size
+from colltune.profile.application_profile import Calls, Communicator, Profile
+
+# Powers of the number of ranks; 0.0: the same on all, None: its logarithm.
+_LAWS = (0.0, 1.0, -1.0, -2.0, 0.5, -0.5, None)
+_ELEMENT_BYTES, _CLOSE = 8.0, 0.03  # blocks are cut to whole elements; a few percent are no other law
+_MOST_KINDS, _MOST_TOLD = 1000, 12  # of calls: in a profile, so that comparing them ends soon, and in a message
+_NO_LAW = "its size follows no law"
+_DO = "Give profiles of one program, each at another number of ranks"
+_Shape = tuple[int, int]  # nodes, ranks per node
+
+
+class _Chain(NamedTuple):
+    """Calls of which one law says that they are the same in each profile (``exact``: to the byte), and what follows for
+    the job: their sizes, how many are ``made``, and on which communicator; None: not known."""
+
+    calls: list[Calls]
+    exact: bool
+    sizes: list[float]
+    made: float | None
+    where: Communicator | None
+
+
+def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Profile, str]:
+    """What ``profiles`` say of a job of ``nodes`` x ``ppn``, and in words what is left out, and why; of one profile, or
+    where one is of this job, that profile, and "".
+
+    The times are those of the nearest profile, call by call. Raises InputError for profiles that do not go together,
+    and where no call follows a law.
+    """
+    if len(profiles) == 1:
+        return profiles[0], ""
+    known, ranks = sorted(profiles, key=lambda one: one.ranks), nodes * ppn
+    _require_alike(known)
+    near = min(known, key=lambda one: abs(log(one.ranks / ranks)))
+    if (near.ranks, near.shape) == (ranks, (nodes, ppn)):
+        return near, ""
+    kinds = sorted({(one.collective, one.form, one.op) for profile in known for one in profile.calls})
+    chains = [chain for kind in kinds for chain in _explained(known, kind, (nodes, ppn))]
+    at = known.index(near)
+    calls = tuple(_calls(chain, chain.calls[at]) for chain, doubt in chains if not doubt)
+    doubts = {id(chain.calls[at]): doubt for chain, doubt in chains}
+    out = [(one, doubt) for one in near.by_time() if (doubt := doubts.get(id(one), _NO_LAW))]
+    if not calls:
+        what = f"no call follows one law from {known[0].ranks} to {known[-1].ranks} ranks, as far as it is certain"
+        raise InputError(what, f"Give a profile of {ranks} ranks")
+    seen = tuple((where, 1.0) for where in sorted({one.communicator for one in calls}))
+    lost = sum(one.time_s for one, _ in out) / max(near.collective_s, 1e-12)
+    told = ": " * bool(out) + "; ".join(f"{_named(one)} ({doubt})" for one, doubt in out[:_MOST_TOLD])
+    text = f"{len(calls)} kinds of calls extrapolated to {ranks} ranks, {len(out)} left out"
+    text += f", {lost:.0%} of the time in collectives of {near.ranks} ranks{told}"
+    return replace(near, calls=calls, communicators=seen, ranks=ranks, nodes=nodes, reporting=ranks), text
+
+
+def _require_alike(profiles: Sequence[Profile]) -> None:
+    def program(one: Profile) -> tuple[bool, list[str]]:  # its command without numbers: those of ranks differ
+        return one.threads_multiple, [re.sub(r"\d+", "", word) for word in one.command]
+
+    for before, one in pairwise(profiles):
+        if one.ranks == before.ranks:
+            raise InputError(f"two of the profiles are of {one.ranks} ranks", _DO)
+        if program(one) != program(before):
+            named = [" ".join(each.command) + each.threads_multiple * " (threads)" for each in (before, one)]
+            raise InputError(f"the profiles are of {named[0]!r} and of {named[1]!r}", _DO)
+    for one in profiles:
+        if one.ended or len(one.calls) > _MOST_KINDS or one.ranks < 2:
+            what = f"was ended by {one.ended}" if one.ended else f"has {len(one.calls)} kinds of calls"
+            raise InputError(f"the run of {one.ranks} ranks {what}, from which nothing is extrapolated", _DO)
+
+
+def _named(one: Calls) -> str:
+    sizes = " to ".join(dict.fromkeys(map(format_size, (one.size_least, one.size_most))))
+    return f"{one.collective} of {sizes} on {one.communicator} ranks"
+
+
+def _grown(law: float | None, ranks: int, before: int) -> float:
+    return log2(ranks) / log2(before) if law is None else (ranks / before) ** law
+
+
+def _explained(known: Sequence[Profile], kind: tuple[str, str, str], job: _Shape) -> Iterator[tuple[_Chain, str]]:
+    """The calls of a ``kind`` that follow a law, with what speaks against extrapolating them, or "".
+
+    The law that explains most calls is believed first: 1 and 2 KiB that become 512 B and 1 KiB on twice the ranks have
+    halved, and there is no call of 1 KiB that stayed.
+    """
+    left = [[one for one in profile.calls if (one.collective, one.form, one.op) == kind] for profile in known]
+    while True:
+        parts = dict.fromkeys(part for one in left[0] for part in _parts(one.communicator, known[0].ranks))
+        tried = [chains for part in parts for law in _LAWS if (chains := _follow(known, left, part, law, job))]
+        if not tried:
+            return
+        weights = [(len(chains), sum(chain.exact for chain in chains)) for chains in tried]
+        best = [chains for chains, weight in zip(tried, weights, strict=True) if weight == max(weights)]
+        for chain in best[0]:
+            mine = {*map(id, chain.calls)}
+            rivals = [one for chains in best for one in chains if mine & {*map(id, one.calls)}]
+            yield chain, _doubt(chain, rivals)
+            left = [[one for one in calls if id(one) not in mine] for calls in left]
+
+
+def _doubt(chain: _Chain, rivals: Sequence[_Chain]) -> str:
+    if chain.where is None or chain.made is None:
+        return "where its ranks would lie is not known" if chain.where is None else "how often is not known"
+    if all(one.where == chain.where and max(map(_apart, one.sizes, chain.sizes)) < _CLOSE for one in rivals):
+        return ""
+    return "its size follows several laws, which one more profile may tell apart"
+
+
+def _apart(one: float, other: float) -> float:
+    return abs(one - other) / max(one, other, 1e-9)
+
+
+def _parts(where: Communicator, ranks: int) -> list[int | Fraction]:
+    """What a communicator may be in a job of so many ranks: all of it, else a number or a share."""
+    if where.remote_size or not where.nodes or where.size < 2:
+        return []
+    return [Fraction(1)] if where.size == ranks else [where.size, Fraction(where.size, ranks)]
+
+
+def _follow(
+    known: Sequence[Profile], left: Sequence[Sequence[Calls]], part: int | Fraction, law: float | None, job: _Shape
+) -> list[_Chain]:
+    """The calls on that part of the job whose sizes follow ``law``, each with one call of every profile."""
+    ranks, whole, found = [one.ranks for one in known], job[0] * job[1], []
+    pools = [[c for c in some if part in _parts(c.communicator, p)] for some, p in zip(left, ranks, strict=True)]
+    for first in pools[0]:
+        calls, off = [first], 0.0
+        for pool, now in zip(pools[1:], ranks[1:], strict=True):
+            least, most = (size * _grown(law, now, ranks[0]) for size in (first.size_least, first.size_most))
+            offs = [max(abs(one.size_least - least), abs(one.size_most - most)) for one in pool]
+            if offs and min(offs) < max(_ELEMENT_BYTES, _CLOSE * least):
+                off = max(off, min(offs))
+                calls.append(pool.pop(offs.index(min(offs))))
+        if len(calls) == len(pools):
+            last = calls[-1]
+            sizes = [size * _grown(law, whole, ranks[-1]) for size in (last.size_least, last.size_most)]
+            where = _place(part, [one.communicator for one in calls], known, job)
+            found.append(_Chain(calls, off < 1e-6, sizes, _number([c.calls for c in calls], ranks, whole), where))
+    return found
+
+
+def _number(values: Sequence[float], ranks: Sequence[int], whole: int) -> float | None:
+    """What the laws that ``values`` follow say of a job of ``whole`` ranks; None: nothing, or several things."""
+    grown = [[values[-1] * _grown(law, one, ranks[-1]) for one in (*ranks, whole)] for law in _LAWS]
+    said = [(max(map(_apart, values, wanted)), wanted[-1]) for wanted in grown]
+    found = [value for off, value in said if off < 1e-9] or [value for off, value in said if off < _CLOSE]
+    return found[0] if found and _apart(max(found), min(found)) < _CLOSE else None
+
+
+def _place(
+    part: int | Fraction, seen: Sequence[Communicator], known: Sequence[Profile], job: _Shape
+) -> Communicator | None:
+    """The communicator of the job that is the same ``part`` of it as ``seen`` of the profiles; None: not known."""
+    nodes, ppn = job
+    if part == 1:
+        return Communicator(nodes * ppn, nodes, ppn)
+    size, per_node = part * nodes * ppn if isinstance(part, Fraction) else Fraction(part), {one.ppn for one in seen}
+    if nodes == 1 and all(one.nodes == 1 for one in known):
+        per_node = {int(size)}
+    elif any(one.shape[1] != ppn for one in known) or not all(one.even for one in seen) or len(per_node) > 1:
+        return None
+    count = size / (each := per_node.pop()) if size >= 2 else Fraction(0)
+    return Communicator(int(size), int(count), each) if count.denominator == 1 and 0 < count <= nodes else None
+
+
+def _calls(chain: _Chain, near: Calls) -> Calls:
+    """The calls in the job: those of the nearest profile, as many and as long as the laws say."""
+    where, made = chain.where or near.communicator, chain.made or 0.0
+    more = made * where.size / near.rank_calls if near.rank_calls else where.size / near.communicator.size
+    longer = chain.sizes[1] / max(near.size_most, 1)
+    return replace(
+        near, communicator=where, rank_calls=round(made * where.size), time_s=near.time_s * more,
+        waiting_s=None if near.waiting_s is None else near.waiting_s * more, blocks=None,
+        own_bytes=round(near.own_bytes * more * longer), size_mean=near.size_mean * longer,
+        size_least=round(chain.sizes[0]), size_most=round(chain.sizes[1]),
+    )  # fmt: skip
