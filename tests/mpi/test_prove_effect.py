@@ -15,7 +15,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.deploy.live_selector import with_live
-from colltune.mpi.installation import Installation
+from colltune.mpi.installation import Installation, Library
 from colltune.store.tuning import save_tuning
 
 pytestmark = pytest.mark.mpi
@@ -52,7 +52,9 @@ def test_calls_that_met_a_rule_are_counted(kit: Kit, way: str) -> None:
     done = run(kit, ["--prove", "--via", way], 2, "single")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     assert "colltune: the tuning was in force" in done.stderr
-    assert "10 of 15 calls of allreduce met a rule" in done.stderr
+    # Open MPI takes a choice from a communicator that the selector makes after the first call that meets it.
+    met = 9 if way == "live" and kit[0].library is Library.OPENMPI else 10
+    assert f"{met} of 15 calls of allreduce met a rule" in done.stderr
     assert "2 calls of allreduce were non-blocking" in done.stderr
     assert "Traceback" not in done.stderr
     assert run(kit, ["--prove", "--via", way], 2, "single", "7").returncode == 7

@@ -128,7 +128,7 @@ def _built(mpi: Installation, directory: Path) -> Path:
     program = directory / "count_traffic"
     sources = [str(NATIVE / "count_traffic.c"), str(COMMON / "variables.c"), str(COMMON / "mock_ups.c")]
     subprocess.run(
-        [str(mpi.mpicc), *C_FLAGS, f"-I{COMMON}", *sources, "-o", str(program)], check=True, timeout=_PATIENCE_S
+        [str(mpi.mpicc), *C_FLAGS, f"-I{COMMON}", *sources, "-ldl", "-o", str(program)], check=True, timeout=_PATIENCE_S
     )
     return program
 
