@@ -114,6 +114,8 @@ ROWS = {
     "the same for 7 collectives on 1,024 nodes, measuring alone": "scale",
     "measurements until the choices are good, over those of ACCLAiM, FACT, random sampling": "learning",
     "later jobs of a site: time of the last ten of 20 jobs over the first": "site",
+    "looks of later jobs that call an unchanged machine changed; an algorithm 1.3 times as slow that is found in"
+    " three jobs": "site",
     "all that `tune` reads from a store of 10,000 entries; the first reading of all of it; `site status`": "site-store",
     "a call with a file of 8, 32, 256 sizes": "lookup",
     "a call with the live selector; with the experiment of `run --measure`; while `colltune profile` records": "native",

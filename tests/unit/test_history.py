@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -129,7 +131,11 @@ def test_only_what_a_campaign_can_use_is_taken() -> None:
 def test_measurements_that_hold_are_used_again(pace: float) -> None:
     samples, recorded, said = measured("bcast", "reduce"), [], []
     found = reuse(
-        samples, "2001", source(lambda s, c: pace * time_s(s, c)), Effort(), recorded.extend, said.append
+        Earlier("2001", tuple(samples)),
+        source(lambda s, c: pace * time_s(s, c)),
+        Effort(),
+        recorded.extend,
+        said.append,
     ).samples
     assert set(samples) <= set(found)
     assert set(recorded) == set(found)  # the journal holds all that was made use of
@@ -147,8 +153,42 @@ def test_heavy_tails_and_launches_with_modes_are_not_taken_for_a_change(factor: 
     said: list[str] = []
     for seed in range(40):
         by = source(now_s, seed, Noise())
-        reuse(measured("bcast"), "2001", by, Effort(), lambda _s: None, said.append)
+        reuse(Earlier("2001", tuple(measured("bcast"))), by, Effort(), lambda _s: None, said.append)
     assert sum("are not used" in text for text in said) in dropped
+
+
+@pytest.mark.parametrize(
+    ("scatter", "factor", "dropped"), [(0.05, 1.0, range(3)), (0.2, 1.0, range(3)), (0.05, 1.3, range(38, 41))]
+)
+def test_a_shift_is_judged_by_how_far_comparisons_scatter_from_launch_to_launch(
+    scatter: float, factor: float, dropped: range
+) -> None:
+    """Of 40 looks, where each of eight earlier launches compared the ring of all sizes with the default."""
+
+    def now_s(scenario: Scenario, choice: Choice) -> float:
+        return time_s(scenario, choice) * (factor if choice == RING else 1.0)
+
+    noise, said = replace(QUIET, unevenness=scatter), list[str]()
+    for seed in range(40):
+        draw = random.Random(seed)
+        gains = {one: math.log(time_s(one, DEFAULT) / time_s(one, RING)) for one in scenarios("bcast")}
+        proven = {one: RING for one, gain in gains.items() if gain > 0.0}
+        compared = {(s, RING): [gains[s] + draw.gauss(0.0, math.sqrt(2.0) * scatter) for _ in range(8)] for s in proven}
+        earlier = Earlier("2001", tuple(measured("bcast")), None, proven, compared)
+        reuse(earlier, source(now_s, seed, noise), Effort(), lambda _s: None, said.append)
+    assert sum("are not used" in text for text in said) in dropped
+
+
+def test_doubt_costs_another_launch_and_certainty_none() -> None:
+    def launches(factor: float) -> int:
+        by = source(lambda s, c: time_s(s, c) * (factor if c == RING else 1.0))
+        proven = dict.fromkeys(scenarios("bcast")[-3:], RING)
+        compared = {(one, RING): [0.3, 0.5] * 4 for one in proven}
+        reuse(Earlier("2001", tuple(measured("bcast")), None, proven, compared), by, Effort(), lambda _s: None, print)
+        return by.launches
+
+    assert launches(1.0) == launches(3.0) == 1
+    assert 1 < launches(1.3) <= 6
 
 
 def test_a_collective_that_changed_is_dropped_and_the_other_kept() -> None:
@@ -156,7 +196,9 @@ def test_a_collective_that_changed_is_dropped_and_the_other_kept() -> None:
         return time_s(scenario, choice) * (2.0 if scenario.collective == "bcast" and choice == RING else 1.0)
 
     said: list[str] = []
-    found = reuse(measured("bcast", "reduce"), "2001", source(now_s), Effort(), lambda _s: None, said.append).samples
+    found = reuse(
+        Earlier("2001", tuple(measured("bcast", "reduce"))), source(now_s), Effort(), lambda _s: None, said.append
+    ).samples
     assert len([s for s in found if s.scenario.collective == "reduce"]) >= 40
     kept = [s for s in found if s.scenario.collective == "bcast"]
     assert len(kept) == 2 * 6  # what was just measured, and no more
@@ -166,7 +208,7 @@ def test_a_collective_that_changed_is_dropped_and_the_other_kept() -> None:
 def test_another_speed_of_everything_is_another_machine() -> None:
     said: list[str] = []
     by = source(lambda s, c: 3.0 * time_s(s, c))
-    found = reuse(measured("bcast"), "2001", by, Effort(), lambda _s: None, said.append).samples
+    found = reuse(Earlier("2001", tuple(measured("bcast"))), by, Effort(), lambda _s: None, said.append).samples
     assert len(found) == 2 * 6
     assert "calls take 3.0" in said[0]
 
@@ -273,5 +315,5 @@ def test_the_latest_profile_is_found(tmp_path: Path) -> None:
 
 def test_a_reused_journal_is_read_like_any_other(tmp_path: Path) -> None:
     with begin_journal(tmp_path / JOURNAL, ENVIRONMENT, False, lambda _text: None) as journal:
-        reuse(measured("bcast"), "2001", source(time_s), Effort(), journal.append, lambda _text: None)
+        reuse(Earlier("2001", tuple(measured("bcast"))), source(time_s), Effort(), journal.append, lambda _text: None)
     assert len(read_journal(tmp_path / JOURNAL).samples) == 40 + 2 * 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,9 @@ def test_the_next_job_hands_over_the_same_without_measuring_it_again(
     assert sum(bool(one.tuned) for one in entries) == 1
     if kind is MemoryLibrary:
         assert any("an earlier job of this shape compared and checked" in text for text in said)
+    assert any(
+        re.match(r"job 2 of this shape: \d+% of the gain that was found is proven, \d+ calls? open", t) for t in said
+    )
 
 
 def test_a_smaller_job_begins_with_what_a_larger_one_measured_of_its_shape(store: SiteStore, tmp_path: Path) -> None:

@@ -44,19 +44,20 @@ class AnsweringSource(abc.ABC):
         self.until_s = math.inf
         self.launches = 0
         self.ahead = False
-        self.closed = self.disturbed = False
+        self._runs = self.closed = self.disturbed = False
 
     @property
     def environment(self) -> Environment:
         return self._environment
 
     def start(self) -> None:
-        if not self.launches:
-            self.launches = 1
+        if not self._runs:
+            self._runs = True
+            self.launches += 1
             self.now_s += self._start_s
 
     def kill(self) -> None:
-        self.close()
+        self._runs = False
 
     def close(self) -> None:
         self.closed = True

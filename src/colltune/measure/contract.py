@@ -164,5 +164,5 @@ class Launch(ParallelSource, Protocol):
         ...
 
     def kill(self) -> None:
-        """Ends the job without waiting for what it is doing."""
+        """Ends the job without waiting for what it is doing; ``start``, or what is measured next, begins another."""
         ...

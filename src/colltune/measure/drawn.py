@@ -57,8 +57,16 @@ class SimulatedSource(AnsweringSource):
         self._truth = truth
         self._noise = noise
         self._random = np.random.default_rng([seed, launch])
-        self._speed = noise.launch_mode if self._random.random() < 0.5 else 1.0
         self._modes: dict[tuple[Scenario, Choice], float] = {}
+        self._draw_launch()
+
+    def kill(self) -> None:
+        super().kill()
+        self._draw_launch()
+
+    def _draw_launch(self) -> None:
+        self._modes.clear()
+        self._speed = self._noise.launch_mode if self._random.random() < 0.5 else 1.0
 
     def _begin_group(self) -> None:
         self._speed *= float(np.exp(self._random.normal(0.0, self._noise.drift)))

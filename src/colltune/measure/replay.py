@@ -141,5 +141,6 @@ class ReplaySource(AnsweringSource):
         """What the launch multiplies a pair's times by."""
         if not self._launch_sd:
             return 1.0
-        random = np.random.default_rng((*place, self._launch, self._seed, 1))
+        anew = (self.launches,) if self.launches > 1 else ()
+        random = np.random.default_rng((*place, self._launch, self._seed, 1, *anew))
         return float(np.exp(random.normal(0.0, self._launch_sd)))

@@ -199,7 +199,7 @@ class SmpiSource:
         """Nothing has to be begun: the simulator starts with what it is asked first."""
 
     def kill(self) -> None:
-        self.close()
+        self._inner.kill()
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         for point in points:

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -12,13 +12,15 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
-from colltune.measure.contract import Effort, Source
-from colltune.prove.compare.sentinels import Sentinel, Validity, recheck, sentinels, verdicts
+from colltune.measure.contract import Effort, Launch
+from colltune.prove.compare.sentinels import Sentinel, Validity, in_doubt, recheck, sentinels, verdicts
 from colltune.store.earlier import Earlier, archive, read_history, recall
 from colltune.store.journal import Journal
 
 # Sentinels of each collective.
 _FEW = 6
+# Launches in which they are measured, where the first leaves doubt.
+_LOOKS = 6
 # Of the budget, what the look at earlier measurements should take at most.
 LOOK_SHARE = 0.04
 
@@ -47,7 +49,7 @@ class Reused:
 
 def reused(
     bench: Bench,
-    source: Source,
+    source: Launch,
     spaces: Mapping[str, Space],
     journal: Journal,
     effort: Effort,
@@ -75,7 +77,12 @@ def reused(
         beside = fitting(earlier.side_by_side, spaces, bench.legal)
     beside = cheap(beside, look_s / (_FEW * len({one.scenario.collective for one in beside} or {""})))
     return reuse(
-        samples, earlier.date, source, effort, journal.append, note, defaults_of(bench, spaces), beside, earlier.proven
+        replace(earlier, samples=tuple(samples), side_by_side=tuple(beside)),
+        source,
+        effort,
+        journal.append,
+        note,
+        defaults_of(bench, spaces),
     )
 
 
@@ -110,7 +117,7 @@ def _together(own: Earlier | None, of_others: Earlier | None) -> Earlier | None:
     new = [one for one in of_others.samples if one.scenario not in known]
     beside = of_others.samples if of_others.side_by_side is None else of_others.side_by_side
     new_beside = [one for one in beside if one.scenario not in known]
-    return Earlier(own.date, (*own.samples, *new), (*own.samples, *new_beside), of_others.proven)
+    return replace(of_others, date=own.date, samples=(*own.samples, *new), side_by_side=(*own.samples, *new_beside))
 
 
 def fitting(
@@ -128,27 +135,27 @@ def fitting(
 
 
 def reuse(
-    samples: Sequence[Sample],
-    date: str,
-    source: Source,
+    earlier: Earlier,
+    source: Launch,
     effort: Effort,
     record: Callable[[Sequence[Sample]], None],
     note: Callable[[str], None],
     default_of: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT,
-    side_by_side: Sequence[Sample] | None = None,
-    proven: Mapping[Scenario, Choice] | None = None,
 ) -> Reused:
-    """Of ``samples`` those that hold, collective by collective, by a look at a few of them on ``source``.
+    """Of what is ``earlier`` that which holds, collective by collective, by a look at a few of them on ``source``.
 
     ``record`` gets the new samples of that look as they come; then those that are used again. ``default_of``: what the
-    default was measured as. ``side_by_side``: those of which a gain can be told; None: all.
-    ``proven``: see Earlier.
+    default was measured as. Where a launch leaves doubt, ``source`` is launched anew for another look.
     """
-    told = samples if side_by_side is None else side_by_side
-    wanted = sentinels(told, _FEW, (proven or {}).get, default_of)
-    new = _measured(source, wanted, effort, record)
+    samples, date, proven = earlier.samples, earlier.date, earlier.proven
+    told = samples if earlier.side_by_side is None else earlier.side_by_side
+    wanted = sentinels(told, _FEW, (proven or {}).get, default_of, earlier.compared)
     unproven = [one.scenario for one in wanted if proven is not None and not one.promised]
-    found = verdicts(recheck(wanted, [new]), unproven)
+    looks = [_measured(source, wanted, effort, record)]
+    while len(looks) < _LOOKS and in_doubt(recheck(wanted, looks), unproven):
+        source.kill()
+        looks.append(_measured(source, wanted, effort, record))
+    new, found = [one for some in looks for one in some], verdicts(recheck(wanted, looks), unproven)
     kept: list[Sample] = []
     counts: defaultdict[str, int] = defaultdict(int)
     nothing = Validity("there is nothing to see that by")
@@ -168,7 +175,7 @@ def reuse(
 
 
 def _measured(
-    source: Source, wanted: Sequence[Sentinel], effort: Effort, record: Callable[[Sequence[Sample]], None]
+    source: Launch, wanted: Sequence[Sentinel], effort: Effort, record: Callable[[Sequence[Sample]], None]
 ) -> list[Sample]:
     found: list[Sample] = []
     for _, samples in source.measure([Point(one.scenario, (one.default, one.choice)) for one in wanted], effort):

@@ -4,8 +4,8 @@ import os
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.core.choice import Choice
@@ -26,13 +26,15 @@ class Earlier:
     """Samples of one or more past campaigns: those of a scenario come from the latest campaign that measured it.
 
     ``side_by_side``: where they may come from several campaigns, those that can be compared with one another.
-    ``proven``: where it is known, the choices that were proven; None: all gains count as promised.
+    ``proven``: where it is known, the choices that were proven; None: all gains count as promised. ``compared``: the
+    logarithms of the gains of these, of each launch that compared them.
     """
 
     date: str
     samples: tuple[Sample, ...]
     side_by_side: tuple[Sample, ...] | None = None
     proven: Mapping[Scenario, Choice] | None = None
+    compared: Mapping[tuple[Scenario, Choice], Sequence[float]] = field(default_factory=dict)
 
 
 def new_entry(directory: Path, when_s: float) -> Path:

@@ -2,22 +2,32 @@
 
 Notations: the gain of a sentinel is the time of the default over that of the other choice; its shift is the present
 gain over the earlier one. Both times of a gain are measured side by side, so a slower machine as a whole causes no
-shift.
+shift. Its scatter is the standard deviation of the logarithm of the gain from launch to launch, as far as earlier
+comparisons show it: an unchanged machine shifts that far by itself.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from statistics import median
+from statistics import mean, median, variance
+from types import MappingProxyType
 from typing import TypeVar
 
-from colltune.core.choice import DEFAULT, Choice
+from colltune.core.choice import DEFAULT, Choice, format_choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 
 # A gain that differs by more than this factor has changed; launches alone make it differ by less.
 TOLERANCE = 1.25
+# So many standard deviations from launch to launch are a change; from so few on it is worth another launch to be sure,
+# up to so many that leave no doubt.
+_SURE, _DOUBTFUL, _PLAIN = 2.75, 1.5, 5.0
+# What an algorithm's calls have in common in a launch, of their variance; the least shift of all its calls that counts.
+_COMMON, _LEAST_SHIFT = 0.5, 1.1
+# With fewer degrees of freedom a scatter is not known.
+_FEWEST = 6
 # If all calls take this many times as long, or as short, it is another machine; launches alone differ by less.
 _SAME_SPEED = 2.0
 # The share of a collective's sentinels that may have changed, and the gain from which a choice counts as better.
@@ -25,6 +35,7 @@ _STRAY, _GAIN = 0.25, 1.03
 
 
 Item = TypeVar("Item")
+Pair = tuple[Scenario, Choice]
 
 
 class SentinelFinding(StrEnum):
@@ -39,6 +50,7 @@ class Sentinel:
     """A scenario, a choice to compare with the default, and the earlier times of both in seconds.
 
     ``default``: the choice that the default was measured as. ``promised``: whether the choice was proven to be faster.
+    ``ratios``: the logarithms of the gain in earlier launches that compared them. ``scatter``: 0, where it is unknown.
     """
 
     scenario: Scenario
@@ -47,18 +59,24 @@ class Sentinel:
     choice_s: float
     default: Choice = DEFAULT
     promised: bool = False
+    ratios: tuple[float, ...] = ()
+    scatter: float = 0.0
 
     @property
     def gain(self) -> float:
-        return self.default_s / self.choice_s
+        return math.exp(mean(self.ratios)) if self.ratios else self.default_s / self.choice_s
 
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """A sentinel measured again: one pair of times, default and choice, of each launch."""
+    """A sentinel measured again: one pair of times, default and choice, of each launch.
+
+    ``sure``: how many standard deviations are a change.
+    """
 
     sentinel: Sentinel
     pairs: tuple[tuple[float, float], ...]
+    sure: float = _SURE
 
     @property
     def gain(self) -> float:
@@ -74,14 +92,29 @@ class Recheck:
         if not self.pairs:
             return SentinelFinding.GONE
         # What was proven must not be slower now, whatever it was when it was measured last.
-        if (self.sentinel.promised or self.sentinel.gain > _GAIN) and self.gain < 1.0 / _GAIN:
+        least = math.exp(-self.sure * self.sentinel.scatter / math.sqrt(len(self.pairs)))
+        if (self.sentinel.promised or self.sentinel.gain > _GAIN) and self.gain < least / _GAIN:
             return SentinelFinding.SLOWER
         return SentinelFinding.HOLDS if self.is_alike else SentinelFinding.CHANGED
 
     @property
     def is_alike(self) -> bool:
         """Whether the gain is the earlier one, as far as launches differ."""
-        return 1.0 / TOLERANCE <= self.gain / self.sentinel.gain <= TOLERANCE
+        return abs(self.shift) <= max(math.log(TOLERANCE), self.sure * self.deviation)
+
+    @property
+    def shift(self) -> float:
+        """Its logarithm."""
+        return math.log(self.gain / self.sentinel.gain)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the shift on an unchanged machine."""
+        one = self.sentinel
+        freedom = max(len(one.ratios) - 1, 0)
+        own = variance(one.ratios) if freedom else 0.0
+        scatter = math.sqrt((_FEWEST * one.scatter**2 + freedom * own) / (_FEWEST + freedom)) if one.scatter else 0.0
+        return scatter * math.sqrt(1.0 / len(self.pairs) + 1.0 / max(len(one.ratios), 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +133,15 @@ def sentinels(
     most: int,
     wanted: Callable[[Scenario], Choice | None] = lambda _scenario: None,
     default_of: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT,
+    compared: Mapping[Pair, Sequence[float]] = MappingProxyType({}),
 ) -> list[Sentinel]:
     """At most ``most`` of each collective, spread over shapes and sizes, three of four where something is gained.
 
     The choice is ``wanted``, and such scenarios come first; or the fastest one that was measured beside the default,
-    which is ``default_of``.
+    which is ``default_of``. ``compared``: the logarithms of the gains in earlier launches, of each pair.
     """
+    proven = {pair: some for pair, some in compared.items() if wanted(pair[0]) == pair[1]}
+    scatters = {**_scatters(compared), **_scatters(proven)}
     times: defaultdict[Scenario, dict[Choice, list[float]]] = defaultdict(dict)
     for sample in samples:
         if sample.status is Status.OK:
@@ -121,13 +157,24 @@ def sentinels(
         promised = choice is not None and choice in others
         if choice is None or not promised:
             choice = min(others, key=lambda one: others[one])
-        one = Sentinel(scenario, choice, medians[default], others[choice], default, promised)
+        ratios, scatter = tuple(compared.get((scenario, choice), ())), scatters.get(scenario.collective, 0.0)
+        one = Sentinel(scenario, choice, medians[default], others[choice], default, promised, ratios, scatter)
         found[scenario.collective].append(one)
     return [one for mine in found.values() for one in _chosen(mine, most)]
 
 
+def _scatters(compared: Mapping[Pair, Sequence[float]]) -> dict[str, float]:
+    """Of each collective that was compared in enough launches."""
+    squares: defaultdict[str, float] = defaultdict(float)
+    freedom: defaultdict[str, int] = defaultdict(int)
+    for (scenario, _), ratios in compared.items():
+        squares[scenario.collective] += sum((one - mean(ratios)) ** 2 for one in ratios)
+        freedom[scenario.collective] += len(ratios) - 1
+    return {name: math.sqrt(squares[name] / free) for name, free in freedom.items() if free >= _FEWEST}
+
+
 def _chosen(mine: Sequence[Sentinel], most: int) -> list[Sentinel]:
-    promised = [one for one in mine if one.promised]
+    promised = sorted((one for one in mine if one.promised), key=lambda one: (format_choice(one.choice), one.scenario))
     gaining = [one for one in mine if one.gain > _GAIN and not one.promised]
     rest = [one for one in mine if one.gain <= _GAIN and not one.promised]
     few = min(len(rest), max(most // 4, most - len(gaining) - len(promised)))
@@ -168,6 +215,30 @@ def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = froze
     return {name: Validity(_why_not(mine, unproven)) for name, mine in found.items()}
 
 
+def in_doubt(rechecks: Sequence[Recheck], unproven: Collection[Scenario] = frozenset()) -> bool:
+    """Whether another launch could tell more of what has changed."""
+    found = [verdicts([replace(one, sure=sure) for one in rechecks], unproven) for sure in (_DOUBTFUL, _PLAIN)]
+    return any(found[0][name].holds != found[1][name].holds for name in found[0])
+
+
+def _of_algorithm(mine: Sequence[Recheck]) -> str | None:
+    """What the calls of one algorithm say together: a change of all of them shows in their mean before it does in one.
+
+    The calls of a launch err together in part, so many of them are not as many times as certain.
+    """
+    found: defaultdict[str, list[Recheck]] = defaultdict(list)
+    for one in mine:
+        if one.pairs and one.sentinel.scatter and one.sentinel.ratios:
+            found[one.sentinel.choice.algorithm].append(one)
+    for name, some in sorted(found.items()):
+        shift = mean(one.shift for one in some)
+        alone = mean(one.deviation**2 for one in some)
+        deviation = math.sqrt(alone * (_COMMON + (1.0 - _COMMON) / len(some)))
+        if -shift > max(math.log(_LEAST_SHIFT), some[0].sure * deviation):
+            return f"{name} gains {math.exp(shift):.2f} times what it did in {len(some)} of {len(mine)} sentinels"
+    return None
+
+
 def _why_not(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str | None:
     off = [
         one
@@ -180,6 +251,8 @@ def _why_not(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str | N
     slower = [one for one in off if one.finding is SentinelFinding.SLOWER and one.sentinel.scenario not in unproven]
     if slower:
         return f"{slower[0].sentinel.choice} is now slower than the default in {len(slower)} of {len(mine)} sentinels"
+    if (why := _of_algorithm(mine)) is not None:
+        return why
     pace = median(one.pace for one in mine if one.pairs)
     if not 1.0 / _SAME_SPEED <= pace <= _SAME_SPEED:
         return f"calls take {pace:.2f} times as long as then"

@@ -19,6 +19,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
+from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.prove.audit.worth import captured_by, least_gain_per_s
 from colltune.prove.proof import Before, Judged
@@ -28,7 +29,7 @@ from colltune.session.site.pending import add_or_put_by, add_pending, command_te
 from colltune.session.tuning.measuring import CampaignResult, Measuring
 from colltune.session.tuning.merging import Held
 from colltune.site.entry import Entry, Provenance
-from colltune.site.index import Index
+from colltune.site.index import Index, job_of
 from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
 from colltune.site.nodes import slow_nodes
 from colltune.site.pairs import PairedRatio
@@ -98,7 +99,13 @@ class SiteMemory:
         """What other jobs measured, to be looked at again at a few points."""
         known = self.known
         proven = {scenario: one.choice for scenario, one in known.settled.items() if _is_kept(one)}
-        return Earlier(known.date, known.samples, known.side_by_side, proven) if known.samples else None
+        if not known.samples:
+            return None
+        compared: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
+        decisions = () if known.tuning is None else known.tuning.summary.decisions
+        for one in self.index.compared({(one.scenario, one.choice) for one in decisions}, self.began_s - STALE_S):
+            compared[one.scenario, one.choice].append(one.value)
+        return Earlier(known.date, known.samples, known.side_by_side, proven, compared)
 
     def measured(self, measuring: Measuring) -> CampaignResult:
         """Runs ``measuring`` from what is known, adds what it measured, and forgets what it found not to hold.
@@ -195,6 +202,17 @@ class SiteMemory:
             entry = replace(entry, files=files_of(self.out, tuning))
         if entry.compared or entry.files or entry.confirms:
             self._add(entry)
+        self.note(self._standing(tuning.summary.decisions))
+
+    def _standing(self, decisions: Sequence[Decision]) -> str:
+        """How far the jobs of this shape have come."""
+        of_shape = self.index.of_shape(nodes := self.bench.nodes, ppn := self.bench.ppn)
+        jobs = 1 + len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in of_shape})
+        left = [replace(one, verdict=Verdict.KEPT) for one in decisions if one.verdict is Verdict.NOT_TRIED]
+        proven = captured_by(decisions, nodes, ppn)
+        found = proven + captured_by((one for one in left if one.has_evidence), nodes, ppn)
+        share = f"{proven / found:.0%} of the gain that was found is proven" if found else "no gain was found"
+        return f"job {jobs} of this shape: {share}, {format_count(len(left), 'call')} open"
 
     def _is_known(self, tuning: Tuning) -> bool:
         there = self.known.tuning
