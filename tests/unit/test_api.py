@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 from typer.main import get_command
+from written_summary import read_summary
 
 import colltune
 from colltune.cli.app import app
@@ -22,7 +23,6 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.session.arguments import TuneArguments, offered
 from colltune.store.journal import Journal
-from colltune.store.summary_json import read_summary
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 from lint_trees import complete_file
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from written_summary import read_summary
 
 import colltune as colltune_api
 import colltune as colltune_package
@@ -23,7 +24,6 @@ from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
 from colltune.core.version import read_version
 from colltune.machine.command_lines import run_command
-from colltune.store.summary_json import read_summary
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
 from lint_trees import complete_file
 

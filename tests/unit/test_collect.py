@@ -27,8 +27,38 @@ from colltune.session.collect import (
 )
 from colltune.store.dataset import load_grids, parse_algorithm
 from colltune.store.journal import read_journal
-from colltune.store.table import COLUMNS, rows_of, save_rows
+from colltune.store.table import rows_of, save_rows
 
+# What readers of the tables expect.
+COLUMNS = {
+    "dataset": str,
+    "cluster": str,
+    "mpi": str,
+    "mpi_version": str,
+    "collective": str,
+    "algorithm": str,
+    "family": str,
+    "is_default": bool,
+    "nodes": int,
+    "ppn": int,
+    "nprocs": int,
+    "msg_bytes": int,
+    "buf_bytes": int,
+    "dtype": str,
+    "time_us": float,
+    "mean_us": float,
+    "std_us": float,
+    "min_us": float,
+    "p10_us": float,
+    "p25_us": float,
+    "p75_us": float,
+    "p90_us": float,
+    "n_reps": int,
+    "gpu": bool,
+    "run_id": str,
+    "notes": str,
+    "cost_s": float,
+}
 ENVIRONMENT = Environment("mpich", "5.0.2", "abc", "simulated", 4, 2, "single")
 TREE, RING, BAD = Choice("tree", (("k", 2),)), Choice("ring"), Choice("bad")
 OPTIONS = CollectOptions(["bcast"], 1, 256, seed=3)
@@ -174,6 +204,7 @@ def test_a_row_says_what_was_measured() -> None:
     sample = Sample(Scenario("allgather", 2, 3, 5), TREE, Status.OK, times, cost_s=0.5, launch=4, started_s=0.0)
     [row] = rows_of([sample, replace(sample, status=Status.WRONG, times_s=())], ENVIRONMENT, "nowhere")
     assert list(row) == list(COLUMNS)
+    assert {name: type(value) for name, value in row.items()} == COLUMNS
     assert (row["algorithm"], row["is_default"], row["run_id"]) == ("tree(k=2)", False, "19700101T000000/4")
     assert (row["nprocs"], row["msg_bytes"], row["buf_bytes"], row["dtype"]) == (6, 5, 30, "byte")
     figures = [row[name] for name in ("time_us", "mean_us", "min_us", "p10_us", "p75_us", "n_reps", "cost_s")]

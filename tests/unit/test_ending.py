@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from test_report import GATE, HERE, RING, RULES, SAMPLES, SUMMARY, findings
+from written_summary import read_summary
 
 from colltune.cli import display
 from colltune.cli.display import Display
@@ -16,7 +17,6 @@ from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary, TimeShare
 from colltune.report.ending import MOST_LINES, WIDTH, ending
 from colltune.report.findings import Findings
-from colltune.store.summary_json import read_summary
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
 _NAMES = ["reduce_scatter_block", "allgatherv", "allreduce", "alltoall"]

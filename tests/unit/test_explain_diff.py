@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from written_summary import read_summary
 
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
@@ -19,7 +20,6 @@ from colltune.report.explanation import nearest_scenarios
 from colltune.report.interval import median_interval
 from colltune.session.explain import explain_call
 from colltune.store.journal import Journal
-from colltune.store.summary_json import read_summary
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {"mpiexec": "/nowhere/bin/mpiexec"})

@@ -21,7 +21,6 @@ from colltune.core.space import Space
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided, decide
 from colltune.emit.mpich.below import shared_by
-from colltune.learn.measured import MeasuredModel
 from colltune.measure.contract import Effort
 from colltune.measure.drawn import SimulatedSource
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES
@@ -29,6 +28,7 @@ from colltune.prove.compare.default_against_tuned import verify
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.proof import Proof
 from colltune.prove.proposed import judge_one_launch, proven_rules
+from colltune.search.models import MeasuredModel
 from colltune.session.tuning.options import Listener
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, Tuning

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from written_summary import read_summary
 
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
@@ -28,7 +29,6 @@ from colltune.report.html import build_page
 from colltune.report.job import shape_gains
 from colltune.session.explain import load_findings
 from colltune.store.journal import Journal
-from colltune.store.summary_json import read_summary
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})

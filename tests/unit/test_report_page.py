@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from written_summary import read_summary
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Verdict
@@ -18,7 +19,6 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.report.findings import Findings
 from colltune.report.html import build_page
-from colltune.store.summary_json import read_summary
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="looking at the page needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the checks need axe-playwright-python")

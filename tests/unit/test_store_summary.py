@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from written_summary import read_summary
 
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
@@ -19,7 +20,7 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, SpeedUp, Summary, TimeShare
 from colltune.store.earlier import tuned_sizes
-from colltune.store.summary_json import read_summary, write_summary
+from colltune.store.summary_json import write_summary
 from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
 
 COLUMNS = "max_ppn max_ranks max_size choice"

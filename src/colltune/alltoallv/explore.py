@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from colltune.alltoallv.setting import COLLECTIVE, Setting, Shape, choice_of
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import medians_of
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.core.stop import StopRequest
@@ -60,13 +60,10 @@ class AlltoallvExploration:
         if outcome.interrupted or not medians:
             return outcome, Decided({}, {}, {})
         models = models_of(learners, outcome, medians, grid_alone=True)
-        whole = Decided({}, {}, {})
-        for name, space in spaces.items():
-            one = decide(models[name], space, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
-            whole.choices.update(one.choices)
-            whole.gains.update(one.gains)
-            whole.default_s.update(one.default_s)
-        return outcome, whole
+        return outcome, Decided.together(
+            decide(models[name], space, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
+            for name, space in spaces.items()
+        )
 
     def _spaces(self) -> dict[str, Space]:
         legal: dict[Shape, tuple[Choice, ...]] = {}
@@ -80,10 +77,3 @@ class AlltoallvExploration:
         grid = (Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for shape in self.parts for size in self.sizes)
         found = {COLLECTIVE: Space(COLLECTIVE, tuple(grid), choices)}
         return found | {one.collective: Space(one.collective, (one,), choices) for one in self.recorded}
-
-
-def overhead_of(samples: Sequence[Sample]) -> float:
-    """What measuring takes over the calls that are timed, by ``samples``: at least 1."""
-    spent = [sample for sample in samples if sample.status is Status.OK and sample.cost_s > 0.0]
-    expected_s = sum(EFFORT.expected_cost_s(sample.time_s) for sample in spent)
-    return max(1.0, sum(sample.cost_s for sample in spent) / expected_s) if expected_s > 0.0 else 1.0

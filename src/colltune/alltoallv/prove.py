@@ -139,7 +139,8 @@ class PatternProof:
             for scenario, (plain, fill) in asked.items()
         }
         costs_s = {
-            scenario: self._comparison_s(decided.default_s.get(scenario, decided.default_s[plain]), expected[scenario])
+            scenario: self.overhead
+            * EFFORT.comparison_cost_s(decided.default_s.get(scenario, decided.default_s[plain]), expected[scenario])
             for scenario, (plain, _) in asked.items()
         }
         claims = claims_of(choices, expected, weights, most_claims(costs_s.values(), deadline_s - self.clock()))
@@ -172,10 +173,6 @@ class PatternProof:
     def _opened(self) -> Source:
         self.launches += 1
         return self.open_source()
-
-    def _comparison_s(self, default_s: float, gain: float) -> float:
-        times_s = (default_s, default_s * math.exp(-gain))
-        return self.overhead * sum(EFFORT.expected_cost_s(time_s) for time_s in times_s)
 
 
 def _expected(choice: Choice, gain: float, fill: int) -> float:

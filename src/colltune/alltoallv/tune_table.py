@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 from colltune.alltoallv.cells import runs
-from colltune.alltoallv.explore import AlltoallvExploration, overhead_of
+from colltune.alltoallv.explore import EFFORT, AlltoallvExploration
 from colltune.alltoallv.launches import PatternBench, PatternLaunch
 from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, around, places, save_table
 from colltune.alltoallv.matrices import RecordedMatrix
@@ -131,7 +131,7 @@ def tune_alltoallv(
             record=journal.append,
             deadline_s=plan.proven_by_s,
             launch_s=launch_s,
-            overhead=overhead_of(outcome.samples),
+            overhead=max(EFFORT.overhead(outcome.samples), 1.0),
             seed=options.seed,
             recorded=_by_cell(options.recorded),
             fills=options.fills,

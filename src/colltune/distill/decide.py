@@ -1,8 +1,10 @@
 """From measurements to decisions."""
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
@@ -39,6 +41,16 @@ class Decided:
     choices: dict[Scenario, Choice]
     gains: dict[Scenario, float]
     default_s: dict[Scenario, float]
+
+    @classmethod
+    def together(cls, decided: Iterable[Decided]) -> Decided:
+        """The decisions of all."""
+        whole = cls({}, {}, {})
+        for one in decided:
+            whole.choices.update(one.choices)
+            whole.gains.update(one.gains)
+            whole.default_s.update(one.default_s)
+        return whole
 
 
 def decide(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from colltune.core.sample import Environment, Sample
+from colltune.core.sample import Environment, Sample, Status
 from colltune.core.space import Point
 
 # The detail of a sample that is inapplicable because the library refused the call; other details say that there is no
@@ -83,6 +84,19 @@ class Effort:
         warm_up = 1 if self.warm_up * time_s > self.box_s else self.warm_up
         back_to_back = 1.0 if time_s > self.box_s else min(50.0, max(3.0, 0.1 * self.box_s / time_s))
         return time_s * (1 + warm_up + repetitions + back_to_back)
+
+    def comparison_cost_s(self, default_s: float, gain: float) -> float:
+        """The same of the default, whose call takes ``default_s``, and of a choice with the log speed-up ``gain``."""
+        return self.expected_cost_s(default_s) + self.expected_cost_s(default_s * math.exp(-gain))
+
+    def overhead(self, samples: Iterable[Sample]) -> float:
+        """What measuring took over the calls: ranks meet before each of them, and some are held up.
+
+        Of all together: on a busy machine few measurements take most of the time.
+        """
+        found = [sample for sample in samples if sample.status is Status.OK and sample.cost_s > 0.0]
+        expected_s = sum(self.expected_cost_s(sample.time_s) for sample in found)
+        return sum(sample.cost_s for sample in found) / expected_s if found else 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ TERMS = (
     "call", "network_rounds", "local_rounds", "rank_messages", "node_messages", "rank_network_bytes", "node_bytes",
     "local_bytes", "reduced_bytes", "copied_bytes", "far_bytes", "rounds_beyond_8k", "rounds_beyond_256k",
 )  # fmt: skip
+_counted = attrgetter(*TERMS[1:-2])
 _ITERATIONS = 8
 _MOST_RANKS = 16384
 # Relative errors below this count by their square, beyond it by less.
@@ -73,21 +74,7 @@ def _terms(scenario: Scenario, choice: Choice) -> tuple[float, ...]:
     if found is None:
         return (float("nan"),) * len(TERMS)
     mean = found.rank_network_bytes / max(found.rank_network_messages, 1.0)
-    return (
-        1.0,
-        found.network_rounds,
-        found.local_rounds,
-        found.rank_messages,
-        found.node_messages,
-        found.rank_network_bytes,
-        found.node_bytes,
-        found.local_bytes,
-        found.reduced_bytes,
-        found.copied_bytes,
-        found.far_bytes,
-        found.network_rounds * (mean > 8192),
-        found.network_rounds * (mean > 262144),
-    )
+    return 1.0, *_counted(found), found.network_rounds * (mean > 8192), found.network_rounds * (mean > 262144)
 
 
 def fit_constants(times: Mapping[Pair, float]) -> Constants | None:

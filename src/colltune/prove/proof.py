@@ -2,7 +2,7 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +17,7 @@ from colltune.core.errors import LaunchError
 from colltune.core.medians import medians_of
 from colltune.core.proven import NOT_CALM, NOT_WORTH, Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
 from colltune.core.stop import INTERRUPTIONS, StopRequest
@@ -129,7 +129,7 @@ class Proof:
         library, watch = self.bench.library, self.bench.watch
         before = None if watch is None else watch.tally.mark
         files_s = 0.0 if library is None else max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
-        together = _together(decided.values())
+        together = Decided.together(decided.values())
         judged = self._audited(self._unsettled(together), self.deadline_s - files_s)
         known = [self.before.settled[one] for one in sorted(self.before.settled.keys() & together.choices.keys())]
         gate = [*known, *judged.gate]
@@ -192,7 +192,7 @@ class Proof:
         """The verdicts, and the comparisons that they rest on."""
         weights = {scenario: weight_of(scenario, self.bench.nodes, self.bench.ppn) for scenario in decided.choices}
         costs_s = {
-            scenario: self._comparison_s(decided.default_s[scenario], decided.gains[scenario])
+            scenario: self._overhead * EFFORT.comparison_cost_s(decided.default_s[scenario], decided.gains[scenario])
             for scenario, choice in decided.choices.items()
             if choice != DEFAULT
         }
@@ -253,20 +253,9 @@ class Proof:
 
         return open_source
 
-    def _comparison_s(self, default_s: float, gain: float) -> float:
-        """What one comparison of a choice with the default is expected to take, whose call takes ``default_s``."""
-        times_s = (default_s, default_s * math.exp(-gain))
-        return self._overhead * sum(EFFORT.expected_cost_s(time_s) for time_s in times_s)
-
     @cached_property
     def _overhead(self) -> float:
-        """What measuring took in the campaign, over the calls: ranks meet before each of them, and some are held up.
-
-        Of all together: on a busy machine few measurements take most of the time.
-        """
-        found = [s for s in self.samples if s.status is Status.OK and s.cost_s > 0.0]
-        expected_s = sum(self.effort.expected_cost_s(sample.time_s) for sample in found)
-        return sum(sample.cost_s for sample in found) / expected_s if found else 1.0
+        return self.effort.overhead(self.samples)
 
 
 def _with(disturbance: Disturbance, result: Decision) -> Decision:
@@ -282,13 +271,3 @@ def _repetitions(time_s: float) -> int:
     """As many as the time box holds, of calls that take long; the others stop when they know enough."""
     fitting = int(EFFORT.box_s / max(time_s, 1e-9))
     return 0 if fitting >= EFFORT.most else max(fitting, _FEWEST)
-
-
-def _together(decided: Iterable[Decided]) -> Decided:
-    """The decisions of all collectives."""
-    whole = Decided({}, {}, {})
-    for one in decided:
-        whole.choices.update(one.choices)
-        whole.gains.update(one.gains)
-        whole.default_s.update(one.default_s)
-    return whole

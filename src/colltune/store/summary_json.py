@@ -14,7 +14,6 @@ from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, PredictedSizes, Summary, TimeShare
-from colltune.machine.files import fitted
 
 # What the median of a few dozen ratios can be told by.
 _RATIO_DIGITS, _SURENESS_DIGITS = 4, 3
@@ -141,11 +140,6 @@ def write_summary(summary: Summary) -> dict[str, Any]:
     if (speedup := held.read().speedup) is not None:
         written |= {"speedup": speedup.mean, "speedup_low": speedup.low, "speedup_worst": speedup.worst}
     return written
-
-
-def read_summary(written: object) -> Summary:
-    """The inverse of ``write_summary``. Raises ValueError with the place of what is wrong."""
-    return fitted(written, WrittenSummary).read()
 
 
 def _place(scenario: Scenario) -> tuple[str, int, int, int]:

@@ -1,6 +1,7 @@
 """Tables of measurements: one row per (run, scenario, algorithm), as Parquet or CSV.
 
-The columns are in COLUMNS, in their order; docs/evaluate.md says what each means. A pair that has no time (it was
+The columns are those of a row, in their order; docs/evaluate.md says what each means. ``cost_s`` is ours: what the
+measurement took, set-up and repetitions included. A pair that has no time (it was
 inapplicable, wrong, or ended the job) has no row. Writing CSV needs no further library, Parquet needs pyarrow.
 """
 
@@ -22,36 +23,6 @@ from colltune.core.scenario import PER_BLOCK
 from colltune.machine.files import write_atomically
 
 Value = str | int | float | bool
-# Name -> type of every column. ``cost_s`` is ours: what the measurement took, set-up and repetitions included.
-COLUMNS: Mapping[str, type[Value]] = {
-    "dataset": str,
-    "cluster": str,
-    "mpi": str,
-    "mpi_version": str,
-    "collective": str,
-    "algorithm": str,
-    "family": str,
-    "is_default": bool,
-    "nodes": int,
-    "ppn": int,
-    "nprocs": int,
-    "msg_bytes": int,
-    "buf_bytes": int,
-    "dtype": str,
-    "time_us": float,
-    "mean_us": float,
-    "std_us": float,
-    "min_us": float,
-    "p10_us": float,
-    "p25_us": float,
-    "p75_us": float,
-    "p90_us": float,
-    "n_reps": int,
-    "gpu": bool,
-    "run_id": str,
-    "notes": str,
-    "cost_s": float,
-}
 _FORMATS = (".parquet", ".csv", ".csv.gz")
 
 
@@ -97,7 +68,7 @@ def _row(sample: Sample, environment: Environment, cluster: str, began_s: float)
         "gpu": False,
         "run_id": f"{began}/{sample.launch}",
         "notes": sample.detail,
-        "cost_s": sample.cost_s,
+        "cost_s": float(sample.cost_s),
     }
 
 
@@ -110,7 +81,10 @@ def require_format(path: Path) -> None:
 
 
 def save_rows(path: Path, rows: Sequence[Mapping[str, Value]]) -> None:
-    """Writes a table in one step: a concurrent reader sees the old table or the new one. Raises InputError."""
+    """Writes a table, of one row at least, in one step: a concurrent reader sees the old one or the new one.
+
+    Raises InputError.
+    """
     require_format(path)
     parquet = path.name.endswith(".parquet")
     data = _parquet_bytes(rows) if parquet else _csv_bytes(rows, packed=path.name.endswith(".gz"))
@@ -121,7 +95,7 @@ def save_rows(path: Path, rows: Sequence[Mapping[str, Value]]) -> None:
 
 def _csv_bytes(rows: Sequence[Mapping[str, Value]], packed: bool) -> bytes:
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(COLUMNS), lineterminator="\n")
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
@@ -132,11 +106,9 @@ def _csv_bytes(rows: Sequence[Mapping[str, Value]], packed: bool) -> bytes:
 
 def _parquet_bytes(rows: Sequence[Mapping[str, Value]]) -> bytes:
     arrow, parquet = _pyarrow()
-    types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
-    schema = arrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
-    columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
     written = io.BytesIO()
-    parquet.write_table(arrow.table(columns, schema=schema), written, compression="zstd")
+    parquet.write_table(arrow.table(columns), written, compression="zstd")
     return written.getvalue()
 
 

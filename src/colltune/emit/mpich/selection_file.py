@@ -15,11 +15,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, Kind, Need, load
 from colltune.catalog.named_files import FILES
+from colltune.catalog.read import read_toml
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import ByRanks, DecisionTable
 from colltune.core.errors import InputError
@@ -35,15 +37,9 @@ from colltune.emit.mpich.tree import Tree, format_tree, grouped, parse_tree, set
 GENERAL_FILE, CH4_FILE, POSIX_FILE = FILES["mpich"].values()
 
 # How a precondition is tested: (operator, whether it holds where the operator does, the operator for the rest).
-_GUARDS = {
-    Need.POWER_OF_TWO: ("comm_size=pow2", True, "comm_size=any"),
-    Need.ONE_NODE: ("comm_size=node_comm_size", True, "comm_size=any"),
-    Need.PARENT_COMM: ("comm_hierarchy=parent", True, "comm_hierarchy=any"),
-    Need.COMMUTATIVE: ("is_commutative=yes", True, "is_commutative=no"),
-    Need.BUILTIN_OP: ("is_op_built_in=yes", True, "is_op_built_in=no"),
-    Need.REGULAR_COUNTS: ("is_block_regular=yes", True, "is_block_regular=no"),
-    Need.COUNT_GE_POF2: ("count<pow2", False, "count=any"),
-}
+_GUARDED = (Need.POWER_OF_TWO, Need.ONE_NODE, Need.PARENT_COMM, Need.COMMUTATIVE, Need.BUILTIN_OP, Need.REGULAR_COUNTS)
+_tested = itemgetter("operator", "holds", "rest")
+_GUARDS = {need: _tested(read_toml("mpich_leaves")["guards"][need]) for need in (*_GUARDED, Need.COUNT_GE_POF2)}
 
 
 class Subtrees(NamedTuple):
