@@ -47,9 +47,7 @@ class Extrapolation:
         good = [one for one in samples if one.status is Status.OK and one.cost_s > 0.0]
         for sample in good:
             seen[sample.scenario.collective, sample.scenario.nodes > 1].append(sample)
-        expected_s = sum(effort.expected_cost_s(sample.time_s) for sample in good)
-        overhead = sum(sample.cost_s for sample in good) / expected_s if expected_s > 0.0 else 1.0
-        return cls({kind: _fit(some) for kind, some in seen.items()}, overhead, effort)
+        return cls({kind: _fit(some) for kind, some in seen.items()}, effort.overhead(good), effort)
 
     def expect_s(self, scenario: Scenario) -> float:
         """Expected seconds of measuring one choice in ``scenario``; 0 where nothing was measured."""

@@ -146,10 +146,7 @@ class Holding:
     @property
     def open(self) -> bool:
         """Whether a further launch could still show that it is lost."""
-        if self.finding in (PromiseFinding.LOST, PromiseFinding.GONE):
-            return False
-        paid = len(self.looks) - self.short
-        return paid < _ACQUITTED
+        return not self.failed and len(self.looks) - self.short < _ACQUITTED
 
     @property
     def failed(self) -> bool:
