@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colltune.cli.options import Mpiexec
+
 if TYPE_CHECKING:
     from colltune.session.site.state import SavedBy, ShapeCoverage, SiteMachine, StoreStatus
 
@@ -306,3 +308,29 @@ def report(out: Annotated[Path, typer.Option(help="File to write.")] = Path("sit
     from colltune.session.site.state import store_of
 
     typer.echo(f"wrote {write_site_page(store_of(store), out)}")
+
+
+@site.command()
+def propose(
+    tuned: Annotated[list[Path], typer.Argument(help="Directories that `colltune tune` wrote.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", help="mpich or openmpi.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Directory for the files.")] = Path("proposal"),
+    mpiexec: Mpiexec = None,
+) -> None:
+    """Propose a faster default to an MPI's maintainers: its file, the evidence and a page, without names of yours.
+
+    Of several tunings, calls are changed that one has proven and no other that looked at them stands against.
+    """
+    from colltune.core.errors import on_os_error
+    from colltune.core.units import format_count
+    from colltune.session.site.propose import propose as find_proposal
+    from colltune.store.tuning import write_files
+
+    found = find_proposal(tuned, to, mpiexec)
+    with on_os_error(f"cannot write to {out}", "Give another directory by --out"):
+        write_files(out, found.files)
+    for name in found.files:
+        typer.echo(str(out / name))
+    left = f"{len(found.vetoed)} left out since another tuning stands against it"
+    changed = format_count(len(found.choices), "call")
+    typer.echo(f"{changed} changed, {left}, {len(found.unsaid)} since no file can say it")

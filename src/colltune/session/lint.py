@@ -17,7 +17,7 @@ from colltune.emit.openmpi.lint_rules import fix_rules, is_rules_file, lint_rule
 from colltune.machine.files import read_file
 from colltune.mpi.installation import Installation
 
-_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "ucc": "UCC"}
+NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "ucc": "UCC"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Linted:
 
     def __str__(self) -> str:
         """Each finding in up to four lines, and how many there are."""
-        reader = f"{_NAMES[self.library]} {self.version}".rstrip()
+        reader = f"{NAMES[self.library]} {self.version}".rstrip()
         warnings = len(self.findings) - self.errors
         counted = f"{format_count(self.errors, 'error')}, {format_count(warnings, 'warning')}"
         last = f"{format_count(len(self.contents), 'file')} for {reader}: {counted}"
@@ -123,7 +123,7 @@ def _library_of(contents: Mapping[str, bytes]) -> str:
     if not found:
         raise InputError("there is no file to lint", "Name a selection file")
     if len(set(found.values())) > 1:
-        lists = "; ".join(f"{name} is for {_NAMES[library]}" for name, library in found.items())
+        lists = "; ".join(f"{name} is for {NAMES[library]}" for name, library in found.items())
         raise InputError(f"the files are for two libraries: {lists}", "Lint them one library at a time")
     return next(iter(found.values()))
 
@@ -195,8 +195,8 @@ def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> 
     found = find_mpi(mpiexec, environment, python_bin=python_bin)
     if found.library.value != library:
         raise InputError(
-            f"{found.mpiexec} is {found.library} {found.version}, and the files are for {_NAMES[library]}",
-            f"Give --mpi-version, or an {_NAMES[library]}'s --mpiexec",
+            f"{found.mpiexec} is {found.library} {found.version}, and the files are for {NAMES[library]}",
+            f"Give --mpi-version, or an {NAMES[library]}'s --mpiexec",
         )
     return found
 
