@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from colltune.research.figures import COLOURS, STYLES, new_panels, save
 from colltune.research.learners.scaling import Scaling
 from colltune.research.simulate import GOOD_ENOUGH, Run
 from colltune.research.strategies import Contestant
+from colltune.store.dataset import load_grids
+from colltune.store.grid import Grid
 from papers.entrants import AT_MARKS, entrant
 from papers.study import MARKS, Made, Study, at_mark, names_of, over_seeds, text_of
+from scale_1024 import TABLE
 
 _METRICS = {
     "slowdown": "average slowdown",
@@ -79,7 +83,20 @@ def fact_7(study: Study) -> Made:
 
 def fact_8(study: Study) -> Made:
     """What training sets of equal size cost, and which of them are good enough."""
-    entrants, grids = [_random(Scaling.NONE, PLAIN), _fact()], study.recorded()
+    return _collection(study, "fact_8", "FACT 8: collection time", study.recorded())
+
+
+def fact_9(study: Study) -> Made:
+    """The same of a broadcast on many nodes."""
+    grids = [grid for grid in load_grids([TABLE]) if grid.collective == "bcast"]
+    title = "FACT 9: bcast, 1,024 nodes"
+    made = _collection(study, "fact_9", title, grids)
+    differs = "The paper: 512 nodes of Theta. Here: a simulated dragonfly of 2 to 1,024 nodes, one rank each."
+    return replace(made, caption=f"{made.caption} {differs}")
+
+
+def _collection(study: Study, name: str, title: str, grids: Sequence[Grid]) -> Made:
+    entrants = [_random(Scaling.NONE, PLAIN), _fact()]
     runs = study.runs(entrants, grids)
     figure, [panel] = new_panels(1, width=6.4, height=3.6)
     rows = []
@@ -99,11 +116,11 @@ def fact_8(study: Study) -> Made:
     panel.set_xticks(range(len(MARKS)), [f"{mark:.0%}" for mark in MARKS])
     panel.set_xlabel("training set / all pairs")
     panel.set_ylabel("collection time / all of it")
-    panel.set_title("FACT 8: collection time (ok: slowdown <= 1.03 and mistakes <= 5%)", fontsize=10)
+    panel.set_title(f"{title} (ok: slowdown <= 1.03 and mistakes <= 5%)", fontsize=10)
     panel.legend(fontsize=8, frameon=False, loc="upper right")
-    save(figure, study.out / "fact_8.png")
+    save(figure, study.out / f"{name}.png")
     caption = _caption(study, names_of(grids)) + " ok: the means of slowdown and mistakes are at most 1.03 and 5%."
-    return Made("fact_8", "FACT 8: collection time", caption, ["method", *_headers()], rows, "fact_8.png")
+    return Made(name, title, caption, ["method", *_headers()], rows, f"{name}.png")
 
 
 def _converged(runs: Sequence[Run], name: str, mark: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,8 @@ from colltune.schedule.contract import Placement, Task
 from colltune.store.grid import Grid
 from packing_simulation import Run as Placed
 from packing_simulation import Timeline
-from papers import fact, hyperparameters
-from papers.__main__ import chosen, draw, main, page
+from papers import fact, hyperparameters, pml_mpi
+from papers.__main__ import FIGURES, NOT_MADE, chosen, draw, main, name_of, page
 from papers.acclaim import watch
 from papers.entrants import OnPowersOfTwo, entrant
 from papers.fact import fact_7, fact_8
@@ -168,3 +169,43 @@ def test_time_that_is_over_leaves_a_figure_out(tmp_path: Path) -> None:
 def test_a_table_that_is_not_there_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "no.csv"), "--out", str(tmp_path / "out")]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def scaled(table: Grid, name: str, factor: float) -> Grid:
+    """The same machine with slower or faster links."""
+    return replace(table, name=name, time_s=table.time_s * factor)
+
+
+def test_what_is_predicted_was_learnt_elsewhere_and_is_compared_with_the_default() -> None:
+    rule = grid(other_sizes=False)
+    known = replace(rule, choices=(Choice("binomial"), Choice("ring"), Choice("linear")))
+    here = replace(known, default_s=known.time_s[:, 2])
+    found = pml_mpi.choose(here, [scaled(known, "other/bcast", 3.0)])
+    assert found.scenarios == list(here.scenarios)
+    np.testing.assert_allclose(found.default_s, here.time_s[:, 2])
+    np.testing.assert_allclose(found.fastest_s, here.best_s)
+    slowdown = found.chosen_s / found.fastest_s
+    assert slowdown.mean() < 1.1 < (found.random_s / found.fastest_s).mean()
+    strangers = replace(known, choices=(Choice("x"), Choice("y"), Choice("z")))
+    with pytest.raises(InputError, match="no other table has a choice"):
+        pml_mpi.choose(here, [strangers])
+
+
+def test_the_picture_has_the_most_ranks_of_the_shapes_with_most_sizes() -> None:
+    calls = [Scenario("bcast", nodes, 2, size) for nodes, sizes in ((4, 5), (8, 5), (16, 2)) for size in range(sizes)]
+    times = np.arange(1.0, len(calls) + 1)
+    missing = np.where(times == 1.0, np.nan, times)
+    found = pml_mpi.Predicted(calls, times, missing, times, times)
+    assert {one.nodes for one in found.at_largest().scenarios} == {8}
+    assert len(found.with_default().scenarios) == len(calls) - 1
+
+
+def test_every_figure_has_a_name_of_its_own() -> None:
+    names = [name_of(figure) for figure in FIGURES]
+    assert len(set(names)) == len(names)
+    assert chosen("pml_9")[0] is FIGURES[names.index("pml_9")]
+    text = (Path(__file__).parents[2] / "docs" / "figures" / "README.md").read_text(encoding="utf-8")
+    for name in names:
+        assert f"({name}.png)" in text, name
+    for name, why in NOT_MADE.items():
+        assert f"Not drawn: {name} ({why})." in text
