@@ -141,6 +141,10 @@ ROWS = {
     "Does `study guidelines` find a collective that takes 1.15 times its cheapest mock-up, and claim nothing where no "
     "guideline is violated?": "is 40 runs: make bench-guidelines",
     "Which guidelines do MPICH 5.0.2 and Open MPI 5.0.11 violate on 2 ranks?": "half a minute: its command is there",
+    "Do OSU's programs find these guidelines violated too?": "asks for a build of the OSU Micro-Benchmarks",
+    "What do MPICH's compositions gain beyond its flat algorithms, the fastest of each compared in 10 launches?": (
+        "takes seven minutes: compositions_on_cluster.py 4, and 8"
+    ),
     "On 4 x 2 namespaces?": "takes six minutes: guidelines_on_cluster.py",
     "What does `compare` say of two builds, all collectives to 1 MiB, 2 ranks?": "asks for Debian's MPICH and Open MPI",
     "Can a cluster be predicted that nobody measured?": "prior",

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from bench_compare import ROOT, launchers
 
@@ -25,24 +26,38 @@ from namespaces import namespace_cluster, why_not
 NODES, PPN, RATE = 4, 2, "1gbit"
 
 
-def main(mpi: str, budget: str = "5m") -> None:
+def on_cluster(*words: str, mpi: str) -> dict[str, object]:
+    """With ``mpi``, what `colltune WORDS --json` prints there; ends this program where it fails."""
     if (reason := why_not()) is not None:
         sys.exit(f"no cluster of namespaces here: {reason}")
-    target = Path(f"bench/guidelines-{mpi}.json")
-    target.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", NODES, RATE) as cluster:
-        words = ["-m", "colltune", "study", "guidelines", "--json", "--budget", budget, "--max-size", "64KiB"]
-        words += ["--mpiexec", str(launchers()[mpi]), "--hostfile", str(cluster.host_file(PPN))]
+        command = ["-m", "colltune", *words, "--json", "--hostfile", str(cluster.host_file(PPN))]
         environment = {**os.environ, **cluster.environment, "PYTHONPATH": str(ROOT / "src")}
+        if mpi == "openmpi":  # what 4.1 calls the same
+            environment |= {"OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_btl": "self,vader,tcp"}
+            environment["OMPI_MCA_plm_rsh_agent"] = cluster.environment["PRTE_MCA_plm_ssh_agent"]
         done = subprocess.run(
-            cluster.inside(sys.executable, *words), env=environment, stdout=subprocess.PIPE, text=True, check=False
+            cluster.inside(sys.executable, *command), env=environment, stdout=subprocess.PIPE, text=True, check=False
         )
     if done.returncode not in (0, 1, 4):
-        sys.exit(f"colltune study guidelines failed with {done.returncode}")
-    target.write_text(done.stdout)
-    found = json.loads(done.stdout)
-    print(json.dumps({name: value for name, value in found.items() if not isinstance(value, list)}, indent=2))
-    for row in found["comparisons"]:
+        sys.exit(f"colltune {' '.join(words)} failed with {done.returncode}")
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def keep(found: dict[str, object], name: str) -> list[dict[str, Any]]:
+    """Writes ``found`` to bench/NAME.json, prints its figures, and returns what was compared."""
+    target = Path(f"bench/{name}.json")
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps({key: value for key, value in found.items() if not isinstance(value, list)}, indent=2))
+    rows: list[dict[str, Any]] = found["comparisons"]  # type: ignore[assignment]
+    return rows
+
+
+def main(mpi: str, budget: str = "5m") -> None:
+    words = ("study", "guidelines", "--budget", budget, "--max-size", "64KiB", "--mpiexec", str(launchers()[mpi]))
+    for row in keep(on_cluster(*words, mpi=mpi), f"guidelines-{mpi}"):
         if row["verdict"] == "slower":
             call = f"{row['scenario']['collective']} of {row['scenario']['size_bytes']} B"
             print(

@@ -210,6 +210,7 @@ def test_what_few_launches_cannot_tell_is_open_and_more_decide() -> None:
         decided += one.verdict is PointVerdict.SAME
     assert decided >= 10
     assert launches_to_decide(compare_all({(SCENARIO, RING): ([1.0] * 8, [2.0] * 8)}), 8) == 0
+    assert launches_to_decide([], 3) == 0  # nothing looked suspicious
 
 
 def test_the_summary_says_how_many_stay_open_and_what_would_decide(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,7 @@ _SURE, _DOUBTFUL, _PLAIN = 2.75, 1.5, 5.0
 _COMMON, _LEAST_SHIFT = 0.5, 1.1
 # With fewer degrees of freedom a scatter is not known.
 _FEWEST = 6
+_ALL = "all collectives"
 # If all calls take this many times as long, or as short, it is another machine; launches alone differ by less.
 _SAME_SPEED = 2.0
 # The share of a collective's sentinels that may have changed, and the gain from which a choice counts as better.
@@ -141,7 +142,7 @@ def sentinels(
     which is ``default_of``. ``compared``: the logarithms of the gains in earlier launches, of each pair.
     """
     proven = {pair: some for pair, some in compared.items() if wanted(pair[0]) == pair[1]}
-    scatters = {**_scatters(compared), **_scatters(proven)}
+    scatters = {_ALL: 0.0, **_scatters(compared), **_scatters(proven)}
     times: defaultdict[Scenario, dict[Choice, list[float]]] = defaultdict(dict)
     for sample in samples:
         if sample.status is Status.OK:
@@ -157,19 +158,20 @@ def sentinels(
         promised = choice is not None and choice in others
         if choice is None or not promised:
             choice = min(others, key=lambda one: others[one])
-        ratios, scatter = tuple(compared.get((scenario, choice), ())), scatters.get(scenario.collective, 0.0)
+        ratios, scatter = tuple(compared.get((scenario, choice), ())), scatters.get(scenario.collective, scatters[_ALL])
         one = Sentinel(scenario, choice, medians[default], others[choice], default, promised, ratios, scatter)
         found[scenario.collective].append(one)
     return [one for mine in found.values() for one in _chosen(mine, most)]
 
 
 def _scatters(compared: Mapping[Pair, Sequence[float]]) -> dict[str, float]:
-    """Of each collective that was compared in enough launches."""
+    """Of each collective that was compared in enough launches, and of all of them together."""
     squares: defaultdict[str, float] = defaultdict(float)
     freedom: defaultdict[str, int] = defaultdict(int)
     for (scenario, _), ratios in compared.items():
-        squares[scenario.collective] += sum((one - mean(ratios)) ** 2 for one in ratios)
-        freedom[scenario.collective] += len(ratios) - 1
+        for name in (scenario.collective, _ALL):
+            squares[name] += sum((one - mean(ratios)) ** 2 for one in ratios)
+            freedom[name] += len(ratios) - 1
     return {name: math.sqrt(squares[name] / free) for name, free in freedom.items() if free >= _FEWEST}
 
 

@@ -188,8 +188,7 @@ def launches_to_decide(comparisons: Sequence[Comparison], launches: int) -> int:
             # An interval shrinks with the root of the number of launches.
             width = math.log(one.high / one.low) / 2 if one.low > 0.0 else 0.0
             factors.append(width / (off if off > same else max(same - off, 1e-3)))
-    fewest = fewest_launches(len(comparisons))
-    return max(fewest, math.ceil(launches * median(factors) ** 2)) if factors else 0
+    return max(fewest_launches(len(comparisons)), math.ceil(launches * median(factors) ** 2)) if factors else 0
 
 
 @cache
