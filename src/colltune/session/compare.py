@@ -13,7 +13,7 @@ from colltune.bench.workbench import MachineOptions, Workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.collective_names import parse_collectives
 from colltune.core.disturbance import Disturbance
-from colltune.core.errors import InputError, on_os_error
+from colltune.core.errors import InputError, LaunchError, on_os_error
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import message_sizes
 from colltune.core.units import format_count
@@ -192,6 +192,10 @@ def look_and_compare(
     looks = compare_sides(
         a, b, scenarios, _LOOKS, seed, effort=_LOOK, launch_s=_SHARE * budget_s / (2 * _LOOKS), note=note
     )
+    if not looks:
+        raise LaunchError(
+            "no call could be measured on both sides", "See how each runs: colltune doctor --mpiexec PATH"
+        )
     looked = _mark(a)
     look_s, ends_s = (a.bench.now_s() - began_s) / (2 * _LOOKS), began_s + budget_s
     chosen, untried = _affordable(looks, look_s, ends_s - a.bench.now_s(), all_of=all_of)
