@@ -166,6 +166,11 @@ def test_a_side_that_fails_is_an_error_that_names_it() -> None:
         compare_sides(Side("A", bench), Side("B", bench, {"X": "1"}), CALLS, 2, 1)
 
 
+def test_sides_without_a_time_in_common_are_an_error() -> None:
+    with pytest.raises(LaunchError, match="no call could be measured on both sides"):
+        compared(TwoSided(truth=lambda _s, _c: Status.UNMEASURED))
+
+
 def test_a_tuning_decides_its_own_collectives_and_leaves_the_rest_to_the_library(tmp_path: Path) -> None:
     rules = RuleSet(
         "bcast", SizeBasis.MESSAGE, (Rule(None, None, 256, Choice("ring")), Rule(None, None, None, DEFAULT))
