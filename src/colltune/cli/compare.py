@@ -86,7 +86,6 @@ def guidelines(
     A line that says slower is a guideline that is violated: its call takes longer than what stands as its choice.
     """
     from colltune.api.compared import guidelines
-    from colltune.cli.compare import finish
     from colltune.cli.terminal import make_console
 
     found = guidelines(

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from statistics import mean, median, variance
+from statistics import fmean, mean, median, variance
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -169,8 +169,10 @@ def _scatters(compared: Mapping[Pair, Sequence[float]]) -> dict[str, float]:
     squares: defaultdict[str, float] = defaultdict(float)
     freedom: defaultdict[str, int] = defaultdict(int)
     for (scenario, _), ratios in compared.items():
+        middle = fmean(ratios)
+        square = sum((one - middle) ** 2 for one in ratios)
         for name in (scenario.collective, _ALL):
-            squares[name] += sum((one - mean(ratios)) ** 2 for one in ratios)
+            squares[name] += square
             freedom[name] += len(ratios) - 1
     return {name: math.sqrt(squares[name] / free) for name, free in freedom.items() if free >= _FEWEST}
 

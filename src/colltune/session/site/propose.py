@@ -60,7 +60,7 @@ class _View:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ProposedDefault:
     """``files``: by name, those of the library, what they change of its own, the evidence and a page.
 
     ``choices``: what is proposed. ``vetoed``: calls that a tuning proved and another one stands against. ``unsaid``:
@@ -73,7 +73,7 @@ class Proposal:
     unsaid: Collection[Scenario]
 
 
-def propose(directories: Sequence[Path], to: str, mpiexec: str | None = None) -> Proposal:
+def propose(directories: Sequence[Path], to: str, mpiexec: str | None = None) -> ProposedDefault:
     """What the tunings in ``directories`` propose to the library ``to``, "mpich" or "openmpi".
 
     ``mpiexec``: of an MPICH of their version, around whose own trees the files are made. Raises InputError where the
@@ -94,7 +94,7 @@ def propose(directories: Sequence[Path], to: str, mpiexec: str | None = None) ->
     return _merged(views, _backend(views[0].tuning, mpiexec))
 
 
-def _merged(views: Sequence[_View], backend: Backend) -> Proposal:
+def _merged(views: Sequence[_View], backend: Backend) -> ProposedDefault:
     where = views[0].tuning.environment
     stances: defaultdict[Scenario, list[_Stance]] = defaultdict(list)
     for view in views:
@@ -127,9 +127,9 @@ def _merged(views: Sequence[_View], backend: Backend) -> Proposal:
             f"tuning against it, {len(unsaid)} that no file of {NAMES[where.mpi]} can say",
             "Tune on one more site, or with a larger --budget",
         )
-    found = Proposal(_files(backend, rules), choices, vetoed, unsaid)
+    found = ProposedDefault(_files(backend, rules), choices, vetoed, unsaid)
     beside = {EVIDENCE: _evidence(views, found, backend.catalogue), PAGE: _page(views, found, backend).encode()}
-    return Proposal({**found.files, **beside}, choices, vetoed, unsaid)
+    return ProposedDefault({**found.files, **beside}, choices, vetoed, unsaid)
 
 
 def _view(directory: Path, to: str) -> _View:
@@ -193,7 +193,7 @@ def _files(backend: Backend, rules: Mapping[str, RuleSet]) -> dict[str, bytes]:
     return {**files, DIFF: "".join(lines).encode()}
 
 
-def _evidence(views: Sequence[_View], found: Proposal, catalogue: Catalogue) -> bytes:
+def _evidence(views: Sequence[_View], found: ProposedDefault, catalogue: Catalogue) -> bytes:
     """A row for each call that a tuning looked at."""
     out = io.StringIO()
     out.write("tuning,collective,nodes,ppn,size_bytes,choice,verdict,speedup,low,high,launches,proposed\n")
@@ -211,7 +211,7 @@ def _evidence(views: Sequence[_View], found: Proposal, catalogue: Catalogue) -> 
     return out.getvalue().encode()
 
 
-def _page(views: Sequence[_View], found: Proposal, backend: Backend) -> str:
+def _page(views: Sequence[_View], found: ProposedDefault, backend: Backend) -> str:
     where = views[0].tuning.environment
     own = [name for name in FILES[where.mpi].values() if name in found.files]
     regions, tunings = [], []

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from colltune.site.store import SiteStore
 from colltune.store.earlier import Earlier
 from colltune.store.tuning import Tuning
 
+_Pair = tuple[Scenario, Choice]
 _Key = tuple[Scenario, Choice, float, tuple[float, ...]]
 
 
@@ -101,11 +102,17 @@ class SiteMemory:
         proven = {scenario: one.choice for scenario, one in known.settled.items() if _is_kept(one)}
         if not known.samples:
             return None
-        compared: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
         decisions = () if known.tuning is None else known.tuning.summary.decisions
-        for one in self.index.compared({(one.scenario, one.choice) for one in decisions}, self.began_s - STALE_S):
-            compared[one.scenario, one.choice].append(one.value)
+        seen = self._compared({(one.scenario, one.choice) for one in decisions})
+        compared = {pair: [one.value for one in some] for pair, some in seen.items()}
         return Earlier(known.date, known.samples, known.side_by_side, proven, compared)
+
+    def _compared(self, pairs: Iterable[_Pair]) -> dict[_Pair, list[PairedRatio]]:
+        """The comparisons of ``pairs`` that are not stale, by pair."""
+        found: defaultdict[_Pair, list[PairedRatio]] = defaultdict(list)
+        for one in self.index.compared(pairs, self.began_s - STALE_S):
+            found[one.scenario, one.choice].append(one)
+        return found
 
     def measured(self, measuring: Measuring) -> CampaignResult:
         """Runs ``measuring`` from what is known, adds what it measured, and forgets what it found not to hold.
@@ -155,10 +162,7 @@ class SiteMemory:
             for scenario, choice in one.choices.items()
             if name in held and choice != DEFAULT and scenario not in settled
         ]
-        compared: defaultdict[tuple[Scenario, Choice], list[PairedRatio]] = defaultdict(list)
-        for seen in self.index.compared(claimed, self.began_s - STALE_S):
-            compared[seen.scenario, seen.choice].append(seen)
-        return Before(settled, compared, lambda rules: self.is_in_force(emit(rules)), self._least_gain)
+        return Before(settled, self._compared(claimed), lambda rules: self.is_in_force(emit(rules)), self._least_gain)
 
     def least_gains(self, holding: Collection[str]) -> Mapping[str, float]:
         """What a second of measuring has to bring, of those of the collectives ``holding`` that were tuned before.
@@ -208,11 +212,11 @@ class SiteMemory:
         """How far the jobs of this shape have come."""
         of_shape = self.index.of_shape(nodes := self.bench.nodes, ppn := self.bench.ppn)
         jobs = 1 + len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in of_shape})
-        left = [replace(one, verdict=Verdict.KEPT) for one in decisions if one.verdict is Verdict.NOT_TRIED]
         proven = captured_by(decisions, nodes, ppn)
-        found = proven + captured_by((one for one in left if one.has_evidence), nodes, ppn)
+        found = proven + captured_by(decisions, nodes, ppn, Verdict.NOT_TRIED)
         share = f"{proven / found:.0%} of the gain that was found is proven" if found else "no gain was found"
-        return f"job {jobs} of this shape: {share}, {format_count(len(left), 'call')} open"
+        left = sum(one.verdict is Verdict.NOT_TRIED for one in decisions)
+        return f"job {jobs} of this shape: {share}, {format_count(left, 'call')} open"
 
     def _is_known(self, tuning: Tuning) -> bool:
         there = self.known.tuning
