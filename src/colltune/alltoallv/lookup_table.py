@@ -10,6 +10,7 @@ from typing import Any
 
 from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting, Shape
 from colltune.core.errors import InputError, on_os_error
+from colltune.core.grouping import grouped
 from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
 from colltune.machine.files import read_text, write_atomically
 
@@ -61,12 +62,10 @@ def places(shapes: Iterable[Shape]) -> dict[Shape, list[tuple[Bounds, Bounds]]]:
     and nothing that is far from all.
     Ranks that are not alike on all nodes count as if every node were as full as the fullest.
     """
-    nodes_of: dict[int, list[int]] = {}
-    for shape in sorted(shapes):
-        nodes_of.setdefault(shape.ppn, []).append(shape.nodes)
+    of_ppn = grouped(sorted(shapes), lambda shape: shape.ppn)
     found: dict[Shape, list[tuple[Bounds, Bounds]]] = {}
-    for ppn, (low_ppn, high_ppn) in _nearest(sorted(nodes_of)).items():
-        for nodes, (low, high) in _nearest(nodes_of[ppn]).items():
+    for ppn, (low_ppn, high_ppn) in _nearest(sorted(of_ppn)).items():
+        for nodes, (low, high) in _nearest([shape.nodes for shape in of_ppn[ppn]]).items():
             found[Shape(nodes, ppn)] = [
                 ((max(here, (low - 1) * here + 1), high * here), (here, here)) for here in range(low_ppn, high_ppn + 1)
             ]

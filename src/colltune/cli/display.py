@@ -14,6 +14,7 @@ from rich.text import Text
 from colltune.bench.contract import Bench
 from colltune.cli.terminal import make_console
 from colltune.core.choice import DEFAULT
+from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.machine.command_lines import colltune_command
@@ -163,8 +164,4 @@ class Display:
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     """Collectives by the reason why measuring stopped before the whole grid was measured."""
-    found: dict[str, list[str]] = {}
-    for collective, reason in reasons.items():
-        if reason != WHOLE:
-            found.setdefault(reason, []).append(collective)
-    return found
+    return grouped((name for name, reason in reasons.items() if reason != WHOLE), reasons.__getitem__)

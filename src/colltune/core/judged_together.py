@@ -1,11 +1,12 @@
 """Regions of the decision table as people read them: decisions that were judged together, as one."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
 from colltune.core.choice import Choice
+from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import neighbours
@@ -114,9 +115,7 @@ class JudgedRegion:
 def judged_regions(decisions: Iterable[Decision]) -> list[JudgedRegion]:
     """``decisions`` by region, in ascending order of the first scenario of each."""
     mine = sorted(decisions, key=lambda one: one.scenario)
-    together: defaultdict[tuple[object, ...], list[Decision]] = defaultdict(list)
-    for one in mine:
-        together[one.scenario.collective, one.choice, one.verdict, one.region].append(one)
+    together = grouped(mine, lambda one: (one.scenario.collective, one.choice, one.verdict, one.region))
     beside = neighbours([one.scenario for one in mine])
     found = []
     for key, some in together.items():

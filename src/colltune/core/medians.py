@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.grouping import grouped
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 
@@ -29,11 +30,9 @@ def pair_median(samples: Sequence[Sample]) -> float:
 def medians_of(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float]:
     """Median time by pair in seconds, over all its samples; choices that are not trusted are left out."""
     broken = broken_choices(samples)
-    found: defaultdict[tuple[Scenario, Choice], list[Sample]] = defaultdict(list)
-    for sample in samples:
-        if sample.status is Status.OK and (sample.scenario.collective, sample.choice) not in broken:
-            found[sample.scenario, sample.choice].append(sample)
-    return {pair: pair_median(some) for pair, some in found.items()}
+    usable = (s for s in samples if s.status is Status.OK and (s.scenario.collective, s.choice) not in broken)
+    by_pair = grouped(usable, lambda sample: (sample.scenario, sample.choice))
+    return {pair: pair_median(some) for pair, some in by_pair.items()}
 
 
 def broken_choices(samples: Sequence[Sample]) -> set[tuple[str, Choice]]:

@@ -11,6 +11,7 @@ from statistics import fmean
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.grouping import grouped
 from colltune.core.medians import broken_choices, medians_of
 from colltune.core.model_answers import Model
 from colltune.core.rules import RuleSet
@@ -157,9 +158,7 @@ class _Gains:
 
 def _between(decided: Mapping[Scenario, Choice]) -> dict[Scenario, tuple[Scenario, Scenario]]:
     """The scenarios on counts of nodes between two that were decided, and these; in large gaps only half way."""
-    of_shape: defaultdict[tuple[int, int], list[Scenario]] = defaultdict(list)
-    for scenario in decided:
-        of_shape[scenario.ppn, scenario.nodes].append(scenario)
+    of_shape = grouped(decided, lambda scenario: (scenario.ppn, scenario.nodes))
     found = {}
     for (ppn, low), (other_ppn, high) in pairwise(sorted(of_shape)):
         if other_ppn != ppn or high - low < 2:

@@ -4,13 +4,13 @@ What the newer campaign looked at and came to an end with is as it says; elsewhe
 size of the one and a size of the other a choice stands only where both make it.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import BySize, DecisionTable
+from colltune.core.grouping import grouped
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.steps import Steps
@@ -52,9 +52,8 @@ class Overlay:
         return scenario.collective not in self.whole and _stays(choice, self._mask(rules).evaluate(scenario)) == choice
 
     def _mask(self, newer: RuleSet) -> DecisionTable:
-        sizes: defaultdict[tuple[int, int], list[Scenario]] = defaultdict(list)
-        for scenario in sorted(s for s in self.looked_at if s.collective == newer.collective):
-            sizes[scenario.nodes, scenario.ppn].append(scenario)
+        mine = sorted(s for s in self.looked_at if s.collective == newer.collective)
+        sizes = grouped(mine, lambda scenario: (scenario.nodes, scenario.ppn))
         shapes: dict[tuple[int, int], BySize] = {shape: self._of_shape(some, newer) for shape, some in sizes.items()}
         return DecisionTable.of_shapes(newer.collective, newer.basis, shapes)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
+from colltune.core.grouping import grouped
 from colltune.core.model_answers import Model, Prediction
 from colltune.core.scenario import Scenario
 from colltune.learn.noise import MEASURED_SD
@@ -261,9 +262,7 @@ class Calibration:
         if not self._told:
             return self._prior.predict(pairs)
         log_time, std = np.zeros(len(pairs)), np.zeros(len(pairs))
-        places: dict[Scenario, list[int]] = {}
-        for place, (scenario, _) in enumerate(pairs):
-            places.setdefault(scenario, []).append(place)
+        places = grouped(range(len(pairs)), lambda place: pairs[place][0])
         groups = [[pairs[place] for place in own] for own in places.values()]
         for own, (mean, covariance) in zip(places.values(), self.posteriors(groups), strict=True):
             contrast = _contrasts(covariance)

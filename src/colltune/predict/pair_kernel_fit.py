@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from colltune.core.grouping import grouped
 from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import Floats
 from colltune.predict.bursts import Times
@@ -35,9 +36,7 @@ def study(own: Times, others: Sequence[Times], seed: int) -> Study | None:
     if prior.constants is None or not prior.choices:
         return None
     random = np.random.default_rng(seed)
-    by_scenario: dict[object, list[Pair]] = {}
-    for pair in sorted(own):
-        by_scenario.setdefault(pair[0], []).append(pair)
+    by_scenario = grouped(sorted(own), lambda pair: pair[0])
     scenarios = list(by_scenario)
     pairs: list[Pair] = []
     for number in random.permutation(len(scenarios)):

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.grouping import grouped
 from colltune.core.model_answers import Model
 from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.predict.bursts import Times
 from colltune.predict.model import TimesModel, TrainedTimes, load_model
@@ -72,11 +71,9 @@ def _times_of(path: Path) -> dict[str, Times]:
 
 
 def _of_journal(journal: Path) -> dict[str, Times]:
-    found: dict[str, dict[tuple[Scenario, Choice], list[float]]] = {}
-    for sample in read_journal(journal).samples:
-        if sample.status is Status.OK and sample.times_s:
-            pairs = found.setdefault(sample.scenario.collective, {})
-            pairs.setdefault((sample.scenario, sample.choice), []).append(sample.time_s)
-    return {
-        name: {pair: float(np.median(some)) for pair, some in pairs.items()} for name, pairs in sorted(found.items())
-    }
+    timed = [one for one in read_journal(journal).samples if one.status is Status.OK and one.times_s]
+    found: dict[str, Times] = {}
+    for name, mine in sorted(grouped(timed, lambda one: one.scenario.collective).items()):
+        pairs = grouped(mine, lambda one: (one.scenario, one.choice))
+        found[name] = {pair: float(np.median([one.time_s for one in some])) for pair, some in pairs.items()}
+    return found

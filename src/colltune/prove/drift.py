@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from statistics import median
 from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.grouping import grouped
 from colltune.core.proven import Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
@@ -132,26 +132,21 @@ def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Bench) -> list[P
     """
     proofs = {one.scenario: one for one in tuning.summary.having(Verdict.KEPT) if one.has_evidence}
     compared = {one.scenario for one in tuning.summary.decisions if one.ratios}
-    default_s: defaultdict[Scenario, list[float]] = defaultdict(list)
-    for sample in samples:
-        if sample.choice == DEFAULT:
-            default_s[sample.scenario].append(sample.time_s)
+    by_default = grouped((one for one in samples if one.choice == DEFAULT), lambda one: one.scenario)
     found = []
     for scenario in sorted({*compared, *(sample.scenario for sample in samples)}):
         choice = _choice_of(tuning, scenario)
         equal_bits = scenario.collective in tuning.summary.reproducible
         if equal_bits or not _fits(scenario, bench) or choice in (DEFAULT, bench.baseline(scenario)):
             continue
-        proof, then_s = proofs.get(scenario), default_s[scenario]
+        proof, then_s = proofs.get(scenario), [one.time_s for one in by_default.get(scenario, ())]
         found.append(Promise(scenario, choice, proof, median(then_s) if then_s else None))
     return found
 
 
 def _affordable(promises: Sequence[Promise], budget_s: float) -> tuple[list[Promise], int]:
     """At most 12 of each collective, and so many that all launches fit into the time. Also: how many had no room."""
-    by_name: defaultdict[str, list[Promise]] = defaultdict(list)
-    for one in promises:
-        by_name[one.scenario.collective].append(one)
+    by_name = grouped(promises, lambda one: one.scenario.collective)
     chosen = [one for mine in by_name.values() for one in spread(mine, _MANY)]
     kept: list[Promise] = []
     spent_s = 0.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, quantiles
 
 from colltune.core.choice import Choice
+from colltune.core.grouping import grouped
 from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
@@ -35,7 +35,7 @@ class Latency:
         A time is the geometric mean of the launches' medians: the quotient of the two is then the mean speed-up over
         these launches. Medians over all launches need not agree with it where launches differ by more than choices do.
         """
-        sides = [_by_launch(default), _by_launch(tuned)]
+        sides = [grouped(samples, lambda sample: sample.launch) for samples in (default, tuned)]
         both = sides[0].keys() & sides[1].keys()
         if not both:
             return None
@@ -53,13 +53,6 @@ def _outer_tenths(samples: Sequence[Sample]) -> tuple[float, float]:
     times_s = [time_s for sample in samples for time_s in sample.times_s]
     cuts = quantiles(times_s, n=10, method="inclusive") if len(times_s) > 1 else times_s
     return cuts[0], cuts[-1]
-
-
-def _by_launch(samples: Sequence[Sample]) -> dict[int, list[Sample]]:
-    found: defaultdict[int, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        found[sample.launch].append(sample)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +106,8 @@ def curve_points(findings: Findings) -> dict[Scenario, CurvePoint]:
 
 
 def _timed(samples: Sequence[Sample]) -> dict[Scenario, dict[Choice, list[Sample]]]:
-    found: defaultdict[Scenario, dict[Choice, list[Sample]]] = defaultdict(dict)
-    for sample in samples:
-        if sample.status is Status.OK:
-            found[sample.scenario].setdefault(sample.choice, []).append(sample)
-    return found
+    by_scenario = grouped((one for one in samples if one.status is Status.OK), lambda one: one.scenario)
+    return {scenario: grouped(some, lambda one: one.choice) for scenario, some in by_scenario.items()}
 
 
 def panels(findings: Findings) -> list[Panel]:
@@ -125,13 +115,9 @@ def panels(findings: Findings) -> list[Panel]:
 
     The largest shape of every collective first; of these, the collective that gains the most.
     """
-    found: defaultdict[tuple[str, int, int], list[CurvePoint]] = defaultdict(list)
-    for scenario, point in sorted(curve_points(findings).items()):
-        if point.default is not None:
-            found[scenario.collective, scenario.nodes, scenario.ppn].append(point)
-    by_name: defaultdict[str, list[Panel]] = defaultdict(list)
-    for (name, nodes, ppn), points in found.items():
-        by_name[name].append(Panel(name, nodes, ppn, tuple(points)))
+    timed = (point for _, point in sorted(curve_points(findings).items()) if point.default is not None)
+    found = grouped(timed, lambda point: (point.scenario.collective, point.scenario.nodes, point.scenario.ppn))
+    by_name = grouped((Panel(*place, tuple(points)) for place, points in found.items()), lambda one: one.collective)
     gains = {gained.collective: place for place, gained in enumerate(ranked_gains(findings))}
     names = sorted(by_name, key=lambda name: (gains.get(name, len(gains)), name))
     ranked = [sorted(by_name[name], key=lambda panel: -panel.nodes * panel.ppn) for name in names]

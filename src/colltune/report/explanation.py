@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.grouping import grouped
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Verdict
@@ -225,12 +226,10 @@ def _bound_text(ratios: Sequence[float], low: float) -> str:
 
 def _proof_times(scenario: Scenario, choice: Choice, explanation: Explanation) -> str:
     """What both sides took in the launches that timed both, and the ratio of these times."""
-    timed: defaultdict[Choice, list[Sample]] = defaultdict(list)
-    for sample in explanation.proofs:
-        if sample.scenario == scenario and sample.status is Status.OK:
-            timed[sample.choice].append(sample)
+    of_call = [one for one in explanation.proofs if one.scenario == scenario and one.status is Status.OK]
+    timed = grouped(of_call, lambda one: one.choice)
     default = _default_among(timed.keys(), explanation.twin(scenario))
-    compared = Latency.side_by_side(timed[default], timed[choice])
+    compared = Latency.side_by_side(timed.get(default, ()), timed.get(choice, ()))
     if compared is None:
         return ""
     times = format_times(compared[0].time_s, compared[1].time_s)

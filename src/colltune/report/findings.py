@@ -7,6 +7,7 @@ from functools import cached_property
 from statistics import median, quantiles
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.grouping import grouped
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Verdict
@@ -175,9 +176,7 @@ class Gain:
 
 def ranked_gains(findings: Findings) -> list[Gain]:
     """Of every collective with a proven decision; the most gain first."""
-    by_name: defaultdict[str, list[Decision]] = defaultdict(list)
-    for decision in findings.summary.having(Verdict.KEPT):
-        by_name[decision.scenario.collective].append(decision)
+    by_name = grouped(findings.summary.having(Verdict.KEPT), lambda decision: decision.scenario.collective)
     means = {name: SpeedUp.of(some) for name, some in by_name.items()}
     gains = [Gain(name, mean, tuple(by_name[name])) for name, mean in means.items() if mean is not None]
     return sorted(gains, key=lambda one: -one.gain.mean)
@@ -274,15 +273,13 @@ def timeline(findings: Findings) -> list[Slot]:
 def spreads(findings: Findings) -> list[SampleSpread]:
     """The noise of every sample with four repetitions or more, and how far its median moved if measured again."""
     samples = [s for s in (*findings.samples, *findings.proofs) if len(s.times_s) >= 4]
-    medians: defaultdict[tuple[Scenario, Choice], list[float]] = defaultdict(list)
-    for sample in samples:
-        medians[sample.scenario, sample.choice].append(sample.time_s)
+    by_pair = grouped(samples, lambda sample: (sample.scenario, sample.choice))
     found = []
     start_s = findings.started_s
     for sample in sorted((s for s in samples if s.started_s >= start_s), key=lambda s: s.started_s):
         low, _, high = quantiles(sample.times_s, n=4)
-        same = medians[sample.scenario, sample.choice]
-        drift = sample.time_s / median(same) if len(same) > 1 else None
+        same = by_pair[sample.scenario, sample.choice]
+        drift = sample.time_s / median(one.time_s for one in same) if len(same) > 1 else None
         elapsed_s = sample.started_s - start_s
         found.append(SampleSpread(sample.scenario, sample.choice, elapsed_s, (high - low) / sample.time_s, drift))
     return found

@@ -6,12 +6,13 @@ Where nothing is installed that draws charts (the extra `report`), the page has 
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from colltune.core.errors import on_os_error
+from colltune.core.grouping import grouped
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
 from colltune.core.sample import Status
@@ -208,25 +209,24 @@ def _application(findings: Findings) -> list[list[str]]:
 
 def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
     """The regions with ``verdict``, those with one reason together; its numbers stand beside each."""
-    groups: defaultdict[str, list[JudgedRegion]] = defaultdict(list)
-    for region in findings.regions(verdict):
-        groups[_NUMBER.sub("…", region.told)].append(region)
+    groups = grouped(findings.regions(verdict), lambda region: _NUMBER.sub("…", region.told))
     return [
         {
             "reason": reason if len(some) > 1 else some[0].told,
             "calls": format_calls(sum(len(region.decisions) for region in some)),
             "rows": [
-                [region.place, str(region.choice), f"{region.speedup:.2f}x" if region.has_evidence else "", told]
-                for region, told in _with_numbers(some[:_MOST_ROWS])
+                [
+                    region.place,
+                    str(region.choice),
+                    f"{region.speedup:.2f}x" if region.has_evidence else "",
+                    region.told if _NUMBER.search(region.told) else "",
+                ]
+                for region in some[:_MOST_ROWS]
             ],
             "left_out": max(len(some) - _MOST_ROWS, 0),
         }
         for reason, some in sorted(groups.items(), key=lambda item: -len(item[1]))
     ]
-
-
-def _with_numbers(regions: Sequence[JudgedRegion]) -> list[tuple[JudgedRegion, str]]:
-    return [(region, region.told if _NUMBER.search(region.told) else "") for region in regions]
 
 
 def _failed_rows(findings: Findings) -> list[list[str]]:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.summary import SpeedUp
@@ -99,12 +100,11 @@ def shape_text(shape: Shape) -> str:
 
 def shape_gains(findings: Findings) -> list[ShapeGain]:
     """Of each shape and collective with a proven decision: the job's own shape first, then those with most ranks."""
-    kept: defaultdict[tuple[Shape, str], list[Decision]] = defaultdict(list)
-    for one in sorted(findings.summary.having(Verdict.KEPT), key=lambda one: one.scenario):
-        kept[(one.scenario.nodes, one.scenario.ppn), one.scenario.collective].append(one)
+    kept = sorted(findings.summary.having(Verdict.KEPT), key=lambda one: one.scenario)
+    by_place = grouped(kept, lambda one: ((one.scenario.nodes, one.scenario.ppn), one.scenario.collective))
     points, known = curve_points(findings), known_scenarios(findings)
     found = []
-    for (shape, name), decisions in kept.items():
+    for (shape, name), decisions in by_place.items():
         gain = SpeedUp.of(decisions)
         if gain is None:
             continue

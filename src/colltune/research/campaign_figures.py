@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from colltune.core.grouping import grouped
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_budget, format_count
 from colltune.research.compare import Estimate, estimate
@@ -18,10 +19,8 @@ _PANELS = (("captured", "captured headroom"), ("harmed", "share slower by over 3
 
 def by_table(delivered: Sequence[Delivery]) -> dict[tuple[str, float], list[Delivery]]:
     """The seeds of each (table, budget), in the order of names and budgets."""
-    found: dict[tuple[str, float], list[Delivery]] = {}
-    for one in sorted(delivered, key=lambda one: (one.table, one.budget_s, one.seed)):
-        found.setdefault((one.table, one.budget_s), []).append(one)
-    return found
+    ordered = sorted(delivered, key=lambda one: (one.table, one.budget_s, one.seed))
+    return grouped(ordered, lambda one: (one.table, one.budget_s))
 
 
 def write_campaigns(path: Path, delivered: Sequence[Delivery]) -> None:

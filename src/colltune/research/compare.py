@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from colltune.core.grouping import grouped
 from colltune.research.metrics import Metrics
 from colltune.research.simulate import GOOD_ENOUGH, Run
 
@@ -36,12 +37,15 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(float(np.median(array)), float(low), float(high), len(array))
 
 
+def by_strategy(runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
+    """Per (grid, strategy), in the order in which they first come."""
+    return grouped(runs, lambda run: (run.grid, run.strategy))
+
+
 def reach_by_grid(runs: Iterable[Run], limit: float = GOOD_ENOUGH) -> dict[tuple[str, str], Estimate]:
     """Per (grid, strategy): the share of the whole cost to reach and keep an average slowdown of ``limit``."""
-    costs: dict[tuple[str, str], list[float]] = {}
-    for run in runs:
-        costs.setdefault((run.grid, run.strategy), []).append(min(1.0, run.reach(limit)))
-    return {key: estimate(values) for key, values in sorted(costs.items())}
+    groups = sorted(by_strategy(runs).items())
+    return {key: estimate([min(1.0, run.reach(limit)) for run in own]) for key, own in groups}
 
 
 def write_steps(path: Path, runs: Iterable[Run]) -> None:

@@ -7,13 +7,13 @@ table, each by its weight. A choice that is not legal at a scenario leaves it to
 import math
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.bench.recorded_cluster import RecordedBench, Thinking
 from colltune.core.choice import DEFAULT
+from colltune.core.grouping import grouped
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
@@ -57,10 +57,7 @@ class Delivery:
 
 def by_cluster(grids: Iterable[Grid]) -> dict[str, list[Grid]]:
     """The tables of one cluster, which are tuned together: those of one file."""
-    found: defaultdict[str, list[Grid]] = defaultdict(list)
-    for grid in grids:
-        found[grid.name.rpartition("/")[0] or grid.name].append(grid)
-    return dict(found)
+    return grouped(grids, lambda grid: grid.name.rpartition("/")[0] or grid.name)
 
 
 def deliver(

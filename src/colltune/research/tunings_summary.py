@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.research.compare import Estimate, estimate
+from colltune.research.compare import Estimate, by_strategy, estimate
 from colltune.research.metrics import Metrics
 from colltune.research.simulate import Run
 from colltune.store.grid import Floats
@@ -50,14 +50,6 @@ def places_on(axis: Axis, runs: Iterable[Run], count: int = 60) -> Floats:
     """(X,): from where the first state of any run lies to all, in equal steps of the logarithm."""
     first = min((run.steps[0].cost if axis is Axis.TIME else run.steps[0].share for run in runs), default=1e-3)
     return np.asarray(np.geomspace(min(max(first, 1e-5), 0.5), 1.0, count))
-
-
-def by_strategy(runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
-    """Per (table, strategy), in the order in which they first come."""
-    found: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        found.setdefault((run.grid, run.strategy), []).append(run)
-    return found
 
 
 def curve(runs: Sequence[Run], metric: str, axis: Axis, places: Floats) -> Curve:

@@ -8,11 +8,11 @@ apart. So here is a model of two numbers: seconds per round of a tree, and secon
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from colltune.core.grouping import grouped
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import PER_BLOCK, Scenario
 from colltune.measure.contract import Effort
@@ -43,10 +43,8 @@ class Extrapolation:
     @classmethod
     def of(cls, samples: Sequence[Sample], effort: Effort) -> Extrapolation:
         """From measurements of any choices. A collective that is missing, or a kind of ranks, is taken from others."""
-        seen: defaultdict[tuple[str, bool], list[Sample]] = defaultdict(list)
         good = [one for one in samples if one.status is Status.OK and one.cost_s > 0.0]
-        for sample in good:
-            seen[sample.scenario.collective, sample.scenario.nodes > 1].append(sample)
+        seen = grouped(good, lambda one: (one.scenario.collective, one.scenario.nodes > 1))
         return cls({kind: _fit(some) for kind, some in seen.items()}, effort.overhead(good), effort)
 
     def expect_s(self, scenario: Scenario) -> float:

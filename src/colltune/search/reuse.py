@@ -9,6 +9,7 @@ from statistics import median
 
 from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.grouping import grouped
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
@@ -99,11 +100,8 @@ def cheap(samples: Sequence[Sample], most_s: float) -> list[Sample]:
     """Of the scenarios where two measurements took ``most_s`` at most; of the cheapest where there are too few."""
     found: list[Sample] = []
     for name in sorted({one.scenario.collective for one in samples}):
-        costs_s: defaultdict[Scenario, list[float]] = defaultdict(list)
-        for one in samples:
-            if one.scenario.collective == name:
-                costs_s[one.scenario].append(one.cost_s)
-        pairs_s = {scenario: 2.0 * median(some) for scenario, some in costs_s.items()}
+        mine = grouped((one for one in samples if one.scenario.collective == name), lambda one: one.scenario)
+        pairs_s = {scenario: 2.0 * median(one.cost_s for one in some) for scenario, some in mine.items()}
         cheapest = sorted(pairs_s, key=lambda scenario: (pairs_s[scenario], scenario))[: 2 * _FEW]
         cheap = {scenario for scenario, pair_s in pairs_s.items() if pair_s <= most_s} | set(cheapest)
         found += [one for one in samples if one.scenario in cheap]

@@ -9,12 +9,12 @@ import json
 import shlex
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError, on_os_error
+from colltune.core.grouping import grouped
 from colltune.machine.files import read_file, read_record, write_atomically
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance
 from colltune.site.release import RELEASES, active, read_release
@@ -130,8 +130,8 @@ def witnesses_of(reports: Sequence[Report], trusted: Collection[int]) -> list[li
 
     The number of a job is what its user wrote, so many jobs of one user may be one.
     """
-    found: defaultdict[object, list[Report]] = defaultdict(list)
-    for one in reports:
-        job = (one.provenance.job or one.provenance.began_s) if one.uid in trusted else ""
-        found[one.uid, job].append(one)
-    return list(found.values())
+
+    def witness(one: Report) -> tuple[object, ...]:
+        return one.uid, (one.provenance.job or one.provenance.began_s) if one.uid in trusted else ""
+
+    return list(grouped(reports, witness).values())

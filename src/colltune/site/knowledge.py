@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,6 +13,7 @@ from pathlib import Path
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
+from colltune.core.grouping import grouped
 from colltune.core.proven import CUT_APART, Decision, Verdict
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
@@ -100,9 +100,7 @@ def _side_by_side(measured: Sequence[LatestSamples], default_of: Callable[[Scena
     for one in measured:
         if len(set(one.entries)) == len(one.entries):
             continue  # each sample is of another job
-        jobs: defaultdict[str, list[int]] = defaultdict(list)
-        for number, entry in enumerate(one.entries):
-            jobs[entry].append(number)
+        jobs = grouped(range(len(one.entries)), one.entries.__getitem__)
         default = default_of(one.samples[0].scenario)
         with_default = [
             some for some in jobs.values() if len(some) > 1 and any(one.samples[k].choice == default for k in some)

@@ -4,12 +4,13 @@ Each checks that the MPI library is still the one that was tuned, by its checksu
 While a candidate is tried, those jobs get it that get it by `colltune site run`: `sha256sum` takes the same hash.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from colltune.core.grouping import grouped
 from colltune.site.identity import Identity
 from colltune.site.knowledge import JOB_NUMBERS
 
@@ -85,9 +86,7 @@ def _shapes(tunings: Sequence[PublishedTuning]) -> str:
 
 def _named(tunings: Sequence[PublishedTuning]) -> Iterator[tuple[str, Sequence[PublishedTuning]]]:
     """A version of the module for each identity: MPI and version, and what it takes to tell them apart."""
-    found: defaultdict[Identity, list[PublishedTuning]] = defaultdict(list)
-    for one in tunings:
-        found[one.identity].append(one)
+    found = grouped(tunings, lambda one: one.identity)
     labels = Counter(identity.label for identity in found)
     for identity, mine in sorted(found.items()):
         yield (identity.label if labels[identity.label] == 1 else f"{identity.label}-{identity.key[:8]}"), mine

@@ -17,6 +17,7 @@ import msgspec
 
 from colltune.core.choice import Choice, format_choice
 from colltune.core.errors import ColltuneError, InputError, on_os_error
+from colltune.core.grouping import grouped
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
@@ -153,11 +154,7 @@ def read_experiments(files: Iterable[Path]) -> list[Experiment]:
 
     A last line that was cut off is left out. Raises InputError, with file and line, for what the library did not write.
     """
-    jobs: dict[int, list[_Part]] = {}
-    for path in files:
-        part = _read(path)
-        if part is not None:
-            jobs.setdefault(part.job.id, []).append(part)
+    jobs = grouped((part for part in map(_read, files) if part is not None), lambda part: part.job.id)
     return [_joined(parts) for _, parts in sorted(jobs.items())]
 
 

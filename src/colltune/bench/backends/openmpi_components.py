@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from colltune.core.grouping import grouped
 from colltune.core.scenario import COLLECTIVES
 
 VERBOSE = {"OMPI_MCA_coll_base_verbose": "10"}
@@ -61,9 +62,7 @@ def taker(collective: str, selected: Sequence[tuple[str, int]]) -> str:
 
 def describe_takers(selected: Sequence[tuple[str, int]]) -> list[str]:
     """Who takes what, a line for each component, and what stands before coll/tuned without a way around it."""
-    by_name: dict[str, list[str]] = {}
-    for collective in COLLECTIVES:
-        by_name.setdefault(taker(collective, selected), []).append(collective)
+    by_name = grouped(COLLECTIVES, lambda collective: taker(collective, selected))
     priorities = dict(selected)
     lines = [f"coll/{name} (priority {priorities[name]}): {', '.join(by_name[name])}" for name in by_name if name]
     if "han" in by_name:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from colltune.core.grouping import grouped
 from colltune.core.scenario import Scenario
 from colltune.prove.audit.claims import places_of
 
@@ -105,9 +106,7 @@ class Group:
     """
 
     def __init__(self, seen: Sequence[Seen]) -> None:
-        together: dict[tuple[Scenario, int], list[Seen]] = {}
-        for one in seen:
-            together.setdefault((one.scenario, one.launch), []).append(one)
+        together = grouped(seen, lambda one: (one.scenario, one.launch))
         kept = list(together.values())[-_MOST:]
         firsts = [some[0] for some in kept]
         self.places = places_of([one.scenario for one in firsts])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from colltune.core.choice import Choice
+from colltune.core.grouping import grouped
 from colltune.core.scenario import Scenario
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.effects import ChoiceEffect, Seen
@@ -89,10 +90,8 @@ def spared(
 
 def own_means(seen: Iterable[Seen]) -> dict[Scenario, float]:
     """The mean log speed-up of each scenario by its own comparisons alone."""
-    values: defaultdict[Scenario, list[float]] = defaultdict(list)
-    for one in seen:
-        values[one.scenario].append(one.value)
-    return {scenario: sum(some) / len(some) for scenario, some in values.items()}
+    by_scenario = grouped(seen, lambda one: one.scenario)
+    return {scenario: sum(one.value for one in some) / len(some) for scenario, some in by_scenario.items()}
 
 
 def _weight_left(claim: Claim, out: set[Scenario]) -> float:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from colltune.core.choice import DEFAULT, Choice, format_choice
+from colltune.core.grouping import grouped
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 
@@ -213,9 +214,7 @@ def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = froze
     faster. The fastest of many noisy ones looks better than it is, so where it now is a little slower than the default
     nothing has changed; by more than launches differ, that is a change like others.
     """
-    found: defaultdict[str, list[Recheck]] = defaultdict(list)
-    for one in rechecks:
-        found[one.sentinel.scenario.collective].append(one)
+    found = grouped(rechecks, lambda one: one.sentinel.scenario.collective)
     return {name: Validity(_why_not(mine, unproven)) for name, mine in found.items()}
 
 
@@ -230,10 +229,8 @@ def _of_algorithm(mine: Sequence[Recheck]) -> str | None:
 
     The calls of a launch err together in part, so many of them are not as many times as certain.
     """
-    found: defaultdict[str, list[Recheck]] = defaultdict(list)
-    for one in mine:
-        if one.pairs and one.sentinel.scatter and one.sentinel.ratios:
-            found[one.sentinel.choice.algorithm].append(one)
+    known = (one for one in mine if one.pairs and one.sentinel.scatter and one.sentinel.ratios)
+    found = grouped(known, lambda one: one.sentinel.choice.algorithm)
     for name, some in sorted(found.items()):
         shift = mean(one.shift for one in some)
         alone = mean(one.deviation**2 for one in some)

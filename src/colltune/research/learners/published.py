@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import Choice
+from colltune.core.grouping import grouped
 from colltune.core.model_answers import Model, Prediction
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
@@ -204,19 +204,14 @@ class ModelPerChoice:
     ) -> None:
         self._scaling, self._history = settings.scaling, history
         columns = scenario_columns([scenario for scenario, _ in pairs])
-        rows: dict[Choice, list[int]] = {}
-        for row, (_, choice) in enumerate(pairs):
-            rows.setdefault(choice, []).append(row)
+        rows = grouped(range(len(pairs)), lambda row: pairs[row][1])
         self._forests = {choice: grow(columns[own], output[own], settings, seed) for choice, own in rows.items()}
         self._slowest = float(output.max()) + abs(float(output.max())) + 1.0
 
     def predict(self, pairs: Sequence[Pair]) -> Prediction:
         columns = scenario_columns([scenario for scenario, _ in pairs])
         output, spread = np.full(len(pairs), self._slowest), np.zeros(len(pairs))
-        rows: dict[Choice, list[int]] = {}
-        for row, (_, choice) in enumerate(pairs):
-            rows.setdefault(choice, []).append(row)
-        for choice, own in rows.items():
+        for choice, own in grouped(range(len(pairs)), lambda row: pairs[row][1]).items():
             if choice in self._forests:
                 each = trees.predict(self._forests[choice], columns[own])
                 output[own], spread[own] = each.mean(axis=0), each.std(axis=0)

@@ -14,6 +14,7 @@ from colltune.catalog import load
 from colltune.core.choice import DEFAULT, format_choice
 from colltune.core.errors import ColltuneError, InputError, LaunchError
 from colltune.core.garbage import without_collections
+from colltune.core.grouping import grouped
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import message_sizes, shapes
@@ -131,9 +132,7 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteM
     if not entries:
         return None
     identity = Identity.of(store.read(key, entries[0].name).environment)
-    of_shape: defaultdict[tuple[int, int], list[Listed]] = defaultdict(list)
-    for one in entries:
-        of_shape[one.nodes, one.ppn].append(one)
+    of_shape = grouped(entries, lambda one: (one.nodes, one.ppn))
     known: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
     for name, nodes, ppn, count, _, _ in index.coverage():
         known[nodes, ppn][name] = count
@@ -152,10 +151,8 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteM
 
 def saved_by_release(found: Sequence[tuple[str, Saved]]) -> list[SavedBy]:
     """``found``: (release, what a run under it saved)."""
-    of_release: defaultdict[str, list[Saved]] = defaultdict(list)
-    for release, one in found:
-        of_release[release].append(one)
-    return [_saved_by(release, runs) for release, runs in sorted(of_release.items())]
+    of_release = sorted(grouped(found, lambda one: one[0]).items())
+    return [_saved_by(release, [saved for _, saved in runs]) for release, runs in of_release]
 
 
 def _saved_by(release: str, runs: Sequence[Saved]) -> SavedBy:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from colltune.bench.contract import Bench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
+from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
@@ -109,10 +109,8 @@ class SiteMemory:
 
     def _compared(self, pairs: Iterable[_Pair]) -> dict[_Pair, list[PairedRatio]]:
         """The comparisons of ``pairs`` that are not stale, by pair."""
-        found: defaultdict[_Pair, list[PairedRatio]] = defaultdict(list)
-        for one in self.index.compared(pairs, self.began_s - STALE_S):
-            found[one.scenario, one.choice].append(one)
-        return found
+        fresh = self.index.compared(pairs, self.began_s - STALE_S)
+        return grouped(fresh, lambda one: (one.scenario, one.choice))
 
     def measured(self, measuring: Measuring) -> CampaignResult:
         """Runs ``measuring`` from what is known, adds what it measured, and forgets what it found not to hold.
