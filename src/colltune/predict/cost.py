@@ -12,6 +12,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from colltune.catalog.read import read_toml
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.scenario import Scenario
 from colltune.learn.scenario_columns import Floats
@@ -27,20 +28,8 @@ _ITERATIONS = 8
 _MOST_RANKS = 16384
 # Relative errors below this count by their square, beyond it by less.
 _ROBUST = 0.05
-# Textbook algorithms, one with few rounds and one with few bytes: by them terms are compared at one scenario.
-_REFERENCE = {
-    "allgather": ("bruck", "ring"),
-    "allgatherv": ("bruck", "ring"),
-    "allreduce": ("recursive_doubling", "rabenseifner"),
-    "alltoall": ("bruck", "pairwise"),
-    "barrier": ("bruck", "linear"),
-    "bcast": ("binomial", "scatter_ring"),
-    "gather": ("binomial", "linear"),
-    "reduce": ("binomial", "reduce_scatter_gather"),
-    "reduce_scatter": ("recursive_halving", "pairwise"),
-    "reduce_scatter_block": ("recursive_halving", "pairwise"),
-    "scatter": ("binomial", "linear"),
-}
+# Textbook algorithms of each collective: by them terms are compared at one scenario.
+_REFERENCE: dict[str, list[str]] = read_toml("textbook")
 
 Pair = tuple[Scenario, Choice]
 

@@ -15,7 +15,9 @@ def page_text(name: str) -> str:
 
 
 def page_template(name: str, **known: object) -> Template:
-    """A template, in which ``known`` are variables; what is put into it is escaped for HTML."""
+    """A template, in which ``known`` are variables; what is put into it is escaped for HTML, but in metrics (.prom)."""
     from jinja2 import Environment  # late: few commands make a page
 
-    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(page_text(name), known)
+    return Environment(autoescape=".prom." not in name, trim_blocks=True, lstrip_blocks=True).from_string(
+        page_text(name), known
+    )

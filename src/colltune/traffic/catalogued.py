@@ -56,10 +56,6 @@ def _up(make: str, k: int | None = None, width: int | None = None, segment: str 
     return Planner(plan, sized=segment is not None)
 
 
-def _flat(plan: Plan) -> Planner:
-    return Planner(plan)
-
-
 def _rooted(way: Callable[[trees.Tree, float, int], Schedule], star: str) -> tuple[tuple[str, Planner], ...]:
     return (
         (r"binomial|nb", Planner(lambda s: way(trees.knomial(s.ranks), 1.0, 1))),
@@ -214,8 +210,7 @@ def _two_level(between: Plan, reduce: bool, bcast: bool) -> Planner:
         top = between(ScheduleSetting(s.nodes, 1, s.size_bytes, s.parameters))
         if top is None:
             return None
-        inside = grouped.reduce_tree if reduce else None
-        return grouped.two_level(s.nodes, s.ppn, top, inside, grouped.bcast_tree if bcast else None)
+        return grouped.two_level(s.nodes, s.ppn, top, reduce=reduce, bcast=bcast)
 
     return Planner(plan, sized=True)
 
@@ -245,28 +240,28 @@ def _top_reduce(s: ScheduleSetting) -> Schedule:
 Table = dict[str, tuple[tuple[str, Planner], ...]]
 
 _ALLGATHER = (
-    (r"(?:k_)?brucks?", _flat(_bruck)),
-    (r"(?:recursive_)?doubling", _flat(_doubling)),
-    (r"ring", _flat(lambda s: ex.ring(s.ranks, 1.0, s.ranks - 1))),
+    (r"(?:k_)?brucks?", Planner(_bruck)),
+    (r"(?:recursive_)?doubling", Planner(_doubling)),
+    (r"ring", Planner(lambda s: ex.ring(s.ranks, 1.0, s.ranks - 1))),
     (r"nb", Planner(_unblocked_allgather, sized=True)),
-    (r"neighbor(?:_exchange)?", _flat(_neighbor)),
-    (r"(?:basic_)?linear", _flat(_linear_allgather)),
-    (r"gather_bcast", _flat(_gather_bcast)),
-    (r"two_proc", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
+    (r"neighbor(?:_exchange)?", Planner(_neighbor)),
+    (r"(?:basic_)?linear", Planner(_linear_allgather)),
+    (r"gather_bcast", Planner(_gather_bcast)),
+    (r"two_proc", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
 )
 
 COMMON: Table = {
     "allgather": _ALLGATHER,
     "allgatherv": _ALLGATHER,
     "allreduce": (
-        (r"(?:recursive_)?doubling", _flat(lambda s: ex.doubling_allreduce(s.ranks))),
-        (r"rabenseifner|reduce_scatter_allgather", _flat(lambda s: ex.rabenseifner(s.ranks))),
-        (r"ring", _flat(_ring_allreduce)),
+        (r"(?:recursive_)?doubling", Planner(lambda s: ex.doubling_allreduce(s.ranks))),
+        (r"rabenseifner|reduce_scatter_allgather", Planner(lambda s: ex.rabenseifner(s.ranks))),
+        (r"ring", Planner(_ring_allreduce)),
         (r"nb", Planner(_unblocked_allreduce, sized=True)),
-        (r"tree", _flat(_range_tree)),
-        (r"recexch", _flat(lambda s: ex.exchange_allreduce(s.ranks, s.number("k", 2)))),
-        (r"k_reduce_scatter_allgather", _flat(lambda s: ex.exchange_scatter_gather(s.ranks, s.number("k", 2)))),
-        (r"recursive_multiplying", _flat(lambda s: ex.recursive_multiplying(s.ranks, s.number("k", 2)))),
+        (r"tree", Planner(_range_tree)),
+        (r"recexch", Planner(lambda s: ex.exchange_allreduce(s.ranks, s.number("k", 2)))),
+        (r"k_reduce_scatter_allgather", Planner(lambda s: ex.exchange_scatter_gather(s.ranks, s.number("k", 2)))),
+        (r"recursive_multiplying", Planner(lambda s: ex.recursive_multiplying(s.ranks, s.number("k", 2)))),
         (r"(?:basic_)?linear", _up_down(_up("star", width=1 << 30), _down("star", width=1 << 30))),
         (r"reduce_bcast", _up_down(_up("knomial"), _down("knomial"))),
         (r"nonoverlapping|non_overlapping", _up_down(_up("by_level"), _down("by_level"))),
@@ -275,27 +270,27 @@ COMMON: Table = {
         (_COMPOSED, _composed("allreduce", reduce=True, bcast=True)),
     ),
     "alltoall": (
-        (r"(?:k_|modified_)?brucks?", _flat(lambda s: ex.bruck_alltoall(s.ranks, s.number("k", 2), 1.0))),
-        (r"pairwise|two_proc", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
-        (r"scattered", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, 32))),
+        (r"(?:k_|modified_)?brucks?", Planner(lambda s: ex.bruck_alltoall(s.ranks, s.number("k", 2), 1.0))),
+        (r"pairwise|two_proc", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
+        (r"scattered", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 32))),
         (r"nb", Planner(_unblocked_alltoall, sized=True)),
-        (r"(?:basic_)?linear", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, s.ranks))),
-        (r"linear_sync", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, s.number("max_requests", 0) or s.ranks))),
-        (r"batched", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, s.number("k", 4)))),
+        (r"(?:basic_)?linear", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, s.ranks))),
+        (r"linear_sync", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, s.number("max_requests", 0) or s.ranks))),
+        (r"batched", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, s.number("k", 4)))),
     ),
     "barrier": (
-        (r"k_dissemination|dissemination|bruck|nb", _flat(lambda s: ex.dissemination(s.ranks, s.number("k", 2)))),
-        (r"recursive_doubling|doubling", _flat(lambda s: ex.tree_of_doubling(s.ranks))),
+        (r"k_dissemination|dissemination|bruck|nb", Planner(lambda s: ex.dissemination(s.ranks, s.number("k", 2)))),
+        (r"recursive_doubling|doubling", Planner(lambda s: ex.tree_of_doubling(s.ranks))),
         (r"linear", _up_down(_up("star", width=1 << 30), _down("star", width=1 << 30))),
-        (r"double_ring", _flat(lambda s: ex.double_ring(s.ranks))),
+        (r"double_ring", Planner(lambda s: ex.double_ring(s.ranks))),
         (r"tree", _up_down(_up("knomial"), _down("knomial"))),
-        (r"two_proc", _flat(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
+        (r"two_proc", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
         (_COMPOSED, _composed("barrier", reduce=True, bcast=True)),
     ),
     "bcast": (
         (r"binomial|knomial", _down("knomial")),
-        (r"scatter_recursive_doubling_allgather|scatter_doubling", _flat(lambda s: _scatter_then(s, ring=False))),
-        (r"scatter_ring_allgather|scatter_ring", _flat(lambda s: _scatter_then(s, ring=True))),
+        (r"scatter_recursive_doubling_allgather|scatter_doubling", Planner(lambda s: _scatter_then(s, ring=False))),
+        (r"scatter_ring_allgather|scatter_ring", Planner(lambda s: _scatter_then(s, ring=True))),
         (r"nb", Planner(_unblocked_bcast, sized=True)),
         (r"tree", _down("kary")),
         (r"pipelined_tree", Planner(_chunked_tree, sized=True)),
@@ -310,7 +305,7 @@ COMMON: Table = {
     "gather": _rooted(trees.gathered, r"(?:basic_)?linear|gatherv"),
     "reduce": (
         (r"binomial|knomial", _up("knomial")),
-        (r"reduce_scatter_gather|halving_gather", _flat(lambda s: ex.halving_gather(s.ranks))),
+        (r"reduce_scatter_gather|halving_gather", Planner(lambda s: ex.halving_gather(s.ranks))),
         (r"nb", Planner(_unblocked_reduce, sized=True)),
         (r"linear", _up("star", width=1 << 30)),
         (r"in_order_binary", Planner(_in_order, sized=True)),
@@ -320,19 +315,19 @@ COMMON: Table = {
         (_COMPOSED, _composed("reduce", reduce=True, bcast=False)),
     ),
     "reduce_scatter": (
-        (r"pairwise", _flat(lambda s: ex.pairwise_reduce(s.ranks, 1.0 / s.ranks))),
-        (r"recursive_doubling", _flat(lambda s: ex.doubling_scatter(s.ranks, 1.0 / s.ranks))),
-        (r"(?:recursive_)?halving", _flat(lambda s: ex.halving_scatter(s.ranks, 1.0 / s.ranks))),
+        (r"pairwise", Planner(lambda s: ex.pairwise_reduce(s.ranks, 1.0 / s.ranks))),
+        (r"recursive_doubling", Planner(lambda s: ex.doubling_scatter(s.ranks, 1.0 / s.ranks))),
+        (r"(?:recursive_)?halving", Planner(lambda s: ex.halving_scatter(s.ranks, 1.0 / s.ranks))),
         (r"nb", Planner(lambda s: _unblocked_scatter(s, s.size_bytes), sized=True)),
-        (r"non_?overlapping", _flat(_reduce_and_scatter)),
-        (r"basic_linear|reduce_scatter_tree", _flat(_tree_and_scatter)),
-        (r"butterfly", _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True))),
-        (r"ring", _flat(lambda s: ex.ring(s.ranks, 1.0 / s.ranks, s.ranks - 1, reduces=True))),
+        (r"non_?overlapping", Planner(_reduce_and_scatter)),
+        (r"basic_linear|reduce_scatter_tree", Planner(_tree_and_scatter)),
+        (r"butterfly", Planner(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True))),
+        (r"ring", Planner(lambda s: ex.ring(s.ranks, 1.0 / s.ranks, s.ranks - 1, reduces=True))),
     ),
     "scatter": _rooted(trees.scattered, r"(?:basic_)?linear|linear_nb|scatterv"),
 }
 COMMON["scan"] = COMMON["exscan"] = (
-    (r"recursive_doubling|nb", _flat(lambda s: ex.doubling_scan(s.ranks))),
+    (r"recursive_doubling|nb", Planner(lambda s: ex.doubling_scan(s.ranks))),
     (r"linear", _down("kary", 1, 1)),
 )
 COMMON["reduce_scatter_block"] = (
@@ -346,18 +341,18 @@ OF_LIBRARY: dict[str, Table] = {
         "allreduce": ((r"ring", Planner(_cut_ring_allreduce, sized=True)),),
     },
     "openmpi": {
-        "allreduce": ((r"rabenseifner", _flat(lambda s: ex.rabenseifner_by_halves(s.ranks))),),
+        "allreduce": ((r"rabenseifner", Planner(lambda s: ex.rabenseifner_by_halves(s.ranks))),),
         "bcast": (
             (r"binomial", _down("doubling", width=1)),
             (r"knomial", _down("knomial", 4)),
             (
                 r"chain",
-                _flat(lambda s: trees.down(trees.chains(s.ranks, s.number("fanout", 4)), s.number("fanout", 4))),
+                Planner(lambda s: trees.down(trees.chains(s.ranks, s.number("fanout", 4)), s.number("fanout", 4))),
             ),
         ),
-        "reduce": ((r"rabenseifner", _flat(lambda s: ex.rabenseifner_by_halves(s.ranks, to_root=True))),),
+        "reduce": ((r"rabenseifner", Planner(lambda s: ex.rabenseifner_by_halves(s.ranks, to_root=True))),),
         "reduce_scatter_block": (
-            (r"butterfly", _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=False))),
+            (r"butterfly", Planner(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=False))),
         ),
     },
 }

@@ -4,13 +4,12 @@ Sources: Kandalla et al. 2009 and Bienz, Gropp and Olson 2022 (multi-leader and 
 levels, MPICH's compositions.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from colltune.traffic.rounds import AllPairs, Round, Schedule, at_once, on_ranks, schedule
-from colltune.traffic.trees import Tree, down, gathered, kary, knomial, scattered, up
+from colltune.traffic.trees import down, gathered, kary, knomial, scattered, up
 
 
 def _on_groups(plan: Schedule, p: int, size: int) -> Schedule:
@@ -18,29 +17,15 @@ def _on_groups(plan: Schedule, p: int, size: int) -> Schedule:
     return at_once([on_ranks(plan, np.arange(first, first + size)) for first in range(0, p, size)])
 
 
-def two_level(
-    nodes: int,
-    ppn: int,
-    between: Schedule,
-    inside: Callable[[Tree], Schedule] | None,
-    after: Callable[[Tree], Schedule] | None,
-) -> Schedule:
-    """``inside`` every node, then ``between`` the first ranks of all nodes, then ``after`` inside."""
+def two_level(nodes: int, ppn: int, between: Schedule, *, reduce: bool, bcast: bool) -> Schedule:
+    """A reduction up every node's tree, ``between`` the first ranks of all nodes, a broadcast down the trees."""
     p = nodes * ppn
     tree = knomial(ppn)
     plan = on_ranks(between, np.arange(0, p, ppn)) if nodes > 1 else Schedule(())
     if ppn < 2:
         return plan
-    before = _on_groups(inside(tree), p, ppn) if inside else Schedule(())
-    return before.then(plan).then(_on_groups(after(tree), p, ppn) if after else Schedule(()))
-
-
-def reduce_tree(tree: Tree) -> Schedule:
-    return up(tree, 1)
-
-
-def bcast_tree(tree: Tree) -> Schedule:
-    return down(tree, 1)
+    before = _on_groups(up(tree, 1), p, ppn) if reduce else Schedule(())
+    return before.then(plan).then(_on_groups(down(tree, 1), p, ppn) if bcast else Schedule(()))
 
 
 def leaders_alltoall(nodes: int, ppn: int, group: int, *, at_once_: bool) -> Schedule:

@@ -9,7 +9,7 @@ import numpy as np
 from colltune.traffic import exchanges as ex
 from colltune.traffic import grouped, skewed, trees
 from colltune.traffic.catalogued import COMMON, OF_LIBRARY, Table
-from colltune.traffic.names import Plan, Planner, ScheduleSetting, first_match
+from colltune.traffic.names import Planner, ScheduleSetting, first_match
 from colltune.traffic.rounds import Schedule
 
 _SEGMENT = 1 << 20
@@ -87,14 +87,10 @@ def _allgather_reduce(s: ScheduleSetting) -> Schedule:
     return Schedule(plan.steps, plan.copied + s.ranks, plan.memory)
 
 
-def _flat(plan: Plan, *, sized: bool = False) -> Planner:
-    return Planner(plan, sized)
-
-
 RECORDED: Table = {
     "allgather": (
-        (r"bine_(?P<way>.*)", _flat(_skewed_allgather)),
-        (r"sparbit.*", _flat(lambda s: skewed.sparbit(s.ranks, 1.0))),
+        (r"bine_(?P<way>.*)", Planner(_skewed_allgather)),
+        (r"sparbit.*", Planner(lambda s: skewed.sparbit(s.ranks, 1.0))),
         (r"k_bruck_over|brucks_mpich|bruck_ompi", _by_name("allgather", "bruck")),
         (r"recursive_doubling_\w+", _by_name("allgather", "recursive_doubling")),
         (r"ring_\w+", _by_name("allgather", "ring")),
@@ -103,22 +99,22 @@ RECORDED: Table = {
         (r"linear_\w+", _by_name("allgather", "linear")),
     ),
     "allreduce": (
-        (r"(?:bine|swing)_lat\w*", _flat(lambda s: skewed.whole(s.ranks))),
-        (r"(?:bine|swing)_(?P<way>.*)", _flat(_skewed_allreduce, sized=True)),
+        (r"(?:bine|swing)_lat\w*", Planner(lambda s: skewed.whole(s.ranks))),
+        (r"(?:bine|swing)_(?P<way>.*)", Planner(_skewed_allreduce, sized=True)),
         (r"recursive_doubling_\w+", _by_name("allreduce", "recursive_doubling")),
         (r"rabenseifner_ompi", _by_name("allreduce", "rabenseifner", "openmpi")),
         (r"rabenseifner_\w+", _by_name("allreduce", "rabenseifner")),
-        (r"ring_segmented_ompi", _flat(_segmented_ring, sized=True)),
+        (r"ring_segmented_ompi", Planner(_segmented_ring, sized=True)),
         (r"ring_\w+", _by_name("allreduce", "ring")),
         (r"linear_ompi", _by_name("allreduce", "linear")),
         (r"non_overlapping_ompi", _by_name("allreduce", "nonoverlapping")),
-        (r"allgather_reduce_ompi", _flat(_allgather_reduce)),
+        (r"allgather_reduce_ompi", Planner(_allgather_reduce)),
         (r"non_blocking_mpich", _by_name("allreduce", "nb")),
     ),
     "reduce_scatter": (
-        (r"bine_(?P<way>.*)", _flat(_skewed_scatter)),
+        (r"bine_(?P<way>.*)", Planner(_skewed_scatter)),
         (r"recursive_halving_\w+", _by_name("reduce_scatter", "recursive_halving")),
-        (r"recursive_distance_doubling_\w+", _flat(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True))),
+        (r"recursive_distance_doubling_\w+", Planner(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True))),
         (r"ring_\w+", _by_name("reduce_scatter", "ring")),
     ),
     "bcast": (
@@ -130,8 +126,8 @@ RECORDED: Table = {
         (r"scatter_allgather_\w+|bine_bdw\w*", _by_name("bcast", "scatter_doubling")),
     ),
     "alltoall": (
-        (_LEADERS, _flat(_grouped)),
-        (_GROUPED, _flat(_grouped)),
+        (_LEADERS, Planner(_grouped)),
+        (_GROUPED, Planner(_grouped)),
         (r"bruck_\w+", _by_name("alltoall", "bruck")),
         (r"pairwise_\w+", _by_name("alltoall", "pairwise")),
     ),

@@ -3,29 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from colltune.catalog.read import read_toml
 from colltune.core.grouping import grouped
 from colltune.core.scenario import COLLECTIVES
 
 VERBOSE = {"OMPI_MCA_coll_base_verbose": "10"}
 _ALL = frozenset(COLLECTIVES)
-# What each component has among the blocking collectives that are tuned. Those that pass every call on, or serve
-# another kind of communicator, have none.
-_OFFERS: dict[str, frozenset[str]] = {
-    "tuned": _ALL,
-    "basic": _ALL,
-    "han": frozenset({"allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter"}),
-    "adapt": frozenset({"bcast", "reduce"}),
-    "sm": frozenset({"allreduce", "barrier", "bcast", "reduce"}),
-    "xhc": frozenset({"allreduce", "barrier", "bcast", "reduce"}),
-    "acoll": frozenset({"allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce"}),
-    "portals4": frozenset({"allreduce", "barrier", "bcast", "gather", "reduce", "scatter"}),
-    "hcoll": _ALL - {"exscan", "gather", "scan", "scatter"},
-    "ucc": _ALL - {"exscan", "reduce_scatter", "scan"},
-    **{
-        name: frozenset()
-        for name in ("libnbc", "self", "inter", "ftagree", "sync", "monitoring", "cuda", "accelerator")
-    },
-}
+# What each component has among the blocking collectives that are tuned.
+_OFFERS = {name: frozenset(text.split()) for name, text in read_toml("openmpi_offers").items()}
 _SELECTED = re.compile(r"^\[(?P<process>[^\]]+)\] coll:base:comm_select: (?:(?P<new>new communicator: (?P<comm>\S+))|"
                        r"selecting\s+(?P<name>\S+), priority\s+(?P<priority>-?\d+), Enabled)")  # fmt: skip
 _PRIORITY = re.compile(r"coll_(\w+)_priority")
