@@ -105,7 +105,8 @@ class Display:
         return f"{format_duration(left_s)} of the budget left" if left_s > 0.0 else "the budget is spent"
 
     def _progress(self, step: Step) -> None:
-        left_s = max(0.0, min(step.budget_s - step.elapsed_s, self._time_left(step)))
+        for_all_s = step.elapsed_s / max(step.pairs_done, 1) * (step.pairs_total - step.pairs_done)
+        left_s = max(0.0, min(step.budget_s - step.elapsed_s, for_all_s))
         state = f"{step.pairs_done} of {step.pairs_total} measured, {format_duration(left_s)} left"
         where = step.collective
         if step.scenario is not None:
@@ -135,10 +136,6 @@ class Display:
         elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
             self._said_s = time.monotonic()
             self.console.print(f"  {state}", markup=False)
-
-    @staticmethod
-    def _time_left(step: Step) -> float:
-        return step.elapsed_s / max(step.pairs_done, 1) * (step.pairs_total - step.pairs_done)
 
     def result(self, result: TuneResult, out: Path, go_on: str = "") -> None:
         """The end of `tune`: what came of it, and what to do next.

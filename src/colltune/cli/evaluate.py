@@ -72,7 +72,7 @@ def evaluate(
         raise InputError(f"--plots {plots} is no format", "Use png, svg or none")
     from colltune.cli.terminal import make_console
     from colltune.research.evaluation import Plan, evaluate, load, load_weights
-    from colltune.research.figures import require_plots
+    from colltune.research.figures import pyplot_for_files
     from colltune.research.learners.scaling import Scaling
     from colltune.research.strategies import contestants
     from colltune.session.tuning.options import require_writable
@@ -82,7 +82,7 @@ def evaluate(
     compared = contestants([name.strip() for name in strategies.split(",")], Scaling(scaling) if scaling else None)
     weights = None if profile is None else load_weights(profile)
     if plots != "none":
-        require_plots()
+        pyplot_for_files()
     require_writable(out)
     grids = load(data, [name.strip() for name in collectives.split(",") if name.strip()])
     if campaign:
@@ -191,12 +191,11 @@ _OF_CAMPAIGNS = ("budgets", "launch")
 
 def refuse_without_effect(context: typer.Context, campaign: bool) -> None:
     """Raises InputError for options that only hold with --campaign, or only without it."""
+    from colltune.cli.options import given_options
     from colltune.core.errors import InputError
 
     others = _OF_STRATEGIES if campaign else _OF_CAMPAIGNS
-    sources = {name: context.get_parameter_source(name) for name in others}
-    given = [f"--{name}" for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    if given:
+    if given := [f"--{name}" for name in given_options(context, others)]:
         where, remedy = ("with", "Leave it out") if campaign else ("without", "Add --campaign, or leave it out")
         raise InputError(f"{', '.join(given)} has no effect {where} --campaign", remedy)
 

@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -29,6 +29,12 @@ Simulate = Annotated[
     str,
     typer.Option(help="Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node)."),
 ]
+
+
+def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:
+    """Those of ``names`` that stand on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
 
 
 def offers(arguments: type) -> Callable[[_Command], _Command]:

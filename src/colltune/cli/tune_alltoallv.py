@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from colltune.cli.console import echo
+from colltune.cli.options import given_options
 from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.collective_names import ALLTOALLV
 from colltune.core.units import format_count, format_duration, format_size
@@ -27,12 +28,7 @@ def refuse_other_options(context: typer.Context) -> None:
     """Raises InputError for options of `tune` that would be without effect here."""
     from colltune.session.arguments import TuneArguments, offered, refuse_with_alltoallv
 
-    refuse_with_alltoallv([name for name in offered(TuneArguments) if _is_given(context, name)])
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+    refuse_with_alltoallv(given_options(context, offered(TuneArguments)))
 
 
 def tune_alltoallv(arguments: TuneArguments, out: Path, counts: Sequence[Path]) -> None:

@@ -178,11 +178,7 @@ class DecisionTable:
 
 def agreed(one: BySize, other: BySize) -> BySize:
     """The choices that both make, by size; the default where they do not agree."""
-    return one.combine(other, _if_equal)
-
-
-def _if_equal(one: Choice, other: Choice) -> Choice:
-    return one if one == other else DEFAULT
+    return one.combine(other, lambda mine, its: mine if mine == its else DEFAULT)
 
 
 def _over_ranks(ppn: int, by_ranks: Mapping[int, BySize], outside: BySize, between: Between | None) -> ByRanks:

@@ -139,7 +139,8 @@ def fit(collective: str, medians: Mapping[tuple[Scenario, Choice], float]) -> Fi
             if not choice.parameters:
                 times.setdefault(scenario, {})[choice.algorithm] = time_s
             best[scenario] = min(time_s, best.get(scenario, math.inf))
-    scenarios = [scenario for scenario in sorted(times) if _complete(model, scenario, times[scenario])]
+    # Where every algorithm that some thresholds would give was measured.
+    scenarios = [scenario for scenario in sorted(times) if _outcomes(model, scenario) <= times[scenario].keys()]
     if model.remark is not None or not any(len(_outcomes(model, scenario)) > 1 for scenario in scenarios):
         return None
     logs = {s: {name: math.log(time_s / best[s]) for name, time_s in times[s].items()} for s in scenarios}
@@ -149,11 +150,6 @@ def fit(collective: str, medians: Mapping[tuple[Scenario, Choice], float]) -> Fi
 
     values = min(_candidates(model, scenarios), key=lambda some: (round(loss(some), 12), _distance(model, some)))
     return Fit(collective, values, math.exp(loss(values)), math.exp(loss(model.defaults)), len(scenarios))
-
-
-def _complete(model: ThresholdModel, scenario: Scenario, times: Mapping[str, float]) -> bool:
-    """Whether every algorithm that some thresholds would give ``scenario`` was measured there."""
-    return _outcomes(model, scenario) <= times.keys()
 
 
 def _outcomes(model: ThresholdModel, scenario: Scenario) -> set[str]:

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -122,7 +122,9 @@ class RecordedMachine:
 
     def find(self, pattern: str) -> list[str]:
         wanted = pattern.split("/")
-        return [path for path, names in self._split if len(names) >= len(wanted) and _matches(names, wanted)]
+        return [
+            path for path, names in self._split if len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
+        ]
 
     def output(self, command: str) -> str | None:
         return self.files.get(f"commands/{command}")
@@ -137,10 +139,6 @@ class RecordedMachine:
             for depth in range(1, len(names) + 1)
         }
         return [(path, path.split("/")) for path in sorted(known)]
-
-
-def _matches(names: Sequence[str], wanted: Sequence[str]) -> bool:
-    return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
 
 
 def record(machine: Machine) -> RecordedMachine:

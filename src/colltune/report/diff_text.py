@@ -78,10 +78,7 @@ def compare_decisions(
 
 def environments_table(rows: Sequence[tuple[str, str, str]], names: tuple[str, str]) -> TextTable:
     """One row per difference; ``names`` are the two tunings."""
-    table = TextTable(("environment", *names))
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return TextTable(("environment", *names), rows=list(rows))
 
 
 def decisions_table(rows: Sequence[Difference], names: tuple[str, str]) -> TextTable:

@@ -132,10 +132,8 @@ def known_scenarios(findings: Findings) -> set[Scenario]:
 
 def gains_table(gains: Sequence[ShapeGain]) -> TextTable:
     """A row for each of ``gains``, which are of one shape."""
-    table = TextTable([f"{name}>" if place in (1, 2, 3, 4) else name for place, name in enumerate(HEAD)])
-    for one in gains:
-        table.add_row(*one.row)
-    return table
+    headers = [f"{name}>" if place in (1, 2, 3, 4) else name for place, name in enumerate(HEAD)]
+    return TextTable(headers, rows=[one.row for one in gains])
 
 
 def other_shapes_text(gains: Sequence[ShapeGain], whole: Shape, most: int) -> str:

@@ -42,13 +42,9 @@ def regions_table(regions: Iterable[JudgedRegion]) -> TextTable:
         )
     )
     for region in regions:
-        table.add_row(region.collective, region.shape, region.sizes, *format_region_figures(region))
+        figures = str(region.choice), f"{region.speedup:.2f}", f"{region.low:.2f}", str(len(region.decisions))
+        table.add_row(region.collective, region.shape, region.sizes, *figures)
     return table
-
-
-def format_region_figures(region: JudgedRegion) -> tuple[str, str, str, str]:
-    """Choice, speed-up, its lower bound, and the count of scenarios."""
-    return str(region.choice), f"{region.speedup:.2f}", f"{region.low:.2f}", str(len(region.decisions))
 
 
 def call_heading(scenario: Scenario, choice: Choice | None) -> str:

@@ -79,7 +79,7 @@ def mark_good(panel: Any, good: float) -> None:
 
 def new_panels(count: int, width: float = 3.8, height: float = 2.9, columns: int = 4) -> tuple[Any, list[Any]]:
     """A figure with ``count`` panels, and these. Raises InputError where matplotlib is not installed."""
-    pyplot = _pyplot()
+    pyplot = pyplot_for_files()
     columns = min(columns, count)
     rows = -(-count // columns)
     figure, panels = pyplot.subplots(rows, columns, figsize=(width * columns, height * rows + 0.4), squeeze=False)
@@ -91,7 +91,7 @@ def new_panels(count: int, width: float = 3.8, height: float = 2.9, columns: int
 
 def save(figure: Any, path: Path) -> None:
     """Writes the figure in the format of the file name, without a time in it: equal data give equal files."""
-    pyplot = _pyplot()
+    pyplot = pyplot_for_files()
     figure.tight_layout()
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     image = io.BytesIO()
@@ -116,12 +116,8 @@ def _with_few_colours(image: io.BytesIO) -> bytes:
     return packed.getvalue()
 
 
-def require_plots() -> None:
-    """Raises InputError where there is nothing to draw with."""
-    _pyplot()
-
-
-def _pyplot() -> Any:
+def pyplot_for_files() -> Any:
+    """matplotlib's, which draws into files alone. Raises InputError where it is not installed."""
     extra("matplotlib", "drawing", "or give --plots none").use("Agg")
     from matplotlib import pyplot
 

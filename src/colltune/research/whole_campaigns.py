@@ -51,7 +51,8 @@ def run_campaigns(
     tuned, and where not one campaign ended.
     """
     tables = by_cluster(grids)
-    refused = {name: "the library's default was not recorded" for name in tables if not _has_default(tables[name])}
+    with_default = {name for name, some in tables.items() if any(np.isfinite(one.default_s).any() for one in some)}
+    refused = {name: "the library's default was not recorded" for name in tables if name not in with_default}
     names = sorted(tables.keys() - refused.keys(), key=lambda name: sum(grid.pairs for grid in tables[name]))
     if not names:
         raise InputError(
@@ -66,10 +67,6 @@ def run_campaigns(
     if not delivered:
         raise InputError("not one campaign ended in the time given", "Give more --minutes, or smaller tables")
     return Campaigns(tuple(delivered), cut, refused)
-
-
-def _has_default(grids: Sequence[Grid]) -> bool:
-    return any(np.isfinite(grid.default_s).any() for grid in grids)
 
 
 class _Campaigner:

@@ -16,29 +16,14 @@ LONGEST_NAME = 48
 # Bounds are read by atoi into an int.
 LARGEST_BOUND = 2**31 - 1
 
-_PLAIN = """
-inplace pof2 commutative builtin_op hierarchical node_consecutive node_regular count_ge_pof2 displs_ordered
-block_regular MPIDI_CH4_release_gather
-"""
-CONDITIONS = frozenset(_PLAIN.split())
-SIZES = ("comm_size", "avg_msg_size", "total_msg_size")
-# The average is defined for these alone: elsewhere asking for it ends the job.
-WITH_AVERAGE = frozenset({"allreduce", "bcast", "reduce", "alltoall"})
-_REDUCING = frozenset({"allreduce", "reduce"})
-_BY_BLOCKS = frozenset({"reduce_scatter", "reduce_scatter_block"})
-_ALL_TO_ALL = frozenset({"alltoall", "alltoallv", "alltoallw"})
-# The collectives, blocking and not, whose arguments a condition can read. At a call of another one the library ends the
-# job, but for displs_ordered, which then does not hold.
+# The collectives, blocking and not, whose arguments a condition can read; of those for all calls nothing is said.
 DEFINED_FOR = {
-    "inplace": _ALL_TO_ALL,
-    "commutative": _REDUCING | _BY_BLOCKS,
-    "builtin_op": _REDUCING,
-    "count_ge_pof2": _REDUCING,
-    "block_regular": frozenset({"reduce_scatter"}),
-    "displs_ordered": frozenset({"allgatherv"}),
-    "avg_msg_size": WITH_AVERAGE,
-    "total_msg_size": WITH_AVERAGE | _BY_BLOCKS | _ALL_TO_ALL | {"allgather", "allgatherv", "gather", "scatter"},
+    name: frozenset(text.split()) for name, text in read_toml("next_formats")["mpich_conditions"].items() if text
 }
+SIZES = ("comm_size", "avg_msg_size", "total_msg_size")
+CONDITIONS = read_toml("next_formats")["mpich_conditions"].keys() - {*SIZES}
+# The average is defined for these alone: elsewhere asking for it ends the job.
+WITH_AVERAGE = DEFINED_FOR["avg_msg_size"]
 _SIZE = re.compile(rf"({'|'.join(SIZES)})(?:(<=|<|>=|>)|\()(.*)", re.DOTALL)
 _NUMBER = re.compile(r"-?\d{1,18}")
 

@@ -3,12 +3,11 @@
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.model_answers import Model
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.research.learners import trees
-from colltune.research.learners.published import ModelPerChoice, PublishedLearner, grow
+from colltune.research.learners.published import PublishedLearner, grow
 
 
 class FactLearner(PublishedLearner):
@@ -47,6 +46,3 @@ class FactLearner(PublishedLearner):
         surrogate = grow(scenario_columns(list(known)), np.log(list(known.values())), self._settings, self._seed)
         spread = trees.predict(surrogate, scenario_columns([point.scenario for point in points])).std(axis=0)
         return [points[i] for i in np.argsort(-spread, kind="stable")]
-
-    def model(self) -> Model:
-        return ModelPerChoice(*self.observed(), self._settings, self._seed, self._history)

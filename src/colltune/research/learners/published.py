@@ -78,7 +78,8 @@ class PublishedLearner:
         return None if self.ask(1) else "every candidate of the space was measured"
 
     def model(self) -> Model:
-        raise NotImplementedError
+        """Of each choice by itself, where the paper does not say another."""
+        return ModelPerChoice(*self.observed(), self._settings, self._seed, self._history)
 
     def _rank(self) -> list[Point]:
         """Open points, the most useful first."""
@@ -120,9 +121,6 @@ class RandomLearner(PublishedLearner):
     def _rank(self) -> list[Point]:
         scenarios = [self._space.scenarios[i] for i in self._order]
         return [Point(scenario, self._history.candidates(scenario)) for scenario in scenarios]
-
-    def model(self) -> Model:
-        return ModelPerChoice(*self.observed(), self._settings, self._seed, self._history)
 
 
 class AcclaimLearner(PublishedLearner):

@@ -23,17 +23,14 @@ class TreeShape:
 FULLY_GROWN = TreeShape()
 
 
-def grow(
-    inputs: Floats, output: Floats, trees: int, seed: int, rows: int = 0, shape: TreeShape = FULLY_GROWN
-) -> list[Any]:
-    """``trees`` regression trees of ``inputs`` (n, k) and ``output`` (n,), each of ``rows`` drawn rows (0: n)."""
+def grow(inputs: Floats, output: Floats, trees: int, seed: int, shape: TreeShape = FULLY_GROWN) -> list[Any]:
+    """``trees`` regression trees of ``inputs`` (n, k) and ``output`` (n,), each of n drawn rows."""
     import sklearn
     from sklearn.ensemble import RandomForestRegressor
 
     with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
         forest = RandomForestRegressor(
             trees,
-            max_samples=rows or len(output),
             max_depth=shape.max_depth or None,
             min_samples_leaf=shape.min_samples_leaf,
             max_features=shape.max_features,

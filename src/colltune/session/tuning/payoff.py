@@ -39,7 +39,8 @@ class Payoff:
     at_stake: int
 
     def text(self) -> str:
-        low, mean, cost = (_hours(value) for value in (self.saving_low_core_s, self.saving_core_s, self.cost_core_s))
+        core_s = (self.saving_low_core_s, self.saving_core_s, self.cost_core_s)
+        low, mean, cost = (f"{value / 3600.0:.3g}" for value in core_s)
         seen = f"{self.measured} of its {self.at_stake} kinds of calls (collective, shape and size) were measured"
         if not self.measured:
             return (
@@ -187,7 +188,3 @@ def _call_s(profile: Profile) -> dict[Scenario, float]:
         for scenario in scenarios:
             found[scenario] = max(found.get(scenario, 0.0), one.own_time_s / max(one.rank_calls, 1))
     return found
-
-
-def _hours(core_s: float) -> str:
-    return f"{core_s / 3600.0:.3g}"
