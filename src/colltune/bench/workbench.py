@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -249,8 +248,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
     """Finds MPI and job, and compiles the agent. Raises InputError, with what to do, where something is missing."""
     if options.thread_level not in THREAD_LEVELS:
         raise InputError(f"there is no thread level {options.thread_level!r}", f"Use {', '.join(THREAD_LEVELS)}")
-    python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
-    installation = find_mpi(options.mpiexec, environ, python_bin=python_bin)
+    installation = find_mpi(options.mpiexec, environ)
     backend = open_backend(installation)
     job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
     nodes, ppn = _shape(options, job)

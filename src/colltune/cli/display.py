@@ -18,7 +18,7 @@ from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.machine.command_lines import colltune_command
-from colltune.report.ending import ending, wrapped
+from colltune.report.ending import WIDTH, ending, folded
 from colltune.report.headline import steps_text
 from colltune.search.campaign import WHOLE
 from colltune.search.campaign import Progress as Step
@@ -146,7 +146,7 @@ class Display:
         for line in ending(found):
             self._whole(line)
         for reason, collectives in _by_reason(result.outcome.reasons).items():
-            self._whole(wrapped(f"{', '.join(collectives)}: {reason}."))
+            self._whole("\n".join(folded(f"{', '.join(collectives)}: {reason}.", WIDTH)))
         if result.gate:
             self._whole(f"{'all of it':<10} {colltune_command('report', out, '--text', '--all')}")
         for line in steps_text(found, out):

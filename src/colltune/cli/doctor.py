@@ -65,7 +65,7 @@ def doctor(
 
 def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
     """Says what is known of this node's processors, memory and network, or of a record's."""
-    from colltune.core.hardware import NUMBERS, hardware_to_dict
+    from colltune.core.hardware import NUMBERS
     from colltune.machine.conditions import advice, read_conditions
     from colltune.machine.hardware_features import read_features
     from colltune.machine.record import RecordedMachine, RunningMachine
@@ -78,7 +78,7 @@ def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
     else:
         found = read_features(where)
     if as_json:
-        typer.echo(json.dumps(hardware_to_dict(found), indent=1))
+        typer.echo(json.dumps(plain(found), indent=1))
         return
     for name in (*NUMBERS, "fabric"):
         value = getattr(found, name)

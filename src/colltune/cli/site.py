@@ -11,6 +11,7 @@ from colltune.cli.options import Mpiexec
 
 if TYPE_CHECKING:
     from colltune.session.site.state import SavedBy, ShapeCoverage, SiteMachine, StoreStatus
+    from colltune.site.store import SiteStore
 
 site = typer.Typer(
     help="The memory of a site: what all jobs measured, and the releases that its users load.", no_args_is_help=True
@@ -19,6 +20,13 @@ Store = Annotated[
     Path | None, typer.Option("--store", help="Directory of the store. Default: COLLTUNE_STORE.", show_default=False)
 ]
 Name = Annotated[str, typer.Argument(help="A release, by its name.", show_default=False)]
+
+
+def _opened(store: Path | None) -> SiteStore:
+    """The store that is named, or that of the site. Raises InputError where there is none."""
+    from colltune.session.site.state import store_of
+
+    return store_of(store)
 
 
 @site.command()
@@ -43,9 +51,8 @@ def status(
 ) -> None:
     """Say what is known by shape of job and collective, how old it is, and what the next job would measure."""
     from colltune.session.site.state import status as find_status
-    from colltune.session.site.state import store_of
 
-    found = find_status(store_of(directory or store))
+    found = find_status(_opened(directory or store))
     if prom is not None:
         _write_metrics(prom, found)
     if not found.machines:
@@ -114,9 +121,8 @@ def add(
     """Add a tuning that was made without the store, or what could not be added when it was made."""
     from colltune.core.units import format_count
     from colltune.session.site.state import add as add_directory
-    from colltune.session.site.state import store_of
 
-    count = add_directory(store_of(store), tuned, lambda text: typer.echo(f"colltune: {text}", err=True))
+    count = add_directory(_opened(store), tuned, lambda text: typer.echo(f"colltune: {text}", err=True))
     typer.echo(f"added {format_count(count, 'entry', 'entries')}")
 
 
@@ -138,10 +144,10 @@ def publish(
 
     A tuning goes in if you, a user whom you trust, or two users have said it. In a job its rules are measured anew.
     """
-    from colltune.session.site.state import described, publish_here, store_of, user_number
+    from colltune.session.site.state import described, publish_here, user_number
     from colltune.site.signing import sign as sign_release
 
-    release = publish_here(store_of(store), [user_number(one) for one in trust or ()], typer.echo)
+    release = publish_here(_opened(store), [user_number(one) for one in trust or ()], typer.echo)
     for line in described(release):
         typer.echo(line)
     for why in release.refused:
@@ -158,11 +164,10 @@ def verify(
     store: Store = None,
 ) -> None:
     """Say who signed a release, and that no file of it has changed. Exit code 2 where nobody in SIGNERS has."""
-    from colltune.session.site.state import store_of
     from colltune.site.release import RELEASES
     from colltune.site.signing import verified
 
-    place = store_of(store).outbox / RELEASES / release
+    place = _opened(store).outbox / RELEASES / release
     typer.echo(f"{release} was signed by {verified(place, signers)}, and is as it was published")
 
 
@@ -170,20 +175,16 @@ def verify(
 def revoke(what: Annotated[str, typer.Argument(metavar="USER|ENTRY", show_default=False)], store: Store = None) -> None:
     """Believe no more what a user said, or an entry: neither jobs nor the next release do. For the store's owner."""
     from colltune.session.site.state import revoke as take_back
-    from colltune.session.site.state import store_of
 
-    typer.echo(
-        f"revoked {take_back(store_of(store), what)}; publish anew, for releases that are there stay as they are"
-    )
+    typer.echo(f"revoked {take_back(_opened(store), what)}; publish anew, for releases that are there stay as they are")
 
 
 @site.command()
 def activate(release: Name, store: Store = None) -> None:
     """Make a release the one that modules load from now on. Jobs that run keep theirs."""
-    from colltune.session.site.state import store_of
     from colltune.site.release import activate as make_active
 
-    found = store_of(store)
+    found = _opened(store)
     make_active(found, release)
     modules = found.outbox.resolve() / "active/modules"
     typer.echo(f"{release} is active. Lmod: module use {modules}/lmod; Tcl: module use {modules}/tcl")
@@ -192,18 +193,17 @@ def activate(release: Name, store: Store = None) -> None:
 @site.command()
 def rollback(store: Store = None) -> None:
     """Go back to the release that was active before. Jobs that run keep theirs."""
-    from colltune.session.site.state import store_of
     from colltune.site.release import rollback as go_back
 
-    typer.echo(f"{go_back(store_of(store)).name} is active again")
+    typer.echo(f"{go_back(_opened(store)).name} is active again")
 
 
 @site.command()
 def diff(release: Name, other: Name, store: Store = None) -> None:
     """Say where two releases differ. Exit code 0: nowhere, 1: somewhere."""
-    from colltune.session.site.state import diff_releases, store_of
+    from colltune.session.site.state import diff_releases
 
-    found = diff_releases(store_of(store), release, other)
+    found = diff_releases(_opened(store), release, other)
     for text in found or ["The same decisions."]:
         typer.echo(text)
     raise typer.Exit(1 if found else 0)
@@ -215,10 +215,9 @@ def expire(
     store: Store = None,
 ) -> None:
     """Remove entries and releases that are old; each shape's last tuning and the releases in use stay."""
-    from colltune.session.site.state import store_of
     from colltune.site.release import expire as remove
 
-    found = remove(store_of(store), older * 86400.0)
+    found = remove(_opened(store), older * 86400.0)
     typer.echo(f"removed {found.entries} entries, {found.releases} releases, {found.leftovers} leftovers of writers")
     for why in found.kept:
         typer.echo(f"not removed: {why}")
@@ -235,10 +234,9 @@ def canary(
     """Give a release to a share of the jobs first, by the module and `site run`, or say how it does there."""
     from colltune.core.errors import InputError
     from colltune.session.site.canary import outlook
-    from colltune.session.site.state import store_of
     from colltune.site.canary import begin, stop
 
-    found = store_of(store)
+    found = _opened(store)
     if end:
         stop(found)
         typer.echo("no further job gets a candidate")
@@ -263,9 +261,9 @@ def promote(trust: Trust = None, store: Store = None) -> None:
     Each job of yours, and of users whom you trust, counts; all jobs of any other user count as one.
     """
     from colltune.session.site.canary import promote as make_active
-    from colltune.session.site.state import store_of, user_number
+    from colltune.session.site.state import user_number
 
-    typer.echo(f"{make_active(store_of(store), [user_number(one) for one in trust or ()]).name} is active")
+    typer.echo(f"{make_active(_opened(store), [user_number(one) for one in trust or ()]).name} is active")
 
 
 @site.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -285,12 +283,11 @@ def run(
 
     from colltune.core.errors import InputError
     from colltune.session.site.canary import given_here
-    from colltune.session.site.state import store_of
     from colltune.site.release import LOADED
 
     if not context.args:
         raise InputError("there is no command to run", "Write: colltune site run -- mpiexec -n 4 ./app")
-    found = store_of(store)
+    found = _opened(store)
     given = given_here(found, out)
     if given.tuning is None:
         typer.echo(f"colltune: {given.release.name} has no tuning for this job; it runs by default", err=True)
@@ -305,9 +302,8 @@ def run(
 def report(out: Annotated[Path, typer.Option(help="File to write.")] = Path("site.html"), store: Store = None) -> None:
     """Write a page for the administrator: coverage, age, releases, the candidate, slow nodes, what is in quarantine."""
     from colltune.session.site.page import write_site_page
-    from colltune.session.site.state import store_of
 
-    typer.echo(f"wrote {write_site_page(store_of(store), out)}")
+    typer.echo(f"wrote {write_site_page(_opened(store), out)}")
 
 
 @site.command()

@@ -64,7 +64,7 @@ def tune_and_show(options: TuneOptions, out: Path, began_s: float, go_on: str, *
     from colltune.cli.as_json import print_json
     from colltune.cli.display import Display
     from colltune.core.stop import StopRequest
-    from colltune.report.ending import wrapped
+    from colltune.report.ending import WIDTH, folded
     from colltune.report.record import report_record
     from colltune.session.explain import load_findings
     from colltune.session.tuning.tune_here import tune_here
@@ -78,7 +78,7 @@ def tune_and_show(options: TuneOptions, out: Path, began_s: float, go_on: str, *
         return
     display.result(done.result, out, go_on)
     if done.payoff is not None:
-        typer.echo(wrapped(done.payoff.text()))
+        typer.echo("\n".join(folded(done.payoff.text(), WIDTH)))
     if not done.result.outcome.interrupted and not options.simulate:
         typer.echo(_page(out))
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
 
 
 class Fabric(StrEnum):
@@ -47,9 +46,3 @@ class Hardware:
 
 
 NUMBERS = tuple(f.name for f in fields(Hardware) if f.name not in ("fabric", "sources"))
-
-
-def hardware_to_dict(hardware: Hardware) -> dict[str, Any]:
-    """What is known, with where it comes from; what is missing is null."""
-    known: dict[str, Any] = {name: getattr(hardware, name) for name in NUMBERS}
-    return known | {"fabric": hardware.fabric and hardware.fabric.value, "sources": dict(hardware.sources)}

@@ -39,22 +39,11 @@ class SimulatedEmitter:
     name = "simulated"
 
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
-        collectives = {
-            rules.collective: {
-                "basis": rules.basis.value,
-                "rules": [
-                    {
-                        "max_ppn": rule.max_ppn,
-                        "max_ranks": rule.max_ranks,
-                        "max_size": rule.max_size,
-                        "choice": format_choice(rule.choice),
-                    }
-                    for rule in rules.rules
-                ],
-            }
-            for rules in sorted(rule_sets, key=lambda rules: rules.collective)
-        }
-        text = json.dumps({"about": _ABOUT, "collectives": collectives}, indent=1)
+        collectives = {}
+        for one in sorted(rule_sets, key=lambda rules: rules.collective):
+            rules = (_Rule(r.max_ppn, r.max_ranks, r.max_size, format_choice(r.choice)) for r in one.rules)
+            collectives[one.collective] = _Rules(one.basis, tuple(rules))
+        text = json.dumps({"about": _ABOUT, "collectives": msgspec.to_builtins(collectives)}, indent=1)
         return {FILE: text.encode() + b"\n"}
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:

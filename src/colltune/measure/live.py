@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Load
@@ -305,24 +306,13 @@ class LiveSource:
     def _decline(self, request: PointRequest, why: str) -> None:
         """``request`` is not measured; that costs its point and nothing else."""
         self._barren = 0
-        scenario = request.point.scenario
-        self._plan.on_event("refused", {"scenario": str(scenario), "detail": why})
-        now_s = self._plan.clock()
-        self._answered(
-            request,
-            [
-                Sample(
-                    scenario,
-                    choice,
-                    Status.UNMEASURED,
-                    launch=self.launches,
-                    group=request.id,
-                    started_s=now_s,
-                    detail=why[:400],
-                )
-                for choice in request.point.choices
-            ],
-        )
+        self._plan.on_event("refused", {"scenario": str(request.point.scenario), "detail": why})
+        self._answered(request, self._untimed(request, request.point.choices, Status.UNMEASURED, why))
+
+    def _untimed(self, request: PointRequest, choices: Iterable[Choice], status: Status, why: str) -> list[Sample]:
+        """Samples of ``choices`` that have no time, and why."""
+        made = partial(Sample, launch=self.launches, group=request.id, started_s=self._plan.clock(), detail=why[:400])
+        return [made(request.point.scenario, choice, status) for choice in choices]
 
     def _recover(self, end: AgentEndedError) -> None:
         """After the job's end: who did it, and what is measured again, before all else.
@@ -373,16 +363,8 @@ class LiveSource:
         self._plan.on_event(
             "quarantine", {"scenario": str(point.scenario), "choice": str(culprit), "status": end.status.value}
         )
-        failed = Sample(
-            point.scenario,
-            culprit,
-            end.status,
-            launch=self.launches,
-            group=request.id,
-            started_s=self._plan.clock(),
-            detail=end.detail[:400],
-        )
-        self._ready.append((request.ticket, point, [failed]))
+        failed = self._untimed(request, [culprit], end.status, end.detail)
+        self._ready.append((request.ticket, point, failed))
         rest = tuple(choice for choice in choices if choice != culprit)
         return [self._again(request, replace(point, choices=rest), alone=request.alone)] if rest else []
 

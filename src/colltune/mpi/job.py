@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -162,9 +163,7 @@ def _name_count_pairs(text: str) -> tuple[Node, ...]:
 
 
 def _repeated(names: Iterable[str]) -> tuple[Node, ...]:
-    slots: dict[str, int] = {}
-    for name in names:
-        slots[name] = slots.get(name, 0) + 1
+    slots = Counter(names)
     if not slots:
         raise InputError("LSB_HOSTS is empty", "Run colltune from the job script itself")
     return tuple(Node(name, count) for name, count in slots.items())

@@ -34,7 +34,7 @@ def ending(findings: Findings, width: int = WIDTH) -> list[str]:
         lines: list[str] = []
         mine = _of_job(findings, gains)[:collectives]
         for label, text in told(findings, gains, collectives, brief=brief):
-            lines += _wrapped(label, text, width)
+            lines += folded(text, width, f"{label:<{_LABEL}}", " " * _LABEL)
             if label == _OF_JOB and mine:
                 lines += gains_table(mine).lines(width)
         if len(lines) <= MOST_LINES:
@@ -42,9 +42,11 @@ def ending(findings: Findings, width: int = WIDTH) -> list[str]:
     return lines
 
 
-def wrapped(text: str, width: int = WIDTH) -> str:
-    """``text`` in lines of at most ``width`` characters; no word and no number is broken."""
-    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+def folded(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """``text`` in lines of at most ``width`` characters, after ``first`` and ``rest``; no word or number is broken."""
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def told(
@@ -122,15 +124,3 @@ def _cost(findings: Findings, *, brief: bool) -> str:
     outside = 1.0 - share.inside_collectives_s / max(share.wall_s, share.inside_collectives_s)
     launches = format_count(share.launches, "launch", "launches")
     return f"{text}; measuring {format_duration(share.wall_s)} in {launches}, {outside:.0%} outside the collectives"
-
-
-def _wrapped(label: str, text: str, width: int) -> list[str]:
-    indent = " " * _LABEL
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=f"{label:<{_LABEL}}",
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

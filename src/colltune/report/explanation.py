@@ -1,6 +1,5 @@
 """Why a call gets the algorithm that it gets: the rule, the default, and the measurements around it."""
 
-import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from colltune.core.switchback import Standing
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size, format_times
 from colltune.report.curves import Latency
+from colltune.report.ending import folded
 from colltune.report.interval import median_interval
 from colltune.report.regions import format_region
 from colltune.report.run_text import standing_text
@@ -25,6 +25,7 @@ from colltune.report.run_text import standing_text
 # Rows per measured scenario: with two scenarios and the rest of the page, what a terminal of 40 lines shows.
 _MOST_CHOICES = 7
 _LABEL = 10
+_BELOW = " " * (_LABEL + 2)  # before what goes on beneath a text
 WIDTH = 110
 
 
@@ -68,20 +69,15 @@ def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
     if not nearest:
         parts.append(_line("measured", _nothing_measured(scenario, explanation.samples)))
     call = f"{_format_call(scenario)}; {here.mpi} {here.mpi_version}, thread level {here.thread_level}"
-    lines = [line for part in [call, *parts] for line in _wrapped(part, width)]
+    lines = [line for part in [call, *parts] for line in folded(part, width, rest=_BELOW)]
     for measured in nearest:
         lines += ["", *_measured_lines(measured, rule.choice, explanation, width)]
         lines += [
-            line for text in _proof_lines(measured, explanation) for line in _wrapped(_line("proof", text), width)
+            line
+            for text in _proof_lines(measured, explanation)
+            for line in folded(_line("proof", text), width, rest=_BELOW)
         ]
     return "\n".join(lines)
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    """``line``, going on beneath its text where it is longer than ``width``; no word and no number is broken."""
-    return textwrap.wrap(
-        line, width, subsequent_indent=" " * (_LABEL + 2), break_long_words=False, break_on_hyphens=False
-    )
 
 
 def nearest_scenarios(scenario: Scenario, samples: Sequence[Sample]) -> list[Scenario]:
@@ -153,10 +149,11 @@ def _measured_lines(scenario: Scenario, chosen: Choice, explanation: Explanation
     if len(ranked) > len(shown):
         yield f"  and {format_count(len(ranked) - len(shown), 'slower one')}"
     if chosen not in (DEFAULT, default) and default_s is not None and chosen in times and default_s < medians_s[chosen]:
-        yield from _wrapped(
+        yield from folded(
             f"  These are times of the campaign alone, one after another in few launches: there {chosen} was slower."
             " Its rule rests on the comparisons side by side that follow.",
             width,
+            rest=_BELOW,
         )
 
 

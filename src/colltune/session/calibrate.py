@@ -3,7 +3,6 @@
 What `colltune study predict --calibrate` does before it decides.
 """
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,6 @@ import numpy as np
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import Workbench, check_collectives
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Point, Space
@@ -24,7 +22,7 @@ from colltune.predict.calibration import MOST_PROBABLE, Calibration, Proposal
 from colltune.predict.cost import Pair
 from colltune.predict.guesses import judged
 from colltune.predict.model import TimesModel
-from colltune.session.predict import PredictResult, rules_of, summary_of
+from colltune.session.predict import PredictResult, result_of
 
 # What a calibration may take: pairs of all collectives together, and seconds from the start of the launch.
 MOST_PAIRS = 40
@@ -230,16 +228,8 @@ def predict_calibrated(
     for name, reason in nothing.items():
         note(f"{name}: {reason}")
     calibrated = calibrate(job, model, {name: job.space(name, 1, largest_bytes) for name in names}, note=note)
-    started_s = time.monotonic()
-    guesses: list[Guess] = []
-    rule_sets: dict[str, RuleSet] = {}
-    for name in calibrated.known:
-        space = bench.space(name, 1, largest_bytes)
-        own = decided(bench, calibrated, space, risk)
-        guesses += own
-        rule_sets[name] = rules_of(bench, space, own)
-    tuning = bench.tuning(rule_sets)
-    took_s = time.monotonic() - started_s
-    reason = f"predicted, from {len(calibrated.samples)} measured pairs"
-    summary = replace(summary_of(guesses, took_s, reason), samples=len(calibrated.samples))
-    return PredictResult(replace(tuning, summary=summary), guesses, took_s, len(calibrated.samples), calibrated.took_s)
+    spaces, count = (bench.space(name, 1, largest_bytes) for name in calibrated.known), len(calibrated.samples)
+    reason = f"predicted, from {count} measured pairs"
+    found = result_of(bench, spaces, lambda space: decided(bench, calibrated, space, risk), reason)
+    tuning = replace(found.tuning, summary=replace(found.tuning.summary, samples=count))
+    return replace(found, tuning=tuning, measured=count, measuring_s=calibrated.took_s)

@@ -1,6 +1,5 @@
 """What is wrong with selection files, whoever wrote them, and guarded copies of those that can be mended."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,8 +190,7 @@ def _write_fixed(name: str, ending: str, data: bytes) -> Path:
 def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> Installation:
     from colltune.mpi.detect import find_mpi
 
-    python_bin = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
-    found = find_mpi(mpiexec, environment, python_bin=python_bin)
+    found = find_mpi(mpiexec, environment)
     if found.library.value != library:
         raise InputError(
             f"{found.mpiexec} is {found.library} {found.version}, and the files are for {NAMES[library]}",

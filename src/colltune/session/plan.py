@@ -177,7 +177,7 @@ def costs_of(
         for n, p in shapes(nodes, ppn)
         for size in message_sizes(name, smallest_bytes, largest_bytes)
     ]
-    memory = _node_memory() if node_bytes is None else node_bytes
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if node_bytes is None else node_bytes
     grid = [scenario for scenario in whole if _fits(scenario, memory)]
     known = calibration.calls
     each = [(known.expect_s(scenario), len(catalogue.legal(scenario, thread_level))) for scenario in grid]
@@ -199,10 +199,6 @@ def costs_of(
         bought=tuple(_buy(replace(plan, budget_s=one), grid_s, comparison_s, nodes * ppn) for one in budgets_s),
         remarks=(*_remarks(calibration, shape, launch_s), *_left_out(len(whole) - len(grid), memory)),
     )
-
-
-def _node_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _fits(scenario: Scenario, node_bytes: int) -> bool:

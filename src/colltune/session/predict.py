@@ -5,7 +5,7 @@ likely it loses against the default.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,23 +67,29 @@ def predict(
 
     ``risk``: with no greater probability may a rule lose more than LOSS against the default.
     """
+    names = _known(collectives, model, bench)
+    spaces = (_space(bench, name, largest_bytes) for name in names)
+    return result_of(bench, spaces, lambda space: _guesses(bench, model, space, risk), "predicted, not measured")
+
+
+def result_of(
+    bench: Workbench, spaces: Iterable[Space], guess: Callable[[Space], list[Guess]], reason: str
+) -> PredictResult:
+    """The tuning by what is to ``guess`` in ``spaces``, as far as the files of the bench's library can say it.
+
+    ``reason``: the same for every collective.
+    """
     started_s = time.monotonic()
     guesses: list[Guess] = []
     rule_sets: dict[str, RuleSet] = {}
-    for name in _known(collectives, model, bench):
-        space = _space(bench, name, largest_bytes)
-        own = _guesses(bench, model, space, risk)
-        guesses += own
-        rule_sets[name] = rules_of(bench, space, own)
+    for space in spaces:
+        guesses += (own := guess(space))
+        basis = bench.catalogue.collective(space.collective).basis
+        chosen = {one.scenario: one.choice for one in own}
+        rule_sets[space.collective] = bench.expressible(distill_proven(chosen, space, basis))
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
-    return PredictResult(replace(tuning, summary=summary_of(guesses, took_s)), guesses, took_s)
-
-
-def rules_of(bench: Workbench, space: Space, guesses: Sequence[Guess]) -> RuleSet:
-    """What is chosen in ``space``, as far as the files of the bench's library can say it."""
-    chosen = {guess.scenario: guess.choice for guess in guesses}
-    return bench.expressible(distill_proven(chosen, space, bench.catalogue.collective(space.collective).basis))
+    return PredictResult(replace(tuning, summary=summary_of(guesses, took_s, reason)), guesses, took_s)
 
 
 def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
@@ -132,7 +138,7 @@ def _guesses(bench: Workbench, model: TimesModel, space: Space, risk: float) -> 
     return judged(known, groups, reasons, risk)
 
 
-def summary_of(guesses: Sequence[Guess], took_s: float, reason: str = "predicted, not measured") -> Summary:
+def summary_of(guesses: Sequence[Guess], took_s: float, reason: str) -> Summary:
     """Of a prediction that was made in ``took_s``; ``reason`` is the same for every collective."""
     names = dict.fromkeys(guess.scenario.collective for guess in guesses)
     made = tuple(guess for guess in guesses if guess.choice != DEFAULT)

@@ -151,12 +151,8 @@ def _records(entry: Entry) -> Iterator[Record]:
     said = entry.provenance
     facts: dict[str, Fact] = {
         "schema": SCHEMA,
-        "command": said.command,
-        "user": said.user,
-        "job": said.job,
+        **vars(said),
         "hosts": json.dumps(said.hosts),
-        "began_s": said.began_s,
-        "ended_s": said.ended_s,
         "confirms": entry.confirms,
         "changed": json.dumps(entry.changed),
         "uid": os.geteuid() if entry.uid is None else entry.uid,

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from colltune.core.choice import Choice, format_choice, parse_choice
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.garbage import without_collections
 from colltune.core.sample import OtherViews, Sample
 from colltune.core.scenario import Scenario
@@ -305,11 +305,8 @@ def open_index(
     Raises InputError where the store cannot be read.
     """
     try:
-        return Index(store, key, note, names)
-    except OSError as error:
-        raise InputError(
-            f"cannot read the store {store.directory}: {error.strerror}", "Check its permissions"
-        ) from error
+        with on_os_error(f"cannot read the store {store.directory}", "Check its permissions"):
+            return Index(store, key, note, names)
     except sqlite3.Error as error:
         raise InputError(
             f"the cache {store.index_path(key)} cannot be used: {error}", "Delete it: it is made anew"

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from colltune.catalog import Catalogue, CollectiveEntry, Need
 from colltune.catalog.read import read_toml
@@ -17,7 +17,7 @@ from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile, shown
 from colltune.emit.openmpi.rules_file import LARGEST_RANKS
 from colltune.machine.files import parse_json
 
-INFINITE = "inf"
+INFINITE: Final = "inf"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|\n')
 _LINE = "\0line"  # no key of a file: JSON forbids the character
 _SCHEMA_NAMES = {"reducescatter": "reduce_scatter", "reducescatterblock": "reduce_scatter_block"}

@@ -10,7 +10,7 @@ ranks per node the two ends are expressible.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -78,10 +78,11 @@ class OpenMpiJsonEmitter:
             communicators = list(self._communicators(rule_set))
             if communicators:
                 collectives[rule_set.collective] = communicators
-        text = json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": collectives}, indent=1)
+        document = {"rule_file_version": 3, "module": "tuned", "collectives": msgspec.to_builtins(collectives)}
+        text = json.dumps(document, indent=1)
         return {JSON_FILE: text.encode("ascii") + b"\n"}
 
-    def _communicators(self, rule_set: RuleSet) -> Iterator[dict[str, Any]]:
+    def _communicators(self, rule_set: RuleSet) -> Iterator[_Communicator]:
         """The two special distributions first: they are parts of "any", and the first that fits decides."""
         spread, packed, between = _parted(rule_set)
         for name, by_ranks, special in (
@@ -98,19 +99,12 @@ class OpenMpiJsonEmitter:
                 ]
                 if sizes:
                     most = LARGEST_RANKS if ranks.high is None else ranks.high
-                    shown = {"comm_size_min": ranks.low, "comm_size_max": most, "comm_rank_distribution": str(name)}
-                    yield {**shown, "rules": [self._rule(rule_set.collective, size, choice) for size, choice in sizes]}
+                    rules = (self._rule(rule_set.collective, size, choice) for size, choice in sizes)
+                    yield _Communicator(ranks.low, most, name, tuple(rules))
 
-    def _rule(self, collective: str, size: Span, choice: Choice) -> dict[str, Any]:
-        algorithm, fanout, segment, requests = self._catalogue.columns(collective, choice)
-        return {
-            "msg_size_min": size.low,
-            "msg_size_max": INFINITE if size.high is None else size.high,
-            "alg": algorithm,
-            "faninout": fanout,
-            "seg_size": segment,
-            "reqs": requests,
-        }
+    def _rule(self, collective: str, size: Span, choice: Choice) -> _Rule:
+        columns = self._catalogue.columns(collective, choice)
+        return _Rule(size.low, INFINITE if size.high is None else size.high, *columns)
 
     def environment(self, directory: Path) -> dict[str, str]:
         return {
