@@ -27,6 +27,7 @@ import numpy as np
 
 from colltune.research.compare import (
     Estimate,
+    by_strategy,
     estimate,
     reach_by_grid,
     write_steps,
@@ -36,7 +37,7 @@ from colltune.research.evaluation import Plan, evaluate, load
 from colltune.research.metrics import Metrics
 from colltune.research.simulate import GOOD_ENOUGH, Run
 from colltune.research.strategies import NAMES, OURS, RANDOM_LOG, contestants
-from colltune.research.tunings_summary import Axis, by_strategy, curve, write_stops
+from colltune.research.tunings_summary import Axis, curve, write_stops
 from steps_table import read_steps
 
 Figures = dict[str, float | int]

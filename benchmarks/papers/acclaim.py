@@ -9,11 +9,11 @@ import numpy as np
 
 from colltune.core.errors import InputError
 from colltune.measure.replay import MeasuringCost
-from colltune.research.compare import estimate, reach_by_grid
+from colltune.research.compare import by_strategy, estimate, reach_by_grid
 from colltune.research.figures import AXIS_LABELS, COLOURS, STYLES, draw_curve, mark_good, new_panels, save
 from colltune.research.learners.scaling import Scaling
 from colltune.research.simulate import GOOD_ENOUGH, Run, simulate
-from colltune.research.tunings_summary import Axis, by_strategy, curve, places_on
+from colltune.research.tunings_summary import Axis, curve, places_on
 from colltune.store.grid import Grid
 from papers.entrants import OnPowersOfTwo, Watched, entrant
 from papers.study import Made, Study, at_mark, names_of, over_seeds, text_of

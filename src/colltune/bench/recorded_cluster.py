@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import ClassVar
 
 from colltune.bench.contract import Event, WithoutMpi, unheard
 from colltune.catalog import Algorithm, Catalogue, CollectiveEntry, Kind
@@ -42,6 +43,7 @@ class RecordedBench(WithoutMpi):
     tuned.
     """
 
+    start_text: ClassVar[str] = "replaying recorded times"
     grids: Sequence[Grid]
     launch_s: float = 5.0
     launch_sd: float = 0.0
@@ -86,10 +88,6 @@ class RecordedBench(WithoutMpi):
     @property
     def headline(self) -> str:
         return f"recorded times: {self.environment.machine}"
-
-    @property
-    def start_text(self) -> str:
-        return "replaying recorded times"
 
     def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
         return self._tables[scenario.collective].space.choices(scenario)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from colltune.bench.contract import Event, WithoutMpi, unheard
 from colltune.catalog.simulated_catalogue import SimulatedCatalogue, load_simulated
@@ -52,6 +53,7 @@ class Simulation(WithoutMpi):
     repetitions and launches of a tuning carry noise (``STEADY``).
     """
 
+    start_text: ClassVar[str] = "checking the simulator's algorithms"
     cluster: SimulatedCluster
     catalogue: SimulatedCatalogue
     simulator: Simulator
@@ -71,10 +73,6 @@ class Simulation(WithoutMpi):
     def headline(self) -> str:
         shape = f"{format_count(self.nodes, 'node')} x {format_count(self.ppn, 'rank')}"
         return f"{self.cluster.text}, simulated by {self.environment.facts['simulator']}: {shape}"
-
-    @property
-    def start_text(self) -> str:
-        return "checking the simulator's algorithms"
 
     def now_s(self) -> float:
         return self._clock.now_s()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 from colltune.bench.backends import Backend, open_backend
 from colltune.bench.contract import Event, LibraryBench, Program, unheard
@@ -61,6 +62,8 @@ class Workbench:
     ``names_choices``: its launches take choices by name, for which some libraries need a switch in the environment.
     """
 
+    start_text: ClassVar[str] = "starting the MPI job"
+    parts_disturb: ClassVar[bool] = True
     installation: Installation
     job: Job
     nodes: int
@@ -86,14 +89,6 @@ class Workbench:
     @property
     def library(self) -> LibraryBench:
         return self
-
-    @property
-    def start_text(self) -> str:
-        return "starting the MPI job"
-
-    @property
-    def parts_disturb(self) -> bool:
-        return True
 
     def now_s(self) -> float:
         """time.monotonic."""

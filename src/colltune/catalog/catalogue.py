@@ -29,6 +29,12 @@ class Catalogue:
     entries: dict[str, CollectiveEntry]
     tree_type_numbers: dict[str, int]
 
+    @property
+    def release(self) -> tuple[int, int]:
+        """Major and minor number of ``version``."""
+        major, minor = self.version.split(".")
+        return int(major), int(minor)
+
     def collective(self, name: str) -> CollectiveEntry:
         """Raises InputError for a collective that is not in the catalogue."""
         if name in NONBLOCKING and name not in self.entries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -85,17 +86,18 @@ def evaluate(
         pyplot_for_files()
     require_writable(out)
     grids = load(data, [name.strip() for name in collectives.split(",") if name.strip()])
+    jobs = jobs or len(os.sched_getaffinity(0))
     if campaign:
         from colltune.research.whole_campaigns import CampaignPlan
 
         asked = sorted({parse_duration(text.strip()) for text in budgets.split(",")})
-        evaluate_campaigns(
-            grids, CampaignPlan(asked, seeds, limit_s, jobs or _cores(), parse_duration(launch)), out, plots
-        )
+        evaluate_campaigns(grids, CampaignPlan(asked, seeds, limit_s, jobs, parse_duration(launch)), out, plots)
         return
-    plan = Plan(compared, seeds, limit_s, jobs or _cores(), good, threshold, weights)
+    plan = Plan(compared, seeds, limit_s, jobs, good, threshold, weights)
     console = make_console()
-    console.print(f"{len(grids)} tables, {sum(grid.pairs for grid in grids)} pairs; {_doing(plan)}", markup=False)
+    there = f"{len(grids)} tables, {sum(grid.pairs for grid in grids)} pairs"
+    names = ", ".join(contestant.name for contestant in compared)
+    console.print(f"{there}; {names}, {seeds} seeds each, in {jobs} processes", markup=False)
     done = evaluate(grids, plan, _shows(console), lambda runs: _write(out, runs, plan))
     _report(console, done, plan, places)
     _finish(out, done, plots, good)
@@ -113,17 +115,6 @@ def _parse_share(option: str, text: str) -> float:
     if not 0.0 < share <= 1.0:
         raise InputError(f"cannot read {option} {text!r}", "Write for example 5% or 0.05")
     return share
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0))
-
-
-def _doing(plan: Plan) -> str:
-    names = ", ".join(contestant.name for contestant in plan.contestants)
-    return f"{names}, {plan.seeds} seeds each, in {plan.jobs} processes"
 
 
 def _shows(console: Console) -> Callable[[int, int, Run], None]:

@@ -64,12 +64,10 @@ class TunedMpi:
 
     def require_here(self) -> str:
         """The same of whatever program will be started in this environment: by the mpiexec on PATH, if there is one."""
-        launcher = next((name for name in COMMON_NAMES if self._on_path(name)), None)
+        path = self.environ.get("PATH", "")
+        launcher = next((name for name in COMMON_NAMES if shutil.which(name, path=path)), None)
         kind = self._require_launcher(launcher, self.environ)
         return self.require_read(self._library_of(launcher, kind, self.environ))
-
-    def _on_path(self, name: str) -> bool:
-        return shutil.which(name, path=self.environ.get("PATH", "")) is not None
 
     def _require_launcher(self, launcher: str | None, environ: Mapping[str, str]) -> Library:
         """The MPI that ``launcher`` is of; UNKNOWN for one of the site's own, or of a scheduler."""

@@ -1,6 +1,5 @@
 """The figures of whole campaigns: a table for the terminal, rows as CSV, and a picture against the budget."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 from colltune.core.grouping import grouped
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_budget, format_count
-from colltune.research.compare import Estimate, estimate
+from colltune.research.compare import Estimate, estimate, write_csv
 from colltune.research.delivery import Delivery
 from colltune.research.figures import COLOURS, STYLES, new_panels, save
 
@@ -26,12 +25,8 @@ def by_table(delivered: Sequence[Delivery]) -> dict[tuple[str, float], list[Deli
 def write_campaigns(path: Path, delivered: Sequence[Delivery]) -> None:
     """One row for each campaign."""
     names = [field.name for field in fields(Delivery)]
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*names, "overrun"])
-        for one in delivered:
-            values = [getattr(one, name) for name in names]
-            writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in [*values, one.overrun]])
+    rows = [[getattr(one, name) for name in (*names, "overrun")] for one in delivered]
+    write_csv(path, [*names, "overrun"], [[f"{v:.6g}" if isinstance(v, float) else v for v in row] for row in rows])
 
 
 def campaigns_table(delivered: Sequence[Delivery]) -> TextTable:

@@ -48,6 +48,12 @@ def reach_by_grid(runs: Iterable[Run], limit: float = GOOD_ENOUGH) -> dict[tuple
     return {key: estimate([min(1.0, run.reach(limit)) for run in own]) for key, own in groups}
 
 
+def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table of ``rows`` under ``head``."""
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([head, *rows])
+
+
 def write_steps(path: Path, runs: Iterable[Run]) -> None:
     """One row per scored step, with ``stop`` 1 at the step at which the strategy would have stopped."""
     names = [field.name for field in fields(Metrics)]
@@ -64,8 +70,8 @@ def write_steps(path: Path, runs: Iterable[Run]) -> None:
 
 def write_table(path: Path, reach: Mapping[tuple[str, str], Estimate]) -> None:
     """One row per (grid, strategy): median cost share to reach the limit, its interval and the number of seeds."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["grid", "strategy", "cost", "low", "high", "seeds"])
-        for (grid, strategy), value in reach.items():
-            writer.writerow([grid, strategy, *(f"{x:.5g}" for x in (value.median, value.low, value.high)), value.seeds])
+    rows = [
+        [grid, strategy, *(f"{x:.5g}" for x in (value.median, value.low, value.high)), value.seeds]
+        for (grid, strategy), value in reach.items()
+    ]
+    write_csv(path, ["grid", "strategy", "cost", "low", "high", "seeds"], rows)

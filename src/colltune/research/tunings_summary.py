@@ -4,15 +4,14 @@ Notations: n runs, X places on an axis. Every interval is the 95% interval of th
 bootstrap: the seeds are drawn again with replacement, and the median taken, many times.
 """
 
-import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
 
-from colltune.research.compare import Estimate, by_strategy, estimate
+from colltune.research.compare import Estimate, by_strategy, estimate, write_csv
 from colltune.research.metrics import Metrics
 from colltune.research.simulate import Run
 from colltune.store.grid import Floats
@@ -109,10 +108,10 @@ def at_place(axis: Axis, place: float, metric: str) -> Callable[[Run], float | N
     return value
 
 
-def at_stop(metric: str) -> Callable[[Run], float | None]:
+def at_stop(metric: str) -> Callable[[Run], float]:
     """A metric, ``cost`` or ``share`` of a run at the strategy's own stop; where it has none, at its end."""
 
-    def value(run: Run) -> float | None:
+    def value(run: Run) -> float:
         step = run.stop or run.steps[-1]
         return float(getattr(step if metric in ("cost", "share") else step.metrics, metric))
 
@@ -121,34 +120,29 @@ def at_stop(metric: str) -> Callable[[Run], float | None]:
 
 def write_curves(path: Path, runs: Sequence[Run], metrics: Sequence[str] = METRICS) -> None:
     """One row per (table, strategy, metric, axis, place)."""
-    groups = by_strategy(runs)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["grid", "strategy", "metric", "axis", "place", "seconds", "median", "low", "high", "seeds"])
-        for axis in Axis:
-            places = places_on(axis, runs)
-            for own in groups.values():
-                for metric in metrics:
-                    _write_curve(writer, curve(own, metric, axis, places), own[0].total_s)
+    rows = [
+        row
+        for axis, places in ((axis, places_on(axis, runs)) for axis in Axis)
+        for own in by_strategy(runs).values()
+        for metric in metrics
+        for row in _rows(curve(own, metric, axis, places), own[0].total_s)
+    ]
+    head = ["grid", "strategy", "metric", "axis", "place", "seconds", "median", "low", "high", "seeds"]
+    write_csv(path, head, rows)
 
 
-def _write_curve(writer: object, line: Curve, total_s: float) -> None:
+def _rows(line: Curve, total_s: float) -> Iterator[list[object]]:
     for place, median, low, high in zip(line.places, line.median, line.low, line.high, strict=True):
         if np.isfinite(median):
             seconds = f"{place * total_s:.5g}" if line.axis is Axis.TIME else ""
             figures = [f"{value:.6g}" for value in (median, low, high)]
-            row = [line.grid, line.strategy, line.metric, line.axis, f"{place:.5g}", seconds, *figures, line.seeds]
-            writer.writerow(row)  # type: ignore[attr-defined]
+            yield [line.grid, line.strategy, line.metric, line.axis, f"{place:.5g}", seconds, *figures, line.seeds]
 
 
 def write_stops(path: Path, runs: Sequence[Run]) -> None:
     """One row per (table, strategy): medians at the strategy's own stop, and how many of its runs stopped by it."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["grid", "strategy", "seeds", "stopped", "cost", "share", *METRICS])
-        for (grid, strategy), own in by_strategy(runs).items():
-            columns = []
-            for metric in ("cost", "share", *METRICS):
-                values = [found for run in own if (found := at_stop(metric)(run)) is not None]
-                columns.append(f"{np.median(values):.5g}")
-            writer.writerow([grid, strategy, len(own), sum(run.stop is not None for run in own), *columns])
+    columns, rows = ("cost", "share", *METRICS), []
+    for (grid, strategy), own in by_strategy(runs).items():
+        medians = [f"{np.median([at_stop(column)(run) for run in own]):.5g}" for column in columns]
+        rows.append([grid, strategy, len(own), sum(run.stop is not None for run in own), *medians])
+    write_csv(path, ["grid", "strategy", "seeds", "stopped", *columns], rows)

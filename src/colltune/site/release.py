@@ -298,17 +298,26 @@ def _write_activations(store: SiteStore, names: Sequence[str]) -> None:
         write_atomically(store.outbox / ACTIVATIONS, (json.dumps(document, indent=1) + "\n").encode(), mode=0o644)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Expired:
     """How many entries and releases were removed, and how many files that writers who were killed left.
 
     ``kept``: what could not be removed, and why.
     """
 
-    entries: int
-    releases: int
-    leftovers: int
-    kept: tuple[str, ...] = ()
+    entries: int = 0
+    releases: int = 0
+    leftovers: int = 0
+    kept: list[str] = field(default_factory=list)
+
+    def is_gone(self, path: Path) -> bool:
+        """Removes ``path``, a link itself and not what it leads to, and whatever a directory holds."""
+        try:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        except OSError as error:
+            self.kept.append(f"{error.filename or path}: {error.strerror}")
+            return False
+        return True
 
 
 def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expired:
@@ -320,7 +329,7 @@ def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expi
     """
     now_s = time.time() if now_s is None else now_s
     limit_s = now_s - older_s
-    removed = _Removed()
+    removed = Expired()
     for key, names in store.names().items():
         outdated = _outdated(open_index(store, key, names=names), limit_s)
         removed.entries += sum(removed.is_gone(store.place(key, name)) for name in outdated)
@@ -337,24 +346,7 @@ def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expi
     for path in (*store.directory.glob("*/.*.new"), *(store.outbox / RELEASES).glob(".*.new")):
         if _changed_s(path) < now_s - _LEFTOVER_S:
             removed.leftovers += removed.is_gone(path)
-    return Expired(removed.entries, removed.releases, removed.leftovers, tuple(removed.kept))
-
-
-@dataclass
-class _Removed:
-    entries: int = 0
-    releases: int = 0
-    leftovers: int = 0
-    kept: list[str] = field(default_factory=list)
-
-    def is_gone(self, path: Path) -> bool:
-        """Removes ``path``, a link itself and not what it leads to, and whatever a directory holds."""
-        try:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
-        except OSError as error:
-            self.kept.append(f"{error.filename or path}: {error.strerror}")
-            return False
-        return True
+    return removed
 
 
 def _changed_s(path: Path) -> float:

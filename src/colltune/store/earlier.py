@@ -92,7 +92,7 @@ def recall(directory: Path, environment: Environment) -> Path | None:
             return None  # opening it repairs it, or raises an error
         if there == environment or replace(there, nodes=environment.nodes, ppn=environment.ppn) != environment:
             return None
-    found = next((place for place in entries(directory) if _environment_of(place) == environment), None)
+    found = next((place for place in entries(directory) if measured_in(place) == environment), None)
     archive(directory)
     if found is not None:
         for name in (CONFIRMATION, JOURNAL):
@@ -141,8 +141,8 @@ def tuned_sizes(directory: Path) -> dict[str, list[int]]:
     return {name: sorted(some) for name, some in sizes.items()}
 
 
-def _environment_of(place: Path) -> Environment | None:
-    """The environment of the campaign in a folder; None where no journal can be read."""
+def measured_in(place: Path) -> Environment | None:
+    """The environment of the campaign in a folder; None where no journal can be read: whoever opens it says so."""
     try:
         return read_journal(place / JOURNAL).environment
     except InputError:

@@ -74,21 +74,15 @@ def _numbers(column: pandas.Series, name: str, path: Path) -> pandas.Series:
     except OverflowError:
         raise InputError(f"{path}: {name} holds a number that is too large", "Correct the row or remove it") from None
     wrong = column[numbers.isna() & column.notna() & (column.astype(str).str.strip() != "")]
-    if len(wrong):
-        raise InputError(
-            f"{path}, row {_row(wrong)}: {name} is {wrong.iloc[0]!r}, which is not a number", "Write plain numbers"
-        )
+    _require_none(wrong, path, f"{name} is {{!r}}, which is not a number", "Write plain numbers")
     return numbers
 
 
 def _whole_numbers(column: pandas.Series, name: str, least: int, path: Path) -> pandas.Series:
     numbers = _numbers(column, name, path)
     wrong = numbers[~(numbers >= least) | (numbers % 1 != 0) | (numbers > _MOST)]
-    if len(wrong):
-        raise InputError(
-            f"{path}, row {_row(wrong)}: {name} is {wrong.iloc[0]:g}, and must be a whole number from {least} to 2^62",
-            "Correct the row or remove it",
-        )
+    what = f"{name} is {{:g}}, and must be a whole number from {least} to 2^62"
+    _require_none(wrong, path, what, "Correct the row or remove it")
     return numbers.astype("int64")
 
 
@@ -96,21 +90,15 @@ def _times(column: pandas.Series, path: Path) -> pandas.Series:
     """Microseconds; empty where nothing was measured."""
     times = _numbers(column, "time_us", path)
     wrong = times[(times <= 0) | np.isinf(times)]
-    if len(wrong):
-        raise InputError(
-            f"{path}, row {_row(wrong)}: time_us is {wrong.iloc[0]:g}, and must be above zero",
-            "Leave the time of a failed measurement empty",
-        )
+    advice = "Leave the time of a failed measurement empty"
+    _require_none(wrong, path, "time_us is {:g}, and must be above zero", advice)
     return times.astype("float64")
 
 
 def _flags(column: pandas.Series, path: Path) -> pandas.Series:
     texts = _texts(column).str.strip().str.lower()
     wrong = column[~texts.isin(_TRUE | _FALSE)]
-    if len(wrong):
-        raise InputError(
-            f"{path}, row {_row(wrong)}: is_default is {wrong.iloc[0]!r}", "Write True for the library's own choice"
-        )
+    _require_none(wrong, path, "is_default is {!r}", "Write True for the library's own choice")
     return texts.isin(_TRUE)
 
 
@@ -131,6 +119,7 @@ def _require_microseconds(table: pandas.DataFrame, path: Path) -> None:
             )
 
 
-def _row(wrong: pandas.Series) -> int:
-    """The number of the first wrong row, the first row of the table being 1."""
-    return int(wrong.index[0]) + 1
+def _require_none(wrong: pandas.Series, path: Path, what: str, next_step: str) -> None:
+    """Raises InputError for the first of ``wrong``, rows counted from 1; ``what`` leaves open its value."""
+    if len(wrong):
+        raise InputError(f"{path}, row {int(wrong.index[0]) + 1}: {what.format(wrong.iloc[0])}", next_step)

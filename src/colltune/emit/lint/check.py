@@ -1,7 +1,9 @@
 """The findings about a selection file."""
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 from colltune.catalog.read import read_toml
 
@@ -47,6 +49,12 @@ class FindingsOfFile:
         row, known = self._table[finding], {**self._table["phrases"], **values}
         what, why, fix = (row[part].format_map(known) for part in ("what", "why", "fix"))
         return Check(Severity(row.get("severity", Severity.ERROR)), self._file, line, path, what, why, fix)
+
+
+def in_order(files: Mapping[str, bytes], lint: Callable[[str, bytes], Iterable[Check]]) -> list[Check]:
+    """What ``lint`` finds in each of ``files`` (name and content), each finding once, in the order of the lines."""
+    found = (sorted(dict.fromkeys(lint(*file)), key=lambda check: check.line) for file in files.items())
+    return list(chain.from_iterable(found))
 
 
 def format_check(check: Check) -> str:

@@ -67,8 +67,7 @@ class _Repair:
     def __init__(self, kind: FileKind, catalogue: Catalogue, defaults: DefaultTrees) -> None:
         self._kind = kind
         self._catalogue = catalogue
-        major, minor = catalogue.version.split(".")
-        self._version = int(major), int(minor)
+        self._version = catalogue.release
         self._defaults = defaults.general if kind is FileKind.GENERAL else defaults.ch4
         self._fallbacks: dict[str, Tree] = {}
 

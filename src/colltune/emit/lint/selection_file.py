@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from colltune.catalog import Catalogue
-from colltune.emit.lint.check import PAGE, Check, FindingsOfFile
+from colltune.emit.lint.check import PAGE, Check, FindingsOfFile, in_order
 from colltune.emit.lint.json_text import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint.names import FileKind, leaf_names
 from colltune.emit.lint.walk import LEAF, Walk
@@ -25,11 +25,7 @@ def lint_files(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -
     ``version`` is the MPICH that is to read them, in full, for the messages; ``catalogue`` is of that version.
     Any bytes are accepted: a file that cannot be read is a finding too.
     """
-    findings: list[Check] = []
-    for name, data in files.items():
-        found = _lint(name, data, version, catalogue)
-        findings += sorted(dict.fromkeys(found), key=lambda check: check.line)
-    return findings
+    return in_order(files, lambda name, data: _lint(name, data, version, catalogue))
 
 
 def kind_of(root: JsonValue, catalogue: Catalogue) -> FileKind:

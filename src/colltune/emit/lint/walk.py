@@ -32,8 +32,7 @@ class Walk(FindingsOfFile):
         self._kind = kind
         self._title = f"MPICH {version}"
         self._catalogue = catalogue
-        major, minor = catalogue.version.split(".")
-        self._version = int(major), int(minor)
+        self._version = catalogue.release
         self._findings: list[Check] = []
 
     def root(self, root: JsonValue) -> list[Check]:

@@ -13,16 +13,8 @@ from colltune.emit.mpich.tree import Tree, grouped
 LARGEST_BOUND = 2**31 - 1
 
 # What the size bound of a rule is compared with; for other collectives MPICH aborts, or ranks would disagree.
-_SIZE = {
-    "allgather": "total_msg_size",
-    "allgatherv": "total_msg_size",
-    "allreduce": "avg_msg_size",
-    "alltoall": "avg_msg_size",
-    "bcast": "avg_msg_size",
-    "reduce": "avg_msg_size",
-    "reduce_scatter": "total_msg_size",
-    "reduce_scatter_block": "total_msg_size",
-}
+_SIZE = dict.fromkeys(("allreduce", "alltoall", "bcast", "reduce"), "avg_msg_size")
+_SIZE |= dict.fromkeys(("allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block"), "total_msg_size")
 _SIZE |= {name: _SIZE[blocking_form(name)] for name in NONBLOCKING}
 # What their sizes are compared with has no meaning in a call in place.
 BY_SEND_SIZE = frozenset({"alltoall", "ialltoall"})

@@ -22,14 +22,12 @@ def trees_of(files: Mapping[str, bytes], own_posix: Tree | None = None) -> Defau
 
 def describe_outcome(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> str:
     """The algorithm or composition that ``trees`` choose for ``call``, with its parameters, as MPICH names them."""
-    major, minor = catalogue.version.split(".")
-    version = int(major), int(minor)
-    device = decide(trees.ch4, call, version)
+    device = decide(trees.ch4, call, catalogue.release)
     network_only = catalogue.collective(call.collective).network_only.selection_name
     if device is not None and device.name != network_only:
         inside = "shared memory" if call.nodes == 1 else "network and shared memory"
         return f"{_format_leaf(device)} ({inside}, by the device){_below(trees, call, catalogue, device)}"
-    general = decide(trees.general, call, version)
+    general = decide(trees.general, call, catalogue.release)
     return _format_leaf(general) if general is not None else "nothing: the files do not cover this call"
 
 
@@ -39,8 +37,7 @@ def _below(trees: DefaultTrees, call: Call, catalogue: Catalogue, device: Leaf) 
     composition = next((one for one in entry.algorithms if one.selection_name == device.name), None)
     if composition is None or call.nodes == 1 or not composition.leads:
         return ""
-    major, minor = catalogue.version.split(".")
-    version = int(major), int(minor)
+    version = catalogue.release
     roots = replace(call, ranks=call.nodes, hierarchy="node_roots")
     text = f"; between the nodes {_said(decide(trees.general, roots, version))}"
     if composition.shares_nodes:
@@ -61,12 +58,11 @@ def twin_of_default(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> Ch
     and for a tuned rule in a file. So even an equal candidate looks faster than the default by the time of the search
     (6% of a small allgather on 2 ranks). Candidates are compared with this twin, which is set by control variables too.
     """
-    major, minor = catalogue.version.split(".")
     entry = catalogue.collective(call.collective)
-    device = decide(trees.ch4, call, (int(major), int(minor)))
+    device = decide(trees.ch4, call, catalogue.release)
     leaf = device
     if device is None or device.name == entry.network_only.selection_name:
-        leaf = decide(trees.general, call, (int(major), int(minor)))
+        leaf = decide(trees.general, call, catalogue.release)
     for algorithm in entry.algorithms:
         if (
             leaf is not None

@@ -71,8 +71,7 @@ class MpichEmitter:
 
     @property
     def version(self) -> tuple[int, int]:
-        major, minor = self._catalogue.version.split(".")
-        return int(major), int(minor)
+        return self._catalogue.release
 
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
         """The POSIX file is among them only where a rule needs it: the library's own is in force without.
@@ -116,11 +115,6 @@ class MpichEmitter:
         own = (self._defaults.posix or {}).get(f"collective={collective}", {}).get("comm_type=intra", {})
         return ranks_tree(by_ranks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
 
-    def _leaders(self, collective: str, choice: Choice) -> Tree:
-        """The subtree for ``choice`` in the general file, for communicators inside MPICH."""
-        default = self._default(collective).general
-        return default if choice == DEFAULT else self._guarded(collective, choice).general
-
     def environment(self, directory: Path) -> dict[str, str]:
         return {variable: str(directory / file) for variable, file in FILES["mpich"].items()}
 
@@ -153,7 +147,7 @@ class MpichEmitter:
         leaders = intra.get(key, intra["comm_hierarchy=any"])
         default = self._default(name).general
         known = {
-            json.dumps(self._leaders(name, choice)): choice
+            json.dumps(self._leaf(name, choice).general): choice
             for whole in self._catalogue.choices(name)
             if (parts := split(self._catalogue, name, whole)) is not None and (choice := parts[1]) != DEFAULT
         }
@@ -213,7 +207,7 @@ class MpichEmitter:
         # What is left for the last of these are the communicators of nodes, and both kinds since 5.0.
         rest = {Where.LEADERS: "node_roots", Where.NODE: "any", Where.INSIDE: "any"}
         for where, hierarchy in rest.items() if below else ():
-            tree = ranks_tree(table_of(below, where), collective, lambda choice: self._leaders(collective, choice))
+            tree = ranks_tree(table_of(below, where), collective, lambda choice: self._leaf(collective, choice).general)
             if tree != default.general:
                 if where is Where.NODE:
                     branches.setdefault("comm_hierarchy=node_roots", default)
@@ -237,12 +231,9 @@ class MpichEmitter:
 
     def _leaf(self, collective: str, choice: Choice) -> Subtrees:
         """The subtrees for ``choice`` in both files, behind its guards."""
-        if choice == DEFAULT:
-            return self._default(collective)
-        return self._guarded(collective, choice)
-
-    def _guarded(self, collective: str, choice: Choice) -> Subtrees:
         default = self._default(collective)
+        if choice == DEFAULT:
+            return default
         algorithm = self._catalogue.algorithm(collective, choice)
         if not algorithm.written_by_file(choice):
             raise InputError(f"{collective} {choice} cannot be written to a file", "Use the live selector")

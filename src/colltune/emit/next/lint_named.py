@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from colltune.catalog import load
-from colltune.emit.lint.check import PAGE, Check, FindingsOfFile, shown
+from colltune.emit.lint.check import PAGE, Check, FindingsOfFile, in_order, shown
 from colltune.emit.lint.json_text import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint.leaf import wrong_value
 from colltune.emit.lint.operators import COLLECTIVES
@@ -88,11 +88,7 @@ def lint_named_files(files: Mapping[str, bytes], version: str | None) -> list[Ch
 
     ``version`` is the MPICH that is to read them; None for one that is known to read named trees.
     """
-    findings: list[Check] = []
-    for name, data in files.items():
-        found = _Lint(name).file(data, version)
-        findings += sorted(dict.fromkeys(found), key=lambda check: check.line)
-    return findings
+    return in_order(files, lambda name, data: _Lint(name).file(data, version))
 
 
 class _Lint(FindingsOfFile):

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from colltune.catalog import Catalogue, CollectiveEntry, Need
 from colltune.catalog.read import read_toml
 from colltune.core.scenario import SizeBasis
-from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile, shown
+from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile, in_order, shown
 from colltune.emit.openmpi.rules_file import LARGEST_RANKS
 from colltune.machine.files import parse_json
 
@@ -48,11 +48,7 @@ def lint_rules_json(files: Mapping[str, bytes], version: str, catalogue: Catalog
 
     ``version`` is the Open MPI that is to read them, and ``catalogue`` is of that version, or the newest before it.
     """
-    findings: list[Check] = []
-    for name, data in files.items():
-        found = _Lint(name, version, catalogue).file(data)
-        findings += sorted(dict.fromkeys(found), key=lambda check: check.line)
-    return findings
+    return in_order(files, lambda name, data: _Lint(name, version, catalogue).file(data))
 
 
 def _load(text: str) -> object:

@@ -295,16 +295,14 @@ class Audit:
                 for point, samples in source.measure(self._offers(cases, deadline_s), self.effort):
                     if self._until_s == math.inf:
                         # The launch itself is what the first comparison does not account for.
-                        self._saw_launch(self.clock() - began_s - sum(sample.cost_s for sample in samples))
+                        took_s = self.clock() - began_s - sum(sample.cost_s for sample in samples)
+                        self.launch_s += (max(took_s, 0.0) - self.launch_s) / (1 + self.launches)
                         self._until_s = max(until_s, self.clock())
                     if samples:
                         self._take(point, samples)
             begun |= {id(case) for case, _ in plan}
             if self.clock() >= until_s:
                 break
-
-    def _saw_launch(self, took_s: float) -> None:
-        self.launch_s += (max(took_s, 0.0) - self.launch_s) / (1 + self.launches)
 
     def _offers(self, cases: Sequence[Case], deadline_s: float) -> Iterator[Point]:
         for case in cases:

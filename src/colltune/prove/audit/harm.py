@@ -81,7 +81,8 @@ def spared(
             rows = sorted(random.choice(rows, _JOINT, replace=False))
         if rows:
             chances += [(float(harmed[row]), number, claim.scenarios[row]) for row in rows]
-            draws.append(_drawn(claim.part(rows), effect, random, _weight_left(claim, out)))
+            left = sum(weight for s, weight in zip(claim.scenarios, claim.weights, strict=True) if s not in out)
+            draws.append(_drawn(claim.part(rows), effect, random, left))
     if draws:
         for number, scenario in _over_the_share(chances, np.concatenate(draws, axis=1) / total_weight):
             left_out[number].add(scenario)
@@ -92,10 +93,6 @@ def own_means(seen: Iterable[Seen]) -> dict[Scenario, float]:
     """The mean log speed-up of each scenario by its own comparisons alone."""
     by_scenario = grouped(seen, lambda one: one.scenario)
     return {scenario: sum(one.value for one in some) / len(some) for scenario, some in by_scenario.items()}
-
-
-def _weight_left(claim: Claim, out: set[Scenario]) -> float:
-    return sum(weight for s, weight in zip(claim.scenarios, claim.weights, strict=True) if s not in out)
 
 
 def _drawn(part: Claim, effect: ChoiceEffect, random: np.random.Generator, weight: float) -> Floats:

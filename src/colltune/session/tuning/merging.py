@@ -16,8 +16,8 @@ from colltune.core.scenario import NONBLOCKING, blocking_form
 from colltune.core.space import Space
 from colltune.core.summary import Summary
 from colltune.emit.mpich.nonblocking import NB, runs_nb
-from colltune.store.journal import read_journal
-from colltune.store.tuning import JOURNAL, MANIFEST, Tuning, load_tuning
+from colltune.store.earlier import measured_in
+from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
 Stays = Callable[[Decision], bool]
 _WITH_RULE = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
@@ -90,7 +90,7 @@ def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gat
     with those of a campaign without the gate.
     """
     found = _load(directory, note)
-    there = found.environment if found is not None else _measured_in(directory)
+    there = found.environment if found is not None else measured_in(directory)
     if there is not None and (differences := _differences(there, here)):
         raise InputError(
             f"{directory} is of another environment: {'; '.join(differences)}", "Give another directory by --out"
@@ -138,13 +138,6 @@ def _load(directory: Path, note: Callable[[str], None]) -> Tuning | None:
     except InputError as error:
         note(f"the tuning that was here cannot be kept: {error.what}")
         return None
-
-
-def _measured_in(directory: Path) -> Environment | None:
-    try:
-        return read_journal(directory / JOURNAL).environment if (directory / JOURNAL).exists() else None
-    except InputError:
-        return None  # whoever opens it says so
 
 
 def _differences(there: Environment, here: Environment) -> list[str]:
