@@ -27,6 +27,7 @@ from colltune.prove.in_run.trial import Trial, require_command, without
 from colltune.search.campaign import Outcome
 from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
+from colltune.store.applications import application_runs
 from colltune.store.tuning import Tuning, load_tuning
 
 pytestmark = pytest.mark.mpi
@@ -75,10 +76,12 @@ def test_an_application_that_fails_under_the_rules_loses_them(bench: Workbench, 
 
 
 def test_a_tuning_without_a_collective_leaves_it_to_the_library(bench: Workbench, tuning: Tuning) -> None:
-    left = without(bench, tuning, {"allreduce"})
+    left = without(bench, tuning, {"allreduce"}, {"allreduce"})
     assert left.rule_sets["allreduce"] == RuleSet.always("allreduce", SizeBasis.MESSAGE)
     assert b"recursive_doubling" in tuning.files["live/colltune-live.rules"]
     assert b"recursive_doubling" not in left.files["live/colltune-live.rules"]
+    # The live selector knows the program, so it keeps what was only slower in one.
+    assert b"recursive_doubling" in without(bench, tuning, {"allreduce"}).files["live/colltune-live.rules"]
     same = without(bench, tuning, set())
     assert (same.files, same.variables) == (tuning.files, tuning.variables)
     # Variables may only name files that are there: MPICH ends a job that it cannot read one in.
@@ -107,7 +110,13 @@ def test_tune_withdraws_and_says_so(
     assert {name for name, rules in tuned.rule_sets.items() if len(rules.rules) > 1} == left
     assert [one.verdict for one in found.gate] == [Verdict.KEPT if left else Verdict.REFUSED]
     assert (tuned.summary.speedup is not None) == bool(left)
-    assert any("the rules of allreduce are withdrawn: the application is 0." in text for text in said) != bool(left)
+    assert ("withdrawn for it: the rules of allreduce" in said[-1]) != bool(left)
+    assert said[-1].startswith(f"the application is {'faster' if left else 'slower'} with the rules: ")
+    assert "3 runs each way)" in said[-1]
+    assert tuned.live  # for other programs
+    (run,) = application_runs(tmp_path)
+    assert run.record.application.command == command
+    assert {name: not reason for name, reason in run.record.checked.items()} == {"allreduce": bool(left)}
     (one,) = tuned.summary.application
     assert len(one.default_s) == len(one.tuned_s) == 3
     assert tuned.summary.total_s > 3.0 + sum(one.default_s) + sum(one.tuned_s)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from slow_default import colltune, start
+from slow_default import NATIVE, colltune, start
 from switchback_loop import broadcasts, delay, loop_on
 from test_switchback import Measured
 
@@ -22,11 +24,12 @@ from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
 from colltune.deploy.live_selector import with_live
 from colltune.emit.live_rules import live_basis
+from colltune.mpi.application import application_of
 from colltune.mpi.installation import Installation
 from colltune.profile.profile_files import load_profile
 from colltune.session.application_gain import gain_of
 from colltune.session.gain_text import gain_line
-from colltune.store.applications import application_runs, read_experiments
+from colltune.store.applications import RunRecord, application_runs, begin_run, read_experiments
 from colltune.store.earlier import GAIN, GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
@@ -122,9 +125,29 @@ def test_a_rule_that_is_slower_here_is_switched_off_on_all_ranks(
     assert cell["saved_s"]["estimate"] < 0.0
     assert "this run took" in said
     assert "is left out" not in said
-    said = run(loop, monkeypatch, calls, slow="tuned", slow_us=4000)
-    assert "is left out at bcast" in said
+
+
+def test_a_slower_rule_stays_withdrawn_for_the_program_until_it_is_rebuilt(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its arguments; and so does what whole runs withdrew."""
+    loop, bench = loop_in(mpi, tmp_path), load_tuning(tmp_path).environment
+    said = run(loop, monkeypatch, 500, slow="tuned", slow_us=2000)
+    last = said.splitlines()[-1]
+    assert "program is slower with the rules: 0." in last
+    assert re.search(r"1 run\); withdrawn for it: \S+ at bcast 1 x 2, 64 B", last)
+    said = run(loop, monkeypatch, 501, slow="tuned", slow_us=2000)
+    assert "at bcast 1 x 2, 64 B is left out: earlier runs of this program were slower with it" in said
     assert "no call met a rule" in said
+    assert "withdrawn for it" in said.splitlines()[-1]
+    rebuild = [str(mpi.mpicc), "-O3", str(NATIVE / "switchback_loop.c"), "-o", str(loop.program)]
+    subprocess.run(rebuild, check=True, timeout=60)
+    said = run(loop, monkeypatch, 10)  # too few to learn anything new
+    assert "is left out" not in said
+    assert "10 calls met a rule: too few to compare" in said
+    checked = RunRecord(bench, (), {}, 0, application_of(broadcasts(loop, 1), os.environ), 0, {"bcast": "slower"})
+    begin_run(tmp_path, checked, time.time())
+    assert "every rule of bcast is left out" in run(loop, monkeypatch, 10)
 
 
 def test_a_run_is_measured_profiled_and_proven_at_once(
@@ -182,7 +205,7 @@ def test_a_run_that_is_killed_leaves_what_it_measured(loop: Measured, monkeypatc
     (job_of_it,) = run.jobs
     assert not job_of_it.complete
     assert sum(len(cell.pairs) for cell in job_of_it.cells) >= 20
-    assert list(run.record.command) == job
+    assert list(run.record.application.command) == job
     found = gain(loop)
     assert found["saved_in_calls_s"]["low"] > 0.0
 

@@ -10,9 +10,11 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
+from colltune.mpi.application import Application
 from colltune.store.applications import PARTS, RunRecord, begin_run
 
 CALLS = 100
+APP = Application(("app",))
 
 
 def leave_run(
@@ -29,9 +31,10 @@ def leave_run(
     end: bool = True,
     when_s: float = 1e9,
     basis: SizeBasis = SizeBasis.MESSAGE,
+    application: Application = APP,
 ) -> Path:
     """A run in which calls by default take ``ratio`` times as long as by ``choice``. Returns its folder."""
-    place = begin_run(directory, RunRecord(environment, (choice,), {collective: basis}, 5, ("app",)), when_s)
+    place = begin_run(directory, RunRecord(environment, (choice,), {collective: basis}, 5, application), when_s)
     nodes, ppn = shape
     random = np.random.default_rng(round(when_s))
     lines = ["colltune-measure 2", f"job id=1 rank=0 ranks={nodes * ppn} nodes={nodes} share=5"]

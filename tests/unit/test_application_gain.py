@@ -16,7 +16,7 @@ from colltune.core.errors import InputError
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.session.application.measure_run import parse_risk, parse_share
 from colltune.session.application_gain import gain_of
-from colltune.session.gain_text import explored_text, gain_line, gain_page
+from colltune.session.gain_text import explored_text, gain_line, gain_page, whole_run_text
 from colltune.store.applications import read_experiments
 
 CHOICES = [Choice("ring"), Choice("tree", (("k", 4),))]
@@ -70,7 +70,11 @@ def test_equal_choices_are_no_difference(drift: float) -> None:
     wrong = sum(gain_of(experiment(pairs(seed, 60, 1.0, 0.1, drift)), CHOICES).is_sure for seed in range(100))
     assert wrong <= 5
     gain = gain_of(experiment(pairs(1, 60, 1.0, 0.1, drift)), CHOICES)
-    assert "no difference that can be told from noise" in gain_line(gain)
+    said = whole_run_text(gain, "app", ["binomial at bcast 1 x 4, 64 B"])
+    assert said.startswith(
+        "app is neither surely faster nor slower with the rules: 0.99 times as fast (95% interval 0.9"
+    )
+    assert said.endswith(", 1 run); withdrawn for it: binomial at bcast 1 x 4, 64 B")
 
 
 def test_a_gain_that_only_moved_is_seen() -> None:
@@ -97,11 +101,19 @@ def test_the_line_and_the_page_say_what_was_found() -> None:
     assert "95% interval" in line
     assert gain.untuned_s.estimate == pytest.approx(20.0 - 0.02 + gain.saved_s.estimate)
     assert gain.experiment_s == pytest.approx(0.02 + gain.saved_s.estimate * 500 / 10_000)
+    with_s, without_s = gain.elapsed_s - gain.experiment_s, gain.untuned_s.estimate
+    assert gain.faster.estimate == pytest.approx(without_s / with_s)
+    said = whole_run_text(gain, "app", [])
+    assert said.startswith(f"app is faster with the rules: {without_s / with_s:.2f} times as fast (95% interval 1.0")
+    assert said.endswith("; no rule is withdrawn")
+    slower = whole_run_text(gain_of(experiment(pairs(1, 100, 0.5, 0.02)), CHOICES), "app", [])
+    assert slower.startswith("app is slower with the rules: 0.")
     text = "\n".join(gain_page(gain, 220))
     assert "10500 calls met a rule in fewer than three pairs" in text
     assert "(1.48 to 1." in text or "(1.49 to 1." in text
     nothing = gain_of(experiment(pairs(2, 2, 1.5, 0.02)), CHOICES)
     assert "too few to compare" in gain_line(nothing)
+    assert whole_run_text(nothing, "app", []).startswith("app: what the rules are worth is not known")
     assert nothing.saved_s.low is None
 
 

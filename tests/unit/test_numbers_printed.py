@@ -34,7 +34,7 @@ from colltune.report.job import job_shape, shape_gains
 from colltune.report.text import print_findings
 from colltune.session.application_gain import gain_of
 from colltune.session.compare import Verification
-from colltune.session.gain_text import gain_line, gain_page
+from colltune.session.gain_text import gain_line, gain_page, whole_run_text
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})
 CHOICES = [Choice("ring"), Choice("tree", (("k", 4),)), Choice("rd")]
@@ -202,13 +202,17 @@ def test_what_is_printed_of_a_run_agrees(run: Experiment) -> None:
     # The run without the tuning is the run, and what it saved: no less than nothing, whatever was measured twice.
     assert gain.saved_s.estimate >= -run.elapsed_s * 1.001
     assert gain.saved_in_calls_s.estimate >= -run.elapsed_s * 1.001
-    assert ("Switched off" in line) == any(cell.off for cell in gain.cells)
     assert not re.search(r"saved -|cost -| cost 0 us", line)
     for cell in gain.cells:
         whole = [one.call_s + one.between_s for one in (cell.by_default, cell.tuned)]
         assert math.isclose(cell.by_default.call_s / cell.tuned.call_s, cell.faster_in_calls.estimate, rel_tol=1e-6)
         assert math.isclose(whole[0] / whole[1], cell.faster.estimate, rel_tol=1e-6)
-    assert any("their ratio is the speed-up" in text for text in gain_page(gain))
+    page = "\n".join(gain_page(gain))
+    assert "their ratio is the speed-up" in page
+    assert ("switched off on" in page) == any(cell.off for cell in gain.cells)
+    said = whole_run_text(gain, "app", [])
+    _agree_in_bounds(said)
+    assert (" is faster " in said or " is slower " in said) == gain.is_sure
 
 
 @st.composite

@@ -63,7 +63,7 @@ def run(
     Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
-    from colltune.session.application.run_application import RunOptions, alltoallv_alone, ready_run, unheard
+    from colltune.session.application.run_application import RunOptions, ready_run, unheard
 
     table, given = arguments["alltoallv"], cast(Mapping[str, object], arguments)
     if table is not None and not tuned.is_dir():
@@ -72,8 +72,10 @@ def run(
                 f"--{name} says nothing of MPI_Alltoallv, and no other tuning is given",
                 f"Give the directory of a tuning too, or leave --{name} out",
             )
+        from colltune.alltoallv.interposed import with_alltoallv
+
         command = [str(tuned), *context.args]
-        _replace_by(command, alltoallv_alone(command, Path(table), os.environ))
+        _replace_by(command, with_alltoallv(command, Path(table), os.environ))
     options = RunOptions.of(arguments)
     ready = ready_run(tuned, context.args, options, os.environ, unheard if quiet else _say)
     if not options.watches:

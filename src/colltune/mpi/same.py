@@ -54,7 +54,7 @@ class TunedMpi:
         launcher = command[place] if place is not None else None
         kind = self._require_launcher(launcher, environ)
         library: Path | None
-        loaded = _linked_mpi(command[0 if place is None else place + 1 :], environ, self.run)
+        loaded = linked_mpi(command[0 if place is None else place + 1 :], environ, self.run)
         if loaded is not None:
             program, library = loaded
             self._require_build(library, f"{program} loads {library}")
@@ -145,7 +145,7 @@ def require_loaded(program: Path, mpi: Installation, environ: Mapping[str, str],
 
     Builds of one ABI have a library of one name: a path of the environment decides then whose it is.
     """
-    loaded = _linked_mpi([str(program)], environ, run)
+    loaded = linked_mpi([str(program)], environ, run)
     if loaded is not None and _build_of(loaded[1]) != mpi.build:
         raise InputError(
             f"programs for {mpi.mpiexec} load {loaded[1]} here, and not its own {mpi.libmpi}",
@@ -160,7 +160,7 @@ def _build_of(library: Path) -> str:
         return f"unreadable: {error.strerror}"
 
 
-def _linked_mpi(words: Sequence[str], environ: Mapping[str, str], run: Runner) -> tuple[str, Path] | None:
+def linked_mpi(words: Sequence[str], environ: Mapping[str, str], run: Runner = run_command) -> tuple[str, Path] | None:
     """The first program among ``words`` that says which MPI it loads, and that library; options come before it."""
     asked = 0
     for word in words:

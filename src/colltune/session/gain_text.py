@@ -1,10 +1,11 @@
 """What a measured run of the application says, in words: the closing line, and the page behind it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from colltune.core.switchback import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
+from colltune.prove.in_run.whole_runs import application_text
 from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
@@ -25,9 +26,13 @@ def gain_line(gain: ApplicationGain) -> str:
     of_runs = f"over {gain.runs} runs" if gain.runs > 1 else "of this run alone; runs differ by more"
     text += f" (95% interval {_between(untuned, _time)}, {of_runs})" if untuned.low is not None else ""
     text += f"; its calls by default {'cost' if cost_s >= 0.0 else 'saved'} {format_duration(abs(cost_s))}"
-    if not gain.is_sure:
-        text += ". Of the whole run that is no difference that can be told from noise"
-    return text + f". In the calls alone the tuning {_saved_text(gain.saved_in_calls_s)}" + _off_text(gain)
+    return text + f". In the calls alone the tuning {_saved_text(gain.saved_in_calls_s)}"
+
+
+def whole_run_text(gain: ApplicationGain, application: str, withdrawn: Sequence[str]) -> str:
+    """The sentence on the application: faster, slower or neither, by how much, and what it is without from now on."""
+    ends, runs = (gain.faster.estimate, gain.faster.low, gain.faster.high), format_count(gain.runs, "run")
+    return application_text(application, ends if gain.cells else None, 95, runs, withdrawn)
 
 
 def _saved_text(saved: Interval) -> str:
@@ -38,15 +43,6 @@ def _saved_text(saved: Interval) -> str:
         saved = Interval(-saved.estimate, low, high)
     interval = f" ({_between(saved, format_duration)})" if (saved.low, saved.high) != (None, None) else ""
     return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)}{interval}"
-
-
-def _off_text(gain: ApplicationGain) -> str:
-    """What the run switched off, which is sure of these calls, whatever the whole run says."""
-    off = [cell for cell in gain.cells if cell.off and not cell.candidate]
-    if not off:
-        return ""
-    named = ", ".join(sorted({f"{cell.choice} for {cell.collective} {_sizes(cell)}" for cell in off}))
-    return f". Switched off while it ran, for its calls were slower: {named}"
 
 
 def explored_text(gain: ApplicationGain) -> str:
@@ -74,7 +70,7 @@ def _so_far(gain: ApplicationGain) -> str:
         return "too few pairs of blocks to compare tuned and default by now"
     text = f"by {format_count(pairs, 'pair')} of blocks the tuning {_saved_text(gain.saved_s)}"
     text += f"; in the calls alone it {_saved_text(gain.saved_in_calls_s)}"
-    return (text if gain.is_sure else text + ". That is no difference that can be told from noise") + _off_text(gain)
+    return text if gain.is_sure else text + ". That is no difference that can be told from noise"
 
 
 def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.grouping import grouped
 from colltune.machine.files import read_file, read_record, write_atomically
+from colltune.mpi.application import Application
 from colltune.site.entry import BadEntryError, Entry, LaterEntryError, Provenance
 from colltune.site.release import RELEASES, active, read_release
 from colltune.site.store import SiteStore
@@ -92,7 +93,7 @@ def release_of(store: SiteStore, job: str) -> str:
 def files_of_run(run: ApplicationRun, command: str) -> dict[str, bytes]:
     """What an entry holds of a run, with ``command`` in place of its own. Raises InputError for too large a one."""
     files = {path.name: read_file(path) for path in sorted(run.place.iterdir()) if path.is_file()}
-    files[RUN] = record_file(replace(run.record, command=tuple(shlex.split(command))))
+    files[RUN] = record_file(replace(run.record, application=Application(tuple(shlex.split(command)))))
     if sum(map(len, files.values())) > _MOST_BYTES:
         raise InputError(f"{run.place} is larger than an entry may be", "Measure a shorter run")
     return files

@@ -22,6 +22,7 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, SizeBasis
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.machine.files import fitted, parse_json, read_file, read_text, write_atomically
+from colltune.mpi.application import UNKNOWN, Application
 from colltune.store.earlier import entries, new_entry
 from colltune.store.records import Count
 from colltune.store.summary_json import read_choice
@@ -38,15 +39,17 @@ class RunRecord:
 
     ``environment``: the one that was tuned. ``choices``: those of the selector's rules, by their numbers. ``bases``: by
     collective, the sizes that the rules compare. ``share``: percent of the blocks that run by default at first.
-    ``candidates``: how many of ``choices``, the last ones, are not proven.
+    ``candidates``: how many of ``choices``, the last ones, are not proven. ``checked``: where `tune --check` compared
+    whole runs, why the rules of each collective are withdrawn, "" where they stay; such a record has no jobs.
     """
 
     environment: Environment
     choices: tuple[Choice, ...]
     bases: Mapping[str, SizeBasis]
     share: int
-    command: tuple[str, ...] = ()
+    application: Application = UNKNOWN
     candidates: int = 0
+    checked: Mapping[str, str] = field(default_factory=dict)
 
     def is_candidate(self, cell: Cell) -> bool:
         """Whether the choice of ``cell`` is not proven."""
@@ -85,16 +88,20 @@ class _WrittenRun(msgspec.Struct):
     share: int
     command: tuple[str, ...] = ()
     candidates: Count = 0
+    program: tuple[str, str] = ("", "")
+    checked: dict[str, str] = {}
 
     def read(self) -> RunRecord:
-        choices = tuple(map(read_choice, self.choices))
-        return RunRecord(self.environment, choices, self.bases, self.share, self.command, self.candidates)
+        choices, application = tuple(map(read_choice, self.choices)), Application(self.command, *self.program)
+        return RunRecord(self.environment, choices, self.bases, self.share, application, self.candidates, self.checked)
 
 
 def record_file(record: RunRecord) -> bytes:
     """The content of the file RUN."""
-    choices, bases = tuple(map(format_choice, record.choices)), dict(record.bases)
-    held = _WrittenRun(_SCHEMA, record.environment, choices, bases, record.share, record.command, record.candidates)
+    choices, bases, checked = tuple(map(format_choice, record.choices)), dict(record.bases), dict(record.checked)
+    ran = record.application
+    known = (bases, record.share, ran.command, record.candidates, (ran.name, ran.digest), checked)
+    held = _WrittenRun(_SCHEMA, record.environment, choices, *known)
     return (json.dumps(msgspec.to_builtins(held), indent=1) + "\n").encode()
 
 
@@ -135,8 +142,8 @@ def application_runs(
 
 
 def latest_run(directory: Path) -> ApplicationRun | None:
-    """The latest run that can be read; the earlier ones are not looked at. None where there is none."""
-    return next(_runs(directory, lambda _text: None, ""), None)
+    """The latest run that can be read and left what it measured; None where there is none."""
+    return next((run for run in _runs(directory, lambda _text: None, "") if not run.record.checked), None)
 
 
 def _runs(directory: Path, note: Callable[[str], None], since: str) -> Iterator[ApplicationRun]:

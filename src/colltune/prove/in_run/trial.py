@@ -160,8 +160,10 @@ def require_command(command: Sequence[str], beside: Path, environment: Mapping[s
         )
 
 
-def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> Tuning:
-    """``tuning`` with ``collectives`` at the library's own choice, in its file and in the live selector's."""
+def without(bench: Workbench, tuning: Tuning, collectives: Collection[str], failed: Collection[str] = ()) -> Tuning:
+    """``tuning`` with ``collectives`` at the library's own choice in its file; ``failed`` of them in the live
+    selector's too, which knows the program it is in.
+    """
 
     def left_of(rule_sets: Mapping[str, RuleSet]) -> dict[str, RuleSet]:
         return {n: RuleSet.always(n, rules.basis) if n in collectives else rules for n, rules in rule_sets.items()}
@@ -171,7 +173,7 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str]) -> T
     left = bench.tuning(rule_sets)
     tuning = replace(tuning, rule_sets=rule_sets, files=left.files, variables=left.variables, by_shape=by_shape)
     live = tuning.live or {}
-    return with_live(bench, tuning, {name: rules for name, rules in live.items() if name not in collectives})
+    return with_live(bench, tuning, {name: rules for name, rules in live.items() if name not in failed})
 
 
 def _wait(argv: Sequence[str], environment: Mapping[str, str], output: IO[str], patience_s: float | None) -> int | None:

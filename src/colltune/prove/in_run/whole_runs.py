@@ -46,10 +46,42 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """``withdrawn``: the collectives whose rules the application is better without, with the reason."""
+    """``rounds``: the first is with all rules. ``withdrawn``: by the collectives whose rules the application is better
+    without, the runs that say so.
+    """
 
     rounds: tuple[Runs, ...]
-    withdrawn: Mapping[str, str]
+    withdrawn: Mapping[str, Runs]
+
+    def text(self, application: str) -> str:
+        """The sentence on the application."""
+        whole, last = self.rounds[0], self.rounds[-1]
+        lost = [f"the rules of {name}" for name in sorted(self.withdrawn)]
+        if whole.failure:
+            return application_text(f"{application} {whole.failure}", None, 99, "", lost)
+        text = application_text(application, whole.interval, 99, f"{len(whole.tuned_s)} runs each way", lost)
+        left = last is not whole and last.side.isdisjoint(self.withdrawn)
+        return f"{text}; with those of {_names(last.side)} {last.text()}" if left else text
+
+
+def application_text(
+    name: str,
+    faster: tuple[float, float | None, float | None] | None,
+    percent: int,
+    runs: str,
+    withdrawn: Sequence[str],
+) -> str:
+    """``faster``: time without the rules over time with them, and its bounds, which hold with ``percent``; None: it
+    was not compared.
+    """
+    text = f"{name}: what the rules are worth is not known"
+    if faster is not None:
+        ratio, low, high = faster
+        slower, sure = high is not None and high < 1.0, low is not None and low > 1.0
+        verdict = "slower" if slower else "faster" if sure else "neither surely faster nor slower"
+        bounds = "" if low is None or high is None else f"{percent}% interval {low:.2f} to {high:.2f}, "
+        text = f"{name} is {verdict} with the rules: {ratio:.2f} times as fast ({bounds}{runs})"
+    return text + (f"; withdrawn for it: {', '.join(withdrawn)}" if withdrawn else "; no rule is withdrawn")
 
 
 def check_application(
@@ -69,20 +101,20 @@ def check_application(
     if not whole.hurts:
         return Checked(tuple(rounds), {})
     if len(every) == 1:
-        return Checked(tuple(rounds), {name: whole.text() for name in every})
+        return Checked(tuple(rounds), dict.fromkeys(every, whole))
     alone = _by_turns([frozenset({name}) for name in sorted(every)], time_s, runs, order)
     for one in alone:
         say(f"with the rules of {_names(one.side)} alone {one.text()}")
-    withdrawn = {name: one.text() for one in alone if one.hurts for name in one.side}
+    withdrawn = {name: one for one in alone if one.hurts for name in one.side}
     left = every.difference(withdrawn)
     rounds += alone
     if not withdrawn:
-        withdrawn = {name: whole.text() for name in left}
+        withdrawn = dict.fromkeys(left, whole)
     elif len(left) > 1:
         (rest,) = _by_turns([left], time_s, runs, order)
         rounds.append(rest)
         say(f"with the rules of {_names(left)} {rest.text()}")
-        withdrawn |= {name: rest.text() for name in left if rest.hurts}
+        withdrawn |= dict.fromkeys(left, rest) if rest.hurts else {}
     return Checked(tuple(rounds), withdrawn)
 
 

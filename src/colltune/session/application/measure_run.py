@@ -14,6 +14,7 @@ from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.deploy.explored import Candidates
 from colltune.deploy.live_selector import FOLDER
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
+from colltune.mpi.application import UNKNOWN, Application
 from colltune.session.application_gain import ApplicationGain, gain_of
 from colltune.store.applications import (
     PARTS,
@@ -70,7 +71,11 @@ class Exploration:
 
 
 def begin_measuring(
-    directory: Path, tuning: Tuning, percent: int, command: Sequence[str] = (), exploration: Exploration | None = None
+    directory: Path,
+    tuning: Tuning,
+    percent: int,
+    application: Application = UNKNOWN,
+    exploration: Exploration | None = None,
 ) -> MeasuredRun:
     """The experiment in a program that runs under ``tuning``, of ``directory``, by way of the live selector.
 
@@ -88,7 +93,7 @@ def begin_measuring(
     if not choices and not tried:
         raise InputError("this tuning has no rule that departs from the default", "Run it without --measure")
     bases = {name: rules.basis for name, rules in tuning.rule_sets.items()}
-    record = RunRecord(tuning.environment, (*choices, *tried), bases, percent, tuple(command), len(tried))
+    record = RunRecord(tuning.environment, (*choices, *tried), bases, percent, application, len(tried))
     place = begin_run(directory, record, time.time())
     variables = {_OUT: str(place.resolve() / PARTS), _SHARE: str(percent)}
     if exploration is not None:

@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.applied import AppliedTuning, put_in_force
 from colltune.deploy.explored import load_candidates, with_candidates
+from colltune.mpi.application import UNKNOWN, Application, application_of
 from colltune.session.application.measure_run import Exploration, MeasuredRun, begin_measuring, parse_risk, parse_share
 from colltune.session.arguments import RunArguments, complete
 from colltune.session.own_settings import effect_lines
@@ -56,19 +57,13 @@ class RunOptions:
     def of(cls, arguments: RunArguments) -> RunOptions:
         """What a caller said. Raises InputError for what cannot be understood."""
         said = complete(RunArguments, arguments)
-        table, store = said["alltoallv"], said["store"]
-        return cls(
-            said["prove"],
-            said["profile"],
-            said["measure"],
-            parse_share(str(said["share"])) if said["measure"] else 0,
-            said["explore"],
-            parse_risk(str(said["risk"])),
-            said["provisional"],
-            said["via"],
-            None if table is None else Path(table),
-            None if store is None else Path(store),
-        )
+        read: dict[str, Any] = {
+            **said,
+            "share": parse_share(str(said["share"])) if said["measure"] else 0,
+            "risk": parse_risk(str(said["risk"])),
+            **{name: Path(value) for name in ("alltoallv", "store") if (value := said[name]) is not None},
+        }
+        return cls(**read)
 
     @property
     def way(self) -> str:
@@ -107,7 +102,7 @@ class ReadyRun:
     """An application that can be started: its command and environment are seen to fit the tuning.
 
     ``obstacles``: what is known to keep the tuning from deciding, of which the listener heard. ``store``: gets what is
-    measured.
+    measured. ``application``: what the command starts, where that matters.
     """
 
     options: RunOptions
@@ -116,6 +111,7 @@ class ReadyRun:
     obstacles: Sequence[str]
     exploration: Exploration | None = None
     store: SiteStore | None = None
+    application: Application = UNKNOWN
 
     def started(self) -> tuple[Sequence[str], Mapping[str, str]]:
         """The command and the environment by which the application starts."""
@@ -132,7 +128,8 @@ class ReadyRun:
         if self.options.measures:
             share = self.options.share if self.options.measure else 0
             try:
-                measured = begin_measuring(force.directory, force.tuning, share, self.given, self.exploration)
+                told = share, self.application, self.exploration
+                measured = begin_measuring(force.directory, force.tuning, *told)
                 force = force.telling(measured.variables)
             except ColltuneError as error:
                 listener(f"warning: nothing is measured: {error}")
@@ -145,6 +142,13 @@ class ReadyRun:
             code = run_child(*_started(force, self.given, self.options.alltoallv))
         profile = _gathered(record, self.given, force, listener) if record is not None else None
         gains, page = _measured(measured, listener) if measured is not None else ((), None)
+        if measured is not None and self.options.measure:
+            from colltune.session.application.withdrawn import withdrawn_from
+            from colltune.session.gain_text import whole_run_text
+
+            lost = withdrawn_from(force.directory, force.tuning.environment, self.application)
+            for gain in gains:
+                listener(whole_run_text(gain, str(self.application), list(lost)))
         if measured is not None and self.store is not None:
             _added(self.store, force, measured.place, listener)
         return RunOutcome(code, proof, profile, gains, page)
@@ -172,7 +176,7 @@ def ready_run(
     """
     if not command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
-    store = None
+    store, application = None, Application(tuple(command))
     if options.measures:
         from colltune.session.site.runs import copied_if_released, store_for_runs
 
@@ -191,14 +195,16 @@ def ready_run(
     if exploration is not None:
         force = with_candidates(force, exploration.candidates)
     if options.way == "live":
-        from colltune.session.application.withdrawn import without_slower_rules
+        from colltune.session.application.withdrawn import withdrawn_from, without_slower_rules
 
-        force = without_slower_rules(force, command, listener)
+        application = application_of(command, force.environment)
+        lost = withdrawn_from(directory, force.tuning.environment, application)
+        force = without_slower_rules(force, lost, listener)
     unsure = force.require_mpi(command)
     obstacles = [] if options.way == "live" else force.obstacles(command)
     for text in [*([f"warning: {unsure}"] if unsure else []), *effect_lines(force, command, obstacles)]:
         listener(text)
-    return ReadyRun(options, command, force, obstacles, exploration, store)
+    return ReadyRun(options, command, force, obstacles, exploration, store, application)
 
 
 def left_out_text(count: int) -> str:
@@ -212,20 +218,13 @@ def left_out_text(count: int) -> str:
     )
 
 
-def alltoallv_alone(
-    command: Sequence[str], table: Path, environment: Mapping[str, str]
-) -> tuple[Sequence[str], Mapping[str, str]]:
-    """The command and the environment to start ``command`` with ``table`` for MPI_Alltoallv, and no tuning else."""
-    from colltune.alltoallv.interposed import with_alltoallv
-
-    return with_alltoallv(command, table, environment)
-
-
 def _started(
     force: AppliedTuning, command: Sequence[str], table: Path | None
 ) -> tuple[Sequence[str], Mapping[str, str]]:
+    from colltune.alltoallv.interposed import with_alltoallv
+
     arguments, environment = force.command(command), force.environment
-    return (arguments, environment) if table is None else alltoallv_alone(arguments, table, environment)
+    return (arguments, environment) if table is None else with_alltoallv(arguments, table, environment)
 
 
 def _gathered(record: Path, command: Sequence[str], force: AppliedTuning, listener: Listener) -> Path | None:

@@ -1,47 +1,65 @@
-"""Leaves out of a run the rules that earlier runs of the same command found slower in it.
+"""Leaves out of a run the rules that earlier runs of the same program found slower in it.
 
-A rule is proven by its calls alone, and may slow what follows them. `run --measure` times both, and remembers.
+A rule is proven by its calls alone, and may slow what follows them. `run --measure` times both, `tune --check` times
+whole runs, and both remember.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import ColltuneError, on_os_error
 from colltune.core.rules import Region, RuleSet
+from colltune.core.sample import Environment
 from colltune.core.steps import Span
 from colltune.core.switchback import RuleFinding, Standing
 from colltune.deploy.applied import AppliedTuning
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, with_fewer_rules
 from colltune.machine.compile import cache_directory
 from colltune.machine.files import write_atomically
+from colltune.mpi.application import Application
 from colltune.prove.in_run.in_application import standings
 from colltune.store.applications import application_runs
 
 
-def without_slower_rules(
-    force: AppliedTuning, command: Sequence[str], listener: Callable[[str], None]
-) -> AppliedTuning:
-    """``force``, which is by way of the live selector, for ``command``; ``listener`` hears what is left out.
+def withdrawn_from(directory: Path, environment: Environment, application: Application) -> dict[str, Standing | str]:
+    """What the history of ``directory`` says that ``application`` is better without, by its name for people.
 
-    Raises ColltuneError where the rules that are left cannot be written.
+    That is one choice in calls of one kind, or a collective, of which the latest comparison of whole runs counts.
     """
     runs = [
         run.proven_alone
-        for run in application_runs(force.directory)
-        if run.record.command == tuple(command) and run.record.environment == force.tuning.environment
+        for run in application_runs(directory)
+        if run.record.application.is_same(application)
+        and replace(run.record.environment, nodes=environment.nodes, ppn=environment.ppn) == environment
     ]
+    checked = {name: reason for run in reversed(runs) for name, reason in run.record.checked.items()}
+    return {
+        **{f"{one.choice} at {one.place}": one for one in standings(runs) if one.finding is RuleFinding.SLOWER},
+        **{f"every rule of {name}": name for name, reason in checked.items() if reason},
+    }
+
+
+def without_slower_rules(
+    force: AppliedTuning, withdrawn: Mapping[str, Standing | str], listener: Callable[[str], None]
+) -> AppliedTuning:
+    """``force``, which is by way of the live selector, without ``withdrawn``; ``listener`` hears what is left out.
+
+    Raises ColltuneError where the rules that are left cannot be written.
+    """
     rule_sets = dict(force.tuning.rule_sets)
-    for slower in standings(runs):
-        rules = rule_sets.get(slower.collective)
-        if slower.finding is not RuleFinding.SLOWER or rules is None or rules.basis is not slower.basis:
+    for name, slower in withdrawn.items():
+        collective = slower if isinstance(slower, str) else slower.collective
+        rules = rule_sets.get(collective)
+        if rules is None or not rules.departs:
             continue
-        left = _without(rules, slower)
+        left = RuleSet.always(collective, rules.basis) if isinstance(slower, str) else _without(rules, slower)
         if left != rules:
-            rule_sets[slower.collective] = left
-            listener(f"{slower.choice} is left out at {slower.place}: earlier runs of this command were slower with it")
+            rule_sets[collective] = left
+            listener(f"{name} is left out: earlier runs of this program were slower with it")
     if rule_sets == force.tuning.rule_sets or LIVE_VARIABLE not in force.variables:
         return force
     name = next(name for name in force.tuning.files if name.endswith(LIVE_FILE))
@@ -55,6 +73,8 @@ def without_slower_rules(
 
 def _without(rules: RuleSet, slower: Standing) -> RuleSet:
     """``rules`` with the default in the calls of ``slower``, of which sizes of one power of two are one."""
+    if rules.basis is not slower.basis:
+        return rules
     bits = slower.size_most.bit_length()
     ranks, size = slower.nodes * slower.ppn, Span(1 << bits >> 1, max((1 << bits) - 1, 0))
     region = Region(Span(slower.ppn, slower.ppn), Span(ranks, ranks), size)

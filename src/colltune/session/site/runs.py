@@ -79,7 +79,9 @@ def add_run(
     name, published = _release_of(store, directory, environ)
     began_s = (place / RUN).stat().st_mtime
     ended_s = max(path.stat().st_mtime for path in place.iterdir())
-    said = Provenance(command_text(run.record.command, environ), user_name(), job_name(environ), (), began_s, ended_s)
+    said = Provenance(
+        command_text(run.record.application.command, environ), user_name(), job_name(environ), (), began_s, ended_s
+    )
     environment = _environment_of(run, published)
     files = files_of_run(run, said.command)
     entry = Entry(environment, said, release=name, run=files, saved=saved_by(run.proven_alone))

@@ -9,6 +9,7 @@ from typing import TypeVar
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import LaunchError
 from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.mpi.application import application_of
 from colltune.profile.application_profile import Profile
 from colltune.profile.page_faults import faulting
 from colltune.prove.in_run.trial import LOG, Trial, without
@@ -16,6 +17,7 @@ from colltune.prove.proof import workplace
 from colltune.prove.replay.on_workbench import departing
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.payoff import after_check
+from colltune.store.applications import RunRecord, begin_run
 from colltune.store.tuning import save_tuning
 
 _T = TypeVar("_T")
@@ -32,6 +34,8 @@ def check_with_application(
 ) -> TuneResult:
     """``result`` without the rules with which the application is slower; ``out`` holds the remaining ones.
 
+    A file cannot tell programs apart, so no program gets these rules by one. The live selector keeps them, unless the
+    application failed with them, for other programs: the history says of which program they are withdrawn.
     Where calls of the application meet page faults, it also runs with a heap that keeps memory.
     """
 
@@ -60,11 +64,15 @@ def check_with_application(
         )
         if compared is not None:
             checked, took_s = compared
-            for name, reason in checked.withdrawn.items():
-                listener.note(f"the rules of {name} are withdrawn: {reason}")
-            left = without(bench, result.tuning, checked.withdrawn.keys())
+            ran = application_of(application.command, bench.process_environment)
+            lost = {name: runs.text() for name, runs in checked.withdrawn.items()}
+            said = {**dict.fromkeys(checked.rounds[0].side, ""), **lost}
+            left = without(bench, result.tuning, lost, [one for one in lost if checked.withdrawn[one].failure])
             result = after_check(result, checked, left, took_s)
             save_tuning(out, result.tuning)
+            made = result.tuning.environment
+            begin_run(out, RunRecord(made, (), {}, 0, ran, 0, said), time.time())
+            listener.note(checked.text(str(ran)))
     if not faulting(application) or stop.made:
         return result
     heaps = tried(

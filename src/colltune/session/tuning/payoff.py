@@ -148,16 +148,16 @@ def for_application(
 
 def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: float) -> TuneResult:
     """``result`` with what the application was better without refused. ``tuning``: what is left of it in force."""
-    before = result.tuning.summary
+    before, reasons = result.tuning.summary, {name: runs.text() for name, runs in checked.withdrawn.items()}
     summary = replace(
         before,
-        decisions=tuple(refused(before.decisions, checked.withdrawn)),
+        decisions=tuple(refused(before.decisions, reasons)),
         total_s=before.total_s + took_s,
         application=tuple(
             ApplicationRuns(tuple(sorted(one.side)), one.default_s, one.tuned_s, one.failure) for one in checked.rounds
         ),
     )
-    return replace(result, tuning=replace(tuning, summary=summary), gate=refused(result.gate, checked.withdrawn))
+    return replace(result, tuning=replace(tuning, summary=summary), gate=refused(result.gate, reasons))
 
 
 def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:

@@ -1,0 +1,64 @@
+"""An application as it is known again: by its program and the version of that, whatever its input."""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from colltune.mpi.program import given_by_wrapper, launcher_place
+from colltune.mpi.same import linked_mpi
+
+# Programs that run what another file says.
+_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|lua|octave)[\d.]*|julia|Rscript|java")
+_DIGEST_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """``name``: of the file of the program that ``command`` starts, ``digest``: of its size and first 64 MiB.
+
+    Both are empty where it cannot be told which file that is.
+    """
+
+    command: tuple[str, ...] = ()
+    name: str = ""
+    digest: str = ""
+
+    def __str__(self) -> str:
+        return self.name or "the application"
+
+    def is_same(self, other: "Application") -> bool:
+        """By program and version; where either is not known, word for word."""
+        if self.digest and other.digest:
+            return (self.name, self.digest) == (other.name, other.digest)
+        return self.command == other.command
+
+
+UNKNOWN = Application()
+
+
+def application_of(command: Sequence[str], environ: Mapping[str, str]) -> Application:
+    """What ``command`` starts in ranks: an executable that loads an MPI, or the script of an interpreter.
+
+    Other libraries that it loads and modules that it imports are not looked at.
+    """
+    unknown, environ = Application(tuple(command)), {**environ, **given_by_wrapper(command)}
+    launcher = launcher_place(command)
+    words = list(command)[0 if launcher is None else launcher + 1 :]
+    if ":" in words:  # several programs
+        return unknown
+    place = next((at for at, word in enumerate(words) if _INTERPRETER.fullmatch(Path(word).name)), len(words))
+    linked = linked_mpi(words[:place], environ)
+    behind = words[place + (3 if words[place + 1 : place + 3] == ["-m", "mpi4py"] else 1) :]
+    script = next((word for word in behind if not word.startswith("-")), "")
+    file = Path(script if linked is None else shutil.which(linked[0], path=environ.get("PATH")) or "")
+    try:
+        if not file.is_file():  # as with `python -c`
+            return unknown
+        with file.open("rb") as opened:
+            head, size = opened.read(_DIGEST_BYTES), file.stat().st_size
+    except OSError:
+        return unknown
+    return replace(unknown, name=file.name, digest=sha256(b"%d " % size + head).hexdigest())
