@@ -44,6 +44,7 @@ typedef struct {
     char *collective; /* owned */
     size_t size_bytes;
     int ppn;
+    int beside; /* communicators of so many ranks on these nodes, each of ranks of its own, that make each call at once */
     int node_count;
     int *nodes; /* owned */
     int root;
@@ -80,7 +81,8 @@ typedef struct {
 } ct_variant;
 
 typedef struct {
-    MPI_Comm comm;
+    MPI_Comm comm; /* of all ranks of the request, for what is agreed */
+    MPI_Comm part; /* of those that make a call together: `comm` itself where there is nothing beside it */
     bool fresh; /* nothing has run on it yet */
     ct_watch *watch;
     bool leads; /* this rank looks after its machine */
@@ -90,15 +92,16 @@ typedef struct {
 } ct_group;
 
 int ct_world_make(ct_world *world); /* MPI error code */
-/* World ranks of a request in communicator order; returns their number, or -1 if the job has no such ranks. */
+/* World ranks of a request, one communicator after the other, each in its order; returns their number, or -1 if the job
+ * has no such ranks. */
 int ct_world_members(const ct_world *world, const ct_request *request, int *members);
 /* Communicators by number; only their members call make and release, all of them. */
-int ct_group_make(ct_world *world, int slot, const int *members, int count, ct_group **group);
+int ct_group_make(ct_world *world, int slot, const int *members, int count, int beside, ct_group **group);
 ct_group *ct_group_get(int slot); /* NULL: there is none */
 int ct_group_release(int slot);
 /* Room for the variants of all choices of `request`: without it, all variants so far are given back. */
 int ct_group_reserve(ct_group *group, const ct_request *request);
-/* The communicator on which calls run as `choice` says: of the group's ranks, in the group's order. */
+/* The communicator on which calls run as `choice` says: of the ranks of the group's part, in their order. */
 int ct_group_variant(ct_group *group, bool nonblocking, const ct_choice *choice, MPI_Comm *comm);
 
 /* ---- collective.c: the calls that are timed, their data, and the check of their results ---- */

@@ -27,7 +27,7 @@ typedef struct {
     ct_input input; /* rank 0 */
     int releasing;  /* rank 0: slot that is being released; -1: none */
     struct {
-        char *key; /* "ppn nodes" */
+        char *key; /* "ppn beside nodes" */
         unsigned long used;
     } slots[CT_MAX_GROUPS];
     unsigned long clock;
@@ -59,7 +59,7 @@ static int ct__measure(ct__server *server, const ct__header *header, const ct_re
     ct_group *group = ct_group_get(header->slot);
     int code = MPI_SUCCESS;
     if (header->fresh)
-        code = ct_group_make(server->world, header->slot, members, count, &group);
+        code = ct_group_make(server->world, header->slot, members, count, request->beside, &group);
     ct_text answer = {0};
     if (code == MPI_SUCCESS)
         code = group == NULL ? MPI_ERR_COMM : ct_measure(request, group, ct__notice, server->world->rank == 0 ? ct__attend : NULL, server, &answer);
@@ -189,12 +189,12 @@ static ct__next ct__prepare(ct__server *server, const char *line, size_t line_le
         mine = mine || server->members[i] == server->world->rank;
     const char *nodes = strstr(line, "nodes=");
     size_t length = strcspn(nodes, " \t\r\n");
-    char *key = malloc(length + 32);
+    char *key = malloc(length + 64);
     header->slot = -1;
     if (key == NULL)
         *code = MPI_ERR_NO_MEM;
     else if (!(busy && mine)) {
-        sprintf(key, "ppn=%d %.*s", request.ppn, (int)length, nodes);
+        sprintf(key, "ppn=%d beside=%d %.*s", request.ppn, request.beside, (int)length, nodes);
         header->slot = ct__slot(server, key, busy, &header->fresh, code);
     }
     free(key);

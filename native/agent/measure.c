@@ -50,6 +50,8 @@ static int ct__agree(ct_point *point, int index, ct_status own_status, double ow
         snprintf(state->detail, sizeof state->detail, "no-control-variable:%s", missing);
     else if (state->status == CT_INAPPLICABLE)
         snprintf(state->detail, sizeof state->detail, "refused-by-the-library");
+    else if (point->request->beside > 1)
+        snprintf(state->detail, sizeof state->detail, "%d-side-by-side", point->request->beside);
     return MPI_SUCCESS;
 }
 
@@ -264,7 +266,7 @@ int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct
         .request = request, .group = group, .random = request->seed * 2 + 1, .notice = notice, .attend = attend, .context = context};
     MPI_Comm_rank(group->comm, &point.rank);
     MPI_Comm_size(group->comm, &point.size);
-    point.call = ct_call_make(request, group->comm, why, sizeof why);
+    point.call = ct_call_make(request, group->part, why, sizeof why);
     /* Memory may be had on some ranks only; then nobody measures. */
     int have[2] = {point.call != NULL && ct__reserve(&point, &times, &sums), ct_heap_moves()}, all_have[2] = {0};
     int code = MPI_Allreduce(have, all_have, 2, MPI_INT, MPI_MIN, group->comm);

@@ -159,6 +159,7 @@ static bool ct__read_number(const char *key, const char *value, ct_request *requ
         long low, high;
     } INTEGERS[] = {
         {"ppn", offsetof(ct_request, ppn), 1, 1 << 16},
+        {"beside", offsetof(ct_request, beside), 1, 1 << 16},
         {"root", offsetof(ct_request, root), 0, INT_MAX},
         {"warm_up", offsetof(ct_request, warm_up), 0, 1000},
         {"fewest", offsetof(ct_request, fewest), 1, CT_MAX_REPETITIONS},
@@ -237,7 +238,7 @@ static bool ct__read_fields(char *text, ct_request *request, char *why, size_t w
 
 bool ct_request_parse(const char *line, size_t length, ct_request *request, char *why, size_t why_size)
 {
-    *request = (ct_request){.id = -1, .warm_up = 2, .fewest = 10, .most = 1000, .box_s = 0.05, .relative_width = 0.05};
+    *request = (ct_request){.id = -1, .beside = 1, .warm_up = 2, .fewest = 10, .most = 1000, .box_s = 0.05, .relative_width = 0.05};
     char *copy = malloc(length + 1);
     if (copy == NULL)
         return ct__refuse(why, why_size, "no memory for a request", "");

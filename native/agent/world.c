@@ -21,14 +21,17 @@ int ct_world_members(const ct_world *world, const ct_request *request, int *memb
     int count = 0;
     for (int n = 0; n < request->node_count; n++) {
         int node = request->nodes[n];
-        if (node >= world->nodes.count || request->ppn > ct_nodes_ranks(&world->nodes, node))
+        if (node >= world->nodes.count || (long)request->ppn * request->beside > ct_nodes_ranks(&world->nodes, node))
             return -1;
         for (int earlier = 0; earlier < n; earlier++)
             if (request->nodes[earlier] == node)
                 return -1;
-        for (int local = 0; local < request->ppn; local++)
-            members[count++] = world->nodes.member[world->nodes.first[node] + local];
     }
+    for (int part = 0; part < request->beside; part++)
+        for (int n = 0; n < request->node_count; n++)
+            for (int local = 0; local < request->ppn; local++)
+                members[count++] =
+                    world->nodes.member[world->nodes.first[request->nodes[n]] + part * request->ppn + local];
     return count;
 }
 
@@ -38,25 +41,33 @@ static struct {
     bool made;
 } ct__groups[CT_MAX_GROUPS];
 
-int ct_group_make(ct_world *world, int slot, const int *members, int count, ct_group **group)
+int ct_group_make(ct_world *world, int slot, const int *members, int count, int beside, ct_group **group)
 {
+    ct_group *made = &ct__groups[slot].group;
+    int rank;
     MPI_Group everyone, chosen;
     MPI_Comm_group(MPI_COMM_WORLD, &everyone);
     MPI_Group_incl(everyone, count, members, &chosen);
     /* Only the members take part: the other ranks may be asleep or measuring. */
-    int code = MPI_Comm_create_group(MPI_COMM_WORLD, chosen, CT_TAG_SYNC + slot, &ct__groups[slot].group.comm);
+    int code = MPI_Comm_create_group(MPI_COMM_WORLD, chosen, CT_TAG_SYNC + slot, &made->comm);
     MPI_Group_free(&chosen);
     MPI_Group_free(&everyone);
+    made->part = made->comm;
+    if (code == MPI_SUCCESS && beside > 1) {
+        MPI_Comm_rank(made->comm, &rank);
+        code = MPI_Comm_split(made->comm, rank / (count / beside), rank, &made->part);
+    }
     if (code != MPI_SUCCESS)
         return code;
     ct__groups[slot].made = true;
-    ct__groups[slot].group.fresh = true;
-    ct__groups[slot].group.variant_count = 0;
-    ct__groups[slot].group.watch = &world->watch;
-    ct__groups[slot].group.leads = ct_watch_leads(&world->watch, members, count);
-    ct__groups[slot].group.node = world->nodes.node_of[world->rank];
-    *group = &ct__groups[slot].group;
-    return MPI_Comm_set_errhandler(ct__groups[slot].group.comm, MPI_ERRORS_RETURN);
+    made->fresh = true;
+    made->variant_count = 0;
+    made->watch = &world->watch;
+    made->leads = ct_watch_leads(&world->watch, members, count);
+    made->node = world->nodes.node_of[world->rank];
+    *group = made;
+    MPI_Comm_set_errhandler(made->part, MPI_ERRORS_RETURN);
+    return MPI_Comm_set_errhandler(made->comm, MPI_ERRORS_RETURN);
 }
 
 ct_group *ct_group_get(int slot)
@@ -83,6 +94,8 @@ int ct_group_release(int slot)
     group->variants = NULL;
     group->variant_capacity = 0;
     ct__groups[slot].made = false;
+    if (code == MPI_SUCCESS && group->part != group->comm)
+        code = MPI_Comm_free(&group->part);
     return code == MPI_SUCCESS ? MPI_Comm_free(&group->comm) : code;
 }
 
@@ -116,7 +129,7 @@ static bool ct__same(const ct_variant *variant, const ct_choice *choice)
 
 int ct_group_variant(ct_group *group, bool nonblocking, const ct_choice *choice, MPI_Comm *comm)
 {
-    *comm = group->comm;
+    *comm = group->part;
     if (!ct_settings_by_communicator(nonblocking) || choice->setting_count == 0 ||
         ct_settings_ours(choice->settings, choice->setting_count))
         return MPI_SUCCESS;
@@ -129,7 +142,7 @@ int ct_group_variant(ct_group *group, bool nonblocking, const ct_choice *choice,
      * would take theirs along. */
     int code = ct_settings_write(choice->settings, choice->setting_count);
     if (code == MPI_SUCCESS)
-        code = MPI_Comm_dup(group->comm, comm);
+        code = MPI_Comm_dup(group->part, comm);
     int restored = ct_settings_restore(choice->settings, choice->setting_count);
     if (code != MPI_SUCCESS || restored != MPI_SUCCESS)
         return code == MPI_SUCCESS ? restored : code;

@@ -34,6 +34,17 @@ NATIVE = Path(__file__).parents[1] / "native"
 SANITIZED = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
 # MPICH keeps what it has until the process ends.
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=77", "UBSAN_OPTIONS": "halt_on_error=1:exitcode=77"}
+LATE_ON_RANK_2 = """
+#include <mpi.h>
+#include <unistd.h>
+int MPI_Alltoall(const void *a, int b, MPI_Datatype c, void *d, int e, MPI_Datatype f, MPI_Comm comm)
+{
+    int rank;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    usleep(rank == 2 ? 20000 : 0);
+    return PMPI_Alltoall(a, b, c, d, e, f, comm);
+}
+"""
 SHORT = "warm_up=1 fewest=2 most=4 box_us=200 width_ppm=500000"
 
 
@@ -126,6 +137,9 @@ BROKEN = [
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=3-1 choice=",
     "measure id=1 collective=bcast bytes=8 ppn=3 nodes=0 choice=",
     "measure id=1 collective=bcast bytes=8 ppn=99999999999 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 beside=3 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=1 beside=0 nodes=0 choice=",
+    "measure id=1 collective=bcast bytes=8 ppn=2 beside=65536 nodes=0 choice=",
     "measure id=1 collective=bcast bytes=-8 ppn=1 nodes=0 choice=",
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 fewest=9 most=3 choice=",
     "measure id=1 collective=bcast bytes=8 ppn=1 nodes=0 nodes=0 choice=",
@@ -188,6 +202,26 @@ def test_garbage_is_refused_line_by_line(talk: Talk, sanitized_agent: Path, data
 def figure(line: str, key: str) -> float | None:
     words = dict(word.split("=", 1) for word in line.split()[1:])
     return float(words[key]) if key in words else None
+
+
+def test_communicators_side_by_side_make_each_call_at_once(
+    talk: Talk, sanitized_agent: Path, agent: Path, mpi: Installation, tmp_path: Path
+) -> None:
+    """Each has ranks of its own and right results; a call takes as long as in the slowest, here that of rank 2."""
+    names = [name for name in TUNABLE if name not in NONBLOCKING]
+    lines = [request(number, name, 64, 2, "0", "beside=2", "choice=") for number, name in enumerate(names, 1)]
+    lines.append(request(len(lines) + 1, "alltoall", 64, 1, "0", "beside=4", "skew_us=20", "choice="))
+    results = [line for line in talk(sanitized_agent, 4, lines) if line.startswith("result ")]
+    assert len(results) == len(lines)
+    assert all(" status=ok " in line and " detail=2-side-by-side " in line for line in results[:-1])
+    (tmp_path / "late.c").write_text(LATE_ON_RANK_2)
+    late = tmp_path / "late.so"
+    subprocess.run([mpi.mpicc, "-shared", "-fPIC", tmp_path / "late.c", "-o", late], check=True, timeout=60)
+    lines = [request(1, "alltoall", 64, 2), request(2, "alltoall", 64, 2, "0", "beside=2", "choice=")]
+    alone, both = [line for line in talk(agent, 4, lines, LD_PRELOAD=str(late)) if line.startswith("result ")]
+    for line, longer in ((alone, False), (both, True)):
+        times_ns = line.partition("times_ns=")[2].split()[0].split(",")
+        assert (min(map(float, times_ns)) > 20e6) == longer, line
 
 
 @pytest.mark.parametrize("name", ["barrier", "allreduce"])
@@ -324,11 +358,11 @@ def test_what_is_written_is_what_is_read(reader: Path, data: st.DataObject) -> N
         nodes = ",".join(map(str, range(first, last + 1)))
         fixed = "warm_up=2 fewest=10 most=1000 box_us=50000 limit_s=3"
         lines.append(
-            f"measure id={identity} collective=bcast bytes={size} ppn={ppn} nodes={first}-{last} "
+            f"measure id={identity} collective=bcast bytes={size} ppn={ppn} beside=3 nodes={first}-{last} "
             f"{fixed} choice={choice} choice=GONE=1"
         )
         expected.append(
-            f"ok id={identity} collective=bcast bytes={size} ppn={ppn} nodes={nodes} {fixed}"
+            f"ok id={identity} collective=bcast bytes={size} ppn={ppn} beside=3 nodes={nodes} {fixed}"
             f" choice={read_choice}/ choice=/GONE"
         )
     assert read(reader, lines) == expected

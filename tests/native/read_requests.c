@@ -17,7 +17,7 @@ static void show(const char *line, size_t length)
         printf("no %s\n", why);
         return;
     }
-    printf("ok id=%ld collective=%s bytes=%zu ppn=%d nodes=", r.id, r.collective, r.size_bytes, r.ppn);
+    printf("ok id=%ld collective=%s bytes=%zu ppn=%d beside=%d nodes=", r.id, r.collective, r.size_bytes, r.ppn, r.beside);
     for (int i = 0; i < r.node_count; i++)
         printf(i == 0 ? "%d" : ",%d", r.nodes[i]);
     printf(" warm_up=%d fewest=%d most=%d box_us=%.0f limit_s=%d", r.warm_up, r.fewest, r.most, r.box_s * 1e6, r.limit_s);

@@ -32,6 +32,20 @@ SAID = [
 ]
 
 
+def test_a_communicator_is_measured_beside_others_where_the_plan_says_so() -> None:
+    plan = LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1, beside={(4, 1): 2})
+    script = Scripted(())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "AgentProcess", lambda *_: script)
+        source = LiveSource(plan, ENVIRONMENT)
+        source.begin(Point(Scenario("alltoall", 4, 1, 64), (DEFAULT,)), Effort())
+        source.begin(Point(Scenario("alltoall", 1, 2, 64), (DEFAULT,)), Effort(), [7])
+    assert [line.split()[4:7] for line in script.sent] == [
+        ["ppn=1", "beside=2", "nodes=0-3"],
+        ["ppn=2", "beside=1", "nodes=7"],
+    ]
+
+
 class Scripted:
     """Stands in for the process of an agent, and says what it was given; then it has ended."""
 

@@ -14,7 +14,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.stakes import Stakes, gains_of
-from colltune.profile.application_profile import Communicator, Profile, calls_per_second, stakes
+from colltune.profile.application_profile import Communicator, Profile, calls_per_second, side_by_side, stakes
 from colltune.profile.benefit import benefit_of
 from colltune.profile.nonblocking import tunable_by_name
 from colltune.profile.parts import part_files, read_parts
@@ -54,6 +54,22 @@ def test_a_merged_file_is_read(tmp_path: Path) -> None:
     # A quarter of each of the four sampled calls' hundred nanoseconds, for all 400 calls.
     assert alltoall.waiting_s == pytest.approx(400 * 25e-9)
     assert profile.communicators == ((Communicator(4, 2, 2), 2.0),)
+
+
+def test_communicators_that_share_their_nodes_are_counted() -> None:
+    """Of 4 x 4 ranks: all, rows of two ranks, columns of one on each node, leaders, and uneven ones."""
+    forms = {
+        Communicator(16, 4, 4): 1.0,
+        Communicator(2, 1, 2): 8.0,
+        Communicator(4, 4, 1): 4.0,
+        Communicator(2, 2, 1): 1.0,
+        Communicator(5, 2, 3, even=False): 2.0,
+        Communicator(4, 0, 0): 3.0,
+        Communicator(4, 2, 2, remote_size=4): 3.0,
+    }
+    profile = Profile((), tuple(forms.items()), 16, 4, 1.0, 16)
+    assert side_by_side(profile, 4) == {(4, 4): 1, (1, 2): 2, (4, 1): 4, (2, 1): 1, (2, 2): 1}
+    assert side_by_side(profile, 2) == {(4, 4): 1, (1, 2): 1, (4, 1): 2, (2, 1): 1, (2, 2): 1}
 
 
 def test_a_profile_survives_its_file(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ class Workbench:
     """An MPI ready to be measured: a LibraryBench.
 
     ``names_choices``: its launches take choices by name, for which some libraries need a switch in the environment.
+    ``beside``: as of ``LivePlan``.
     """
 
     start_text: ClassVar[str] = "starting the MPI job"
@@ -75,6 +76,7 @@ class Workbench:
     process_environment: Mapping[str, str]
     watch: Watch = field(default_factory=Watch)
     names_choices: bool = True
+    beside: Mapping[tuple[int, int], int] = field(default_factory=dict)
     _settings: dict[tuple[str, Choice], Settings | None] = field(default_factory=dict)
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
 
@@ -216,6 +218,7 @@ class Workbench:
             seed=seed,
             on_event=on_event,
             watch=self.watch,
+            beside=self.beside,
         )
         return LiveSource(plan, self.environment)
 

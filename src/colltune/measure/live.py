@@ -36,7 +36,8 @@ class LivePlan:
 
     ``settings`` gives, for a collective and a choice, the control variables with the integers to write.
     ``silence_s``: seconds without a word from the agent, beyond what the request may take, after which it counts as
-    hung. ``on_event`` hears of launches and choices that ended one. ``watch`` judges what others disturbed.
+    hung. ``on_event`` hears of launches and choices that ended one. ``watch`` judges what others disturbed. ``beside``:
+    by nodes and ranks per node, how many communicators on the same nodes make each call at once; 1 where it says none.
     """
 
     command: Sequence[str]
@@ -48,6 +49,7 @@ class LivePlan:
     clock: Callable[[], float] = time.time
     on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None
     watch: Watch = field(default_factory=unjudged)
+    beside: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
 class LiveSource:
@@ -170,7 +172,8 @@ class LiveSource:
         self, ticket: int, point: Point, effort: Effort, nodes: tuple[int, ...], *, alone: bool = False
     ) -> PointRequest:
         deadline_s = self._plan.silence_s + 5.0 * effort.box_s * len(point.choices)
-        return PointRequest(0, ticket, point, effort, nodes, deadline_s, alone)
+        beside = self._plan.beside.get((point.scenario.nodes, point.scenario.ppn), 1)
+        return PointRequest(0, ticket, point, effort, nodes, deadline_s, alone, beside)
 
     def _send_held(self) -> None:
         while self._held and time.monotonic() >= self._resume_s and self._may_send(self._held[0]):

@@ -26,6 +26,7 @@ class PointRequest:
     nodes: tuple[int, ...]
     deadline_s: float  # seconds of silence allowed
     alone: bool = False  # a suspect: nothing else is measured beside it
+    beside: int = 1  # communicators that make each call at once
     tried: int = -1  # the last choice that the agent began
     heard_s: float = 0.0  # when the agent was last heard on it
     began_s: float = 0.0
@@ -43,7 +44,7 @@ class PointRequest:
         scenario, effort = self.point.scenario, self.effort.limited(self.point.repetitions)
         words = [
             f"measure id={self.id} collective={scenario.collective} bytes={scenario.size_bytes}",
-            f"ppn={scenario.ppn} nodes={_format_nodes(self.nodes)}",
+            f"ppn={scenario.ppn} beside={self.beside} nodes={_format_nodes(self.nodes)}",
             f"warm_up={effort.warm_up} fewest={effort.fewest} most={effort.most}",
             f"box_us={round(effort.box_s * 1e6)} width_ppm={round(effort.relative_width * 1e6)}",
             *([f"skew_us={max(round(self.point.skew_s * 1e6), 1)}"] if self.point.skew_s > 0.0 else []),

@@ -26,6 +26,11 @@ class Communicator:
         if self.size < 1 or min(self.nodes, self.ppn, self.remote_size) < 0:
             raise ValueError(f"there is no communicator of {self.size} ranks on {self.nodes} nodes")
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Nodes and ranks per node; of ranks that are spread unevenly, the nearest even ones."""
+        return self.nodes, self.ppn if self.even else max(1, round(self.size / self.nodes))
+
     def __str__(self) -> str:
         if self.remote_size:
             return f"{self.size} to {self.remote_size}"
@@ -101,21 +106,20 @@ class Calls:
     def scenarios(self) -> tuple[Scenario, ...]:
         """What stands for these calls in a measurement: their size, or the ends of a range of sizes.
 
-        Empty where the calls cannot be tuned: other forms than blocking, intercommunicators, unknown places. Ranks
-        that are spread unevenly are stood for by the nearest even shape.
+        Empty where the calls cannot be tuned: other forms than blocking, intercommunicators, unknown places.
         """
         where = self.communicator
         if self.form != BLOCKING or self.collective not in COLLECTIVES or where.remote_size or not where.nodes:
             return ()
         if where.size < 2:
             return ()
-        ppn = where.ppn if where.even else max(1, round(where.size / where.nodes))
-        if ppn * where.nodes < 2:
+        nodes, ppn = where.shape
+        if ppn * nodes < 2:
             return ()
         element = 4 if self.collective in REDUCTIONS else 1
         ends = {max(element, size // element * element) for size in (self.size_least, self.size_most)}
         sizes = {0} if self.collective == "barrier" else ends
-        return tuple(Scenario(self.collective, where.nodes, ppn, size) for size in sorted(sizes))
+        return tuple(Scenario(self.collective, nodes, ppn, size) for size in sorted(sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,19 @@ def arrival_skew(profile: Profile) -> dict[Scenario, float]:
             waited[scenario] = waited.get(scenario, 0.0) + (one.waiting_s or 0.0)
             calls[scenario] = calls.get(scenario, 0) + one.rank_calls
     return {scenario: 2.0 * waited_s / calls[scenario] for scenario, waited_s in waited.items()}
+
+
+def side_by_side(profile: Profile, ppn: int) -> dict[tuple[int, int], int]:
+    """How many communicators of each shape had the same nodes in the run, of what ``ppn`` ranks per node can form.
+
+    Communicators of one form are taken to have ranks of their own, and to call at once, as rows and columns do.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for where, count in profile.communicators:
+        if where.nodes and not where.remote_size:
+            on_each = round(count * where.nodes / max(profile.nodes, 1))
+            found[where.shape] = max(found.get(where.shape, 1), min(on_each, ppn // where.shape[1]))
+    return found
 
 
 def calls_per_second(profile: Profile) -> dict[Scenario, float]:

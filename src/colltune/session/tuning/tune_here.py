@@ -17,6 +17,7 @@ from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RunningMachine
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
+from colltune.profile.application_profile import side_by_side
 from colltune.profile.extrapolate import extrapolate
 from colltune.profile.nonblocking import by_name_text, tunable_by_name
 from colltune.prove.in_run.trial import require_command
@@ -76,6 +77,7 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
     bench = replace(bench, environment=bench.environment.with_fabric(fabric))
     if application is not None:
         shape = (bench.nodes, bench.ppn)
+        bench = replace(bench, beside=side_by_side(application, bench.ppn))
         if (share := alltoallv_share(application)) >= _WORTH_A_NOTE:
             listener.note(
                 f"MPI_Alltoallv takes {share:.1%} of the profiled run and is tuned by itself:"

@@ -1,0 +1,64 @@
+"""An application on rows and columns of ranks: communicators are formed as it has them, and its calls meet rules."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cluster_applications import Site
+from namespaces import namespace_cluster, why_not
+
+from colltune.core.choice import DEFAULT
+from colltune.core.rules import Rule, RuleSet
+from colltune.emit.live_rules import live_basis
+from colltune.mpi.installation import Installation
+from colltune.profile.application_profile import side_by_side
+from colltune.profile.profile_files import load_profile
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL
+
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.slow,
+    pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
+]
+STEPS, BYTES = 200, 256
+
+
+def test_rows_and_columns_are_tuned_as_the_application_has_them(mpi: Installation, tmp_path: Path) -> None:
+    """On 4 nodes x 2 ranks: four rows of the ranks of a node, and two columns of a rank on each node."""
+    with namespace_cluster(tmp_path / "cluster", 4) as cluster:
+        site = Site.open(cluster, mpi, tmp_path / "site", 2)
+        source, hosts = Path(__file__).parents[1] / "native" / "rows_columns.c", str(cluster.host_file(2))
+        program, profile, tuned = (str(tmp_path / name) for name in ("app", "app.json", "tuned"))
+        subprocess.run([str(mpi.mpicc), "-O2", str(source), "-o", program], check=True, timeout=60)
+        job = [str(mpi.mpiexec), "-f", hosts, "-n", "8", program, "2", str(STEPS), str(BYTES)]
+
+        def colltune(*arguments: str) -> str:
+            done = cluster.run(sys.executable, "-m", "colltune", *arguments)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stderr
+
+        colltune("profile", "--out", profile, "--", *job)
+        called = load_profile(Path(profile))
+        assert {(str(one.communicator), one.calls) for one in called.calls} == {("4 x 1", 400), ("1 x 2", 800)}
+        assert side_by_side(called, 2) == {(4, 1): 2, (1, 2): 1}
+        of_it = ("--profile", profile, "--runtime", "1000h", "--mpiexec", str(mpi.mpiexec), "--hostfile", hosts)
+        colltune("tune", *of_it, "--budget", "15s", "--gate", "off", "--out", tuned)
+        measured = read_journal(Path(tuned) / JOURNAL).samples
+        assert {(one.scenario.nodes, one.scenario.ppn, one.detail) for one in measured if one.times_s} == {
+            (4, 1, "2-side-by-side"),
+            (1, 2, ""),
+        }
+        choice = next(one for one in site.bench.catalogue.choices("alltoall") if one.algorithm == "pairwise")
+        ends = {1: Rule(1, None, None, DEFAULT), 2: Rule(2, None, None, DEFAULT)}
+        rest = Rule(None, None, None, DEFAULT)
+        shapes = (Rule(1, 4, None, choice), ends[1], Rule(2, 2, None, choice), ends[2], rest)
+        by_hand = site.tuning(
+            "by-hand", {"alltoall": RuleSet("alltoall", live_basis(site.bench.catalogue, "alltoall"), shapes)}
+        )
+        said = colltune("run", "--via", "live", "--prove", str(by_hand), "--", *job)
+        assert f"{6 * STEPS} of {6 * STEPS} calls of alltoall met a rule" in said, json.dumps(job)
