@@ -99,6 +99,22 @@ static int ct__bin(MPI_Count size)
     return bin;
 }
 
+/* What earlier runs say of a candidate (COLLTUNE_EXPLORE_KNOWN): a list of CHOICE/BIN/NODES/PPN/MEAN/ERROR, of
+ * log(default / tuned) in millionths. Only the first rank of a communicator looks at it, since it decides for all. */
+static void ct__recall(const ct_comm *comm, ct__cell *cell)
+{
+    const char *known = getenv("COLLTUNE_EXPLORE_KNOWN");
+    int choice, bin, nodes, ppn, length;
+    long mean, error;
+    while (known != NULL &&
+           sscanf(known, "%d/%d/%d/%d/%ld/%ld%n", &choice, &bin, &nodes, &ppn, &mean, &error, &length) == 6) {
+        if (choice == cell->choice && bin == cell->bin && nodes == comm->nodes && ppn == comm->ppn)
+            ct_switch_expect(&cell->evidence, 1e-6 * (double)mean, 1e-6 * (double)error);
+        known += length;
+        known += *known == ',';
+    }
+}
+
 /* NULL: there are as many already as are measured. */
 static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Count size, bool candidate)
 {
@@ -117,6 +133,8 @@ static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Cou
     ct__cell *cell = &state->cells[state->count++];
     *cell = (ct__cell){.function = function, .choice = choice, .bin = bin, .least = UINT64_MAX, .record = -1};
     ct_switch_begin(&cell->at, candidate);
+    if (candidate)
+        ct__recall(state->comm, cell);
     return cell;
 }
 

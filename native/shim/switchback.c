@@ -17,6 +17,8 @@ enum { CT__QUICK_ROUNDS = 24, CT__LOOK_PAIRS = 4, CT__ODDS = 3 };
 /* The chance that a rule which is not slower is ever switched off is at most one in so many; of a candidate, which nothing
  * is lost without. */
 static const double CT__SURE = 1000.0, CT__SURE_OF_CANDIDATE = 20.0;
+/* So many pairs say something, and so many counts what earlier runs say. */
+enum { CT__EXPECTED_PAIRS = 2 };
 /* Of the blocks of a candidate's round, one in so many at most is tuned; and there are no more than this. */
 static const double CT__FEWEST_BLOCKS = 20.0, CT__MOST_BLOCKS = 4294967296.0;
 static const double CT__STAKES[CT_SWITCH_BETS] = {0.2, 0.5, 0.8};
@@ -87,6 +89,15 @@ static uint32_t ct__length(uint32_t length, double cycle_ns, double agree_ns)
     for (uint32_t most = length * CT__GROWTH; length < most && length < CT_SWITCH_MOST && fitting > 2.0 * length;)
         length *= 2;
     return length;
+}
+
+void ct_switch_expect(ct_switch_evidence *evidence, double mean, double error)
+{
+    evidence->pairs = CT__EXPECTED_PAIRS;
+    evidence->mean = mean;
+    evidence->squares = error * error * CT__EXPECTED_PAIRS * (CT__EXPECTED_PAIRS - 1);
+    for (int i = 0; i < CT_SWITCH_BETS; i++)
+        evidence->wealth[i] = 1.0;
 }
 
 void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tuned_ns)
@@ -169,7 +180,7 @@ ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evide
 /* How much longer tuned calls may take than those by default, as a share: what the pairs say and one standard error more. */
 static double ct__excess(const ct_switch_evidence *evidence)
 {
-    if (evidence->pairs < 2)
+    if (evidence->pairs < CT__EXPECTED_PAIRS)
         return 1.0; /* nothing is known: twice as long */
     double excess = exp(ct__error(evidence) - evidence->mean) - 1.0;
     return excess > 0.0 ? excess : 0.0;
@@ -192,8 +203,9 @@ ct_switch_decision ct_switch_try(const ct_switch *at, ct_switch_evidence *eviden
     evidence->by_default_ns += (double)at->blocks * at->length * call_ns;
     double lost_ns = evidence->lost_call_ns > evidence->lost_wall_ns ? evidence->lost_call_ns : evidence->lost_wall_ns;
     lost_ns = evidence->agreed_ns + (lost_ns > 0.0 ? lost_ns : 0.0);
-    ct_switch_decision said = {.seed = seed, .length = ct__length(at->length, cycle_ns, 0.0),
-                               .off = ct__is_harmful(evidence, CT__SURE_OF_CANDIDATE)};
+    /* While nothing is known a block is as short as can be: it may take twice as long, which the round has to earn. */
+    uint32_t length = evidence->pairs < CT__EXPECTED_PAIRS ? CT_SWITCH_FEWEST : ct__length(at->length, cycle_ns, 0.0);
+    ct_switch_decision said = {.seed = seed, .length = length, .off = ct__is_harmful(evidence, CT__SURE_OF_CANDIDATE)};
     /* The next round is to earn what is lost by then, agreeing included, so that blocks need not be longer for its sake. The
      * calls of a rank come one after the other: all candidates together lose no more than this share of the run. */
     double block_ns = (double)said.length * call_ns;

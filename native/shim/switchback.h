@@ -70,6 +70,9 @@ void ct_switch_advance(ct_switch *at);
 void ct_switch_obey(ct_switch *at, const ct_switch_decision *decision);
 static inline uint32_t ct_switch_timed(uint32_t length) { return length - (length >= 8 ? length / 4 : 1); }
 
+/* On the first rank alone, of a candidate before its first round: what earlier runs say of log(default / tuned), the mean
+ * and its standard error. */
+void ct_switch_expect(ct_switch_evidence *evidence, double mean, double error);
 /* On the first rank alone. A pair of round 1 or later was measured. */
 void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tuned_ns);
 /* What comes after the round of `at`. `percent`: the share of blocks by default at first, 1 to 50; `cycle_ns`: of one call and

@@ -309,7 +309,7 @@ def test_counts_are_for_alltoallv_alone(tmp_path: Path) -> None:
     fails_with_one_line(done, "--counts is for alltoallv")
 
 
-@pytest.mark.parametrize("flag", ["--measure", "--prove", "--profile", "--explore", "--provisional"])
+@pytest.mark.parametrize("flag", ["--measure", "--prove", "--profile", "--auto", "--provisional"])
 def test_run_with_a_table_of_alltoallv_alone_refuses_what_it_would_ignore(flag: str, tmp_path: Path) -> None:
     done = colltune("run", flag, "--alltoallv", str(tmp_path), "--", "true")
     fails_with_one_line(done, f"{flag} says nothing of MPI_Alltoallv")

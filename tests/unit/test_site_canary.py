@@ -250,7 +250,7 @@ def test_a_run_under_a_users_own_tuning_is_told_apart_from_those_under_a_release
 def test_what_users_tried_beside_a_release_does_not_count_for_it(
     store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`run --explore`: choices that are not proven, and here are slower."""
+    """`run --auto`: choices that are not proven, and here are slower."""
     begin(store, candidate(store), 50)
     reported(store, tmp_path, monkeypatch, [1.2, 1.21, 1.19])
     before = outlook(store).faster

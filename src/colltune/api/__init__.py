@@ -23,6 +23,7 @@ from colltune.api.compared import guidelines as guidelines
 from colltune.api.tuned import Tuned as Tuned
 from colltune.api.tuned import load as load
 from colltune.core.units import parse_duration, parse_size
+from colltune.session.application.auto_run import ready_auto
 from colltune.session.application.run_application import RunOptions, RunOutcome, ready_run
 from colltune.session.arguments import (
     MAX_SIZE,
@@ -212,13 +213,15 @@ def run(
     """Runs an MPI program with a tuning in force, as `colltune run` does, and waits for its end.
 
     ``share``: with ``measure``, the share of its calls that run by default, in percent, 1 to 50. ``risk``: with
-    ``explore``, what trying choices that are not proven may cost of the run's time, in percent. ``via``: file or live.
+    ``auto``, what trying choices that are not proven may cost of the run's time, in percent. ``via``: file or live.
     ``store``: of the site, to which it adds what it measured; None is the one that COLLTUNE_STORE names.
     ``listener`` hears, a sentence each, what is unsure before the start, and what was found at the end. Raises
     InputError where the command would use another build of the MPI than the one that was tuned.
     """
     directory = tuned.directory if isinstance(tuned, Tuned) else Path(tuned)
-    return ready_run(directory, command, RunOptions.of(arguments), os.environ, listener).run(listener)
+    options = RunOptions.of(arguments)
+    ready = ready_auto if options.auto else ready_run
+    return ready(directory, command, options, os.environ, listener).run(listener)
 
 
 setattr(run, "__signature__", signature_of(run, RunArguments))  # noqa: B010 - as of `tune`

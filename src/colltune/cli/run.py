@@ -13,7 +13,7 @@ from colltune.cli.options import Tuned, offers
 from colltune.core.errors import InputError, on_os_error
 from colltune.session.arguments import RunArguments
 
-_OF_A_TUNING = ("prove", "profile", "measure", "explore", "provisional")
+_OF_A_TUNING = ("prove", "profile", "measure", "auto", "provisional")
 # The exit code where the application succeeded and nothing proves that the tuning was in force.
 _UNPROVEN = 3
 
@@ -63,7 +63,8 @@ def run(
     Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
-    from colltune.session.application.run_application import RunOptions, ready_run, unheard
+    from colltune.session.application.auto_run import ready_auto
+    from colltune.session.application.run_application import ReadyRun, RunOptions, ready_run, unheard
 
     table, given = arguments["alltoallv"], cast(Mapping[str, object], arguments)
     if table is not None and not tuned.is_dir():
@@ -77,8 +78,9 @@ def run(
         command = [str(tuned), *context.args]
         _replace_by(command, with_alltoallv(command, Path(table), os.environ))
     options = RunOptions.of(arguments)
-    ready = ready_run(tuned, context.args, options, os.environ, unheard if quiet else _say)
-    if not options.watches:
+    listener = unheard if quiet else _say
+    ready = (ready_auto if options.auto else ready_run)(tuned, context.args, options, os.environ, listener)
+    if isinstance(ready, ReadyRun) and not ready.options.watches:
         _replace_by(context.args, ready.started())
     done = ready.run(_say)
     raise typer.Exit(done.exit_code or (_UNPROVEN if done.proof is not None and not done.proof.proven else 0))

@@ -9,7 +9,6 @@ import typer
 
 from colltune.cli.console import echo
 from colltune.cli.options import AsJson, Tuned, Via, offers
-from colltune.core.units import format_count
 from colltune.session.arguments import MachineArguments, machine_options
 
 if TYPE_CHECKING:
@@ -33,9 +32,6 @@ def verify(
         str, typer.Option(help="What a time is: slowest-rank, or osu (mean over ranks, MPI_Barrier between calls).")
     ] = "slowest-rank",
     short: Annotated[bool, typer.Option("--short", help="With --results: one case of each kind.")] = False,
-    candidates: Annotated[
-        bool, typer.Option("--candidates", help="With --results: what the proof left open, for `run --explore`.")
-    ] = False,
     budget: Annotated[str, typer.Option(help="With --quick: time to spend at most.")] = "100s",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     as_json: AsJson = False,
@@ -57,34 +53,31 @@ def verify(
     from colltune.session.compare import verify as compare_with_default
 
     machine = machine_options(where)
-    if as_json and (quick or results or candidates):
-        raise InputError("--json tells of the whole question", "Leave out --quick, --results and --candidates")
+    if as_json and (quick or results):
+        raise InputError("--json tells of the whole question", "Leave out --quick and --results")
     if quick and results:
         raise InputError("--quick and --results ask two questions", "Give one of them; neither asks all")
-    if candidates:
-        check_candidates(tuned, machine)
-    elif results:
+    if results:
         raise typer.Exit(0 if check_results(tuned, machine, short=short, via=via) else 1)
-    elif quick:
+    if quick:
         raise typer.Exit(0 if check_quickly(tuned, machine, parse_duration(budget), seed) else 1)
+    # The outside judge and its convention measure; they say nothing of results.
+    right = osu is not None or check_results(tuned, machine, short=True, via=via, err=as_json)
+    found = compare_with_default(
+        tuned,
+        machine,
+        launches=launches,
+        osu=osu,
+        convention=convention,
+        seed=seed,
+        via=via,
+        note=lambda note: make_console(err=as_json).print(note, markup=False),
+    )
+    if as_json:
+        print_json("verify", {"results_right": right, **as_record(found)})
     else:
-        # The outside judge and its convention measure; they say nothing of results.
-        right = osu is not None or check_results(tuned, machine, short=True, via=via, err=as_json)
-        found = compare_with_default(
-            tuned,
-            machine,
-            launches=launches,
-            osu=osu,
-            convention=convention,
-            seed=seed,
-            via=via,
-            note=lambda note: make_console(err=as_json).print(note, markup=False),
-        )
-        if as_json:
-            print_json("verify", {"results_right": right, **as_record(found)})
-        else:
-            show(found, "use --launches {launches}")
-        raise typer.Exit(exit_code(found) if right else 1)
+        show(found, "use --launches {launches}")
+    raise typer.Exit(exit_code(found) if right else 1)
 
 
 def check_results(tuned: Path, machine: MachineOptions, *, short: bool, via: str, err: bool = False) -> bool:
@@ -99,14 +92,3 @@ def check_results(tuned: Path, machine: MachineOptions, *, short: bool, via: str
     for failure in result.failures:
         echo(f"  {failure}", err=err)
     return result.passed
-
-
-def check_candidates(tuned: Path, machine: MachineOptions) -> None:
-    """The same of what the proof left open; what gives right results is kept for `run --explore`."""
-    from colltune.session.candidates import replay_candidates
-
-    done = replay_candidates(tuned, machine)
-    for note in done.notes:
-        echo(note)
-    echo(f"right results: {format_count(len(done.candidates.choices), 'choice')} of {', '.join(done.rules) or 'none'}")
-    echo(f"try them in an application: colltune run --explore {tuned} -- mpiexec ...")

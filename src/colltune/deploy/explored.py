@@ -1,87 +1,188 @@
-"""Choices that the proof left open, for `colltune run --explore`: a folder ``candidates`` of the tuning directory.
+"""What runs of a program may try, for `colltune run --auto`: a folder ``candidates`` of the tuning directory.
 
-It has their rules, as the live selector reads them, and a record of the tuning that they were left open by. Nothing but
-``--explore`` reads it, and only what passed the conformance check gets into it.
+It has the calls that cost the program most, and for each the choices that gave right results in the conformance check,
+in the order in which they are tried; and the settings of all these choices, as the live selector reads them.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from colltune.catalog import load
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import ColltuneError, InputError, on_os_error
+from colltune.core.rules import Region, RuleSet
+from colltune.core.scenario import COLLECTIVES, SizeBasis
+from colltune.core.steps import Span
 from colltune.deploy.applied import AppliedTuning
-from colltune.emit.live_rules import LIVE_FILE, live_choices, live_faults
-from colltune.machine.files import read_file, read_record, read_text
+from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices, live_faults, with_fewer_rules
+from colltune.machine.compile import cache_directory
+from colltune.machine.files import fitted, parse_json, read_file, read_text, write_atomically
 from colltune.machine.preload import PRELOAD, preload_variables
-from colltune.store.tuning import MANIFEST, write_files
+from colltune.mpi.application import Application
+from colltune.store.summary_json import read_choice
+from colltune.store.tuning import write_files
 
 FOLDER = "candidates"
 VARIABLE = "COLLTUNE_CANDIDATES"
-_RECORD, _SCHEMA = "candidates.json", 1
+_RECORD, _SCHEMA = "candidates.json", 2
+_MARK = Choice("inside")  # of no library: where a region is
 
 
-class _OfTuning(msgspec.Struct):
-    schema: int
-    tuning: str
+@dataclass(frozen=True)
+class CallKind:
+    """Calls of one collective and one class of sizes (a power of two) on communicators of one shape.
+
+    ``size``: in bytes as rules of ``basis`` compare them. ``share``: of the program's time, waiting not counted.
+    ``choices``: what may be tried, in this order.
+    """
+
+    collective: str
+    basis: SizeBasis
+    nodes: int
+    ppn: int
+    size: Span
+    share: float
+    choices: tuple[Choice, ...]
+
+    @property
+    def region(self) -> Region:
+        ranks = self.nodes * self.ppn
+        return Region(Span(self.ppn, self.ppn), Span(ranks, ranks), self.size)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """``rules``: the file. ``choices``: those of its rules, by their numbers."""
+    """``application``: the one that makes these calls. ``text``: the settings of all choices.
 
-    rules: Path
-    choices: tuple[Choice, ...]
+    ``mpi_build``: of the library in which they gave right results.
+    """
+
+    application: Application
+    mpi_build: str
+    kinds: tuple[CallKind, ...]
+    text: str
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """Those in ``text`` by their numbers."""
+        return tuple(live_choices(self.text))
 
 
-def save_candidates(directory: Path, files: Mapping[str, bytes]) -> Candidates:
-    """Writes the rules of candidates, ``files`` by name, for the tuning in ``directory``. Raises ColltuneError."""
-    record = msgspec.json.encode(_OfTuning(_SCHEMA, _digest(directory))) + b"\n"
+class _WrittenKind(msgspec.Struct):
+    collective: str
+    basis: SizeBasis
+    nodes: int
+    ppn: int
+    size: tuple[int, int | None]
+    share: float
+    choices: tuple[str, ...]
+
+    def read(self) -> CallKind:
+        low, high = self.size
+        if (
+            self.collective not in COLLECTIVES
+            or min(self.nodes, self.ppn, low + 1) < 1
+            or (high is not None and high < low)
+        ):
+            raise ValueError(f"{self} is no kind of call")
+        choices = tuple(map(read_choice, self.choices))
+        return CallKind(self.collective, self.basis, self.nodes, self.ppn, Span(low, high), self.share, choices)
+
+
+class _Written(msgspec.Struct):
+    schema: int
+    application: Application
+    mpi_build: str
+    kinds: tuple[_WrittenKind, ...]
+
+
+def save_candidates(directory: Path, found: Candidates) -> None:
+    """Raises ColltuneError where they cannot be written."""
+    kinds = [
+        {
+            **{name: getattr(one, name) for name in ("collective", "basis", "nodes", "ppn", "share")},
+            "size": (one.size.low, one.size.high),
+            "choices": [str(choice) for choice in one.choices],
+        }
+        for one in found.kinds
+    ]
+    head = {"schema": _SCHEMA, "application": found.application, "mpi_build": found.mpi_build, "kinds": kinds}
+    files = {LIVE_FILE: found.text.encode("ascii"), _RECORD: msgspec.json.encode(head) + b"\n"}
     with on_os_error(f"cannot write {directory / FOLDER}", "Make room there", ColltuneError):
-        write_files(directory / FOLDER, {**files, _RECORD: record})
-    return load_candidates(directory)
+        write_files(directory / FOLDER, files)
 
 
-def load_candidates(directory: Path) -> Candidates:
-    """The candidates of the tuning in ``directory``. Raises InputError where there are none, or of another tuning."""
+def load_candidates(directory: Path) -> Candidates | None:
+    """Those in ``directory``; None where there are none. Raises InputError for what this colltune did not write."""
     place = directory / FOLDER
-    replay = f"Check their results in a job of this shape: colltune verify --results --candidates {directory}"
     try:
-        record, text = read_record(read_file(place / _RECORD), _OfTuning), read_text(place / LIVE_FILE)
-    except FileNotFoundError as error:
-        raise InputError(
-            f"what the proof of {directory} left open was not checked for wrong results", replay
-        ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{place} cannot be read: {error}", replay) from error
-    if record != _OfTuning(_SCHEMA, _digest(directory)):
-        raise InputError(f"{place} was made for another tuning than {directory} holds now", replay)
-    return Candidates((place / LIVE_FILE).resolve(), tuple(live_choices(text)))
+        written = fitted(parse_json(read_file(place / _RECORD)), _Written)
+        if written.schema != _SCHEMA:
+            raise ValueError(f"it has schema {written.schema}")
+        text = read_text(place / LIVE_FILE)
+        kinds = tuple(one.read() for one in written.kinds)
+        found = Candidates(written.application, written.mpi_build, kinds, text)
+        if unknown := {choice for one in kinds for choice in one.choices}.difference(found.choices):
+            raise ValueError(f"{LIVE_FILE} has no settings of {', '.join(map(str, unknown))}")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, InputError) as error:
+        raise InputError(f"{place} cannot be read: {error}", f"Remove {place}: the next run makes it anew") from error
+    return found
 
 
-def with_candidates(force: AppliedTuning, candidates: Candidates) -> AppliedTuning:
-    """``force``, which is by way of the live selector, where it knows ``candidates`` too, also without a rule.
+def tables(base: Mapping[str, RuleSet], chosen: Mapping[CallKind, Choice]) -> dict[str, RuleSet]:
+    """``base``, by collective, where the calls of each kind in ``chosen`` get this choice."""
+    made = {name: DecisionTable.of(rules) for name, rules in base.items()}
+    for kind, choice in chosen.items():
+        name = kind.collective
+        table = made.get(name, DecisionTable.always(name, kind.basis))
+        inside = DecisionTable.always(name, kind.basis, _MARK).restrict(kind.region)
 
-    Raises InputError for candidates that the selector should not follow.
+        def decided(here: Choice, mark: Choice, choice: Choice = choice) -> Choice:
+            return choice if mark == _MARK else here
+
+        made[name] = table.combine(inside, decided)
+    return {name: table.rule_set() for name, table in made.items()}
+
+
+def with_candidates(
+    force: AppliedTuning, found: Candidates, in_force: Sequence[RuleSet], tried: Sequence[RuleSet]
+) -> AppliedTuning:
+    """``force``, which is by way of the live selector, with the rules ``in_force``, where ``tried`` may be tried.
+
+    Raises InputError for settings that the selector should not follow, ColltuneError where nothing can be written.
     """
     made = force.tuning.environment
-    for fault in live_faults(read_file(candidates.rules), None, load(made.mpi, made.mpi_version)):
-        raise InputError(
-            f"{candidates.rules}: {fault}", "Check their results again: colltune verify --results --candidates"
-        )
-    place = str(force.directory.resolve())
-    variables = {name: value.replace("{directory}", place) for name, value in force.tuning.variables.items()}
-    told = {**variables, **preload_variables(variables[PRELOAD], force.around), VARIABLE: str(candidates.rules)}
-    return replace(force, variables=variables, told={**force.told, **told})
+    for fault in live_faults(found.text.encode(), None, load(made.mpi, made.mpi_version)):
+        place = force.directory / FOLDER
+        raise InputError(f"{place}: {fault}", f"Remove {place}: the next run makes it anew")
+    variables = {PRELOAD: force.tuning.variables[PRELOAD]}
+    rules = {LIVE_VARIABLE: _kept(found.text, in_force, force), VARIABLE: _kept(found.text, tried, force)}
+    told = {**variables, **preload_variables(variables[PRELOAD], force.around), **rules}
+    return replace(force, variables={**variables, LIVE_VARIABLE: rules[LIVE_VARIABLE]}, told={**force.told, **told})
 
 
-def _digest(directory: Path) -> str:
-    """Of the manifest of the tuning, which changes with every campaign."""
-    try:
-        return hashlib.sha256(read_file(directory / MANIFEST)).hexdigest()
-    except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}", "Give the directory of a tuning") from error
+def _kept(text: str, rule_sets: Sequence[RuleSet], force: AppliedTuning) -> str:
+    return str(kept_rules(with_fewer_rules(text, rule_sets), force.environment))
+
+
+def kept_rules(data: bytes, environment: Mapping[str, str]) -> Path:
+    """A file of the user's cache with the rules ``data``. Raises ColltuneError where it cannot be written."""
+    path = cache_directory(environment) / f"live-{hashlib.sha256(data).hexdigest()[:20]}.rules"
+    with on_os_error(f"cannot write {path}", "Set COLLTUNE_CACHE to a place of yours", ColltuneError):
+        write_atomically(path, data)
+    return path.resolve()
+
+
+def default_at(rule_sets: Mapping[str, RuleSet], kind: CallKind) -> Choice:
+    """What ``rule_sets`` decide for the calls of ``kind``."""
+    rules = rule_sets.get(kind.collective)
+    if rules is None or rules.basis is not kind.basis:
+        return DEFAULT
+    return DecisionTable.of(rules).at(kind.ppn, kind.nodes * kind.ppn, kind.size.low)

@@ -82,11 +82,17 @@ def _rule_lines(rule_set: RuleSet, numbers: Mapping[tuple[str, Choice], int]) ->
 def with_fewer_rules(text: str, rule_sets: Iterable[RuleSet]) -> bytes:
     """``text`` of LiveEmitter with its choices and their numbers, and of the rules ``rule_sets`` alone, which name no
     other choice. Raises InputError for text that LiveEmitter did not write."""
+    numbers = live_numbers(text)
     choices = [line for line in text.splitlines() if line.startswith("choice ")]
-    collectives = [line.partition("# ")[2].partition(" ")[0] for line in choices]
-    numbers = {key: number for number, key in enumerate(zip(collectives, live_choices(text), strict=True))}
     kept = [one for one in rule_sets if one.departs]
     return format_rules([*choices, *(line for rule_set in kept for line in _rule_lines(rule_set, numbers))])
+
+
+def live_numbers(text: str) -> dict[tuple[str, Choice], int]:
+    """The numbers of the choices in ``text``, by collective and choice. Raises as ``live_choices``."""
+    choices = [line for line in text.splitlines() if line.startswith("choice ")]
+    collectives = [line.partition("# ")[2].partition(" ")[0] for line in choices]
+    return {key: number for number, key in enumerate(zip(collectives, live_choices(text), strict=True))}
 
 
 def _needs(algorithm: Algorithm) -> list[str]:

@@ -150,17 +150,17 @@ class RunArguments(TypedDict, total=False):
         ),
     ]
     share: Annotated[str | int, Said("With --measure: that share, 1% to 50%.", "5%")]
-    explore: Annotated[
+    auto: Annotated[
         bool,
         Said(
-            "Also try what the proof left open, in few calls (first: colltune verify --results --candidates), and"
-            " switch off what is slower. Implies --via live.",
+            "Let the program's own runs tune it, with TUNED as their memory, which need not exist: the first notes what"
+            " it calls, later ones try faster algorithms in few of these calls. Implies --via live.",
             False,
             bool,
         ),
     ]
     risk: Annotated[
-        str | float, Said("With --explore: what that may cost of the run's time, as far as is known.", "0.1%")
+        str | float, Said("With --auto: what trying may cost of the run's time, as far as is known.", "0.1%")
     ]
     via: Annotated[str, Said(VIA, "file")]
     alltoallv: Annotated[

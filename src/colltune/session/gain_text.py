@@ -45,22 +45,33 @@ def _saved_text(saved: Interval) -> str:
     return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)}{interval}"
 
 
-def explored_text(gain: ApplicationGain) -> str:
-    """What a run says of the candidates that it tried; empty where that is nothing, and it was not all it was for."""
+def run_text(number: int, gain: ApplicationGain, changes: str) -> str:
+    """One line of the run ``number`` of a program whose runs tune it; ``changes``: what it says of the next one."""
+    of_rules = [cell for cell in gain.cells if not cell.candidate]
     tried = [cell for cell in gain.cells if cell.candidate]
-    if not tried:
-        few = f"{format_count(gain.too_few, 'call')} met one" if gain.too_few else "no call met one"
-        return "" if gain.share else f"{few}: too few to compare candidates with the default"
-    cost_s = -sum(cell.saved_s.estimate for cell in tried)
-    text = f"{format_count(len(tried), 'kind')} of calls had candidates tried, which "
-    text += f"cost {format_duration(cost_s)}" if cost_s > 0.0 else f"saved {format_duration(-cost_s)}"
-    faster = [cell for cell in tried if cell.faster.low is not None and cell.faster.low > 1.0]
-    for cell in sorted(faster, key=lambda one: -one.faster.estimate):
-        what = f"{cell.collective} {_sizes(cell)} by {cell.choice}"
-        text += f"; {what} is {_ratio(cell.faster)} times as fast as the default"
-    if any(cell.off for cell in tried):
-        text += f"; {format_count(sum(cell.off > 0 for cell in tried), 'candidate')} switched off, for it was slower"
-    return text + ("" if faster else "; none is surely faster") + ". `colltune tune --resume` counts it as evidence"
+    whole_s = max(gain.untuned_s.estimate, 1e-9)
+    if not gain.complete:
+        said = f"ended after {format_duration(gain.elapsed_s)} without MPI_Finalize"
+    elif of_rules:
+        low = [cell.saved_s.low for cell in of_rules]
+        saves = sum(cell.saved_s.estimate for cell in of_rules) / whole_s
+        said = f"saves {saves:.1%} of its time"
+        sure = None if None in low else sum(one for one in low if one is not None) / whole_s
+        said += f", surely {sure:.1%}" if sure is not None and sure > 0.0 else ", not surely yet"
+    else:
+        said = "no rule in force yet"
+    cost_s = gain.agree_s - sum(cell.saved_s.estimate for cell in tried)
+    if tried:
+        cost = f"which cost {cost_s / whole_s:.2%} of it" if cost_s > 0.0 else "which cost nothing"
+        said += f"; {format_count(len(tried), 'choice')} tried, {cost}"
+    return f"run {number}: {said}; {changes}"
+
+
+def call_text(collective: str, least: int, most: int | None) -> str:
+    """``"alltoall 1 KiB to 2 KiB"``."""
+    if most is None:
+        return collective
+    return f"{collective} {format_size(least)}" + ("" if most == least else f" to {format_size(most)}")
 
 
 def _so_far(gain: ApplicationGain) -> str:
@@ -104,8 +115,7 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
     ]
     if gain.too_few:
         notes.append(f"{format_count(gain.too_few, 'call')} met a rule in fewer than three pairs, and are not counted.")
-    said = [f"{text}." for text in (gain_line(gain), explored_text(gain)) if text]
-    return [*said, "", *([*table.lines(width), ""] if gain.cells else []), *notes]
+    return [f"{gain_line(gain)}.", "", *([*table.lines(width), ""] if gain.cells else []), *notes]
 
 
 def _note(cell: CellGain) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median, pstdev
 
 from colltune.core.choice import Choice
 from colltune.core.sample import Environment
@@ -25,6 +25,8 @@ from colltune.store.applications import ApplicationRun, application_runs
 _LAUNCH_SPREAD = 0.3
 
 Time = Callable[[BlockTimes], float]
+# Collective, choice, class of sizes (bits of the largest), nodes and ranks per node.
+KindOfCalls = tuple[str, Choice, int, int, int]
 _OfRun = tuple[ApplicationRun, Choice, Cell]
 
 
@@ -46,14 +48,32 @@ def spread_between(runs: Sequence[ApplicationRun], time: Time) -> BetweenRuns:
 
 def _kinds(runs: Sequence[ApplicationRun]) -> list[list[_OfRun]]:
     """Cells of the same choice, size class and shape, of all ``runs``."""
-    found: defaultdict[tuple[object, ...], list[_OfRun]] = defaultdict(list)
+    return list(_by_kind(runs).values())
+
+
+def _by_kind(runs: Sequence[ApplicationRun]) -> dict[KindOfCalls, list[_OfRun]]:
+    found: defaultdict[KindOfCalls, list[_OfRun]] = defaultdict(list)
     for run in runs:
         for job in run.jobs:
             for cell in job.cells:
                 choice = run.record.choices[cell.choice]
                 key = (cell.collective, choice, cell.size_most.bit_length(), cell.nodes, cell.ppn)
                 found[key].append((run, choice, cell))
-    return list(found.values())
+    return found
+
+
+def expected(runs: Sequence[ApplicationRun]) -> dict[KindOfCalls, tuple[float, float]]:
+    """What ``runs`` say of log(default / tuned) of whole blocks: the mean of all pairs, and its standard error.
+
+    Also of a single pair, which says little: for how long the next run is to try, and not for what is sure.
+    """
+    found = {}
+    for key, cells in _by_kind(runs).items():
+        logs = [one for _, _, cell in cells for one in log_ratios(cell.pairs, in_blocks)]
+        if logs:
+            spread = max(pstdev(logs), _LAUNCH_SPREAD if len(logs) < FEWEST_LAUNCHES else 0.0)
+            found[key] = (fmean(logs), spread / math.sqrt(len(logs)))
+    return found
 
 
 def said_of(directory: Path, environment: Environment, note: Callable[[str], None]) -> list[Standing]:

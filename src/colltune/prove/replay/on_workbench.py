@@ -1,6 +1,6 @@
 """Runs the conformance check on the MPI of a workbench."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,21 +26,32 @@ _FULL_TIMEOUT_S = 3600.0
 
 
 def replay(
-    bench: LibraryBench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], *, short: bool
+    bench: LibraryBench,
+    rule_sets: Mapping[str, RuleSet],
+    variables: Mapping[str, str],
+    *,
+    short: bool,
+    counts: Sequence[int] = (),
 ) -> ConformanceResult:
     """Every collective in every form, with ``variables`` set, at rank counts up to the job's.
 
-    Failures that the library has without ``variables`` too are left out.
+    With ``counts`` only the collectives that depart from the default, at these rank counts: for rules that reach no
+    other call. Failures that the library has without ``variables`` too are left out.
     """
-    result = _run(bench, rule_sets, variables, short)
-    return result if result.passed else beyond_the_library(result, _run(bench, rule_sets, {}, short))
+    result = _run(bench, rule_sets, variables, short, counts)
+    return result if result.passed else beyond_the_library(result, _run(bench, rule_sets, {}, short, counts))
 
 
 def _run(
-    bench: LibraryBench, rule_sets: Mapping[str, RuleSet], variables: Mapping[str, str], short: bool
+    bench: LibraryBench,
+    rule_sets: Mapping[str, RuleSet],
+    variables: Mapping[str, str],
+    short: bool,
+    counts: Sequence[int],
 ) -> ConformanceResult:
-    counts, thread_level = rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
-    arguments = replay_arguments(counts, rule_sets.values(), short=short, thread_level=thread_level)
+    only, thread_level = sorted(departing(rule_sets)) if counts else (), bench.environment.thread_level
+    counts = counts or rank_counts(bench.nodes * bench.ppn)
+    arguments = replay_arguments(counts, rule_sets.values(), short=short, thread_level=thread_level, collectives=only)
     program = bench.program(PROGRAM, arguments, variables)
     return run_conformance(program.argv, program.environment, _SHORT_TIMEOUT_S if short else _FULL_TIMEOUT_S)
 
@@ -72,19 +83,24 @@ def replay_slice(bench: LibraryBench) -> ReplaySlice:
 
 
 def make_safe(
-    bench: LibraryBench, tuning: Tuning, workplace: Path, emit: Callable[[Mapping[str, RuleSet]], Tuning]
+    bench: LibraryBench,
+    tuning: Tuning,
+    workplace: Path,
+    emit: Callable[[Mapping[str, RuleSet]], Tuning],
+    counts: Sequence[int] = (),
 ) -> tuple[Tuning, list[str]]:
     """``tuning``, with every collective that fails the replay back at the default.
 
     Where no rule departs from the default nothing will be loaded, so nothing is replayed. ``emit`` makes a tuning of
-    other rules. Also: what was found, a line each. Raises ColltuneError where even the library's own choices fail.
+    other rules; ``counts`` as of ``replay``. Also: what was found, a line each. Raises ColltuneError where even the
+    library's own choices fail.
     """
     notes: list[str] = []
     if not departing(tuning.rule_sets):
         return tuning, notes
     for _ in range(len(tuning.rule_sets) + 1):
         write_files(workplace, tuning.files)
-        result = replay(bench, tuning.rule_sets, tuning.variables_at(workplace), short=True)
+        result = replay(bench, tuning.rule_sets, tuning.variables_at(workplace), short=True, counts=counts)
         if result.passed:
             return tuning, notes
         blamed = blamed_collectives(result) & departing(tuning.rule_sets)

@@ -11,10 +11,10 @@ from typing import Any
 
 from colltune.core.choice import Choice, format_choice
 from colltune.core.errors import ColltuneError, InputError, on_os_error
-from colltune.deploy.explored import Candidates
 from colltune.deploy.live_selector import FOLDER
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
 from colltune.mpi.application import UNKNOWN, Application
+from colltune.prove.in_run.in_application import KindOfCalls
 from colltune.session.application_gain import ApplicationGain, gain_of
 from colltune.store.applications import (
     PARTS,
@@ -29,7 +29,8 @@ from colltune.store.applications import (
 from colltune.store.earlier import GAIN
 from colltune.store.tuning import Tuning
 
-_OUT, _SHARE, _RISK = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE", "COLLTUNE_EXPLORE_RISK"
+_OUT, _SHARE = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE"
+_RISK, _KNOWN = "COLLTUNE_EXPLORE_RISK", "COLLTUNE_EXPLORE_KNOWN"
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,25 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Exploration:
-    """``candidates`` that a run may try. ``risk``: of the time in their calls, what that may cost, 1e-6 to 0.1."""
+    """``choices``: by their numbers in the rules in force, and in those of what the run may try.
 
-    candidates: Candidates
+    ``risk``: of the time in their calls, what trying may cost, 1e-6 to 0.1. ``known``: by kind of calls and choice,
+    what earlier runs say of log(default / tuned) of whole blocks, the mean and its standard error.
+    """
+
+    choices: Mapping[tuple[str, Choice], int]
     risk: float
+    known: Mapping[KindOfCalls, tuple[float, float]]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the ranks need. Choices that are tried have the numbers behind those in force."""
+        said = []
+        for (collective, choice, size_bits, nodes, ppn), ends in self.known.items():
+            if (number := self.choices.get((collective, choice))) is not None:
+                words = [len(self.choices) + number, size_bits, nodes, ppn, *(round(1e6 * end) for end in ends)]
+                said.append("/".join(map(str, words)))
+        return {_RISK: str(round(1e6 * self.risk)), _KNOWN: ",".join(said)}
 
 
 def begin_measuring(
@@ -88,16 +104,18 @@ def begin_measuring(
             "Run it without --measure",
         )
     name = next((name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}")), None)
-    choices = live_choices(tuning.files[name].decode("ascii")) if name and LIVE_VARIABLE in tuning.variables else []
-    tried = exploration.candidates.choices if exploration is not None else ()
-    if not choices and not tried:
+    tried = () if exploration is None else tuple(choice for _, choice in exploration.choices)
+    choices = tried
+    if exploration is None and name and LIVE_VARIABLE in tuning.variables:
+        choices = tuple(live_choices(tuning.files[name].decode("ascii")))
+    if not choices:
         raise InputError("this tuning has no rule that departs from the default", "Run it without --measure")
     bases = {name: rules.basis for name, rules in tuning.rule_sets.items()}
     record = RunRecord(tuning.environment, (*choices, *tried), bases, percent, application, len(tried))
     place = begin_run(directory, record, time.time())
     variables = {_OUT: str(place.resolve() / PARTS), _SHARE: str(percent)}
     if exploration is not None:
-        variables[_RISK] = str(round(1e6 * exploration.risk))
+        variables |= exploration.variables
     return MeasuredRun(variables, place)
 
 

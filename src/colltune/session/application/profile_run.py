@@ -1,14 +1,14 @@
 """Runs an application with the library that notes its collective calls, and gathers what its ranks left."""
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.core.errors import InputError, on_os_error
+from colltune.core.errors import InputError
 from colltune.profile.application_profile import Profile
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import save_profile
+from colltune.session.application.run_child import run_child
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,7 @@ def profile_run(
     library = build_library(installation.mpicc, cache_directory(environment))
     arguments = [launcher_of(command, installation.mpiexec.parent, environment.get("PATH", "")), *command[1:]]
     arguments = preload_command(arguments, installation.library is Library.OPENMPI)
-    with on_os_error(f"cannot run {arguments[0]}", "Check the command after --"):
-        code = subprocess.run(arguments, env=preload_environment(library, out, environment), check=False).returncode
-    code = 128 - code if code < 0 else code
+    code = run_child(arguments, preload_environment(library, out, environment))
     try:
         return ProfiledRun(code, gather_profile(out, command, f"{installation.library} {installation.version}"))
     except InputError as error:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.applied import AppliedTuning, put_in_force
-from colltune.deploy.explored import load_candidates, with_candidates
 from colltune.mpi.application import UNKNOWN, Application, application_of
 from colltune.session.application.measure_run import Exploration, MeasuredRun, begin_measuring, parse_risk, parse_share
 from colltune.session.arguments import RunArguments, complete
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from colltune.site.store import SiteStore
 
 Listener = Callable[[str], None]
+# Percent of the blocks of calls with --auto that run by default at first, so that a rule that turned bad is seen.
+_AUTO_SHARE = 1
 
 
 def unheard(_text: str) -> None:
@@ -36,7 +37,7 @@ class RunOptions:
 
     ``prove``: find out whether the tuning was in force. ``profile``: note its collective calls. ``measure``: let
     ``share`` percent of its blocks of calls run by default at first, and compare; the way is then "live".
-    ``explore``: also try what the proof left open, at the cost of the part ``risk`` of the run's time at most.
+    ``auto``: the runs of the program tune it, at the cost of the part ``risk`` of their time at most.
     ``provisional``: use decisions that a job which was ended left unproven. ``via``: "file" or "live". ``alltoallv``:
     a directory of `tune alltoallv`, or its table, for MPI_Alltoallv. ``store``: of the site, to which what is measured
     is added; None: the one that the environment names.
@@ -46,7 +47,7 @@ class RunOptions:
     profile: bool = False
     measure: bool = False
     share: int = 5
-    explore: bool = False
+    auto: bool = False
     risk: float = 1e-3
     provisional: bool = False
     via: str = "file"
@@ -59,7 +60,7 @@ class RunOptions:
         said = complete(RunArguments, arguments)
         read: dict[str, Any] = {
             **said,
-            "share": parse_share(str(said["share"])) if said["measure"] else 0,
+            "share": parse_share(str(said["share"])) if said["measure"] else _AUTO_SHARE,
             "risk": parse_risk(str(said["risk"])),
             **{name: Path(value) for name in ("alltoallv", "store") if (value := said[name]) is not None},
         }
@@ -73,7 +74,7 @@ class RunOptions:
     @property
     def measures(self) -> bool:
         """Whether blocks of calls are compared in the application."""
-        return self.measure or self.explore
+        return self.measure or self.auto
 
     @property
     def watches(self) -> bool:
@@ -102,7 +103,8 @@ class ReadyRun:
     """An application that can be started: its command and environment are seen to fit the tuning.
 
     ``obstacles``: what is known to keep the tuning from deciding, of which the listener heard. ``store``: gets what is
-    measured. ``application``: what the command starts, where that matters.
+    measured. ``application``: what the command starts, where that matters. ``closing``: what is said of it at the
+    end, where it is measured.
     """
 
     options: RunOptions
@@ -112,6 +114,7 @@ class ReadyRun:
     exploration: Exploration | None = None
     store: SiteStore | None = None
     application: Application = UNKNOWN
+    closing: Callable[[ApplicationGain], Sequence[str]] | None = None
 
     def started(self) -> tuple[Sequence[str], Mapping[str, str]]:
         """The command and the environment by which the application starts."""
@@ -126,9 +129,8 @@ class ReadyRun:
             record, force = force.profiled(self.given)
         measured = None
         if self.options.measures:
-            share = self.options.share if self.options.measure else 0
             try:
-                told = share, self.application, self.exploration
+                told = self.options.share, self.application, self.exploration
                 measured = begin_measuring(force.directory, force.tuning, *told)
                 force = force.telling(measured.variables)
             except ColltuneError as error:
@@ -141,7 +143,7 @@ class ReadyRun:
         else:
             code = run_child(*_started(force, self.given, self.options.alltoallv))
         profile = _gathered(record, self.given, force, listener) if record is not None else None
-        gains, page = _measured(measured, listener) if measured is not None else ((), None)
+        gains, page = _measured(measured, listener, self.closing) if measured is not None else ((), None)
         if measured is not None and self.options.measure:
             from colltune.session.application.withdrawn import withdrawn_from
             from colltune.session.gain_text import whole_run_text
@@ -185,15 +187,7 @@ def ready_run(
     tuning = load_deployable(directory, provisional=options.provisional)
     if tuning.left_out:
         listener(left_out_text(tuning.left_out))
-    exploration = None
-    if options.explore:
-        from colltune.session.candidates import require_open
-
-        require_open(directory, tuning)
-        exploration = Exploration(load_candidates(directory), options.risk)
     force = put_in_force(directory, tuning, environment, options.way, command)
-    if exploration is not None:
-        force = with_candidates(force, exploration.candidates)
     if options.way == "live":
         from colltune.session.application.withdrawn import withdrawn_from, without_slower_rules
 
@@ -204,7 +198,7 @@ def ready_run(
     obstacles = [] if options.way == "live" else force.obstacles(command)
     for text in [*([f"warning: {unsure}"] if unsure else []), *effect_lines(force, command, obstacles)]:
         listener(text)
-    return ReadyRun(options, command, force, obstacles, exploration, store, application)
+    return ReadyRun(options, command, force, obstacles, store=store, application=application)
 
 
 def left_out_text(count: int) -> str:
@@ -243,9 +237,11 @@ def _gathered(record: Path, command: Sequence[str], force: AppliedTuning, listen
     return record
 
 
-def _measured(run: MeasuredRun, listener: Listener) -> tuple[tuple[ApplicationGain, ...], Path | None]:
+def _measured(
+    run: MeasuredRun, listener: Listener, closing: Callable[[ApplicationGain], Sequence[str]] | None
+) -> tuple[tuple[ApplicationGain, ...], Path | None]:
     """What the tuning was worth, which is then kept in its directory, and the page of it."""
-    from colltune.session.gain_text import explored_text, gain_line, gain_page
+    from colltune.session.gain_text import gain_line, gain_page
 
     gains: tuple[ApplicationGain, ...] = ()
     try:
@@ -253,12 +249,13 @@ def _measured(run: MeasuredRun, listener: Listener) -> tuple[tuple[ApplicationGa
         if not gains:
             listener("nothing was measured: no rank left anything. The program must call MPI_Init and MPI_Finalize")
         for gain in gains:
-            for text in filter(None, (gain_line(gain), explored_text(gain))):
+            for text in [gain_line(gain)] if closing is None else closing(gain):
                 listener(text)
         if any(gain.cells for gain in gains):
             page = run.keep(gains).with_name(GAIN_PAGE)
             page.write_text("\n".join(line for gain in gains for line in [*gain_page(gain), ""]), encoding="utf-8")
-            listener(f"by collective, size and communicator: {page}")
+            if closing is None:
+                listener(f"by collective, size and communicator: {page}")
             return gains, page
     except ColltuneError as error:
         listener(f"what the tuning was worth is not known: {error}")

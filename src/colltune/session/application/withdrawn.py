@@ -4,22 +4,19 @@ A rule is proven by its calls alone, and may slow what follows them. `run --meas
 whole runs, and both remember.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
-from colltune.core.errors import ColltuneError, on_os_error
 from colltune.core.rules import Region, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.steps import Span
 from colltune.core.switchback import RuleFinding, Standing
 from colltune.deploy.applied import AppliedTuning
+from colltune.deploy.explored import kept_rules
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, with_fewer_rules
-from colltune.machine.compile import cache_directory
-from colltune.machine.files import write_atomically
 from colltune.mpi.application import Application
 from colltune.prove.in_run.in_application import standings
 from colltune.store.applications import application_runs
@@ -64,10 +61,7 @@ def without_slower_rules(
         return force
     name = next(name for name in force.tuning.files if name.endswith(LIVE_FILE))
     data = with_fewer_rules(force.tuning.files[name].decode("ascii"), rule_sets.values())
-    path = cache_directory(force.environment) / f"live-{hashlib.sha256(data).hexdigest()[:20]}.rules"
-    with on_os_error(f"cannot write {path}", "Set COLLTUNE_CACHE to a place of yours", ColltuneError):
-        write_atomically(path, data)
-    told = {LIVE_VARIABLE: str(path.resolve())}
+    told = {LIVE_VARIABLE: str(kept_rules(data, force.environment))}
     return replace(force, variables={**force.variables, **told}, told={**force.told, **told})
 
 

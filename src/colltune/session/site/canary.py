@@ -81,7 +81,7 @@ def outlook(store: SiteStore, trusted: Collection[int] = ()) -> CanaryOutlook:
 
 def judged(canary: Canary, reports: Sequence[Report], trusted: Collection[int]) -> CanaryOutlook:
     """What ``reports`` say of the candidate, where each job of the users ``trusted`` counts."""
-    # What a user tried beside the release (`run --explore`) is not the release.
+    # What a user tried beside the release (`run --auto`) is not the release.
     reports = [replace(one, run=one.run.proven_alone) for one in reports]
     found = standings([one.run for one in reversed(reports)])
     # One run with a delay that has other reasons is not to count for many.

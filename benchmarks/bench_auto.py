@@ -1,0 +1,143 @@
+"""What `colltune run --auto` gains of what `tune --profile` gains, and what trying costs, in programs of examples/.
+
+    python benchmarks/bench_auto.py [--only fft_transpose,sample_sort,path_finding] [--where cluster,node] [--runs 10]
+        [--run-s 60] [--rounds 5] [--budget 2m] [--mpi mpich]
+
+On 4 x 2 network namespaces (cluster; needs root and iproute2) or on this node (2 ranks), nothing else running. Each
+program runs so often by `run --auto`, with a directory that does not exist before. Then it is tuned by its profile
+(`tune --profile`), and runs in turns, in random order: by default, under that tuning, and by `run --auto` once more.
+The programs time their loops themselves, and check their results.
+
+Writes bench/auto.json, for each program and over all: ``auto_captured``, what the last runs save over what the tuning
+saves (1 where neither saves anything that its interval tells from none); ``auto_lost``, the share of the time of the
+first runs that went to trying and agreeing, as the runs themselves count it; and the line that each run ended with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean
+from types import SimpleNamespace
+
+from applications import Application
+from bench_application_gain import interval, loop_s, programs, steps_for, tuning_of
+from colltune.store.earlier import GAIN, HISTORY
+
+TARGET = Path("bench") / "auto.json"
+
+
+@dataclass
+class Found:
+    """Seconds of a run's loop. ``lines``: what the runs said."""
+
+    program: str
+    where: str
+    auto_s: list[float] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    lost: float = 0.0
+    default_s: list[float] = field(default_factory=list)
+    tuned_s: list[float] = field(default_factory=list)
+    later_s: list[float] = field(default_factory=list)
+    auto_captured: float = 1.0
+    tuning: str = ""
+
+    def judge(self) -> None:
+        saved = [
+            interval([a - b for a, b in zip(self.default_s, one, strict=True)]) for one in (self.tuned_s, self.later_s)
+        ]
+        (tuned_s, low, _), (later_s, *_) = saved if self.tuned_s else [(0.0, None, None), saved[1]]
+        if low is not None and low > 0.0:
+            self.auto_captured = later_s / tuned_s
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="fft_transpose,sample_sort,path_finding")
+    parser.add_argument("--where", default="cluster")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--run-s", type=float, default=60.0)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--budget", default="2m")
+    parser.add_argument("--mpi", default="mpich", choices=["mpich", "openmpi"])
+    options = parser.parse_args()
+    TARGET.parent.mkdir(exist_ok=True)
+    found: list[Found] = []
+    for where in options.where.split(","):
+        with tempfile.TemporaryDirectory() as name, programs(Path(name), where, options.mpi) as there:
+            for program in (one for one in options.only.split(",") if one in there):
+                found.append(tried(there[program], program, options))
+                write(found)
+    write(found)
+
+
+def tried(one: Application, program: str, options: argparse.Namespace) -> Found:
+    steps = steps_for(one, options.run_s)
+    # Once more: the first steps of a program are the slowest.
+    steps = round(options.run_s / loop_s(one, one.run([*one.job, str(steps)])))
+    one.job = [*one.job, str(steps)]
+    memory, found = one.directory / f"auto-{program}", Found(program, one.where)
+    shutil.rmtree(memory, ignore_errors=True)
+    for _ in range(options.runs):
+        found.auto_s.append(steps * by_auto(one, memory, found.lines))
+    found.lost = lost(memory, options.runs)
+    tuned, found.tuning = tuning_of(one, options.budget)
+    order = random.Random(1)
+    for _ in range(options.rounds):
+        for way in order.sample(["default", "tuned", "auto"], 3):
+            if way == "auto":
+                found.later_s.append(steps * by_auto(one, memory, found.lines))
+            elif way == "default":
+                found.default_s.append(steps * loop_s(one, one.run(one.job)))
+            elif tuned is not None:
+                found.tuned_s.append(
+                    steps * loop_s(one, one.colltune("run", "--via", "live", str(tuned), "--", *one.job))
+                )
+    found.judge()
+    return found
+
+
+def by_auto(one: Application, memory: Path, lines: list[str]) -> float:
+    """Seconds of a step; the line that the run ended with goes to ``lines``."""
+    said = Path(f"{memory}.log")
+    words = ["bash", "-c", 'log=$1; shift; exec "$@" 2> "$log"', "auto", str(said), sys.executable, "-m", "colltune"]
+    done = one.run([*words, "run", "--auto", str(memory), "--", *one.job])
+    lines += [line for line in said.read_text().splitlines() if line.startswith("colltune:")]
+    print("\n".join(lines[-1:]), file=sys.stderr, flush=True)
+    return loop_s(one, done)
+
+
+def lost(memory: Path, runs: int) -> float:
+    """Of the time of the first ``runs``: agreeing, and what candidates took longer than the default."""
+    cost_s = elapsed_s = 0.0
+    for place in sorted((memory / HISTORY).iterdir())[:runs]:
+        if (place / GAIN).exists():
+            said = SimpleNamespace(**json.loads((place / GAIN).read_text()))
+            elapsed_s += said.elapsed_s
+            cost_s += said.agree_s - sum(cell["saved_s"]["estimate"] for cell in said.cells if cell["candidate"])
+    return cost_s / max(elapsed_s, 1e-9)
+
+
+def write(found: list[Found]) -> None:
+    if not found:
+        return
+    shared = {
+        "auto_captured": round(fmean(one.auto_captured for one in found), 3),
+        "auto_lost": round(max(one.lost for one in found), 5),
+        "programs": len(found),
+    }
+    TARGET.write_text(json.dumps({**shared, "each": [asdict(one) for one in found]}, indent=1) + "\n")
+    print(json.dumps(shared))
+    for one in found:
+        means = [f"{fmean(some):.3g} s" if some else "-" for some in (one.default_s, one.tuned_s, one.later_s)]
+        print(f"{one.program} {one.where}: default {means[0]}, tuned {means[1]}, auto {means[2]}; {one.lost:.3%} lost")
+
+
+if __name__ == "__main__":
+    main()

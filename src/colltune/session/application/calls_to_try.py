@@ -1,0 +1,162 @@
+"""From the profile of a program: the calls that cost it most, and the choices that its runs may try in them.
+
+Every choice passes the conformance check first, on the job of the program. What `colltune run --auto` does at the end
+of the run that recorded the profile.
+"""
+
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench, require_tuned
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import InputError
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.steps import Span
+from colltune.deploy.explored import CallKind, Candidates, save_candidates, tables
+from colltune.deploy.live_selector import by_selector_alone, with_live
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
+from colltune.mpi.application import Application
+from colltune.mpi.detect import ask_flux, mpi_at_hand
+from colltune.mpi.job import find_job
+from colltune.mpi.launch_line import host_file_of
+from colltune.predict.model import load_model
+from colltune.profile.application_profile import Profile
+from colltune.prove.replay.on_workbench import departing, make_safe
+from colltune.session.tuning.payoff import machine_like
+from colltune.store.tuning import MANIFEST, Tuning, load_deployable, save_tuning
+
+# Below this share of the program's time not even the fastest choice would be felt, and in fewer calls of a communicator
+# than this no run can try one within a risk of 0.1%.
+_LEAST_SHARE, _FEWEST_CALLS = 0.002, 4000
+_MOST_KINDS, _MOST_CHOICES = 32, 6
+_Found = tuple[tuple[str, int, int, int], float, list[Scenario]]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """``notes``: what may not be tried, a line each. ``share``: of the program's time in these calls."""
+
+    kinds: tuple[CallKind, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        return sum(one.share for one in self.kinds)
+
+
+def prepare(directory: Path, profile: Profile, application: Application) -> Prepared:
+    """Finds what later runs may try, and keeps it in ``directory``, with a tuning of no rule where there is none.
+
+    Raises ColltuneError where the job of the program cannot be opened, and where its library fails by itself.
+    """
+    bench = _bench_of(profile)
+    if (directory / MANIFEST).exists():
+        tuning = load_deployable(directory)
+        require_tuned(bench, tuning.environment)
+    else:
+        names = sorted({one.collective for one, _ in profile.tunable()})
+        default = {name: RuleSet.always(name, live_basis(bench.catalogue, name)) for name in names}
+        tuning = with_live(bench, Tuning(bench.environment, default, {}, {}), {})
+        save_tuning(directory, tuning)
+    kinds = [_kind(bench, *one) for one in costly(profile, bench)]
+    emitter = LiveEmitter(bench.catalogue, bench.settings)
+    safe, notes = _safe(bench, tuning, [one for one in kinds if one.choices], directory)
+    layers = [table for layer in _layers(safe) for table in layer.values()]
+    text = emitter.emit([*(tuning.live or {}).values(), *layers])[LIVE_FILE].decode("ascii")
+    save_candidates(directory, Candidates(application, bench.environment.mpi_build, tuple(safe), text))
+    return Prepared(tuple(safe), tuple(notes))
+
+
+def _bench_of(profile: Profile) -> Workbench:
+    """The program's MPI on the program's job."""
+    command, environ = profile.command, os.environ
+    mpiexec = str(mpi_at_hand(command, environ).mpiexec)
+    job = find_job(environ, host_file=host_file_of(command), flux_resources=ask_flux(environ))
+    machine = MachineOptions(mpiexec, host_file_of(command))
+    bench = open_workbench(machine_like(profile, machine, "", job), environ)
+    if bench.nodes < profile.nodes:
+        raise InputError(
+            f"the program ran on {profile.nodes} nodes, of which {len(job.nodes)} are known",
+            "Name them in a file, by the option of mpiexec for that, or run inside a job of a scheduler",
+        )
+    return bench
+
+
+def costly(profile: Profile, bench: Workbench) -> list[_Found]:
+    """Collective, nodes, ranks per node and class of sizes of the calls that cost most, with their share of the time
+    (waiting not counted), and the scenarios that stand for them; the most costly first."""
+    shares: defaultdict[tuple[str, int, int, int], float] = defaultdict(float)
+    stand: defaultdict[tuple[str, int, int, int], set[Scenario]] = defaultdict(set)
+    for one, scenarios in profile.tunable():
+        if (
+            one.calls < _FEWEST_CALLS
+            or not one.communicator.even
+            or bench.catalogue.collective(one.collective).nothing_to_tune is not None
+        ):
+            continue
+        basis = live_basis(bench.catalogue, one.collective)
+        for scenario in scenarios:
+            size_class = scenario.basis_bytes(basis).bit_length()
+            key = (scenario.collective, scenario.nodes, scenario.ppn, size_class)
+            shares[key] += one.own_time_s / max(profile.core_s, 1e-12) / len(scenarios)
+            stand[key].add(scenario)
+    ordered = sorted(shares, key=lambda key: -shares[key])[:_MOST_KINDS]
+    return [(key, shares[key], sorted(stand[key])) for key in ordered if shares[key] >= _LEAST_SHARE]
+
+
+def _kind(bench: Workbench, key: tuple[str, int, int, int], share: float, scenarios: Sequence[Scenario]) -> CallKind:
+    collective, nodes, ppn, bits = key
+    basis = live_basis(bench.catalogue, collective)
+    size = Span(0, None) if basis is SizeBasis.NONE else Span(1 << bits >> 1, max((1 << bits) - 1, 0))
+    own = {DEFAULT, *(bench.baseline(scenario) for scenario in scenarios)}
+    legal = [choice for choice in bench.legal(scenarios[0]) if choice not in own]
+    legal = [choice for choice in legal if all(choice in bench.legal(scenario) for scenario in scenarios[1:])]
+    choices = tuple(_by_promise(scenarios[-1], legal)[:_MOST_CHOICES])
+    return CallKind(collective, basis, nodes, ppn, size, share, choices)
+
+
+def _by_promise(scenario: Scenario, choices: Sequence[Choice]) -> list[Choice]:
+    """``choices`` in the order of their times on other clusters; those that nobody knows last, as the catalogue has
+    them."""
+    model = load_model()
+    if not choices or not model.knows(scenario.collective):
+        return list(choices)
+    log_time = model.of(scenario.collective).predict([(scenario, choice) for choice in choices]).log_time
+    return [choices[place] for place in np.argsort(log_time, kind="stable")]  # which has NaN last
+
+
+def _layers(kinds: Sequence[CallKind]) -> list[Mapping[str, RuleSet]]:
+    """Rules of all the first choices of ``kinds``, of all the second ones, and so on."""
+    return [
+        tables({}, {one: one.choices[place] for one in kinds if place < len(one.choices)})
+        for place in range(max((len(one.choices) for one in kinds), default=0))
+    ]
+
+
+def _safe(
+    bench: Workbench, tuning: Tuning, kinds: Sequence[CallKind], directory: Path
+) -> tuple[list[CallKind], list[str]]:
+    """``kinds`` without the choices that give wrong results, and what was found, a line each; ``directory`` is one
+    that all nodes see."""
+
+    def alone(rule_sets: Mapping[str, RuleSet]) -> Tuning:
+        return by_selector_alone(bench, tuning, rule_sets, os.environ)
+
+    counts = sorted({one.nodes * one.ppn for one in kinds})
+    right: defaultdict[int, list[Choice]] = defaultdict(list)
+    notes: list[str] = []
+    for place, rule_sets in enumerate(_layers(kinds)):
+        with tempfile.TemporaryDirectory(dir=directory) as workplace:
+            checked, found = make_safe(bench, alone(rule_sets), Path(workplace), alone, counts)
+        notes += found
+        for number, one in enumerate(kinds):
+            if one.collective in departing(checked.rule_sets) and place < len(one.choices):
+                right[number].append(one.choices[place])
+    return [replace(one, choices=tuple(right[number])) for number, one in enumerate(kinds)], notes

@@ -1,0 +1,108 @@
+"""`colltune run --auto`: a program whose runs tune it, and undo it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from slow_default import colltune
+from switchback_loop import broadcasts, delay, loop_on
+from test_switchback import Measured
+
+from colltune.core.choice import DEFAULT
+from colltune.deploy.explored import load_candidates, save_candidates
+from colltune.emit.live_rules import live_numbers
+from colltune.mpi.installation import Installation
+from colltune.store.applications import application_runs
+from colltune.store.earlier import GAIN_PAGE, HISTORY
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:
+    mpi = request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi")
+    return loop_on(mpi, tmp_path)[0]
+
+
+def run(made: Measured, memory: Path, calls: int, code: int = 7) -> str:
+    """What the command says at its end; the program's own output and exit code stay."""
+    done = colltune("run", "--auto", "--risk", "10%", str(memory), "--", *broadcasts(made, calls, code), code=code)
+    assert done.stdout.splitlines()[0] == "done"
+    return done.stderr
+
+
+def tried_in_last(memory: Path) -> int:
+    """How many calls of the last run were made by a choice that is not in force."""
+    latest = application_runs(memory)[0]
+    cells = [cell for job in latest.jobs for cell in job.cells]
+    return sum(cell.tuned_calls for cell in cells if latest.record.is_candidate(cell))
+
+
+def test_runs_find_a_faster_choice_use_it_and_leave_it_where_it_turns_bad(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On MPICH, where the delay can be put before the calls of one side."""
+    loop, memory = loop_on(mpi, tmp_path)[0], tmp_path / "memory"
+    delay(loop, monkeypatch)
+    assert "run 1: recorded what the program calls: 1 kind of its calls can be tuned" in run(loop, memory, 5000, 0)
+    found = load_candidates(memory)
+    assert found is not None
+    (kind,) = found.kinds
+    assert kind.collective == "bcast"
+    assert DEFAULT not in kind.choices
+    # The delay tells sides apart by the one variable, which compositions do not set.
+    numbers = live_numbers(found.text)
+    lines = [line for line in found.text.splitlines() if line.startswith("choice ")]
+    flat = [one for one in kind.choices if "BCAST_INTRA_ALGORITHM=" in lines[numbers["bcast", one]]]
+    save_candidates(memory, replace(found, kinds=(replace(kind, choices=tuple(flat[:1])),)))
+    delay(loop, monkeypatch, "default", 1000)
+    for number in range(2, 6):
+        said = run(loop, memory, 2000, 0)
+        assert f"run {number}: no rule in force yet; 1 choice tried" in said
+        if "from the next run on: bcast" in said:
+            break
+    else:
+        pytest.fail(f"no choice is faster than a default that takes 1 ms longer: {said}")
+    assert 0 < tried_in_last(memory) < 0.2 * 2000
+    said = run(loop, memory, 2000, 0)
+    assert re.search(r"saves \d+\.\d% of its time, (surely \d+\.\d%|not surely yet); nothing is left to try", said), (
+        said
+    )
+    assert (max((memory / HISTORY).iterdir()) / GAIN_PAGE).exists()
+    # Now it is the other way round: what was faster is slower.
+    delay(loop, monkeypatch, "tuned", 1000)
+    assert "no longer used: bcast" in run(loop, memory, 2000, 0)
+    assert "nothing is faster than the library's own choices" in run(loop, memory, 2000, 0)
+
+
+def test_a_program_that_fails_or_is_another_one_is_recorded_anew(
+    loop: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = tmp_path / "memory"
+    delay(loop, monkeypatch)
+    assert "nothing is tried yet, and the next run records its calls again: the program ended with exit code 7" in run(
+        loop, memory, 50
+    )
+    assert load_candidates(memory) is None
+    assert "run 1: recorded" in run(loop, memory, 50, 0)
+    # With other arguments it is the same program: calls as few as these are not tried.
+    assert "run 2: nothing is faster" in run(loop, memory, 60, 0)
+    assert "is damaged" not in run(loop, memory, 60, 0)
+    record = memory / "candidates" / "candidates.json"
+    record.write_text(record.read_text()[:-20])
+    said = run(loop, memory, 50, 0)
+    assert "cannot be read" in said
+    assert "recorded what the program calls" in said
+    with loop.program.open("ab") as binary:
+        binary.write(b"\0")  # another version
+    assert "recorded what the program calls" in run(loop, memory, 50, 0)
+
+
+def test_bad_options_are_one_line(tmp_path: Path) -> None:
+    refused = colltune("run", "--auto", "--risk", "50%", str(tmp_path / "memory"), "--", "true", code=2).stderr
+    assert "is no percentage" in refused
+    assert "there is no command to run" in colltune("run", "--auto", str(tmp_path / "memory"), code=2).stderr
+    assert not (tmp_path / "memory").exists()
