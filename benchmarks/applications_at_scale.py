@@ -267,7 +267,7 @@ def replay(program: Path, cluster: SimulatedCluster, text: str) -> tuple[list[fl
 
 HEAD = [
     "| code | cluster, simulated | ranks | in collectives: default, tuned | run: default / tuned | of calls alone |"
-    " by the sum | proven | left out | tuning, replays |",
+    " sum / replay: default, tuned | proven | left out | tuning, replays |",
     "|---|---|---|---|---|---|---|---|---|---|",
 ]
 

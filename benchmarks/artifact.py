@@ -74,6 +74,7 @@ STEPS = {
 _HOURS = "takes hours, or many launches on namespaces; the page has the command"
 _OSU = "asks for a build of the OSU Micro-Benchmarks, and for an hour"
 _PERSISTENT = "is five launches under each algorithm of two libraries: python benchmarks/persistent.py"
+_SIMULATED = "asks for SimGrid, and for ten minutes: its command is there"
 # By the first cell of each row of docs/results.md: the step that makes it, or why none does.
 ROWS = {
     "2 cores, MPICH, 6 collectives, ten tunings": "tune",
@@ -107,6 +108,8 @@ ROWS = {
     "solver, 4 x 2 namespaces": _HOURS,
     "sample sort, 4 x 2 namespaces": _HOURS,
     "ten programs of Debian, 4 x 2 namespaces and 2 ranks on 2 cores, Open MPI 4.1.4": "asks for Debian's packages",
+    "**simulated**, 64 and 512 nodes: skeleton of Quantum ESPRESSO from its profiles of 2, 4 and 8 ranks": _SIMULATED,
+    "**simulated**, 64 and 512 nodes: skeleton of Elk": _SIMULATED,
     "tune 2 collectives to 1 MiB with proof": "as the next row, with fewer collectives",
     "tune 6 collectives to 1 MiB with proof": "tune",
     "tune 4 collectives on 8 x 1 or 8 x 2": "cluster",

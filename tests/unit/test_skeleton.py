@@ -1,4 +1,4 @@
-"""The skeleton of a program that benchmarks/applications_at_scale.py replays: its calls, computing, what is left out."""
+"""The skeletons that benchmarks/applications_at_scale.py replays: their calls, computing, and what is left out."""
 
 from collections import Counter
 from dataclasses import replace
