@@ -499,26 +499,24 @@ def live_rules(data: bytes) -> None:
     parse_live(text_of(data))
 
 
+def explored(*choices: str) -> bytes:
+    """What `run --auto` knows of a program."""
+    application = {"command": ["mpiexec", "./app"], "name": "app", "digest": "12ab"}
+    kind = {"collective": "bcast", "basis": "message", "nodes": 2, "ppn": 2, "size": [64, 127], "share": 0.1}
+    kinds = [{**kind, "choices": choices}]
+    return json.dumps({"schema": 2, "application": application, "mpi_build": "1f", "kinds": kinds}).encode()
+
+
 @reader("deploy.explored", of_lines, files(*LIVE))
 def candidates(data: bytes) -> None:
-    digest = hashlib.sha256(b"x").hexdigest()
-    record = json.dumps({"schema": 1, "tuning": digest}).encode()
-    with folder(
-        **{MANIFEST: b"x", "candidates/candidates.json": record, "candidates/colltune-live.rules": data}
-    ) as place:
+    with folder(**{"candidates/candidates.json": explored(), "candidates/colltune-live.rules": data}) as place:
         load_candidates(place)
 
 
-@reader(
-    "deploy.explored",
-    of_json,
-    lambda: [json.dumps({"schema": 1, "tuning": hashlib.sha256(b"x").hexdigest()}).encode()],
-)
+@reader("deploy.explored", of_json, lambda: [explored(), explored(str(live_choices(text_of(LIVE[0].read_bytes()))[0]))])
 def candidates_record(data: bytes) -> None:
     live = LIVE[0].read_bytes()
-    with folder(
-        **{MANIFEST: b"x", "candidates/candidates.json": data, "candidates/colltune-live.rules": live}
-    ) as place:
+    with folder(**{"candidates/candidates.json": data, "candidates/colltune-live.rules": live}) as place:
         load_candidates(place)
 
 
