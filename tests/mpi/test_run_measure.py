@@ -134,8 +134,8 @@ def test_a_slower_rule_stays_withdrawn_for_the_program_until_it_is_rebuilt(
     loop, bench = loop_in(mpi, tmp_path), load_tuning(tmp_path).environment
     said = run(loop, monkeypatch, 500, slow="tuned", slow_us=2000)
     last = said.splitlines()[-1]
-    assert "program is slower with the rules: 0." in last
-    assert re.search(r"1 run\); withdrawn for it: \S+ at bcast 1 x 2, 64 B", last)
+    assert "with the rules program is slower: 0." in last
+    assert re.search(r"of 1 run\); withdrawn for it: \S+ at bcast 1 x 2, 64 B", last)
     said = run(loop, monkeypatch, 501, slow="tuned", slow_us=2000)
     assert "at bcast 1 x 2, 64 B is left out: earlier runs of this program were slower with it" in said
     assert "no call met a rule" in said

@@ -212,7 +212,7 @@ def test_what_is_printed_of_a_run_agrees(run: Experiment) -> None:
     assert ("switched off on" in page) == any(cell.off for cell in gain.cells)
     said = whole_run_text(gain, "app", [])
     _agree_in_bounds(said)
-    assert (" is faster " in said or " is slower " in said) == gain.is_sure
+    assert (" is faster: " in said or " is slower: " in said) == gain.is_sure
 
 
 @st.composite

@@ -28,6 +28,8 @@ from colltune.store.applications import ApplicationRun
 _MISS = 0.025
 # An upper bound of a logarithm beyond this says nothing.
 _WIDEST = math.log(100.0)
+_COUNTED = ("communicators", "off", "tuned_calls", "default_calls")
+_OF_THE_CELL = ("collective", "size_least", "size_most", "ranks", "nodes", *_COUNTED)
 
 
 @dataclass(frozen=True)
@@ -164,16 +166,8 @@ def _gain(
     """``wall`` and ``call``: of the logarithms of the ratios. ``share``: of the job's ranks that make each call."""
     calls = cell.tuned_calls * share
     return CellGain(
-        collective=cell.collective,
+        **{name: getattr(cell, name) for name in _OF_THE_CELL},
         choice=choice,
-        size_least=cell.size_least,
-        size_most=cell.size_most,
-        ranks=cell.ranks,
-        nodes=cell.nodes,
-        communicators=cell.communicators,
-        off=cell.off,
-        tuned_calls=cell.tuned_calls,
-        default_calls=cell.default_calls,
         pairs=len(cell.pairs),
         by_default=_times(cell, [pair.by_default for pair in cell.pairs]),
         tuned=_times(cell, [pair.tuned for pair in cell.pairs]),

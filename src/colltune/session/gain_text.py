@@ -1,11 +1,12 @@
 """What a measured run of the application says, in words: the closing line, and the page behind it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 
 from colltune.core.switchback import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
-from colltune.prove.in_run.whole_runs import application_text
+from colltune.prove.in_run.whole_runs import speed_text, withdrawn_text
 from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
@@ -31,8 +32,11 @@ def gain_line(gain: ApplicationGain) -> str:
 
 def whole_run_text(gain: ApplicationGain, application: str, withdrawn: Sequence[str]) -> str:
     """The sentence on the application: faster, slower or neither, by how much, and what it is without from now on."""
-    ends, runs = (gain.faster.estimate, gain.faster.low, gain.faster.high), format_count(gain.runs, "run")
-    return application_text(application, ends if gain.cells else None, 95, runs, withdrawn)
+    text = f"what the rules are worth to {application} was not measured"
+    if gain.cells:
+        how = f"95% interval of {format_count(gain.runs, 'run')}"
+        text = f"with the rules {speed_text(application, astuple(gain.faster), how)}"
+    return f"{text}; {withdrawn_text(withdrawn)}"
 
 
 def _saved_text(saved: Interval) -> str:

@@ -18,11 +18,12 @@ from colltune.deploy.live_selector import with_live
 from colltune.machine.process import RunningProgram
 from colltune.mpi.program import tuned_command
 from colltune.prove.compare.verdict import PointVerdict, fewest_launches
-from colltune.prove.in_run.whole_runs import DEFAULT_SIDE, Checked, Runs, Side, check_application
+from colltune.prove.in_run.whole_runs import DEFAULT_SIDE, Checked, Runs, Side, by_turns, check_application
 from colltune.prove.replay.on_workbench import departing
 from colltune.store.tuning import Tuning, write_files
 
 LOG = "application.log"  # what the application printed meanwhile
+_KEEPS: Side = frozenset({"heap"})  # with a heap that keeps memory
 _FEWEST_RUNS = 3
 # A run with rules counts as hung after this many times the longest run by default.
 _PATIENCE, _LEAST_PATIENCE_S = 10.0, 60.0
@@ -54,54 +55,49 @@ class Trial:
 
     def check(self) -> Checked:
         """Raises LaunchError where the command fails without any tuning."""
-        longest = [self._run(DEFAULT_SIDE, None)]  # also warms up files and caches, so it is not compared
 
-        def time_s(side: Side) -> float:
-            taken_s = self._run(
-                side, None if side == DEFAULT_SIDE else max(_PATIENCE * max(longest), _LEAST_PATIENCE_S)
-            )
-            if side == DEFAULT_SIDE:
-                longest.append(taken_s)
-            return taken_s
+        def take(side: Side, patience_s: float | None) -> float:
+            title = "default" if side == DEFAULT_SIDE else ", ".join(sorted(side))
+            return self._wall_s(self._variables(side), patience_s, title)
 
-        runs = max(_FEWEST_RUNS, min(fewest_launches(), int(self.budget_s / (2.0 * longest[0]))))
-        self.say(f"running the application {runs} times each way, about {longest[0]:.3g} s a run")
+        time_s, runs = self._patient(take)
         return check_application(departing(self.tuning.rule_sets), time_s, runs, self.seed, self.say)
-
-    def _run(self, side: Side, patience_s: float | None) -> float:
-        """Seconds from start to end. Raises LaunchError for an exit code other than 0, and after ``patience_s``."""
-        variables = self._variables(side)
-        return self._wall_s(variables, patience_s, "default" if side == DEFAULT_SIDE else ", ".join(sorted(side)))
 
     def check_heap(self) -> HeapRuns:
         """Runs the application, under all rules of the tuning, by turns as it is and with a heap that keeps memory.
 
         Raises LaunchError where it fails as it is.
         """
-        every, order, failure = frozenset(departing(self.tuning.rule_sets)), random.Random(self.seed), ""
-        times: dict[bool, list[float]] = {False: [], True: []}
-        peaks = {False: 0, True: 0}
+        variables, peaks = self._variables(frozenset(departing(self.tuning.rule_sets))), {False: 0, True: 0}
+        peak = self.workplace / "peak"
 
-        def run(keeps: bool) -> float:
-            patience_s = max(_PATIENCE * max(times[False]), _LEAST_PATIENCE_S) if keeps else None
-            variables = {**self._variables(every), **(KEEPING if keeps else {})}
-            peak = self.workplace / "peak"
-            time_s = self._wall_s(variables, patience_s, "the heap keeps memory" if keeps else "as it is", peak)
+        def take(side: Side, patience_s: float | None) -> float:
+            keeps = side == _KEEPS
+            title = "the heap keeps memory" if keeps else "as it is"
+            time_s = self._wall_s({**variables, **(KEEPING if keeps else {})}, patience_s, title, peak)
             peaks[keeps] = max(peaks[keeps], 1024 * int(peak.read_text()))
             return time_s
 
-        times[False].append(run(False))
-        runs = max(_FEWEST_RUNS, min(fewest_launches(), int(self.budget_s / (2.0 * times[False][0]))))
-        turns = [keeps for _ in range(runs - 1) for keeps in order.sample((False, True), 2)]
-        for keeps in (True, *turns):
-            try:
-                times[keeps].append(run(keeps))
-            except LaunchError as error:
-                if not keeps:
-                    raise
-                failure = error.what
-                break
-        return _heap_runs(times, (peaks[False], peaks[True]), failure)
+        time_s, runs = self._patient(take)
+        (found,) = by_turns([_KEEPS], time_s, runs, random.Random(self.seed))
+        return _heap_runs(found, (peaks[False], peaks[True]))
+
+    def _patient(self, take: Callable[[Side, float | None], float]) -> tuple[Callable[[Side], float], int]:
+        """``take`` with patience by the longest run by default, and how many runs there is time for.
+
+        The first run, by default, also warms up files and caches, so it is not compared.
+        """
+        longest = [take(DEFAULT_SIDE, None)]
+
+        def time_s(side: Side) -> float:
+            if side != DEFAULT_SIDE:
+                return take(side, max(_PATIENCE * max(longest), _LEAST_PATIENCE_S))
+            longest.append(take(side, None))
+            return longest[-1]
+
+        runs = max(_FEWEST_RUNS, min(fewest_launches(), int(self.budget_s / (2.0 * longest[0]))))
+        self.say(f"running the application {runs} times each way, about {longest[0]:.3g} s a run")
+        return time_s, runs
 
     def _variables(self, side: Side) -> dict[str, str]:
         """By which the rules of ``side`` are in force."""
@@ -135,17 +131,13 @@ class Trial:
         return taken_s
 
 
-def _heap_runs(times: Mapping[bool, Sequence[float]], peaks: tuple[int, int], failure: str) -> HeapRuns:
-    setting, default_s, kept_s = setting_text(), tuple(times[False]), tuple(times[True])
-    if failure:
-        finding = f"With a heap that keeps memory the application {failure}."
-        return HeapRuns(setting, default_s, kept_s, peaks, proven=False, finding=finding)
-    runs = Runs(DEFAULT_SIDE, default_s, kept_s)
-    proven = runs.verdict is PointVerdict.FASTER
-    grown = f"its largest process takes {peaks[1] / 2**20:.0f} MiB in place of {peaks[0] / 2**20:.0f} MiB"
-    advice = f"Set it in your job script: {setting}" if proven else "That is no proof, so leave it out"
-    finding = f"With a heap that keeps memory {runs.text()}, and {grown}. {advice}."
-    return HeapRuns(setting, default_s, kept_s, peaks, proven, finding)
+def _heap_runs(runs: Runs, peaks: tuple[int, int]) -> HeapRuns:
+    proven, finding = runs.verdict is PointVerdict.FASTER, f"With a heap that keeps memory {runs.text()}."
+    if not runs.failure:
+        grown = f"its largest process takes {peaks[1] / 2**20:.0f} MiB in place of {peaks[0] / 2**20:.0f} MiB"
+        advice = f"Set it in your job script: {setting_text()}" if proven else "That is no proof, so leave it out"
+        finding = f"{finding[:-1]}, and {grown}. {advice}."
+    return HeapRuns(setting_text(), runs.default_s, runs.tuned_s, peaks, proven, finding)
 
 
 def require_command(command: Sequence[str], beside: Path, environment: Mapping[str, str]) -> None:

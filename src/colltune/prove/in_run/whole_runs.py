@@ -37,11 +37,23 @@ class Runs:
         """Whether the rules look slower, also where too few runs leave it open: such rules are of no use here."""
         return bool(self.failure) or self.verdict is PointVerdict.SLOWER or self.interval[0] < 1.0 - PRACTICAL
 
-    def text(self) -> str:
+    def text(self, name: str = "the application") -> str:
         if self.failure:
-            return f"the application {self.failure}"
-        ratio, low, high = self.interval
-        return f"the application is {ratio:.2f} times as fast ({low:.2f} to {high:.2f}, {len(self.tuned_s)} runs each)"
+            return f"{name} {self.failure}"
+        return speed_text(name, self.interval, f"99% interval of {len(self.tuned_s)} runs each")
+
+
+def speed_text(name: str, faster: tuple[float, float | None, float | None], how: str) -> str:
+    """``faster``: time without over time with what is compared, and its bounds, which are ``how``."""
+    ratio, low, high = faster
+    slower, sure = high is not None and high < 1.0, low is not None and low > 1.0
+    word = "slower" if slower else "faster" if sure else "neither surely faster nor surely slower"
+    bounds = "" if low is None or high is None else f"{low:.2f} to {high:.2f}, "
+    return f"{name} is {word}: {ratio:.2f} times as fast ({bounds}{how})"
+
+
+def withdrawn_text(names: Iterable[str]) -> str:
+    return f"withdrawn for it: {', '.join(names) or 'nothing'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +65,13 @@ class Checked:
     rounds: tuple[Runs, ...]
     withdrawn: Mapping[str, Runs]
 
-    def text(self, application: str) -> str:
+    def text(self, name: str) -> str:
         """The sentence on the application."""
-        whole, last = self.rounds[0], self.rounds[-1]
-        lost = [f"the rules of {name}" for name in sorted(self.withdrawn)]
-        if whole.failure:
-            return application_text(f"{application} {whole.failure}", None, 99, "", lost)
-        text = application_text(application, whole.interval, 99, f"{len(whole.tuned_s)} runs each way", lost)
-        left = last is not whole and last.side.isdisjoint(self.withdrawn)
-        return f"{text}; with those of {_names(last.side)} {last.text()}" if left else text
-
-
-def application_text(
-    name: str,
-    faster: tuple[float, float | None, float | None] | None,
-    percent: int,
-    runs: str,
-    withdrawn: Sequence[str],
-) -> str:
-    """``faster``: time without the rules over time with them, and its bounds, which hold with ``percent``; None: it
-    was not compared.
-    """
-    text = f"{name}: what the rules are worth is not known"
-    if faster is not None:
-        ratio, low, high = faster
-        slower, sure = high is not None and high < 1.0, low is not None and low > 1.0
-        verdict = "slower" if slower else "faster" if sure else "neither surely faster nor slower"
-        bounds = "" if low is None or high is None else f"{percent}% interval {low:.2f} to {high:.2f}, "
-        text = f"{name} is {verdict} with the rules: {ratio:.2f} times as fast ({bounds}{runs})"
-    return text + (f"; withdrawn for it: {', '.join(withdrawn)}" if withdrawn else "; no rule is withdrawn")
+        last = self.rounds[-1]
+        lost = withdrawn_text(f"the rules of {one}" for one in sorted(self.withdrawn))
+        text = f"with the rules {self.rounds[0].text(name)}; {lost}"
+        left = self.withdrawn and last.side.isdisjoint(self.withdrawn)
+        return f"{text}; with the rules of {_names(last.side)} {last.text()}" if left else text
 
 
 def check_application(
@@ -95,14 +85,14 @@ def check_application(
     """
     order = random.Random(seed)
     every = frozenset(collectives)
-    (whole,) = _by_turns([every], time_s, runs, order)
+    (whole,) = by_turns([every], time_s, runs, order)
     rounds = [whole]
     say(f"with all rules {whole.text()}")
     if not whole.hurts:
         return Checked(tuple(rounds), {})
     if len(every) == 1:
         return Checked(tuple(rounds), dict.fromkeys(every, whole))
-    alone = _by_turns([frozenset({name}) for name in sorted(every)], time_s, runs, order)
+    alone = by_turns([frozenset({name}) for name in sorted(every)], time_s, runs, order)
     for one in alone:
         say(f"with the rules of {_names(one.side)} alone {one.text()}")
     withdrawn = {name: one for one in alone if one.hurts for name in one.side}
@@ -111,14 +101,15 @@ def check_application(
     if not withdrawn:
         withdrawn = dict.fromkeys(left, whole)
     elif len(left) > 1:
-        (rest,) = _by_turns([left], time_s, runs, order)
+        (rest,) = by_turns([left], time_s, runs, order)
         rounds.append(rest)
         say(f"with the rules of {_names(left)} {rest.text()}")
         withdrawn |= dict.fromkeys(left, rest) if rest.hurts else {}
     return Checked(tuple(rounds), withdrawn)
 
 
-def _by_turns(sides: Sequence[Side], time_s: Callable[[Side], float], runs: int, order: random.Random) -> list[Runs]:
+def by_turns(sides: Sequence[Side], time_s: Callable[[Side], float], runs: int, order: random.Random) -> list[Runs]:
+    """Those of each side, beside the default; a side that fails is not run again. Raises where the default fails."""
     times: dict[Side, list[float]] = {side: [] for side in (DEFAULT_SIDE, *sides)}
     failures: dict[Side, str] = {}
     for _ in range(runs):

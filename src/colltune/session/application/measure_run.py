@@ -13,7 +13,7 @@ from colltune.core.choice import Choice, format_choice
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.deploy.live_selector import FOLDER
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
-from colltune.mpi.application import UNKNOWN, Application
+from colltune.mpi.application import Application
 from colltune.prove.in_run.in_application import KindOfCalls
 from colltune.session.application_gain import ApplicationGain, gain_of
 from colltune.store.applications import (
@@ -87,11 +87,7 @@ class Exploration:
 
 
 def begin_measuring(
-    directory: Path,
-    tuning: Tuning,
-    percent: int,
-    application: Application = UNKNOWN,
-    exploration: Exploration | None = None,
+    directory: Path, tuning: Tuning, percent: int, application: Application, exploration: Exploration | None = None
 ) -> MeasuredRun:
     """The experiment in a program that runs under ``tuning``, of ``directory``, by way of the live selector.
 
