@@ -1,9 +1,10 @@
 """An application as it is known again: by its program and the version of that, whatever its input."""
 
+import contextlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -44,21 +45,16 @@ def application_of(command: Sequence[str], environ: Mapping[str, str]) -> Applic
 
     Other libraries that it loads and modules that it imports are not looked at.
     """
-    unknown, environ = Application(tuple(command)), {**environ, **given_by_wrapper(command)}
-    launcher = launcher_place(command)
+    environ, launcher = {**environ, **given_by_wrapper(command)}, launcher_place(command)
     words = list(command)[0 if launcher is None else launcher + 1 :]
-    if ":" in words:  # several programs
-        return unknown
     place = next((at for at, word in enumerate(words) if _INTERPRETER.fullmatch(Path(word).name)), len(words))
     linked = linked_mpi(words[:place], environ)
     behind = words[place + (3 if words[place + 1 : place + 3] == ["-m", "mpi4py"] else 1) :]
     script = next((word for word in behind if not word.startswith("-")), "")
     file = Path(script if linked is None else shutil.which(linked[0], path=environ.get("PATH")) or "")
-    try:
-        if not file.is_file():  # as with `python -c`
-            return unknown
-        with file.open("rb") as opened:
+    head, size = b"", 0
+    if ":" not in words and file.is_file():  # one program, and no `python -c` or pipe that only one may read
+        with contextlib.suppress(OSError), file.open("rb") as opened:
             head, size = opened.read(_DIGEST_BYTES), file.stat().st_size
-    except OSError:
-        return unknown
-    return replace(unknown, name=file.name, digest=sha256(b"%d " % size + head).hexdigest())
+    known = (file.name, sha256(b"%d " % size + head).hexdigest()) if head else ()
+    return Application(tuple(command), *known)
