@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from colltune.core.errors import InputError
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.session.application.measure_run import parse_risk, parse_share
 from colltune.session.application_gain import gain_of
-from colltune.session.gain_text import explored_text, gain_line, gain_page, whole_run_text
+from colltune.session.gain_text import gain_line, gain_page, run_text, whole_run_text
 from colltune.store.applications import read_experiments
 
 CHOICES = [Choice("ring"), Choice("tree", (("k", 4),))]
@@ -218,19 +219,25 @@ def test_what_was_tried_is_told_apart_from_what_is_proven() -> None:
     both = experiment(pairs(1, 40, 1.5, 0.02), pairs(2, 40, 3.0, 0.02))
     gain = gain_of(both, CHOICES, lambda cell: cell.choice == 1)
     assert [cell.candidate for cell in sorted(gain.cells, key=lambda one: str(one.choice))] == [False, True]
-    said = explored_text(gain)
-    assert "1 kind of calls had candidates tried, which saved" in said
-    assert "bcast 64 B by tree(k=4) is 1.0" in said  # with all between the calls
+    said = run_text(7, gain, "2 kinds of calls still open")
+    assert re.fullmatch(
+        r"run 7: saves \d+\.\d% of its time, surely \d+\.\d%; 1 choice tried, which cost (nothing|\d\.\d\d% of it);"
+        " 2 kinds of calls still open",
+        said,
+    )
     assert "not proven: tried" in "\n".join(gain_page(gain))
-    assert explored_text(gain_of(both, CHOICES)) == ""
+    assert "tried" not in run_text(7, gain_of(both, CHOICES), "nothing is left to try")
 
 
 def test_a_run_that_only_tries_says_nothing_of_the_tuning() -> None:
     tried = replace(experiment(pairs(1, 40, 0.5, 0.02)), share=0)
     said = gain_line(gain_of(tried, CHOICES[:1], lambda _cell: True))
     assert "without the tuning" not in said
+    assert run_text(2, gain_of(tried, CHOICES[:1], lambda _cell: True), "").startswith("run 2: no rule in force yet; 1")
     few = gain_of(replace(experiment(pairs(1, 2, 0.5, 0.02)), share=0), CHOICES[:1], lambda _cell: True)
-    assert "too few to compare candidates" in explored_text(few)
+    assert run_text(2, few, "1 kind of calls still open") == "run 2: no rule in force yet; 1 kind of calls still open"
+    killed = replace(few, complete=False)
+    assert "without MPI_Finalize" in run_text(2, killed, "")
 
 
 @pytest.mark.parametrize(("text", "risk"), [("0.1%", 0.001), ("10", 0.1), ("0.0001 %", 1e-6)])
