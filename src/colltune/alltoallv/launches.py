@@ -1,7 +1,5 @@
 """Where the non-uniform all-to-all is measured: launches of a program of its own on the whole job."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +40,7 @@ class JobPatterns:
     matrices: Sequence[Path] = ()  # as recorded.write_matrices wrote them
 
     @classmethod
-    def on(cls, workbench: Workbench, matrices: Sequence[Path] = ()) -> JobPatterns:
+    def on(cls, workbench: Workbench, matrices: Sequence[Path] = ()) -> "JobPatterns":
         """Compiles the program. Raises InputError where that cannot be done."""
         cache = cache_directory(workbench.process_environment)
         program = build_parts(workbench.installation.mpicc, ("alltoallv_measure", COLLECTIVE), cache)

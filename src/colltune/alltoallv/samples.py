@@ -1,7 +1,5 @@
 """Samples of the non-uniform all-to-all from one launch of native/alltoallv_measure."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +51,7 @@ class Blocks:
         return COLLECTIVE if self == Blocks() else f"{COLLECTIVE}[{self.distribution},{self.peers}]"
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Blocks:
+    def of(cls, scenario: Scenario) -> "Blocks":
         """The inverse of ``collective``; raises ValueError for another collective."""
         if scenario.collective == COLLECTIVE:
             return cls()

@@ -1,7 +1,5 @@
 """Comparisons from Python: of any two settings, and of collectives with others that do the same."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
@@ -27,7 +25,7 @@ def compare(
     thread_level: str = "single",
     note: Callable[[str], None] = lambda _text: None,
     **machine: Unpack[MachineArguments],
-) -> Verification:
+) -> "Verification":
     """Compares settings, files, tunings or builds of an MPI, as `colltune compare` does; ``slower``: where B loses."""
     from colltune.session.compare import compare
 
@@ -53,7 +51,7 @@ def guidelines(
     thread_level: str = "single",
     note: Callable[[str], None] = lambda _text: None,
     **machine: Unpack[MachineArguments],
-) -> Verification:
+) -> "Verification":
     """Which calls take longer than others that do the same (``slower``), as `colltune study guidelines` finds them."""
     from colltune.session.compare import violations_of
     from colltune.session.sides import NOTHING, NamedSide, open_sides

@@ -1,7 +1,5 @@
 """What the catalogue says about one collective, one algorithm, one parameter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -79,7 +77,7 @@ class Algorithm:
     reproducible: bool = False
     number: int | None = None
     leads: bool = False
-    leaders: Algorithm | None = None
+    leaders: "Algorithm | None" = None
     shares_nodes: bool = False
     general_on_node: bool = False
 

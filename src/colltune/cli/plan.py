@@ -1,7 +1,5 @@
 """`colltune plan`: how long a tuning takes, and what a budget buys, before the core-hours are spent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -64,7 +62,7 @@ def plan(
         echo(line)
 
 
-def format_costs(costs: Costs) -> list[str]:
+def format_costs(costs: "Costs") -> list[str]:
     """The lines that the command prints."""
     from colltune.core.text_table import TextTable
     from colltune.core.units import format_budget, format_count, format_duration

@@ -1,7 +1,5 @@
 """`colltune study predict`: a selection file without measuring, from what other clusters found."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
@@ -61,7 +59,7 @@ def predict(
         _show(done.result, out)
 
 
-def _show(result: PredictResult, out: Path) -> None:
+def _show(result: "PredictResult", out: Path) -> None:
     from colltune.core.choice import DEFAULT
     from colltune.core.units import format_size
     from colltune.predict.guesses import gain_texts

@@ -1,7 +1,5 @@
 """`colltune report`: what a campaign found, as a page to look at or as text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,7 +77,7 @@ def _print_record(tuned: Path, profile: Path | None, *, as_json: bool) -> None:
         print(report_markdown(found, tuned))
 
 
-def _write_text(found: Findings, out: Path, tuned: Path) -> None:
+def _write_text(found: "Findings", out: Path, tuned: Path) -> None:
     """Raises InputError where it cannot be written."""
     from rich.console import Console
 

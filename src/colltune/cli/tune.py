@@ -1,7 +1,5 @@
 """`colltune tune`: measure, decide, prove, write."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path
@@ -55,7 +53,7 @@ def tune(
     )
 
 
-def tune_and_show(options: TuneOptions, out: Path, began_s: float, go_on: str, *, as_json: bool = False) -> None:
+def tune_and_show(options: "TuneOptions", out: Path, began_s: float, go_on: str, *, as_json: bool = False) -> None:
     """Tunes, and shows how it goes and what came of it. ``go_on``: the command that goes on where it is cut off.
 
     ``as_json``: what came of it as `colltune report --json` has it, and how it goes on standard error.

@@ -1,7 +1,5 @@
 """`colltune verify`: does a tuning hold? Right results, faster, and nowhere slower."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -80,7 +78,7 @@ def verify(
     raise typer.Exit(exit_code(found) if right else 1)
 
 
-def check_results(tuned: Path, machine: MachineOptions, *, short: bool, via: str, err: bool = False) -> bool:
+def check_results(tuned: Path, machine: "MachineOptions", *, short: bool, via: str, err: bool = False) -> bool:
     """Says what the check found, and whether all results were right.
 
     More ranks than cores are fine here: --ppn 8 checks up to 8 ranks.

@@ -1,7 +1,5 @@
 """How a collective is carried out: an algorithm and its parameters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ class Choice:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", tuple(sorted(self.parameters, key=_order)))
 
-    def __lt__(self, other: Choice) -> bool:
+    def __lt__(self, other: "Choice") -> bool:
         if self.algorithm != other.algorithm:
             return self.algorithm < other.algorithm
         return [*map(_order, self.parameters)] < [*map(_order, other.parameters)]

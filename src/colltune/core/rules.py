@@ -1,7 +1,5 @@
 """Decisions as ordered rules: what every file format expresses, and what Python can evaluate."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -111,5 +109,5 @@ class RuleSet:
         return self.rule_for(scenario).choice
 
     @classmethod
-    def always(cls, collective: str, basis: SizeBasis, choice: Choice = DEFAULT) -> RuleSet:
+    def always(cls, collective: str, basis: SizeBasis, choice: Choice = DEFAULT) -> "RuleSet":
         return cls(collective, basis, (Rule(None, None, None, choice),))

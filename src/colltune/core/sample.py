@@ -1,7 +1,5 @@
 """What a measurement yields, and where it was taken."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -86,7 +84,7 @@ class Heaps(NamedTuple):
     keeps: float
 
     @classmethod
-    def of(cls, default: Sample, chosen: Sample) -> Heaps | None:
+    def of(cls, default: Sample, chosen: Sample) -> "Heaps | None":
         """log(default / choice) in each; None where neither's calls meet page faults, or that is not known."""
         if default.kept_s is None and chosen.kept_s is None:
             return None
@@ -109,7 +107,7 @@ class OtherViews(NamedTuple):
     untouched: float | None = None
 
     @classmethod
-    def of(cls, default: Sample, chosen: Sample) -> OtherViews:
+    def of(cls, default: Sample, chosen: Sample) -> "OtherViews":
         pairs = (
             (default.back_to_back_s, chosen.back_to_back_s),
             (default.osu_mean_s, chosen.osu_mean_s),
@@ -151,7 +149,7 @@ class Environment:
         """The network between nodes: the store of a site tells machines apart by it."""
         return self.facts.get("fabric", "")
 
-    def with_fabric(self, fabric: str) -> Environment:
+    def with_fabric(self, fabric: str) -> "Environment":
         return replace(self, facts={**self.facts, "fabric": fabric})
 
     @property

@@ -1,7 +1,5 @@
 """What a tuning tells beside its rules: what was decided on what evidence, what it took, and what it was asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import geometric_mean
@@ -106,7 +104,7 @@ class SpeedUp:
     worst: float
 
     @classmethod
-    def of(cls, decisions: Iterable[Decision]) -> SpeedUp | None:
+    def of(cls, decisions: Iterable[Decision]) -> "SpeedUp | None":
         """None where none of ``decisions`` was kept."""
         kept = [one for one in decisions if one.verdict is Verdict.KEPT and one.has_evidence]
         if not kept:

@@ -1,7 +1,5 @@
 """What the experiment of `run --measure` finds in an application: pairs of blocks of calls, and what they say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -86,7 +84,7 @@ class Interval:
     low: float | None
     high: float | None
 
-    def scaled(self, by: Callable[[float], float]) -> Interval:
+    def scaled(self, by: Callable[[float], float]) -> "Interval":
         """Through an increasing function."""
         ends = (None if one is None else by(one) for one in (self.low, self.high))
         return Interval(by(self.estimate), *ends)

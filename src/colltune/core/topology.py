@@ -4,8 +4,6 @@ A measurement on several nodes uses every switch on the ways between them: from 
 that is above them all, that one included. Two measurements that use no switch in common do not disturb each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,7 +48,7 @@ class Topology:
             raise ValueError("a host hangs on a switch that is not there")
 
     @classmethod
-    def from_paths(cls, hosts: Sequence[str], paths: Iterable[Sequence[str]], top: Top) -> Topology:
+    def from_paths(cls, hosts: Sequence[str], paths: Iterable[Sequence[str]], top: Top) -> "Topology":
         """The tree in which host i is found along ``paths[i]``: names of layers, the greatest first.
 
         Equal names under different parents are different switches.
@@ -70,7 +68,7 @@ class Topology:
         return cls(tuple(hosts), tuple(switches), tuple(leaf), top)
 
     @classmethod
-    def serial(cls, hosts: Sequence[str]) -> Topology:
+    def serial(cls, hosts: Sequence[str]) -> "Topology":
         """A network of which nothing is known: measurements run one at a time. Always right, never parallel."""
         return cls(tuple(hosts), (Switch("", -1),), (0,) * len(hosts), Top.ALONE)
 

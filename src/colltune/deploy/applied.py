@@ -1,7 +1,5 @@
 """A tuning in force in an application: what its launcher and its ranks get, and what keeps the tuning from deciding."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -33,7 +31,7 @@ class AppliedTuning:
         """Of the launcher."""
         return {**self.around, **self.told}
 
-    def telling(self, variables: Mapping[str, str]) -> AppliedTuning:
+    def telling(self, variables: Mapping[str, str]) -> "AppliedTuning":
         """The same where the ranks get ``variables`` too."""
         return replace(self, told={**self.told, **variables})
 
@@ -61,7 +59,7 @@ class AppliedTuning:
         values = numbered_algorithms(self.tuning) if self.variables else {}
         return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around, values)
 
-    def profiled(self, command: Sequence[str]) -> tuple[Path, AppliedTuning]:
+    def profiled(self, command: Sequence[str]) -> "tuple[Path, AppliedTuning]":
         """A file in the history of the directory for the profile of ``command``, and the same so that it is written."""
         from colltune.machine.compile import build_library, cache_directory
         from colltune.profile.profiled_start import profile_variables

@@ -1,7 +1,5 @@
 """From measurements to decisions."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -44,7 +42,7 @@ class Decided:
     default_s: dict[Scenario, float]
 
     @classmethod
-    def together(cls, decided: Iterable[Decided]) -> Decided:
+    def together(cls, decided: "Iterable[Decided]") -> "Decided":
         """The decisions of all."""
         whole = cls({}, {}, {})
         for one in decided:

@@ -4,8 +4,6 @@ A record holds the same paths below ``sys/`` and ``proc/`` as the machine, and `
 It holds no name, address or serial number.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import shutil
@@ -97,7 +95,7 @@ class RecordedMachine:
     files: Mapping[str, str]
 
     @classmethod
-    def load(cls, path: Path) -> RecordedMachine:
+    def load(cls, path: Path) -> "RecordedMachine":
         """A directory or an archive that ``save_record`` wrote. Raises InputError."""
         try:
             if path.is_dir():

@@ -3,8 +3,6 @@
 The file is a NumPy archive of plain arrays and one JSON text; reading it runs no code and needs no scikit-learn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -47,7 +45,7 @@ class Range:
     high: tuple[float, float, float]
 
     @classmethod
-    def of(cls, scenarios: Sequence[Scenario]) -> Range:
+    def of(cls, scenarios: Sequence[Scenario]) -> "Range":
         z = scenario_columns(scenarios)
         return cls(tuple(z.min(axis=0).tolist()), tuple(z.max(axis=0).tolist()))
 

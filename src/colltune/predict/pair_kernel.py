@@ -15,8 +15,6 @@ So a few measurements correct the prediction of many choices, also of some that 
 and Williams 2006, chapters 2 and 5; Bonilla, Chai and Williams 2008 for descriptions of tasks as inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
@@ -70,7 +68,7 @@ class Columns:
     scenario: NDArray[np.intp]
     choice: NDArray[np.intp]
 
-    def some(self, rows: NDArray[np.intp]) -> Columns:
+    def some(self, rows: NDArray[np.intp]) -> "Columns":
         """Those of some of the pairs."""
         return Columns(*(getattr(self, column.name)[rows] for column in fields(self)))
 

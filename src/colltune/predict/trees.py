@@ -3,8 +3,6 @@
 Notations: t trees, m nodes over all of them, k outputs; rows x (n, d).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +55,7 @@ class Forest:
         return {name: getattr(self, name) for name in _FIELDS}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], columns: int) -> Forest:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], columns: int) -> "Forest":
         """Raises ValueError for arrays that are no forest over ``columns`` columns: evaluation would not end."""
         forest = cls(*(arrays[name] for name in _FIELDS))
         nodes = np.arange(len(forest.feature))

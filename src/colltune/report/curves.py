@@ -1,7 +1,5 @@
 """Latency against message size, by default and tuned, for each collective and shape of a job."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, quantiles
@@ -24,12 +22,12 @@ class Latency:
     high_s: float
 
     @classmethod
-    def of(cls, samples: Sequence[Sample]) -> Latency:
+    def of(cls, samples: Sequence[Sample]) -> "Latency":
         """The median of ``samples``, which are of one choice at one scenario; at least one."""
         return cls(pair_median(samples), *_outer_tenths(samples))
 
     @classmethod
-    def side_by_side(cls, default: Sequence[Sample], tuned: Sequence[Sample]) -> tuple[Latency, Latency] | None:
+    def side_by_side(cls, default: Sequence[Sample], tuned: Sequence[Sample]) -> "tuple[Latency, Latency] | None":
         """Of two choices in the launches that timed both; None where none did.
 
         A time is the geometric mean of the launches' medians: the quotient of the two is then the mean speed-up over

@@ -1,7 +1,5 @@
 """The pages and charts as they stand beside this module, in ``page/``: templates of Jinja, and what they embed."""
 
-from __future__ import annotations
-
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -14,7 +12,7 @@ def page_text(name: str) -> str:
     return resources.files("colltune.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def page_template(name: str, **known: object) -> Template:
+def page_template(name: str, **known: object) -> "Template":
     """A template, in which ``known`` are variables; what is put into it is escaped for HTML, but in metrics (.prom)."""
     from jinja2 import Environment  # late: few commands make a page
 

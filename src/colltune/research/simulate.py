@@ -1,7 +1,5 @@
 """Tuning replayed: the campaign that tunes drives a strategy over a recorded table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -156,7 +154,7 @@ def simulate(
 class _Watch:
     """Scores states as they come up; says when the run is ``over``. ``stop``: answers told at the strategy's stop."""
 
-    def __init__(self, tape: _Tape, strategy: Strategy, pace: Pace) -> None:
+    def __init__(self, tape: "_Tape", strategy: Strategy, pace: Pace) -> None:
         self._tape, self._strategy, self._pace = tape, strategy, pace
         self._scored_s, self._marks = -1.0, list(pace.marks)
         self.stop = 0

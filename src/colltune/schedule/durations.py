@@ -1,7 +1,5 @@
 """The expected time of a measurement, learned from earlier measurements."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -38,7 +36,7 @@ class ScenarioRows:
     several: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, scenarios: Sequence[Scenario]) -> ScenarioRows:
+    def of(cls, scenarios: Sequence[Scenario]) -> "ScenarioRows":
         rows = np.array([_row(scenario) for scenario in scenarios]).reshape(-1, 5)
         name = scenarios[0].collective if scenarios else ""
         return cls(name, rows, np.array([scenario.nodes > 1 for scenario in scenarios], dtype=bool))

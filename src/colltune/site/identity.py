@@ -1,7 +1,5 @@
 """Which measurements of a site speak of one another: those of one machine, MPI build, thread level and fabric."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -29,7 +27,7 @@ class Identity:
     fabric: str
 
     @classmethod
-    def of(cls, environment: Environment) -> Identity:
+    def of(cls, environment: Environment) -> "Identity":
         """That of measurements in ``environment``, whatever the shape of its job."""
         return cls(
             environment.machine,

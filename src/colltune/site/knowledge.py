@@ -1,7 +1,5 @@
 """What a job can begin with: what other jobs of its machine measured and proved, as far as it is not too old."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time
@@ -46,7 +44,7 @@ class Knowledge:
     entry: str = ""
     side_by_side: tuple[Sample, ...] = ()
 
-    def holding(self, collectives: Collection[str]) -> Knowledge:
+    def holding(self, collectives: Collection[str]) -> "Knowledge":
         """The part of it that is of ``collectives``, those of which a look at a few points found it to hold."""
         held = self.tuning if self.tuning is not None and set(self.tuning.rule_sets) <= set(collectives) else None
         return Knowledge(

@@ -10,8 +10,6 @@
 No file is ever changed: each is written under another name, flushed and renamed. So there are no locks to be kept.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
@@ -66,7 +64,7 @@ class SiteStore:
     directory: Path
 
     @classmethod
-    def opened(cls, directory: Path) -> SiteStore:
+    def opened(cls, directory: Path) -> "SiteStore":
         """Raises InputError where there is no store, or one of a later colltune."""
         try:
             schema = parse_json(read_file(directory / MARK))["schema"]
@@ -86,7 +84,7 @@ class SiteStore:
         return cls(directory)
 
     @classmethod
-    def made(cls, directory: Path) -> SiteStore:
+    def made(cls, directory: Path) -> "SiteStore":
         """Makes a store, or opens the one that is there. Raises InputError where it cannot."""
         with on_os_error(f"cannot make a store in {directory}", "Give another directory"):
             if not directory.is_dir():

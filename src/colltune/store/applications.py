@@ -5,8 +5,6 @@ file of its own there (native/shim/measure_record.c), at once. So a run that is 
 one that is still running can be read. Nothing is ever changed or removed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -69,7 +67,7 @@ class ApplicationRun:
         return self.place.name
 
     @property
-    def proven_alone(self) -> ApplicationRun:
+    def proven_alone(self) -> "ApplicationRun":
         """The same without what it says of candidates."""
         jobs = [
             replace(job, cells=tuple(cell for cell in job.cells if not self.record.is_candidate(cell)))

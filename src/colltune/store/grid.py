@@ -3,8 +3,6 @@
 Notations: N scenarios, M choices; ``time_s`` (N, M) in seconds, NaN where a choice was not recorded.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -96,7 +94,7 @@ class Grid:
         cost_s = float(self.cost_s[self.rows[scenario], self.columns[choice]])
         return cost_s if np.isfinite(cost_s) else None
 
-    def with_default(self) -> Grid:
+    def with_default(self) -> "Grid":
         """With the library's default as first choice, where it was recorded; of its noise nothing is known."""
         column = self.default_s[:, None]
         nothing = np.full(column.shape, np.nan)

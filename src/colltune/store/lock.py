@@ -4,8 +4,6 @@ The lock is a file that names its owner, made in one step by a hard link. Whethe
 process number on the same system, and from the age of the file elsewhere: the owner touches the file regularly.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -38,7 +36,7 @@ class Owner:
     began: str
 
     @classmethod
-    def here(cls) -> Owner:
+    def here(cls) -> "Owner":
         return cls(socket.gethostname(), _system(), os.getpid(), _began(os.getpid()) or "")
 
 

@@ -1,7 +1,5 @@
 """The summary of a tuning to JSON and back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any
@@ -49,7 +47,7 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
         self.read()
 
     @classmethod
-    def of(cls, decision: Decision) -> _WrittenDecision:
+    def of(cls, decision: Decision) -> "_WrittenDecision":
         """``decision``, rounded. Bounds of rounded ratios are the rounded bounds: both are among the ratios."""
         held = {name: getattr(decision, name) for name in _AS_THEY_ARE}
         scenario, low = _place(decision.scenario), round(decision.low, _RATIO_DIGITS)

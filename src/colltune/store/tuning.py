@@ -4,8 +4,6 @@
 the library the files that it loads.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -51,7 +49,7 @@ class Provisional:
     live: Mapping[str, RuleSet] | None = None
 
     @classmethod
-    def of(cls, tuning: Tuning) -> Provisional:
+    def of(cls, tuning: "Tuning") -> "Provisional":
         """The rules of ``tuning``, with its files in a folder of their own."""
         files = {f"{PROVISIONAL}/{name}": data for name, data in tuning.files.items()}
         variables = {k: v.replace(PLACE, f"{PLACE}/{PROVISIONAL}") for k, v in tuning.variables.items()}
@@ -86,7 +84,7 @@ class Tuning:
         """The (nodes, ranks per node) of the jobs in which this was tuned, ascending."""
         return self.jobs or ((self.environment.nodes, self.environment.ppn),)
 
-    def with_provisional(self) -> Tuning:
+    def with_provisional(self) -> "Tuning":
         """This tuning with the provisional decisions in force too."""
         held = self.provisional
         return self if held is None else replace(self, provisional=None, **vars(held))

@@ -4,8 +4,6 @@ Notations: p ranks; a ``share`` is the bytes of a message over ``Scenario.size_b
 its messages at once and waits for all of them, as in the LogP model (Culler et al., 1993). Rank 0 is the root.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -58,7 +56,7 @@ class Schedule:
     copied: float = 0.0
     memory: float = 0.0
 
-    def then(self, other: Schedule) -> Schedule:
+    def then(self, other: "Schedule") -> "Schedule":
         return Schedule(self.steps + other.steps, self.copied + other.copied, max(self.memory, other.memory))
 
 

@@ -3,8 +3,6 @@
 As strict as the JSON standard. MPICH's reader accepts some deviations (comments, a trailing comma), but not reliably.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ class JsonEntry:
 
     key: str
     line: int
-    value: JsonValue
+    value: "JsonValue"
 
     @property
     def name(self) -> str:

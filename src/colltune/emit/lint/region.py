@@ -7,8 +7,6 @@ set for each property with few values. Both sides of an operator are boxes again
 the number of ranks and ``count<pow2``; and that a built-in operation always commutes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -61,7 +59,7 @@ class CallRegion:
     def values(self, about: str) -> frozenset[str]:
         return self.collectives if about == "collective" else self.sets.get(about, _SETS[about])
 
-    def within(self, condition: CallCondition) -> CallRegion:
+    def within(self, condition: CallCondition) -> "CallRegion":
         """The calls of this region for which ``condition`` holds."""
         if isinstance(condition.values, int):
             low, high = self.range(condition.about)
@@ -70,7 +68,7 @@ class CallRegion:
             return self
         return self._with_set(condition.about, self.values(condition.about) & condition.values)
 
-    def without(self, condition: CallCondition) -> CallRegion:
+    def without(self, condition: CallCondition) -> "CallRegion":
         """The calls of this region for which ``condition`` does not hold."""
         if isinstance(condition.values, int):
             low, high = self.range(condition.about)
@@ -79,10 +77,10 @@ class CallRegion:
             return CallRegion(frozenset())
         return self._with_set(condition.about, self.values(condition.about) - condition.values)
 
-    def _with_range(self, about: str, bounds: Range) -> CallRegion:
+    def _with_range(self, about: str, bounds: Range) -> "CallRegion":
         return CallRegion(self.collectives, {**self.ranges, about: bounds}, self.sets)
 
-    def _with_set(self, about: str, values: frozenset[str]) -> CallRegion:
+    def _with_set(self, about: str, values: frozenset[str]) -> "CallRegion":
         if about == "collective":
             return CallRegion(values, self.ranges, self.sets)
         return CallRegion(self.collectives, self.ranges, {**self.sets, about: values})

@@ -6,8 +6,6 @@ which composition calls them, nor the shape of the job. So all rules that meet i
 (docs/design/selection-files.md). Since 5.0 MPICH does not distinguish the two kinds of inner communicator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,7 +39,7 @@ class Demand:
     sizes: Span
     choice: Choice
 
-    def contradicts(self, other: Demand) -> bool:
+    def contradicts(self, other: "Demand") -> bool:
         return (
             self.where is other.where
             and self.choice != other.choice

@@ -10,8 +10,6 @@ results. So every choice is written behind its preconditions. The library's own 
 fail one of them, and for calls that were not tuned: communicators inside MPICH, intercommunicators, single ranks.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -65,7 +63,7 @@ class MpichEmitter:
         return self._defaults
 
     @classmethod
-    def from_library(cls, library: Path, version: str) -> MpichEmitter:
+    def from_library(cls, library: Path, version: str) -> "MpichEmitter":
         """For the MPICH whose libmpi.so is ``library`` and whose version is ``version``."""
         return cls(load("mpich", version), cut_default_trees(library))
 

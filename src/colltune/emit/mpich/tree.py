@@ -6,8 +6,6 @@ algorithm or a composition. A key that occurs twice in one object keeps its firs
 Python's json as in the parser inside MPICH.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +53,7 @@ class Call:
     multi_threaded: bool = False
 
     @classmethod
-    def of(cls, scenario: Scenario, thread_level: str = "single") -> Call:
+    def of(cls, scenario: Scenario, thread_level: str = "single") -> "Call":
         """The call by which ``scenario`` is measured: a sum of floats, or bytes, not in place."""
         size, ranks = scenario.size_bytes, scenario.ranks
         count = size // 4 if scenario.collective in REDUCTIONS else size

@@ -4,8 +4,6 @@ The library ends the job at most mistakes, some in MPI_Init and some at the firs
 parse it ignores without a word. It checks no precondition of an algorithm that a file names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -52,13 +50,13 @@ class _Reach:
     most_ranks: int | None = None
     stack: tuple[str, ...] = ()
 
-    def met(self, condition: KeyCondition) -> _Reach:
+    def met(self, condition: KeyCondition) -> "_Reach":
         return self._with(condition, condition.negated)
 
-    def missed(self, condition: KeyCondition) -> _Reach:
+    def missed(self, condition: KeyCondition) -> "_Reach":
         return self._with(condition, not condition.negated)
 
-    def _with(self, condition: KeyCondition, negated: bool) -> _Reach:
+    def _with(self, condition: KeyCondition, negated: bool) -> "_Reach":
         if condition.most is not None:
             if condition.about != "comm_size" or negated:
                 return self

@@ -5,8 +5,6 @@ file, and UCC does not begin; a fault in a TUNE string costs that string. A buil
 2026, on 4 ranks): tests/ucc_files.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -46,7 +44,7 @@ class _Section:
     def path(self) -> tuple[str, ...]:
         return (self.name,) if self.name else ()
 
-    def meets(self, other: _Section) -> bool:
+    def meets(self, other: "_Section") -> bool:
         """Whether some team fits both."""
         if any(self.named[key] != other.named[key] for key in self.named.keys() & other.named.keys()):
             return False

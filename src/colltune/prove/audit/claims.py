@@ -5,8 +5,6 @@ nodes, ranks per node or size. Where there is time for more comparisons, large r
 the gain that is expected of them differs most, so that each stands or falls by itself.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -66,7 +64,7 @@ class Claim:
         """Where each scenario stands in the claim."""
         return {scenario: row for row, scenario in enumerate(self.scenarios)}
 
-    def part(self, rows: Iterable[int]) -> Claim:
+    def part(self, rows: Iterable[int]) -> "Claim":
         """The same choice over the scenarios of ``rows``."""
         some = list(rows)
         return Claim(

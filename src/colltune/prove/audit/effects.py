@@ -7,8 +7,6 @@ share evidence, launches that differ do not count as many, and where nothing was
 scenarios are in this file.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -69,7 +67,7 @@ class Deviations:
 class ChoiceEffect:
     """What is known of one choice of one collective."""
 
-    def __init__(self, group: Group, deviations: Deviations) -> None:
+    def __init__(self, group: "Group", deviations: Deviations) -> None:
         self._group, self._deviations = group, deviations
         self._factor = cho_factor(group.covariance(deviations), lower=True)
         beyond = group.value - BELIEVED * group.expected

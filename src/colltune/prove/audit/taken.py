@@ -4,8 +4,6 @@ Other programs may slow the default and not the choice, in launch after launch: 
 comparison says is held against the best times that any launch saw.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -26,11 +24,11 @@ class PairTimes(NamedTuple):
     default_s: float
     choice_s: float
 
-    def slowed(self, best: PairTimes) -> float:
+    def slowed(self, best: "PairTimes") -> float:
         """How much longer the default took than at its ``best``, as a logarithm."""
         return math.log(self.default_s / best.default_s)
 
-    def is_slowed_alone(self, best: PairTimes, limit: float) -> bool:
+    def is_slowed_alone(self, best: "PairTimes", limit: float) -> bool:
         """Whether it took longer by more than ``limit``, and the choice did not, so that its gain is of that time."""
         slowed = self.slowed(best)
         return slowed > limit and slowed - math.log(self.choice_s / best.choice_s) > _ALONE

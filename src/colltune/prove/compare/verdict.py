@@ -1,7 +1,5 @@
 """Faster, same, open or slower: two sets of launches compared, without a model of their noise."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -53,7 +51,7 @@ class Comparison:
     high: float
     a_launches_s: tuple[float, ...] = ()
     b_launches_s: tuple[float, ...] = ()
-    kept: Comparison | None = None
+    kept: "Comparison | None" = None
 
     @property
     def verdict(self) -> PointVerdict:

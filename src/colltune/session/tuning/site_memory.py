@@ -1,7 +1,5 @@
 """A tuning and the store of its site: what the job begins with, and what it adds as soon as it has it."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time
@@ -69,7 +67,7 @@ class SiteMemory:
         out: Path,
         note: Callable[[str], None],
         budget_s: float = math.inf,
-    ) -> SiteMemory | None:
+    ) -> "SiteMemory | None":
         """The memory of ``spaces`` in the store at ``place``; None, and a note, where that cannot be read."""
         if place is None:
             return None
